@@ -133,7 +133,11 @@ static void see_real(struct column *column, double value)
     column->total += size;
     column->infinite += isinf(value) != 0;
     column->tiny += size != 0 && size < 5e-7;
-    column->inexact += size != 0 && !isinf(value) && (size >= 1e23 || size < 5e-7);
+    column->inexact += size != 0 && size < 5e-7;
+    if (size <= 1e23 || isinf(value))
+        return;
+    column->beyond_dbf += value > 1e24 || value < 0;
+    column->near_infinite += size > 1.797693134862315e308; /* the largest of 15 digits */
 }
 
 /* What a byte may be part of. Most bytes are part of nothing here, so that one look at each is enough. */
@@ -305,13 +309,13 @@ void tell_column(const struct column *column)
         type_name(column), (long long)column->filled, column->longest, (long long)column->over,
         (long long)column->empty, (long long)column->blanks, (long long)column->leading, (long long)column->returns,
         (long long)column->controls, (long long)column->jsons);
-    put("\"like_markup\":%lld,\"like_formulas\":%lld,\"leading_zeros\":%lld,\"infinite\":%lld,\"tiny\":%lld,"
-        "\"at_32_bits\":%lld,\"beyond_32_bits\":%lld,\"beyond_53_bits\":%lld,\"before_1000\":%lld,\"before_march_1900\":%lld,\"until_1970\":%lld,\"fractions\":%lld,\"zoned\":%lld,\"offsets\":%lld,\"unsteady\":%lld,\"inexact_in_dbf\":%lld,\"like_geometries\":%lld,\"begins_empty\":%s,\"total\":",
+    put("\"like_markup\":%lld,\"like_formulas\":%lld,\"leading_zeros\":%lld,\"infinite\":%lld,\"near_infinite\":%lld,\"tiny\":%lld,"
+        "\"at_32_bits\":%lld,\"beyond_32_bits\":%lld,\"beyond_53_bits\":%lld,\"before_1000\":%lld,\"before_march_1900\":%lld,\"until_1970\":%lld,\"fractions\":%lld,\"zoned\":%lld,\"offsets\":%lld,\"unsteady\":%lld,\"inexact_in_dbf\":%lld,\"beyond_dbf\":%lld,\"like_geometries\":%lld,\"begins_empty\":%s,\"total\":",
         (long long)column->markup, (long long)column->formulas,
-        (long long)column->zeros, (long long)column->infinite, (long long)column->tiny, (long long)column->at_32, (long long)column->beyond_32,
+        (long long)column->zeros, (long long)column->infinite, (long long)column->near_infinite, (long long)column->tiny, (long long)column->at_32, (long long)column->beyond_32,
         (long long)column->beyond_53, (long long)column->older, (long long)column->old, (long long)column->early,
         (long long)column->fractions, (long long)column->zoned, (long long)column->offsets, (long long)column->unsteady,
-        (long long)(is_whole ? column->inexact_whole : column->inexact), (long long)column->geometries,
+        (long long)(is_whole ? column->inexact_whole : column->inexact), (long long)column->beyond_dbf, (long long)column->geometries,
         column->begins_empty ? "true" : "false");
     put_number(is_number ? column->total : NAN);
     put(",\"fits\":[");

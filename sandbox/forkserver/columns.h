@@ -12,7 +12,7 @@ enum { FITS_BOOLEAN = 1, FITS_INTEGER = 2, FITS_REAL = 4, FITS_DATE = 8, FITS_DA
 struct column {
     const char *name;
     int type, subtype, fits, distinct, begins_empty;
-    int64_t filled, over, empty, geometries, blanks, leading, returns, controls, jsons, markup, formulas, zeros, infinite, tiny, older, old, early, fractions, zoned, offsets, unsteady, at_32, beyond_32, beyond_53, inexact_whole, inexact;
+    int64_t filled, over, empty, geometries, blanks, leading, returns, controls, jsons, markup, formulas, zeros, infinite, near_infinite, tiny, older, old, early, fractions, zoned, offsets, unsteady, at_32, beyond_32, beyond_53, inexact_whole, inexact, beyond_dbf;
     size_t longest;
     double total;
     char *values[DISTINCT], *prefix;

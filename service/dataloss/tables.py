@@ -33,5 +33,6 @@ def _field(field: Field, layer: Layer) -> FieldFindings:
         trailing_blanks=field.trailing_blanks,
         cut_at_nul=field.cut_at_nul,
         inexact_numbers=field.inexact_in_dbf,
+        oversize_numbers=field.beyond_dbf,
         infinite_numbers=field.infinite,
     )

@@ -37,6 +37,10 @@ _FIELD_WARNINGS: _FieldWarnings = (
         "{count} in {fields}: numbers with more digits than a Shapefile can hold are rounded.",
     ),
     (
+        attrgetter("oversize_numbers"),
+        "{count} in {fields}: numbers beyond 1e24 or -1e23 do not fit into a Shapefile; 1e30 becomes 1e23, say.",
+    ),
+    (
         attrgetter("infinite_numbers"),
         "{count} in {fields}: a Shapefile cannot hold infinite numbers; programs read what is written differently.",
     ),

@@ -73,8 +73,12 @@ class Field(msgspec.Struct, frozen=True):
     """Integers that a floating-point number cannot represent exactly."""
     tiny: Count = 0
     """Numbers of which few significant digits are among the first 16 decimals."""
+    near_infinite: Count = 0
+    """Numbers that are infinite if they are written with 15 digits."""
     inexact_in_dbf: Count = 0
     """Numbers with more digits than a Shapefile can store."""
+    beyond_dbf: Count = 0
+    """Numbers that are too large for a Shapefile, which stores the first 24 characters of each."""
     fractions: Count = 0
     """Times with fractional seconds."""
     zoned: Count = 0

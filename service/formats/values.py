@@ -23,6 +23,7 @@ KNOWN_BY_SCAN = frozenset(
         "like_json",
         "leading_blanks",
         "moments",
+        "near_infinite",
         "nulls",
     }
 )
@@ -56,6 +57,12 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
             lambda field, _: field.infinite,
             "infinite numbers",
             "{target} has no infinite numbers; {values} became empty or a text.",
+        ),
+        "near_infinite": Loss(
+            lambda field, _: field.near_infinite,
+            "numbers beyond 1.797693134862315e308",
+            "{target} is written with 15 digits of a number; {values} beyond 1.797693134862315e308, rounded to "
+            "1.79769313486232e308, will be infinite or missing when programs read them.",
         ),
         "beyond_32_bits": Loss(
             lambda field, _: field.beyond_32_bits,

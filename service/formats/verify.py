@@ -161,14 +161,15 @@ def _column_differences(writing: Writing, dataset: Dataset, columns: Mapping[str
 def _is_kept(writing: Writing, field: Field) -> bool:
     """Whether the column is written unchanged; one of infinite numbers may be left out, with a warning of its own."""
     is_binary = field.type is FieldType.BINARY and "binary" in writing.value_losses
-    return not is_binary and not field.infinite
+    becomes_infinite = field.near_infinite and "near_infinite" in writing.value_losses
+    return not (is_binary or field.infinite or becomes_infinite)
 
 
 def _value_differences(writing: Writing, field: Field, found: VerifiedColumn) -> Iterator[str]:
     filled = (field.filled or 0) - (field.empty if writing.empty_is_null else 0)
     if found.filled is not None and found.filled != filled:
         yield f"Read back, {shown(field.name)!r} has {found.filled:,} filled values; {filled:,} were expected."
-    exact = not (field.inexact_in_dbf or field.beyond_53_bits)
+    exact = not (field.inexact_in_dbf or field.beyond_dbf or field.beyond_53_bits)
     if found.total is not None and field.total is not None and exact:
         larger = max(abs(found.total), abs(field.total))
         if abs(found.total - field.total) > RELATIVE * larger:

@@ -20,7 +20,11 @@ from service.geojson.jsontext import holds_clamped, json_text
 INT64_MIN = -INT64_MAX - 1
 INTEGER_WIDTH = 18
 EXACT_IN_REAL = 1 << 53
-REAL_LIMIT = 1e23
+SMALLEST_LARGE = 1e23
+"""From here on, numbers may not fit into the 24 characters of a .dbf number."""
+LARGEST_IN_DBF, LEAST_IN_DBF = 1e24, -1e23
+LARGEST_OF_15_DIGITS = 1.797693134862315e308
+"""Larger ones, rounded to 15 digits, are infinite."""
 SMALLEST_REAL = 5e-7
 """Below this, fewer than nine significant digits fit into the 15 decimals of a .dbf number."""
 MOMENTS_CHARACTERS = 1 << 17
@@ -45,7 +49,9 @@ _COUNTERS = (
     "inexact_integers",
     "integers_over_width",
     "integers_over_64_bits",
-    "reals_out_of_range",
+    "tiny",
+    "oversize",
+    "near_infinite",
     "infinite",
     "reworded",
     "rounded",
@@ -85,7 +91,9 @@ class FieldTally:
     inexact_integers = 0
     integers_over_width = 0
     integers_over_64_bits = 0
-    reals_out_of_range = 0
+    tiny = 0
+    oversize = 0
+    near_infinite = 0
     infinite = 0
     reworded = 0
     rounded = 0
@@ -114,7 +122,7 @@ class FieldTally:
         is_text = column is FieldType.TEXT
         inexact = {
             FieldType.INTEGER: self.inexact_integers if self.integers_over_width else 0,
-            FieldType.REAL: self.inexact_integers + self.reals_out_of_range,
+            FieldType.REAL: self.inexact_integers + self.tiny,
         }
         return FieldFindings(
             name=name,
@@ -133,6 +141,8 @@ class FieldTally:
             like_json=self.like_json,
             before_1000=self.before_1000 if column is FieldType.DATE else 0,
             inexact_numbers=inexact.get(column, 0),
+            oversize_numbers=self.oversize if column is FieldType.REAL else 0,
+            near_infinite=self.near_infinite if column is FieldType.REAL else 0,
             infinite_numbers=self.infinite if column is FieldType.REAL else 0,
             clamped_integers=self.integers_over_64_bits,
             reworded_moments=0 if is_text else self.reworded,
@@ -156,10 +166,12 @@ class FieldTally:
     def _add_reals(self, values: Sequence[float]) -> None:
         self.type = joined_type(self.type, FieldType.REAL)
         sizes = list(map(abs, filter(None, values)))
-        if sizes and not (min(sizes) >= SMALLEST_REAL and max(sizes) < REAL_LIMIT and sum(sizes) < math.inf):
-            infinite = sum(map(math.isinf, sizes))
-            self.infinite += infinite
-            self.reals_out_of_range += sum(not SMALLEST_REAL <= size < REAL_LIMIT for size in sizes) - infinite
+        if sizes and not (min(sizes) >= SMALLEST_REAL and max(sizes) < SMALLEST_LARGE and sum(sizes) < math.inf):
+            self.infinite += sum(map(math.isinf, sizes))
+            self.tiny += sum(size < SMALLEST_REAL or math.isnan(size) for size in sizes)
+            finite = list(filter(math.isfinite, values))
+            self.oversize += sum(not LEAST_IN_DBF <= value <= LARGEST_IN_DBF for value in finite)
+            self.near_infinite += sum(abs(value) > LARGEST_OF_15_DIGITS for value in finite)
 
     def _add_nested(self, values: Sequence[Any]) -> None:
         self.type = FieldType.TEXT

@@ -45,6 +45,10 @@ class FieldFindings(msgspec.Struct, frozen=True, kw_only=True):
     """Dates whose year has fewer than four digits."""
     inexact_numbers: Count = 0
     clamped_integers: Count = 0
+    oversize_numbers: Count = 0
+    """Numbers of more characters than a .dbf has for one."""
+    near_infinite: Count = 0
+    """Numbers that are infinite if they are written with 15 digits."""
     infinite_numbers: Count = 0
     reworded_moments: Count = 0
     """Texts of which a column of dates or times keeps only the beginning."""
@@ -140,6 +144,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
                     field.too_long if field.type is FieldType.TEXT else 0,
                     filled=field.values - field.nulls,
                     infinite=field.infinite_numbers,
+                    near_infinite=field.near_infinite,
                     empty=field.empty,
                     leading_blanks=field.leading_blanks,
                     carriage_returns=field.carriage_returns,

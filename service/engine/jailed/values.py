@@ -37,7 +37,9 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
     "real": {
         "infinite": INFINITE,
         "tiny": f"{{0}} <> 0 AND abs({{0}}) < {SMALLEST}",
-        "inexact_in_dbf": f"{{0}} <> 0 AND (abs({{0}}) >= 1e23 OR abs({{0}}) < {SMALLEST}) AND NOT {INFINITE}",
+        "near_infinite": f"abs({{0}}) > 1.797693134862315e308 AND NOT {INFINITE}",
+        "inexact_in_dbf": f"{{0}} <> 0 AND abs({{0}}) < {SMALLEST}",
+        "beyond_dbf": f"({{0}} > 1e24 OR {{0}} < -1e23) AND NOT {INFINITE}",
     },
     "date": {"before_1000": BEFORE_1000, "before_march_1900": BEFORE_MARCH_1900},
     "datetime": {

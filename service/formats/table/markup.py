@@ -96,7 +96,9 @@ _KML = Writing(
     driver="KML",
     reread=Reread(drivers=("LIBKML",)),
     empty_columns_lost=frozenset({"name", "description"}),
-    value_losses=frozenset({"infinite", "moments", "binary_texts", "leading_blanks", "carriage_returns", "control"}),
+    value_losses=frozenset(
+        {"infinite", "near_infinite", "moments", "binary_texts", "leading_blanks", "carriage_returns", "control"}
+    ),
     extension=".kml",
     media_type="application/vnd.google-earth.kml+xml",
     writer=Writer.AT_ONCE,
@@ -163,6 +165,7 @@ GML = Format(
             {
                 "leading_zeros",
                 "infinite",
+                "near_infinite",
                 "empty_texts",
                 "binary_texts",
                 "leading_blanks",
@@ -230,7 +233,9 @@ GPX = Format(
             drivers=("GPX",), environment=MappingProxyType({"GPX_ELE_AS_25D": "YES"}), columns=False, is_one=True
         ),
         empty_columns_lost=frozenset({"*"}),
-        value_losses=frozenset({"infinite", "moments", "binary_texts", "carriage_returns", "control", "like_markup"}),
+        value_losses=frozenset(
+            {"infinite", "near_infinite", "moments", "binary_texts", "carriage_returns", "control", "like_markup"}
+        ),
         live_text="<",
         extension=".gpx",
         media_type="application/gpx+xml",
@@ -239,7 +244,7 @@ GPX = Format(
             "-dsco",
             "GPX_USE_EXTENSIONS=YES",
             "-mapFieldType",
-            "Integer64=String",
+            "Integer64=String,Real=String",
             "-lco",
             "FORCE_GPX_TRACK=YES",
         ),

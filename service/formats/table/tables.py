@@ -30,7 +30,7 @@ CSV = Format(
     writing=Writing(
         driver="CSV",
         reread=Reread(drivers=("CSV",), options=CSV_PLACES, least_columns=2),
-        value_losses=frozenset({"infinite", "binary_texts", "empty_texts"}),
+        value_losses=frozenset({"infinite", "near_infinite", "binary_texts", "empty_texts"}),
         read_back="delimited",
         empty_is_null=True,
         extension=".csv",
@@ -61,6 +61,7 @@ ODS = Format(
         value_losses=frozenset(
             {
                 "infinite",
+                "near_infinite",
                 "beyond_53_bits",
                 "tiny",
                 "zones",
@@ -105,6 +106,7 @@ XLSX = Format(
         value_losses=frozenset(
             {
                 "infinite",
+                "near_infinite",
                 "beyond_53_bits",
                 "zones",
                 "old_dates",

@@ -1,5 +1,6 @@
 """Findings about the values of a property."""
 
+import math
 import tracemalloc
 from itertools import permutations
 from typing import Any
@@ -102,7 +103,6 @@ def test_the_last_of_equal_names_counts() -> None:
         ([2**63 - 1], 1, 0),
         ([2**63, -(2**63) - 1], 1, 2),
         ([10**5000], 0, 1),
-        ([1e23], 1, 0),
         ([1e-9, 0.0, -0.0, 0.1], 1, 0),
     ],
 )
@@ -110,6 +110,28 @@ def test_numbers_that_do_not_fit_are_counted(numbers: list[Any], inexact: int, c
     """An integer column becomes floating-point if one of its numbers has more than 18 characters."""
     field = found_numbers(numbers)
     assert (field.inexact_numbers, field.clamped_integers) == (inexact, clamped)
+
+
+@pytest.mark.parametrize(
+    ("number", "is_oversize", "is_near_infinite"),
+    [
+        (1e24, False, False),
+        (1.0000000000000001e24, True, False),
+        (-1e23, False, False),
+        (-1.0000000000000001e23, True, False),
+        (1.797693134862315e308, True, False),
+        (-1.7976931348623157e308, True, True),
+    ],
+)
+def test_large_numbers_that_become_others_are_counted(
+    number: float, *, is_oversize: bool, is_near_infinite: bool
+) -> None:
+    """A .dbf has 24 characters for a number; other targets have 15 digits, which may round it to infinity."""
+    field = found_numbers([number, -0.0, 1.5])
+    assert (field.oversize_numbers, field.near_infinite) == (is_oversize, is_near_infinite)
+    assert len(f"{number:.0f}") > 24 or not is_oversize
+    assert math.isinf(float(f"{number:.15g}")) == is_near_infinite
+    assert (field.inexact_numbers, field.infinite_numbers) == (0, 0)
 
 
 def found_numbers(numbers: list[Any]) -> FieldFindings:

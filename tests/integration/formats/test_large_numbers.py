@@ -1,0 +1,76 @@
+"""Numbers of extreme size: kept, or told with the values that become others."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from service.dataloss.tables import findings_of
+from service.dataloss.warnings import extra_warnings
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline, write_geojson
+from tests.integration.formats.samples import point
+from tests.support.converters import Converters
+
+LARGEST = 1.7976931348623157e308
+"""The largest number of all, which some programs write where there is no value."""
+TOLD = "1 value of 'n' beyond 1.797693134862315e308"
+NUMBERS = (1.234567890123456e-10, 1.5e-20, -1e61, 1e64, 1.5)
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("target", ["Csv", "Gml", "Gpx", "Kml", "Kmz", "Ods", "Xlsx"])
+async def test_numbers_that_become_infinite_are_told(
+    converters: Converters, tmp_path: Path, target: str, *, has_sessions: bool
+) -> None:
+    """Their drivers write 15 digits, rounded up; a number that these suffice for is kept without a word."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    largest = write_geojson(tmp_path / "a.geojson", [point(1, 2, n=-LARGEST), point(1, 2, n=0.5)])
+    done = await pipeline.to(target, largest)
+    direct = await pipeline.convert_directly(largest, target, done.facts)
+    for warnings in (done.output.warnings, direct.plan.warnings if direct else done.output.warnings):
+        assert sum(TOLD in warning for warning in warnings) == 1, warnings
+    assert not any("Read back" in warning for warning in done.output.warnings)
+    large = write_geojson(tmp_path / "b.geojson", [point(1, 2, n=1.79769313486231e308), point(1, 2, n=0.5)])
+    assert (await pipeline.to(target, large)).output.warnings == ()
+
+
+@pytest.mark.parametrize("target", ["FlatGeobuf", "GeoJson", "GeoJsonSeq", "GeoPackage", "MapInfo", "SpatiaLite"])
+async def test_the_largest_number_is_kept_by_other_targets(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
+    """Those that are binary, or write all digits."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, n=LARGEST), point(1, 2, n=0.5)])
+    source = (await pipeline.to("GeoPackage" if target == "GeoJson" else "FlatGeobuf", path)).path
+    done = await pipeline.to(target, path if target == "FlatGeobuf" else source)
+    back = await pipeline.to("GeoJson", done.path) if target != "GeoJson" else done
+    assert [found["properties"] for found in readers.geojson(back.path)] == [{"n": LARGEST}, {"n": 0.5}]
+    assert done.output.warnings == ()
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_numbers_that_do_not_fit_into_a_shapefile_are_told(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """Its driver cuts them off after 24 characters, so that they are other numbers; the largest that fit are kept."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    kept = [1e24, -1e23, 9.9e22]
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, n=number) for number in (*kept, 1e30, -1e24)])
+    done = await pipeline.to("Shapefile", path)
+    with zipfile.ZipFile(done.path) as packed:
+        table = packed.read("a.dbf")
+    records = table[int.from_bytes(table[8:10], "little") :].removesuffix(b"\x1a")
+    written = [float(records[at + 1 : at + 25]) for at in range(0, len(records), 25)]
+    assert written[:3] == kept
+    assert [f"{number:.0e}" for number in written[3:]] == ["1e+23", "-1e+23"]
+    (told,) = extra_warnings(*findings_of(done.plan.converted))
+    assert told.startswith("2 values in n: numbers beyond 1e24 or -1e23 do not fit into a Shapefile")
+    assert done.output.warnings == ()
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_gpx_keeps_numbers_of_any_size(converters: Converters, tmp_path: Path, *, has_sessions: bool) -> None:
+    """Its driver writes 15 decimals and at most 64 characters of a number."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    rows = [point(1, 2, n=number) for number in NUMBERS]
+    done = await pipeline.to("Gpx", write_geojson(tmp_path / "a.geojson", rows))
+    found = [row["properties"] for row in readers.geojson((await pipeline.to("GeoJson", done.path)).path)]
+    assert found == [pytest.approx({"n": number}, rel=1e-15, abs=0) for number in NUMBERS]
