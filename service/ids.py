@@ -1,6 +1,7 @@
 """The identifiers of the service, as types of their own, and how new ones are made."""
 
 import os
+import random
 from datetime import datetime
 from typing import NewType
 from uuid import UUID
@@ -14,6 +15,14 @@ ServerId = NewType("ServerId", UUID)
 
 _VERSION_AND_VARIANT = (0x7 << 76) | (0x2 << 62)
 _RANDOM_BITS = (0xFFF << 64) | ((1 << 62) - 1)
+
+
+def tracking_id(size_bytes: int = 16) -> str:
+    """Make the id of a request or a span, in hexadecimal: distinct, but no secret, as clients may send ids as well.
+
+    The system's randomness costs ten times as much, for several of these in each request.
+    """
+    return random.randbytes(size_bytes).hex()  # noqa: S311 - not a secret; forked processes are seeded anew
 
 
 def uuid7(now: datetime) -> UUID:

@@ -4,7 +4,6 @@ No middleware sees surplus connections, unreadable headers and WebSockets, so th
 including the request id.
 """
 
-import secrets
 from functools import lru_cache
 from http import HTTPStatus
 
@@ -15,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from service.errors import MalformedRequest, Overloaded, RequestFault, UploadTimeout
 from service.http.middleware.response_headers import DEFAULTS
 from service.http.problems import MEDIA_TYPE, body_of, kind_of, problem_of_fault
+from service.ids import tracking_id
 from service.telemetry import events
 from service.telemetry.metrics import PROBLEMS
 
@@ -30,7 +30,7 @@ WEBSOCKET = MalformedRequest("The service does not support WebSocket. Send the r
 
 def answer(fault: RequestFault) -> Response:
     """Return the response with all default headers; the connection is closed after it."""
-    request_id = secrets.token_hex(16)
+    request_id = tracking_id()
     _log.warning(events.CONNECTION_REFUSED, code=kind_of(type(fault)).code, request_id=request_id)
     response = problem_of_fault(fault, request_id)
     own = ((b"x-request-id", request_id.encode("ascii")), (b"connection", b"close"))

@@ -10,7 +10,6 @@ A place is promised to an accepted request in the same step, so no other request
 Requests in any but the simplest form are left to the parser, and their errors to the application.
 """
 
-import random
 import re
 import time
 from typing import NamedTuple
@@ -19,6 +18,7 @@ import structlog
 
 from service.accounts.keys import Authenticator
 from service.http.unserved import overloaded
+from service.ids import tracking_id
 from service.jobs.promises import FULL, Promise, Promises
 from service.telemetry import events
 
@@ -101,4 +101,4 @@ def _request_id(fields: dict[bytes, bytes]) -> str:
     given = fields.get(b"x-request-id")
     if given is not None and _REQUEST_ID.fullmatch(given):
         return given.decode("ascii")
-    return f"{random.getrandbits(128):032x}"  # no secret
+    return tracking_id()

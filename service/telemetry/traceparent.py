@@ -1,9 +1,10 @@
 """The traceparent header of W3C Trace Context: the trace that a request belongs to, and the calling span."""
 
 import re
-import secrets
 
 import msgspec
+
+from service.ids import tracking_id
 
 HEADER = "traceparent"
 
@@ -24,7 +25,7 @@ class TraceParent(msgspec.Struct, frozen=True):
 
     def child(self) -> "TraceParent":
         """Return a new span of the same trace."""
-        return TraceParent(self.trace_id, secrets.token_hex(8), self.sampled)
+        return TraceParent(self.trace_id, tracking_id(8), self.sampled)
 
     def __str__(self) -> str:
         return f"00-{self.trace_id}-{self.span_id}-{int(self.sampled):02x}"
@@ -40,5 +41,5 @@ def parse(text: str) -> TraceParent | None:
 
 def fresh() -> TraceParent:
     """Return the first span of a new trace."""
-    both = secrets.token_hex(16 + 8)
+    both = tracking_id(16 + 8)
     return TraceParent(both[:32], both[32:])

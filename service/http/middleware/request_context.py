@@ -4,7 +4,6 @@ One middleware does all of it, because each further one is another call for each
 """
 
 import re
-import secrets
 import time
 from http import HTTPStatus
 
@@ -17,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.http.middleware.header_limits import fault_of
 from service.http.middleware.response_headers import missing
 from service.http.problems import problem_of_defect, problem_of_fault
+from service.ids import tracking_id
 from service.telemetry import events, metrics, traceparent
 from service.telemetry.tracing import RequestSpan, request_span
 
@@ -128,4 +128,4 @@ def _closing(response: Response) -> Response:
 
 def _request_id(headers: Headers) -> str:
     given = headers.get("x-request-id", "")
-    return given if _WELL_FORMED.fullmatch(given) else secrets.token_hex(16)
+    return given if _WELL_FORMED.fullmatch(given) else tracking_id()
