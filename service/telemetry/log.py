@@ -95,7 +95,7 @@ def _render(logger: object, level: str, event: structlog.typing.EventDict) -> by
     if "exc_info" in event:
         event = structlog.processors.format_exc_info(logger, level, event)
     event["level"] = _LEVELS.get(level, level)
-    event["timestamp"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    event["timestamp"] = datetime.now(UTC)
     return _encoder.encode(event)
 
 
