@@ -8,7 +8,7 @@ import ctypes
 import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from stat import S_ISDIR
 from typing import Final
@@ -70,9 +70,12 @@ class Rule:
 
     def __init__(self, path: str | Path, access: int) -> None:
         self._descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        allowed = access if S_ISDIR(os.fstat(self._descriptor).st_mode) else access & _OF_FILES
-        # Packed once, because every run adds all rules again.
-        self._attributes = struct.pack("=Qi", allowed & _handled()[0], self._descriptor)
+        self._allowed = access if S_ISDIR(os.fstat(self._descriptor).st_mode) else access & _OF_FILES
+
+    @cached_property
+    def _attributes(self) -> bytes:
+        # Packed once, because every run adds all rules again; and not before, because the kernel may have no Landlock.
+        return struct.pack("=Qi", self._allowed & _handled()[0], self._descriptor)
 
     def add_to(self, ruleset: int) -> None:
         """Add the rule to a ruleset."""

@@ -1,10 +1,14 @@
 """Run by `test_hosts.py` as an ordinary user: opens a pool and reports what it found.
 
-`ordinary_user.py WORK_ROOT [refuse]`: with `refuse` the kernel gives it no user namespace, as many hosts do.
+`ordinary_user.py WORK_ROOT [refuse|lack]`: with `refuse` the kernel gives it no user namespace, as many hosts do; with
+`lack` it knows no Landlock, as kernels before 5.13 and the filters of some container engines.
 """
 
+import ctypes
+import errno
 import json
 import os
+import struct
 import sys
 from pathlib import Path
 
@@ -31,6 +35,18 @@ def refuse_namespaces() -> None:
     os.execv(sys.executable, again)  # noqa: S606 - no shell is wanted
 
 
+def lack_landlock() -> None:
+    """Let the kernel answer the first of Landlock's calls as if it did not know it."""
+    load, equal, give = (0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, 0x7FFF0000)
+    program = b"".join(
+        struct.pack("=HBBI", *step) for step in (load, equal, (0x06, 0, 0, 0x50000 | errno.ENOSYS), give)
+    )
+    kept = ctypes.create_string_buffer(program, len(program))
+    syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+    header = ctypes.create_string_buffer(struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(kept)))
+    syscalls.prctl(syscalls.PR_SET_SECCOMP, 2, ctypes.addressof(header))
+
+
 async def main(work_root: Path) -> None:
     """Open a pool, run something, report."""
     directory = work_root / "job"
@@ -45,4 +61,6 @@ async def main(work_root: Path) -> None:
 if __name__ == "__main__":
     if sys.argv[2:] == ["refuse"]:
         refuse_namespaces()
+    if sys.argv[2:] == ["lack"]:
+        lack_landlock()
     anyio.run(main, Path(sys.argv[1]))

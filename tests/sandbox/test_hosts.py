@@ -105,6 +105,16 @@ def test_a_host_without_user_namespaces_still_isolates(place: Path) -> None:
 
 
 @NEEDS_ROOT
+def test_a_host_without_landlock_still_isolates(place: Path) -> None:
+    """Namespaces and the filter cover files and network where the kernel knows no Landlock, or denies it."""
+    found = found_by_an_ordinary_user(place, "lack")
+    assert found["ending"] == Ending.OK, found
+    assert found["report"]["escapes"] == []
+    assert "Landlock" not in active(found)
+    assert active(found) >= {"namespaces", "private view", "system-call filter", "resource limits"}
+
+
+@NEEDS_ROOT
 def test_a_spawner_outlives_a_lack_of_processes(place: Path) -> None:
     """Commands that cannot be started then say so; all others, and later ones, run in the same spawner."""
     found = found_by_an_ordinary_user(place, script="crowded.py")
