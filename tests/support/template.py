@@ -79,6 +79,7 @@ def _become(request: tuple[Sequence[str], dict[str, str], str], streams: Sequenc
         sys.argv = ["geomill", *arguments]
         tempfile.tempdir = None  # to be found in the new environment
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which a run of the tests by `nohup` ignores
         code = geomill(arguments)
     except SystemExit as leaving:
         code = leaving.code
