@@ -1,5 +1,6 @@
 """Has a driver read a result back: in the run that wrote it, in a run of its own, or by way of a second work file."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
 
@@ -9,10 +10,11 @@ from msgspec import Meta
 from service.engine.arguments import dataset_name, result_name
 from service.engine.environment import MEMORY_DRIVERS
 from service.engine.jailed import facts as facts_program
+from service.engine.jailed import readback as readback_program
 from service.engine.jailed.readback import MOST_CELLS
 from service.engine.reading.work_file import INTO_WORK_FILE, NOTHING_KNOWN, WORK_DRIVER, open_options
 from service.engine.session import Answer, Session, SessionOver
-from service.engine.workspace import Workplace
+from service.engine.workspace import VERIFIED_FILE, Workplace
 from service.errors import Rejection
 from service.formats.datasets import Dataset
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Layer, Name
@@ -100,7 +102,25 @@ async def reread(place: Workplace, plan: Plan, how: Reread) -> Verified:
     for name, datasets in _files(plan).items():
         layers = await _count(place, name, how)
         found |= _by_dataset(plan, how, datasets, layers)
-    return Verified(found)
+    return Verified(found | await _read_further(place, plan, how, found))
+
+
+async def _read_further(
+    place: Workplace, plan: Plan, how: Reread, found: Mapping[str, VerifiedLayer]
+) -> dict[str, VerifiedLayer]:
+    """The layers of which the driver reads only the beginning, if another reader finds them complete."""
+    read = {dataset.name: found[dataset.name].features if dataset.name in found else 0 for dataset in plan.datasets}
+    short = {dataset.name: dataset.features for dataset in plan.datasets if read[dataset.name] < dataset.features}
+    if not how.rows_by or not short:
+        return {}
+    names = json.dumps(dict.fromkeys(short, result_name(plan)))
+    await place.python(readback_program.__name__, how.rows_by, names, VERIFIED_FILE)
+    counted = await place.read_json(VERIFIED_FILE, Verified)
+    return {
+        name: msgspec.structs.replace(layer, stops_after=read[name])
+        for name, layer in counted.layers.items()
+        if name in short and layer.features == short[name]
+    }
 
 
 def _files(plan: Plan) -> dict[str, Sequence[Dataset]]:

@@ -107,8 +107,9 @@ NOTES = """\
   KML by LIBKML. GPX and DXF are compared without their columns, MapInfo without its values, XLSX and ODS without their
   geometries, and results of more than 300,000 cells without values, except Shapefiles without elevations and FlatGeobuf
   files without measures or times that the fork server's runs have written: these are counted in their bytes or columns,
-  in any size. A difference is a warning, and so is a result that cannot be read back; one that holds none of its
-  features or geometries is refused. In WKT, only geometries are compared: it holds nothing else.
+  in any size. Rows of an ODS in which GDAL stops reading are counted in its text. A difference is a warning, and so is
+  a result that cannot be read back; one that holds none of its features or geometries is refused. In WKT, only
+  geometries are compared: it holds nothing else.
 - **Measures** (M) are kept in GeoPackage, Shapefile, FlatGeobuf, SpatiaLite, OpenFileGDB and in columns of WKT.
 - **Unknown systems**: a file that records no system, or GeoJSON whose member `crs` names one that is not known, is
   refused unless `sourceEpsg` says which it is; `keepCoordinates=true` writes coordinates unchanged if the output does

@@ -196,6 +196,8 @@ class Reread(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the driver may silently record no coordinate system, or another one than WGS 84 if it was told so."""
     least_columns: int = 0
     """How many columns its driver needs to recognise lines at all."""
+    rows_by: str = ""
+    """The reader of `jailed.readback` that counts the rows of results in which the driver stops before the end."""
 
 
 class Writing(msgspec.Struct, frozen=True, kw_only=True):

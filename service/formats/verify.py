@@ -40,6 +40,8 @@ class VerifiedLayer(msgspec.Struct, frozen=True, kw_only=True):
     has_z: bool | None = None
     has_m: bool | None = None
     columns: Annotated[Mapping[Name, VerifiedColumn], Meta(max_length=2 * MAX_COLUMNS)] | None = None
+    stops_after: Count | None = None
+    """How many features its driver reads, if that stops before the end; 0 if that is not known."""
 
 
 class Recorded(msgspec.Struct, frozen=True):
@@ -88,6 +90,13 @@ def _differences(plan: Plan, dataset: Dataset, found: VerifiedLayer | None) -> I
     if found.features != features and not splits:
         yield f"Read back, {name!r} holds {found.features:,} features; {features:,} were expected."
         return  # all other differences follow from it
+    if found.stops_after is not None:
+        part = f"{found.stops_after:,}" if found.stops_after else "some"
+        yield (
+            f"{name!r} holds all its {features:,} features, but is large: GDAL, and with it programs such as QGIS, "
+            f"reads only {part} of them from {plan.target.title}. For these, choose another outputFormat."
+        )
+        return
     if found.geometries is not None and found.geometries != geometries and not splits:
         yield f"Read back, {found.geometries:,} features of {name!r} have geometry; {geometries:,} were expected."
     if geometries:

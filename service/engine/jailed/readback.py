@@ -6,11 +6,15 @@ that wrote the result, so that a bug in writing is not repeated in reading.
 
 import csv
 import json
+import re
 import sqlite3
 import struct
 import sys
+import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +33,9 @@ DBF_FIELD_BYTES = 32
 END_OF_FIELDS = 0x0D
 NULL_LETTERS = {"N": b"*", "F": b"*", "D": b"0", "L": b"?"}
 """What a .dbf fills a null cell with, beside blanks, by type of column; a text may contain any character."""
-MALFORMED = (OSError, ValueError, LookupError, struct.error, sqlite3.Error, csv.Error)
+CHUNK = 1 << 20
+SHEET_OR_ROW = re.compile(rb'<table:table table:name="([^"]*)"|<table:table-row\b')
+MALFORMED = (OSError, ValueError, LookupError, struct.error, sqlite3.Error, csv.Error, zipfile.BadZipFile, zlib.error)
 
 Counted = dict[str, object]
 
@@ -166,12 +172,30 @@ def _lines(file: str, _: str) -> Counted:
     return {"features": features, "geometries": geometries, "has_z": has_z, "has_m": has_m}
 
 
+def _opendocument(file: str, name: str) -> Counted:
+    """The rows of a sheet below its header."""
+    rows, is_wanted, rest = -1, False, b""
+    with zipfile.ZipFile(file) as book, book.open("content.xml") as content:
+        while piece := content.read(CHUNK):
+            whole, bracket, cut = (rest + piece).rpartition(b"<")
+            for tag in SHEET_OR_ROW.finditer(whole):
+                if tag[1] is not None:
+                    is_wanted = unescape(tag[1].decode()) == name
+                elif is_wanted:
+                    rows += 1
+            rest = bracket + cut
+    if rows < 0:
+        raise LookupError(name)
+    return {"features": rows}
+
+
 READERS: Mapping[str, Callable[[str, str], Counted]] = {
     "geopackage": _geopackage,
     "spatialite": _spatialite,
     "shapefile": _shapefile,
     "delimited": _delimited,
     "lines": _lines,
+    "opendocument": _opendocument,
 }
 
 

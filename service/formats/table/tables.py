@@ -56,7 +56,12 @@ ODS = Format(
     ),
     writing=Writing(
         driver="ODS",
-        reread=Reread(drivers=("ODS",), environment=MappingProxyType({"OGR_ODS_HEADERS": "FORCE"}), geometries=False),
+        reread=Reread(
+            drivers=("ODS",),
+            environment=MappingProxyType({"OGR_ODS_HEADERS": "FORCE"}),
+            geometries=False,
+            rows_by="opendocument",
+        ),
         empty_is_null=True,
         value_losses=frozenset(
             {
