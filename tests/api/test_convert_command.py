@@ -21,7 +21,8 @@ from service.cli import main
 from service.usecases.delete_job import CANCELLED
 from tests.support.data import lakes, lengthy
 from tests.support.forked import environment_for
-from tests.support.geomill import MOST_SECONDS, Started
+from tests.support.geomill import Started
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Client
 
 BROKEN = 'br\u00f6ken "1".geojson'
@@ -326,7 +327,7 @@ def pump(source: socket.socket, target: socket.socket, when: threading.Event | N
     with suppress(OSError), source:
         while piece := source.recv(1 << 16):
             if when is not None:
-                when.wait(MOST_SECONDS)
+                when.wait(PATIENCE_SECONDS)
             target.sendall(piece)
         target.shutdown(socket.SHUT_WR)
 

@@ -95,7 +95,7 @@ def test_the_gateways_word_takes_the_place_of_a_key(server: Server, client: Clie
     """The account is the one that the gateway names, and the job belongs to it."""
     word = identity(client.account.account_id, path=FILE, method="POST")
     files = {"file": ("a.geojson", lakes())}
-    answer = httpx.post(f"{server.url}/geo{FILE}", files=files, headers={"X-Geomill-Identity": word}, timeout=60)
+    answer = httpx.post(f"{server.url}/geo{FILE}", files=files, headers={"X-Geomill-Identity": word})
     assert answer.json()["success"], answer.text
     assert client.get(f"/api/geo/convert/jobs/{answer.json()['jobId']}/status").is_success
 

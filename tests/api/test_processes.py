@@ -100,7 +100,7 @@ class Conversions(Load):
 
     def run(self, number: int) -> None:
         """Convert until stopped."""
-        with httpx.Client(base_url=self._client.base_url, headers=self._client.headers, timeout=60) as client:
+        with httpx.Client(base_url=self._client.base_url, headers=self._client.headers) as client:
             while not self.over.is_set():
                 try:
                     answer = client.post(FILE, files={"file": ("a.geojson", lakes())}).json()
@@ -150,7 +150,7 @@ def test_metrics_and_limits_are_those_of_the_whole_service(server: Server) -> No
         before = scrape(metrics_of(server))
         for _ in range(6):
             assert httpx.post(
-                f"{server.url}{FILE}", files={"file": ("a.geojson", lakes())}, headers=account.headers, timeout=60
+                f"{server.url}{FILE}", files={"file": ("a.geojson", lakes())}, headers=account.headers
             ).json()["success"]
         for _ in range(4):
             after = scrape(metrics_of(server))

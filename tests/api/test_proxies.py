@@ -18,6 +18,7 @@ from service.accounts.administration import Terms
 from tests.database import TestServer
 from tests.support.data import lakes
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 from tests.support.server import Server, create_account, running_server
 
 EXAMPLES = Path(__file__).parents[2] / "deploy" / "proxy"
@@ -96,8 +97,7 @@ def proxy(request: pytest.FixtureRequest, trusting: Server, tmp_path_factory: py
     here = tmp_path_factory.mktemp(request.param)
     here.chmod(0o755)
     _certify(here)
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     text = (EXAMPLES / example.file).read_text(encoding="utf-8")
     for old, new in example.changes(port, httpx.URL(trusting.url).port or 0, here).items():
         assert old in text
@@ -148,7 +148,7 @@ def test_a_file_is_converted_and_fetched_through_the_proxy(proxy: str, trusting:
     """The link uses the proxy's scheme, name and port, whatever the client claims."""
     with closing(create_account(trusting, Terms(plan="personal"))) as account:
         headers = {**account.headers, "X-Forwarded-Proto": "http", "X-Forwarded-For": "192.0.2.1"}
-    with httpx.Client(base_url=proxy, headers=headers, verify=UNTRUSTED, timeout=60) as client:
+    with httpx.Client(base_url=proxy, headers=headers, verify=UNTRUSTED) as client:
         answer = client.post("/api/geo/convert/file", files={"file": ("a.geojson", lakes())}).json()
         assert answer["success"], answer
         assert answer["downloadUrl"].startswith(f"{proxy}/files/")
@@ -163,7 +163,7 @@ def answer_to(proxy: str, path: str, fields: Mapping[str, str], pieces: Sequence
     port = httpx.URL(proxy).port or 0
     head = "".join(f"{name}: {value}\r\n" for name, value in {"Host": f"localhost:{port}", **fields}.items())
     with (
-        socket.create_connection(("localhost", port), timeout=60) as plain,
+        socket.create_connection(("localhost", port), timeout=PATIENCE_SECONDS) as plain,
         UNTRUSTED.wrap_socket(plain, server_hostname="localhost") as connection,
     ):
         connection.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode())

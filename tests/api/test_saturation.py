@@ -144,7 +144,7 @@ def test_a_full_waiting_room_refuses_before_the_upload(server: Server) -> None:
         ready = httpx.get(f"{server.url}/readyz")
         assert (ready.status_code, ready.json()["checks"]["intake"]) == (503, "full")
     for client, job_id in zip(clients, jobs, strict=False):  # they take turns on the one converter
-        assert client.wait_for(job_id, 90)["status"] == "Completed"
+        assert client.wait_for(job_id)["status"] == "Completed"
     assert late.convert("a.geojson", lakes())["success"]
     assert httpx.get(f"{server.url}/readyz").is_success
     assert server.wait_until_idle() == []

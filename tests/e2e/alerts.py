@@ -32,7 +32,7 @@ from service.metering.ledger import publish_plans
 from service.postgres_embedded.server_user import find_server_user
 from tests.fleet.nats import NatsServer, nats_server
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
-from tests.support.pgbouncer import free_port
+from tests.support.ports import free_port
 from tests.support.replication import PostgresServer
 from tests.support.server import EXECUTED, Client, Server, create_account, running_server
 

@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
+
 NATS_SERVER = Path(sys.executable).with_name("nats-server")
-START_SECONDS = 60.0
 
 
 class NatsServer:
@@ -21,7 +23,7 @@ class NatsServer:
     ) -> None:
         self._directory = directory
         self._line = [*prefix, str(NATS_SERVER), "-js", "-sd", str(self._store), "-a", address, *options]
-        self._port = "-1"
+        self._port = str(free_port())
         self.start()
 
     def start(self) -> None:
@@ -31,13 +33,12 @@ class NatsServer:
             old.unlink()
         with (self._directory / "log").open("a") as log:
             self._process = subprocess.Popen([*self._line, *arguments], stderr=log, stdout=log)
-        give_up_at = time.monotonic() + START_SECONDS
+        give_up_at = time.monotonic() + PATIENCE_SECONDS
         while not (found := "".join(file.read_text() for file in self._directory.glob("*.ports"))):
             assert self._process.poll() is None, (self._directory / "log").read_text()
             assert time.monotonic() < give_up_at, "the NATS server did not start"
             time.sleep(0.01)
         self.url: str = json.loads(found)["nats"][0]
-        self._port = self.url.rpartition(":")[2]
 
     @property
     def pid(self) -> int:

@@ -110,7 +110,7 @@ class Site:
                 "formats": client.get("/api/geo/formats"),
                 "systems": client.get("/api/geo/systems", params={"search": "utm"}),
                 "conversion": client.post("/api/geo/convert/file", files={"file": ("a.geojson", lakes())}),
-                "readiness": httpx.get(f"{self.gateway.private_url}/readyz", timeout=60.0),
+                "readiness": httpx.get(f"{self.gateway.private_url}/readyz", timeout=PATIENCE_SECONDS),
             }
 
     def await_workers(self) -> None:
@@ -135,7 +135,7 @@ class Site:
 
     def readiness(self) -> dict[str, Any]:
         """The response of the gateway's readiness probe."""
-        answer: dict[str, Any] = httpx.get(f"{self.gateway.private_url}/readyz", timeout=60.0).json()
+        answer: dict[str, Any] = httpx.get(f"{self.gateway.private_url}/readyz", timeout=PATIENCE_SECONDS).json()
         return answer
 
     def revive(self) -> None:

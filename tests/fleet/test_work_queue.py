@@ -24,7 +24,7 @@ from service.jobs.stream import ALL_LANES, STREAM
 from service.jobs.work_queue import WorkQueue, open_work_queue
 from tests.fleet.nats import NatsServer, nats_server
 from tests.support.patience import looks
-from tests.support.pgbouncer import free_port
+from tests.support.ports import free_port
 from tests.support.relay import relay_to_port
 from tests.unit.jobs.test_handover import handover
 

@@ -14,6 +14,7 @@ from service.storage.port import ObjectKey
 from service.usecases.jobs import read_job
 from service.usecases.read_result import PER_ACCOUNT, read_result
 from tests.support.data import lakes
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.world import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # as the shared service
@@ -129,7 +130,7 @@ async def test_slow_readers_take_the_places_of_their_account_alone(
         assert int(refused.headers["retry-after"]) > 0
         tasks.cancel_scope.cancel()
     [path] = [found for found in (here.directory / "store").rglob("*") if found.stat().st_size == job.output_size_bytes]
-    with monkeypatch.context() as hurried, anyio.fail_after(10):
+    with monkeypatch.context() as hurried, anyio.fail_after(PATIENCE_SECONDS):
         hurried.setattr(pace, "GRACE_SECONDS", 0.0)
         hurried.setattr(pace, "LEAST_BYTES_PER_SECOND", 10_000)
         await read()

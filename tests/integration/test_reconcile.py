@@ -9,7 +9,7 @@ import anyio.to_thread
 from service.storage.port import new_key
 from service.usecases.audit import audit
 from tests.support.geomill import Geomill
-from tests.support.pgbouncer import free_port
+from tests.support.ports import free_port
 from tests.support.world import World, world
 
 

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tests.support.forked import Forked, environment_for
-
-MOST_SECONDS = 100.0
-"""A command that takes longer hangs."""
+from tests.support.patience import PATIENCE_SECONDS
 
 
 class Started(Forked):
@@ -30,7 +28,7 @@ class Started(Forked):
             subprocess.TimeoutExpired: the command hangs.
         """
         with self._files:
-            self.wait(MOST_SECONDS)
+            self.wait(PATIENCE_SECONDS)
             return _text(self._out), _text(self._err)
 
 

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,7 @@ from service.postgres_embedded.home import handed_over
 from service.postgres_embedded.server_user import find_server_user
 from tests.database import TestServer, database_name
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.ports import free_port
 
 SERVERS = 3
 """So few connections to PostgreSQL that clients share them, and so many that a statement may meet another one."""
@@ -92,13 +92,6 @@ def _program() -> str:
     if found is None:
         pytest.skip("PgBouncer is missing, and cannot be installed from here (package pgbouncer)")
     return found
-
-
-def free_port() -> int:
-    """A free port of this host."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
 
 
 def _wait_for(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:

@@ -12,7 +12,7 @@ import psutil
 from service.postgres_embedded.binaries import find_installation
 from service.postgres_embedded.server_user import find_server_user
 from tests.database import fast_directory
-from tests.support.pgbouncer import free_port
+from tests.support.ports import free_port
 
 ROLE = "geomill"
 SETTINGS = {

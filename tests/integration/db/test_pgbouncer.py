@@ -13,6 +13,7 @@ from service.usecases.audit import audit
 from tests.database import TestServer
 from tests.support.data import lakes
 from tests.support.geomill import Geomill
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.pgbouncer import SERVERS, pgbouncer, through
 from tests.support.world import world
 
@@ -40,7 +41,7 @@ async def test_a_pooler_is_noticed(pooled_url: str, database_url: str) -> None:
 async def test_migrations_leave_no_lock_behind(port: int, empty_database_url: str) -> None:
     """Several at once through PgBouncer, another later, then one directly: none waits for the lock of an ended one."""
     pooled = through(port, empty_database_url)
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_SECONDS):
         for _ in range(2):
             async with anyio.create_task_group() as tasks:
                 for _ in range(2 * SERVERS):
@@ -96,7 +97,10 @@ async def test_a_migration_that_cannot_begin_says_so(empty_database_url: str, mo
     monkeypatch.setattr("service.db.migrate.LOCK_SECONDS", 1)
     async with open_connection(empty_database_url) as other, other.transaction():
         await other.execute("SELECT pg_advisory_xact_lock(hashtextextended('geomill.migrations', 0))")
-        with pytest.raises(Exception, match="Another process has been migrating this database"), anyio.fail_after(30):
+        with (
+            pytest.raises(Exception, match="Another process has been migrating this database"),
+            anyio.fail_after(PATIENCE_SECONDS),
+        ):
             await migrate(empty_database_url)
     assert (await migrate(empty_database_url)).applied
 
@@ -111,6 +115,9 @@ async def test_a_table_that_is_held_does_not_stop_a_migration_for_ever(
     monkeypatch.setattr("service.db.migrate.LOCK_SECONDS", 1)
     async with open_connection(empty_database_url) as other, other.transaction():
         await other.execute("LOCK TABLE first IN ACCESS SHARE MODE")
-        with pytest.raises(Exception, match=r"0002_second\.sql waited 1 seconds for a table"), anyio.fail_after(30):
+        with (
+            pytest.raises(Exception, match=r"0002_second\.sql waited 1 seconds for a table"),
+            anyio.fail_after(PATIENCE_SECONDS),
+        ):
             await migrate(empty_database_url, tmp_path)
     assert (await migrate(empty_database_url, tmp_path)).applied == ["0002_second.sql"]

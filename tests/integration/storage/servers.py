@@ -4,10 +4,12 @@ import asyncio
 import re
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+
+from tests.support.patience import looks
+from tests.support.ports import free_port
 
 ACCESS_KEY, SECRET_KEY = "access-key-of-tests", "secret-key-of-tests"
 BUCKET = "results-of-tests"
@@ -25,7 +27,7 @@ class S3Server:
     def __init__(self, directory: Path, *options: str, address: str = "127.0.0.1", prefix: Sequence[str] = ()) -> None:
         self.directory = directory
         self._options = options
-        self._address = f"{address}:0"
+        self._address = f"{address}:{free_port()}"
         self._prefix = prefix
         (directory / BUCKET).mkdir()
         self.start()
@@ -37,11 +39,12 @@ class S3Server:
         with log.open("w") as errors:
             line = [*self._prefix, str(RCLONE), "serve", "s3", *options, str(self.directory)]
             self._process = subprocess.Popen(line, stderr=errors)
-        for _ in range(1000):
-            if started := re.search(r"Starting s3 server on \[(https?://([^/\]]+))", log.read_text()):
-                self.url, self._address = started[1], started[2]
+        for _ in looks():
+            if started := re.search(r"Starting s3 server on \[(https?://[^/\]]+)", log.read_text()):
+                self.url = started[1]
                 return
-            time.sleep(0.01)
+            if self._process.poll() is not None:
+                break
         raise AssertionError(log.read_text())
 
     @property

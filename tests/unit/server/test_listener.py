@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from service.server.listener import TURNED_AWAY_AT_ONCE, listen
 from service.server.serving import ServerLimits, Site
 from service.siblings import Siblings, open_board
+from tests.support.patience import PATIENCE_SECONDS
 
 HEAD = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 20\r\n\r\n"
 CROWD = TURNED_AWAY_AT_ONCE + 44
@@ -59,7 +60,7 @@ async def ask(client: socket.socket) -> bytes:
 
 async def until(holds: Callable[[], bool]) -> None:
     """Yield to other tasks until a condition holds."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while True:
             if holds():
                 return
@@ -71,7 +72,7 @@ async def test_none_of_a_crowd_of_connections_too_many_is_reset() -> None:
     async with site(1) as (_, port):
         inside = await connect(port)
         crowd = [await connect(port) for _ in range(CROWD)]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             answers = await asyncio.gather(*map(ask, crowd))
         assert {answer[:12] for answer in answers} == {b"HTTP/1.1 503"}
         assert (await ask(inside)).endswith(b"done")
@@ -85,7 +86,7 @@ async def test_there_is_room_again_when_others_have_gone() -> None:
         assert (await asyncio.get_running_loop().sock_recv(turned_away, 65_536)).startswith(b"HTTP/1.1 503")
         inside.close()
         answer = b""
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while not answer.endswith(b"done"):
                 answer = await ask(await connect(port))
         turned_away.close()
