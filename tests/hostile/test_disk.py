@@ -14,6 +14,7 @@ from tests.hostile.bait import laid_out
 from tests.hostile.databases import VIEW, geopackage
 from tests.sandbox.processes import processes_below
 from tests.support.data import lakes
+from tests.support.patience import looks
 from tests.support.server import Client, Server, create_account, running_server
 from tests.support.tuned import tuned
 
@@ -62,21 +63,25 @@ def test_what_sorting_takes_of_the_disk_is_bounded(server: Server) -> None:
     with laid_out() as bait:
         content = geopackage(VIEW + SORTED + ";")(bait)
     assert len(content) < 100_000
-    done = Event()
     with (
         ThreadPoolExecutor(2) as threads,
         create_account(server, TEAM, "heavy") as heavy,
         create_account(server, TEAM, "light") as light,
     ):
-        seen = threads.submit(most_held, server, done)
-        sent = threads.submit(Client.convert, heavy, "a.gpkg", content, outputFormat="Csv")
-        while not sent.done():
-            assert light.convert("lakes.geojson", lakes(), outputFormat="Csv")["success"]
-        done.set()
-        answer = sent.result()
-        assert not answer["success"]
-        assert "larger than" in answer["error"]
-        assert MOST_BYTES // 2 < seen.result() < MOST_BYTES + BETWEEN_TWO_LOOKS
+        most = 0
+        for _ in looks():  # again, if the host was too busy to see what the run held before it ended
+            done = Event()
+            seen = threads.submit(most_held, server, done)
+            sent = threads.submit(Client.convert, heavy, "a.gpkg", content, outputFormat="Csv")
+            while not sent.done():
+                assert light.convert("lakes.geojson", lakes(), outputFormat="Csv")["success"]
+            done.set()
+            answer = sent.result()
+            assert not answer["success"]
+            assert "larger than" in answer["error"]
+            if (most := seen.result()) > MOST_BYTES // 2:
+                break
+        assert MOST_BYTES // 2 < most < MOST_BYTES + BETWEEN_TWO_LOOKS
         assert light.convert("lakes.geojson", lakes(), outputFormat="Csv")["success"]
         assert heavy.usage() == (0, 0)
     assert server.wait_until_idle() == []

@@ -127,7 +127,7 @@ async def test_idle_connections_are_closed_but_for_one(empty_database_url: str) 
 
 async def test_slow_statement_is_overload(empty_database_url: str) -> None:
     """A statement that takes too long is cancelled, and its connection remains usable."""
-    async with open_pool(empty_database_url, max_size=1, command_timeout_seconds=0.1) as database:
+    async with open_pool(empty_database_url, max_size=1, command_timeout_seconds=2.0) as database:
         with pytest.raises(DatabaseUnavailable):
             async with database.connection() as connection:
                 await connection.execute("SELECT pg_sleep(60)")
