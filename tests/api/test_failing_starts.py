@@ -123,9 +123,8 @@ FIRST_PORT = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 def test_a_full_disk_is_named(processes: str, tmp_path: Path) -> None:
     """With the variable that names another one, also by the first of several processes."""
     with small_disk(tmp_path / "full", 2048) as full:
-        done = Geomill(full, {"GEOMILL_PORT": "0", "GEOMILL_PROCESSES": processes, "GEOMILL_LOG_LEVEL": "error"})(
-            "serve"
-        )
+        settings = {"GEOMILL_PROCESSES": processes, "GEOMILL_CONVERTERS": processes}  # also if the host has one core
+        done = Geomill(full, {**settings, "GEOMILL_PORT": "0", "GEOMILL_LOG_LEVEL": "error"})("serve")
     assert (done.returncode, done.stdout) == (1, "")
     first, _, rest = done.stderr.partition("\n")
     assert_one_sentence(f"{first}\n", "The embedded database could not be set up (", FULL)

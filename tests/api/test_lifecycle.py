@@ -141,7 +141,7 @@ def test_a_killed_database_is_back_without_a_restart(tmp_path: Path) -> None:
 
         def convert() -> httpx.Response:
             files = {"file": ("a.geojson", lakes())}
-            return httpx.post(f"{server.url}/api/geo/convert/file", files=files, headers=headers, timeout=60)
+            return httpx.post(f"{server.url}/api/geo/convert/file", files=files, headers=headers)
 
         assert convert().json()["success"]
         pid_file = next((tmp_path / "postgres").rglob("postmaster.pid"))
@@ -226,12 +226,13 @@ def test_the_log_has_a_line_for_each_request_and_job_and_no_secret(tmp_path: Pat
         assert len(server.events("job.completed") + server.events("job.failed")) == 2
 
 
+@pytest.mark.timeout(900)  # it gets what all others leave of the cores
 def test_a_service_of_low_priority_converts(tmp_path: Path, database_url: str) -> None:
     """Under `nice`, or with Nice= in a systemd unit, converters keep that priority, which they cannot raise."""
 
     def convert() -> tuple[str, bool]:
         os.setpriority(os.PRIO_PROCESS, 0, 11)  # one below that of converters; this thread's, and of what it starts
-        started = running_server(tmp_path, database_url, program=EXECUTED)  # to inherit the priority
+        started = running_server(tmp_path, database_url, program=EXECUTED, ready_seconds=600)  # to inherit the priority
         with started as server, create_account(server, TEAM) as client:
             [ready] = server.events("server.ready")
             return ready["launcher"], client.convert("a.geojson", lakes())["success"]

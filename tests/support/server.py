@@ -34,12 +34,19 @@ _READ_LATER = ("GEOMILL_", "OTEL_", "PATH")
 class Server:
     """A running `geomill serve`, or `geomill worker`, whose URL is that of its private port."""
 
-    def __init__(self, process: subprocess.Popen[bytes] | Forked, data_dir: Path, dsn: str, log: Path) -> None:
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes] | Forked,
+        data_dir: Path,
+        dsn: str,
+        log: Path,
+        ready_seconds: float = READY_SECONDS,
+    ) -> None:
         self.process = process
         self.data_dir = data_dir
         self.dsn = dsn
         self.log = log
-        self.url = self._wait_until_ready()
+        self.url = self._wait_until_ready(ready_seconds)
 
     @property
     def private_url(self) -> str:
@@ -71,8 +78,8 @@ class Server:
         self.process.send_signal(number)
         return self.process.wait(PATIENCE_SECONDS)
 
-    def _wait_until_ready(self) -> str:
-        for _ in looks(READY_SECONDS):
+    def _wait_until_ready(self, seconds: float) -> str:
+        for _ in looks(seconds):
             if self.process.poll() is not None:
                 break
             for event in self.events("server.ready"):
@@ -92,6 +99,7 @@ def running_server(
     program: Sequence[str] | None = None,
     command: Sequence[str] = ("serve",),
     prefix: Sequence[str] = (),
+    ready_seconds: float = READY_SECONDS,
 ) -> Iterator[Server]:
     """Start `geomill serve` on a free port, with an embedded database unless `dsn` is given; stop it at the end.
 
@@ -120,7 +128,7 @@ def running_server(
             line = [*prefix, sys.executable, *program, *command]
             process = subprocess.Popen(line, env=environment, stdout=output, stderr=output)
     try:
-        yield Server(process, data_dir, dsn, log)
+        yield Server(process, data_dir, dsn, log, ready_seconds)
     finally:
         if process.poll() is None:
             process.terminate()
@@ -145,7 +153,7 @@ class Client(httpx.Client):
     """A client with the key of one account."""
 
     def __init__(self, server: Server, account: Account, key: CreatedKey) -> None:
-        super().__init__(base_url=server.url, headers={"X-API-Key": key.api_key}, timeout=60.0)
+        super().__init__(base_url=server.url, headers={"X-API-Key": key.api_key}, timeout=PATIENCE_SECONDS)
         self.server = server
         self.account = account
         self.key = key
