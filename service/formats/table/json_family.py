@@ -1,26 +1,28 @@
 # ruff: noqa: S106 -- a token is a format's short name here
 """The rows of formats that are JSON: GeoJSON, TopoJSON, Esri JSON."""
 
+import msgspec
+
 from service.formats.crs import WGS84
 from service.formats.format import Format, LeftOut, Reader, Reading, Writing
 from service.formats.unread import NO_UTF_16
 
-_GEOJSON_DRIVERS = ("GeoJSON", "TopoJSON", "ESRIJSON", "GeoJSONSeq")
+_READING = Reading(
+    drivers=("GeoJSON", "TopoJSON", "ESRIJSON", "GeoJSONSeq"),
+    unread=NO_UTF_16,
+    reader=Reader.DOCUMENT,
+    options=("ARRAY_AS_STRING=YES",),
+    text_options=("DATE_AS_STRING=YES",),
+    json=True,
+    overflows=frozenset({"infinite"}),
+)
 
 GEOJSON = Format(
     name="GeoJson",
     token="geojson",
     title="GeoJSON",
     extensions=(".geojson", ".json"),
-    reading=Reading(
-        drivers=_GEOJSON_DRIVERS,
-        unread=NO_UTF_16,
-        reader=Reader.DOCUMENT,
-        options=("ARRAY_AS_STRING=YES",),
-        text_options=("DATE_AS_STRING=YES",),
-        json=True,
-        overflows=frozenset({"infinite"}),
-    ),
+    reading=_READING,
     writing=Writing(
         driver="GeoJSON",
         value_losses=frozenset({"infinite", "binary_texts", "like_json"}),
@@ -40,15 +42,7 @@ GEOJSONSEQ = Format(
     token="geojsonseq",
     title="GeoJSON text sequence",
     extensions=(".geojsonl",),
-    reading=Reading(
-        drivers=_GEOJSON_DRIVERS,
-        unread=NO_UTF_16,
-        reader=Reader.LINES,
-        options=("ARRAY_AS_STRING=YES",),
-        text_options=("DATE_AS_STRING=YES",),
-        json=True,
-        overflows=frozenset({"infinite"}),
-    ),
+    reading=msgspec.structs.replace(_READING, reader=Reader.LINES),
     writing=Writing(
         driver="GeoJSONSeq",
         value_losses=frozenset({"infinite", "binary_texts", "like_json"}),

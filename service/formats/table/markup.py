@@ -58,8 +58,6 @@ SECOND_GEOMETRY = (
 
 The group is the second one. A match without it passes the values, which would be searched again after every geometry.
 """
-_KML_READING = MappingProxyType({"LIBKML_LAUNDER_FIELD_NAMES": "NO"})
-"""The driver would replace all but ASCII letters and digits in names, and keep one of those that become the same."""
 NOTHING_HELD = "Empty elements ({count}) became missing values; columns that hold nothing else were left out."
 _KML_LEFT_OUT = (
     LeftOut(
@@ -88,9 +86,15 @@ _KML_LEFT_OUT = (
         "Altitude modes other than absolute ({count}) were left out; elevations were taken as they are.",
     ),
 )
-_KML_OPTIONS = (
-    "-mapFieldType",
-    "Integer64=String,Date=String,DateTime=String,Time=String,Binary=String",
+_KML_READING = Reading(
+    drivers=("LIBKML",),
+    zoned_texts=True,
+    # the driver would replace all but ASCII letters and digits in names, and keep one of those that become the same
+    environment=MappingProxyType({"LIBKML_LAUNDER_FIELD_NAMES": "NO"}),
+    overflows=frozenset({"infinite", "at_32_bits"}),
+    noise_columns=_KML_NOISE,
+    feature_word=b"Placemark",
+    left_out=_KML_LEFT_OUT,
 )
 _KML = Writing(
     driver="KML",
@@ -102,7 +106,7 @@ _KML = Writing(
     extension=".kml",
     media_type="application/vnd.google-earth.kml+xml",
     writer=Writer.AT_ONCE,
-    options=_KML_OPTIONS,
+    options=("-mapFieldType", "Integer64=String,Date=String,DateTime=String,Time=String,Binary=String"),
     multi_layer=True,
     epsg=WGS84,
     column_names=ColumnRule.XML,
@@ -111,24 +115,9 @@ _KML = Writing(
     z_options=("-dsco", "AltitudeMode=absolute"),
     trailer=b"</kml>",
 )
+_GPX_ORDER = ("route_fid", "route_point_id", "track_fid", "track_seg_id", "track_seg_point_id")
 GPX_NUMBERS = frozenset(
-    [
-        "ele",
-        "magvar",
-        "geoidheight",
-        "sat",
-        "hdop",
-        "vdop",
-        "pdop",
-        "ageofdgpsdata",
-        "dgpsid",
-        "number",
-        "route_fid",
-        "route_point_id",
-        "track_fid",
-        "track_seg_id",
-        "track_seg_point_id",
-    ]
+    {"ele", "magvar", "geoidheight", "sat", "hdop", "vdop", "pdop", "ageofdgpsdata", "dgpsid", "number", *_GPX_ORDER}
 )
 
 GML = Format(
@@ -176,14 +165,7 @@ GML = Format(
         extension=".gml",
         media_type="application/gml+xml; version=3.2",
         writer=Writer.AT_ONCE,
-        options=(
-            "-dsco",
-            "FORMAT=GML3.2",
-            "-dsco",
-            "XSISCHEMA=OFF",
-            "-dsco",
-            "WRITE_FEATURE_BOUNDED_BY=NO",
-        ),
+        options=("-dsco", "FORMAT=GML3.2", "-dsco", "XSISCHEMA=OFF", "-dsco", "WRITE_FEATURE_BOUNDED_BY=NO"),
         multi_layer=True,
         needs_every_axis=True,
         curves=True,
@@ -220,9 +202,7 @@ GPX = Format(
         ),
         fixed_layers=True,
         derived_layers=frozenset({"route_points", "track_points"}),
-        derived_columns=frozenset(
-            {"route_fid", "route_point_id", "track_fid", "track_seg_id", "track_seg_point_id", "ele"}
-        ),
+        derived_columns=frozenset({*_GPX_ORDER, "ele"}),
         column_prefix="ogr_",
         numbers=GPX_NUMBERS,
         noise_columns=MappingProxyType({"*": ()}),
@@ -266,15 +246,7 @@ KML = Format(
     token="kml",
     title="KML",
     extensions=(".kml",),
-    reading=Reading(
-        drivers=("LIBKML",),
-        zoned_texts=True,
-        environment=_KML_READING,
-        overflows=frozenset({"infinite", "at_32_bits"}),
-        noise_columns=_KML_NOISE,
-        feature_word=b"Placemark",
-        left_out=_KML_LEFT_OUT,
-    ),
+    reading=_KML_READING,
     writing=_KML,
 )
 
@@ -283,17 +255,8 @@ KMZ = Format(
     token="kmz",
     title="KMZ",
     extensions=(".kmz",),
-    reading=Reading(
-        drivers=("LIBKML",),
-        zoned_texts=True,
-        reader=Reader.DOCUMENTS,
-        environment=_KML_READING,
-        overflows=frozenset({"infinite", "at_32_bits"}),
-        member=".kml",
-        noise_columns=_KML_NOISE,
-        feature_word=b"Placemark",
-        outline_word=b"GroundOverlay",
-        left_out=_KML_LEFT_OUT,
+    reading=msgspec.structs.replace(
+        _KML_READING, reader=Reader.DOCUMENTS, member=".kml", outline_word=b"GroundOverlay"
     ),
     writing=msgspec.structs.replace(
         _KML, extension=".kmz", media_type="application/vnd.google-earth.kmz", member=".kml", delivery=Delivery.KMZ
