@@ -94,7 +94,8 @@ NOTES = """\
   bits; a warning reports them. Text formats are written with 15 significant digits, GeoJSON with 7 decimals of a
   degree. Blanks around values of typed columns are lost when KML is read, those at the beginning of texts when GML is,
   and those around names of columns when CSV is.
-- **KML** is read without styles, altitude modes, network links and images of overlays; a warning reports each.
+- **KML** is read without styles, altitude modes, addresses, phone numbers, network links and images of overlays, and
+  beside a `Schema`, without data that it does not declare; a warning reports each.
 - **Tables with coordinates**: CSV, XLSX and ODS store a layer of points in the columns `X`, `Y` (and `Z`), all other
   layers in a column `WKT`. When they are read, a column of WKT, hexadecimal WKB or GeoJSON is found by its values, or a
   pair of columns by their names: x/y, lon/lat, longitude/latitude, easting/northing, Laenge/Breite and the like in

@@ -22,11 +22,19 @@ _KML_NOISE = MappingProxyType(
 )
 BEGINS_BLANK = rb">(?:<!\[CDATA\[)?\s++(?:[^<\s\d.+-]|[\d.+-][\d.,eE+\-\s]*+[^<\d.,eE+\-\s])"
 """A text with blanks or line ends at its beginning; those of coordinates and other numbers do not matter."""
-SIMPLE_BEGINS_BLANK = rb"<SimpleData[^<>]*+>(?:<!\[CDATA\[)?\s++[^<\s]"
-SIMPLE_ENDS_BLANK = rb"</SimpleData>(?:(?<= </SimpleData>)|(?<= \]\]></SimpleData>))"
+_REFERENCE = rb"&#(?:9|10|13|32|[xX](?:9|[aA]|[dD]|20));"
+SIMPLE_BEGINS_BLANK = rb"<SimpleData[^<>]*+>(?:<!\[CDATA\[)?(?:\s|" + _REFERENCE + rb")++[^<\s]"
+SIMPLE_ENDS_BLANK = (
+    rb"</SimpleData>(?:(?<= </SimpleData>)|(?<= \]\]></SimpleData>)|(?<=&#32;</SimpleData>)|(?<=&#x20;</SimpleData>))"
+)
 """A value with a blank at its end. It begins with fixed bytes, which are found in an eighth of the time of a choice."""
 SIMPLE_EMPTY = rb"<SimpleData\b[^<>]*+(?:(?<=/)>|>\s*+(?:<!\[CDATA\[\s*+\]\]>\s*+)?</SimpleData>)"
 SIMPLE_NUMBERS = rb"<SimpleField\b[^<>]*?\stype\s*=\s*[\"'](?i:u?int|u?short|float|double|bool)[\"']"
+_SNIPPET = rb"nippet(?:\s[^<>]*+)?(?<!/)>"
+SNIPPET = _SNIPPET + rb"\s*+(?:[^<\s]|<!\[CDATA\[\s*+[^\]\s])"
+SNIPPET_WITH_BLANKS = _SNIPPET + rb"(?:<!\[CDATA\[)?(?:\s++[^<\s]|[^<\s][^<]*+(?<=\s)</)"
+"""Snippets that are not empty; without their first letter, which may be a capital, they are found sooner."""
+SCHEMA = rb"<Schema\b"
 EMPTY_IN_GML = rb"<(?!gml:)([\w:.-]++)(?:\s?/>|></\1>)"
 EMPTY_IN_GPX = rb"<(?!(?:gpx|metadata|author|copyright|rte|trk|trkseg|extensions)\b)([\w:.-]++)(?:\s?/>|></\1>)"
 """An element without content; those with attributes may hold something there."""
@@ -80,6 +88,15 @@ _KML_LEFT_OUT = (
         pattern=SIMPLE_EMPTY,
         beside=SIMPLE_NUMBERS,
     ),
+    LeftOut((), "Blanks around snippets ({count}) were left out.", pattern=SNIPPET_WITH_BLANKS),
+    LeftOut((), "Snippets ({count}) were left out.", pattern=SNIPPET, beside=SCHEMA, column="snippet"),
+    LeftOut(
+        (),
+        "Data of features ({count}) may have been left out: beside a Schema, only what it declares is read.",
+        pattern=rb"<Data\b",
+        beside=SCHEMA,
+    ),
+    LeftOut((b"<address>", b"<phoneNumber>"), "Addresses and phone numbers of features ({count}) were left out."),
     LeftOut((b"<Style", b"<styleUrl"), "Styles, such as colours and icons, were left out."),
     LeftOut(
         (b">relativeToGround<", b">clampToGround<", b">relativeToSeaFloor<", b">clampToSeaFloor<"),

@@ -17,6 +17,11 @@ BLANKS = "Blanks and line ends at the beginning of texts (1) were left out."
 LINES = "Line ends in texts of extensions (1) were left out; words beside them may have been joined."
 NESTED = "Elements within elements of extensions (1) were not read; their columns are 0, or hold XML."
 GEOMETRIES = "Further geometries of features (1) were left out: of the geometries of a feature, one is read."
+BEGINS = "Blanks and line ends at the beginning of texts (1) were left out."
+ENDS_BLANK = "Blanks at the end of texts (1) were left out."
+AROUND = "Blanks around snippets (1) were left out."
+SNIPPETS = "Snippets (1) were left out."
+DATA = "Data of features (1) may have been left out: beside a Schema, only what it declares is read."
 PLACE = "<gml:Point><gml:pos>1 2</gml:pos></gml:Point>"
 NO_NUMBERS = "Empty values (1) became 0 in columns that the file declares as numbers, and empty texts in others."
 NUMBERS = '<SimpleField name="m" type="string"/><SimpleField name="n" type="int"/>'
@@ -28,6 +33,18 @@ PARTS = {
         f'<SimpleData name="n"><![CDATA[]]></SimpleData>{NUMBERS}': (NO_NUMBERS,),
         f'{NUMBERS}<SimpleData name="n">0</SimpleData><SimpleData name="n"><![CDATA[a]]></SimpleData><value/>': (),
         '<SimpleField name="int" type="string"/><SimpleData name="int"/>': (),
+        '<SimpleData name="n">&#32;a</SimpleData>': (BEGINS,),
+        '<SimpleData name="n">a&#x20;</SimpleData>': (ENDS_BLANK,),
+        '<SimpleData name="n">a&#33;</SimpleData>': (),
+        "<Snippet>\n a\n</Snippet>": (AROUND,),
+        '<snippet maxLines="2"><![CDATA[ a]]></snippet>': (AROUND,),
+        "<Snippet>a </Snippet>": (AROUND,),
+        "<Snippet/><Snippet> </Snippet>\n<Snippet>a</Snippet>\n<name>a</name>": (),
+        "<Schema name='a'/><Snippet>a</Snippet><Snippet></Snippet>": (SNIPPETS,),
+        "<Snippet><![CDATA[a]]></Snippet><Schema name='a'/><Snippet><![CDATA[]]></Snippet>": (SNIPPETS,),
+        "<Schema name='a'/><Snippet maxLines='0'></Snippet><Snippet>\n</Snippet>\n": (),
+        "<Data name='a'><value>b</value></Data><Schema name='a'></Schema>": (DATA,),
+        "<Data name='a'><value>b</value></Data><SchemaData schemaUrl='#a'/>": (),
     },
     "Gml": {
         "<a:n/>": (EMPTY,),

@@ -1,0 +1,59 @@
+"""What the driver of KML leaves out, beside what it keeps."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline
+from tests.support.converters import Converters
+
+SCHEMA = '<Schema name="s" id="s"><SimpleField name="t" type="string"/></Schema>'
+CONTENT = "<name>&#32; n</name><Snippet> low </Snippet><address>1 Street</address><phoneNumber>tel:5</phoneNumber>"
+DATA = '<ExtendedData><Data name="u"><value> v</value></Data></ExtendedData>'
+VALUE = '<SimpleData name="t">&#32;x&#x20;</SimpleData>'
+SIMPLE = f'<ExtendedData><SchemaData schemaUrl="#s">{VALUE}</SchemaData></ExtendedData>'
+AROUND = "Blanks around snippets (1) were left out."
+ADDRESSES = "Addresses and phone numbers of features (2) were left out."
+DOCUMENTS = {
+    "data": (CONTENT + DATA, {"Name": "  n", "u": " v", "snippet": "low"}, {AROUND, ADDRESSES}),
+    "data beside a Schema": (
+        CONTENT + DATA,
+        {"Name": "  n"},
+        {
+            AROUND,
+            ADDRESSES,
+            "Snippets (1) were left out.",
+            "Data of features (1) may have been left out: beside a Schema, only what it declares is read.",
+        },
+    ),
+    "blanks beside a Schema": (
+        SIMPLE,
+        {"t": "x"},
+        {
+            "Blanks and line ends at the beginning of texts (1) were left out.",
+            "Blanks at the end of texts (1) were left out.",
+        },
+    ),
+}
+"""Features, what is left of them, and what is told."""
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("name", DOCUMENTS)
+async def test_what_the_driver_leaves_out_of_a_feature_is_told(
+    converters: Converters, tmp_path: Path, name: str, *, has_sessions: bool
+) -> None:
+    """A Schema hides data and snippets that it does not declare; addresses and phone numbers are never read."""
+    content, kept, told = DOCUMENTS[name]
+    path = tmp_path / "a.kml"
+    path.write_text(
+        f'<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{SCHEMA if "Schema" in name else ""}<Placemark>'
+        f"{content}<Point><coordinates>1,2</coordinates></Point></Placemark></Document></kml>",
+        encoding="utf-8",
+    )
+    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoJson", path)
+    (found,) = (row["properties"] for row in readers.geojson(done.path))
+    assert isinstance(found, dict)
+    assert {column: value for column, value in found.items() if value is not None} == kept
+    assert set(done.output.warnings) == told
