@@ -18,11 +18,11 @@ from service.formats.catalog import tables_in
 from service.formats.finds import BUNDLES, Find, find_all, remedy
 from service.formats.format import SHARED_EXTENSION, Format, reading_of
 from service.formats.gunzip import gunzip
-from service.formats.json_kinds import head_of, kind_of_json, sequence_prefix
+from service.formats.json_kinds import HEAD_BYTES, head_of, kind_of_json, sequence_prefix
 from service.formats.left_out import has_features, warn_of_left_out
 from service.formats.names import listed, safe_name, shown, stem_of, unique
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
-from service.formats.unread import refuse_unread
+from service.formats.unread import START_BYTES, refuse_unread
 
 ZIP = SHARED_EXTENSION
 GZ = ".gz"
@@ -131,10 +131,10 @@ def _unknown(extension: str) -> Rejection:
 
 def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -> Source:
     stem = stem_of(untrusted_name)
-    head = head_of(path) if reading_of(found).json else b""
+    head = head_of(path, HEAD_BYTES if reading_of(found).json else START_BYTES)
     row = kind_of_json(found, head)
     extension = _extension(untrusted_name)
-    refuse_unread(path, reading_of(row).unread)
+    refuse_unread(head, reading_of(row).unread)
     member = reading_of(row).member
     own = extension if extension in row.extensions else row.extensions[0]
     documents = _documents(path, member, stem, unpack_into) if member else (Part({own: path}, stem),)

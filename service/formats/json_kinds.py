@@ -43,12 +43,12 @@ TELLING = tuple(f'"{value or name}"'.encode() for other in OTHERS for name, valu
 """Names and values of which every file of another format contains one, and hardly any GeoJSON does."""
 
 
-def head_of(path: Path) -> bytes:
-    """The first megabyte of the file at `path`, without a byte order mark."""
+def head_of(path: Path, most_bytes: int = HEAD_BYTES) -> bytes:
+    """The first bytes of the file at `path`, without a byte order mark."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size_bytes = os.fstat(descriptor).st_size  # a buffer of a megabyte costs more than reading a small file
-        return os.read(descriptor, min(size_bytes, HEAD_BYTES)).removeprefix(BOM_UTF8)
+        return os.read(descriptor, min(size_bytes, most_bytes)).removeprefix(BOM_UTF8)
     finally:
         os.close(descriptor)
 

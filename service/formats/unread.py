@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
 from service.errors import Rejection
 
-MOST_BYTES = 32
+START_BYTES = 32
+"""How much of a file tells whether it is one of these."""
 
 
 class Unread(msgspec.Struct, frozen=True):
@@ -36,16 +36,12 @@ ENCRYPTED_WORKBOOK = Unread(
 )
 
 
-def refuse_unread(path: Path, unread: Sequence[Unread]) -> None:
-    """Refuse the file at `path` if it begins like one of `unread`. Blocking.
+def refuse_unread(head: bytes, unread: Sequence[Unread]) -> None:
+    """Refuse a file that begins with `head` if it begins like one of `unread`.
 
     Raises:
         Rejection: it does.
     """
-    if not unread:
-        return
-    with path.open("rb", buffering=0) as file:
-        start = file.read(MOST_BYTES) or b""
     for kind in unread:
-        if re.match(kind.start, start):
+        if re.match(kind.start, head):
             raise Rejection(kind.sentence)
