@@ -40,7 +40,7 @@ def site(shared_site: Site) -> Iterator[Site]:
     """The site with everything running, whatever the previous test did to it."""
     for node in shared_site.nodes:
         node.revive()
-    shared_site.await_leases()
+    shared_site.await_calm()
     yield shared_site
     for node in shared_site.nodes:
         with suppress(ProcessLookupError):
