@@ -16,13 +16,17 @@ ServerId = NewType("ServerId", UUID)
 _VERSION_AND_VARIANT = (0x7 << 76) | (0x2 << 62)
 _RANDOM_BITS = (0xFFF << 64) | ((1 << 62) - 1)
 
+_tracking = random.Random()  # noqa: S311 - not for secrets
+os.register_at_fork(after_in_child=_tracking.seed)
+
 
 def tracking_id(size_bytes: int = 16) -> str:
     """Make the id of a request or a span, in hexadecimal: distinct, but no secret, as clients may send ids as well.
 
-    The system's randomness costs ten times as much, for several of these in each request.
+    The system's randomness costs ten times as much, for several of these in each request. An application that embeds
+    the service may seed `random` itself, with the same number in each process, so it is not used either.
     """
-    return random.randbytes(size_bytes).hex()  # noqa: S311 - not a secret; forked processes are seeded anew
+    return _tracking.randbytes(size_bytes).hex()
 
 
 def uuid7(now: datetime) -> UUID:
