@@ -1,7 +1,7 @@
 /*
  * Examines the parts of a workbook (XLSX) before its driver reads them: the formats that its cells use, the formulas that
  * have no result, and the characters that are escaped. The counts are those of service/engine/jailed/cells.py. Workbooks
- * that count days from 1904, hold ISO dates or texts of formulas that look like numbers, have prefixes before the names of
+ * that count days from 1904, hold ISO dates or texts of formulas that may look like numbers, have prefixes before the names of
  * elements, have parts in UTF-16, or are unusual in another way count as odd and are left to service/engine/jailed/styles.py.
  * Whether the driver mistakes a format is for the service to decide.
  *
@@ -63,27 +63,44 @@ static int lacks_result(const char *at, const char *end)
            (result.end && past_blanks(result.start, result.end) == result.end - 1 && result.end[-1] == '/');
 }
 
+/* What follows a formula, if there is one, from the end of a cell's start tag; NULL if its end is not plain to see. */
+static const char *past_formula(const char *at, const char *end)
+{
+    at = past_blanks(at, end);
+    struct tag formula = tag_at(at, end, "<f");
+    if (!formula.end)
+        return at;
+    if (formula.end[-1] == '/')
+        return past_blanks(formula.end + 1, end);
+    at = memchr(formula.end, '<', (size_t)(end - formula.end));
+    return at && begins(at, end, "</f>") ? past_blanks(at + strlen("</f>"), end) : NULL;
+}
+
 /* The value in a cell, from the end of its start tag, past a formula; NULL if there is none. */
 static const char *value_in(const char *at, const char *end)
 {
-    at = past_blanks(at, end);
-    struct tag formula = tag_at(at, end, "<f"), value;
-    if (formula.end && formula.end[-1] == '/')
-        at = past_blanks(formula.end + 1, end);
-    else if (formula.end) {
-        at = memchr(formula.end, '<', (size_t)(end - formula.end));
-        if (!at || !begins(at, end, "</f>"))
-            return NULL;
-        at = past_blanks(at + strlen("</f>"), end);
-    }
-    value = tag_at(at, end, "<v");
+    at = past_formula(at, end);
+    struct tag value = at ? tag_at(at, end, "<v") : (struct tag){0};
     return value.end && value.end[-1] != '/' ? value.end + 1 : NULL;
 }
 
-/* Whether a value consists of what numbers consist of, or of references to characters. */
-static int looks_like_number(const char *at, const char *end)
+/* Whether a cell is plainly empty, from the end of its start tag. */
+static int is_empty(const char *at, const char *end)
 {
-    const char *first = at ? past_blanks(at, end) : end;
+    at = past_formula(at, end);
+    struct tag value = at ? tag_at(at, end, "<v") : (struct tag){0};
+    return at && (begins(at, end, "</c") || (value.end && value.end[-1] == '/'));
+}
+
+/* Whether a text may look like a number: it consists of what numbers consist of, or of references to characters, or it is not
+ * plain to see, because of remarks or CDATA, say. */
+static int may_look_like_number(const char *at, const char *end)
+{
+    const char *value = value_in(at, end), *first = value ? past_blanks(value, end) : end;
+    if (!value)
+        return !is_empty(at, end);
+    if (first < end && *first == '<')
+        return !begins(first, end, "</v");
     for (at = first; at < end && *at != '<'; at++)
         if (!strchr("0123456789+-.eEdDx&#; \t\r\n", *at))
             return 0;
@@ -123,10 +140,10 @@ static int is_type(struct tag type, const char *name)
 static void see_cell(struct workbook *book, struct tag cell, const char *end)
 {
     struct tag type = attribute(cell, "t");
-    int is_text = is_type(type, "str"), is_error = is_type(type, "e") && cell.end[-1] != '/';
+    int is_filled = cell.end[-1] != '/', is_text = is_type(type, "str"), is_error = is_type(type, "e") && is_filled;
     int place = number_of(cell, "s", NO_NUMBER);
     book->is_odd |= is_type(type, "d") || cell.end - cell.start > LONGEST_TAG || place >= MOST_PLACES;
-    book->is_odd |= is_text && looks_like_number(value_in(cell.end + 1, end), end);
+    book->is_odd |= is_filled && (is_text || is_error) && may_look_like_number(cell.end + 1, end);
     book->errors += is_error;
     book->uncalculated += !is_text && lacks_result(cell.end + 1, end);
     if (place < 0 || place >= MOST_PLACES)

@@ -19,6 +19,9 @@ CODES = f"""{HEADER}
 <row r="2"><c r="A2" t="str"><v>00501</v></c><c r="B2" s="2"><v>45293</v></c><c r="C2"><v>1.5</v></c></row>
 <row r="3"><c r="A3" t="str"><v> 1e5</v></c><c r="B3" s="2"/><c r="C3"><v>2</v></c></row>
 <row r="4"><c r="A4" t="str"><v>-</v></c></row>"""
+HIDDEN = f"""{HEADER}
+<row r="2"><c r="A2" t="str"><v><![CDATA[00501]]></v></c></row>
+<row r="3"><c r="A3" t="str"><f><![CDATA[A2<"1"]]></f><v>00502</v></c></row>"""
 ERRORS = "Cells that hold errors of formulas (2) are texts such as #N/A, also in columns of numbers and dates."
 CASES = {
     "in a column of dates": (
@@ -37,6 +40,11 @@ CASES = {
             {"code": " 1e5", "at": None, "n": 2.0},
             {"code": "-", "at": None, "n": None},
         ],
+        [],
+    ),
+    "beside CDATA": (
+        HIDDEN,
+        [{"code": "00501", "at": None, "n": None}, {"code": "00502", "at": None, "n": None}],
         [],
     ),
 }
