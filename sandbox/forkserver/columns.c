@@ -127,6 +127,14 @@ static void see_integer(struct column *column, int64_t value)
     column->inexact_whole += value < -99999999999999999 || value > 999999999999999999;
 }
 
+/* Count a value that is of a kind, and keep the first row of them. */
+static void see_kind(const struct column *column, int is_of_kind, int64_t *count, int64_t *first)
+{
+    *count += is_of_kind;
+    if (is_of_kind && !*first)
+        *first = column->row;
+}
+
 static void see_real(struct column *column, double value)
 {
     double size = fabs(value);
@@ -136,8 +144,8 @@ static void see_real(struct column *column, double value)
     column->inexact += size != 0 && size < 5e-7;
     if (size <= 1e23 || isinf(value))
         return;
-    column->beyond_dbf += value > 1e24 || value < 0;
-    column->near_infinite += size > 1.797693134862315e308; /* the largest of 15 digits */
+    see_kind(column, value > 1e24 || value < 0, &column->beyond_dbf, &column->first_beyond_dbf);
+    see_kind(column, size > 1.797693134862315e308, &column->near_infinite, &column->first_near_infinite); /* 15 digits */
 }
 
 /* What a byte may be part of. Most bytes are part of nothing here, so that one look at each is enough. */
@@ -251,9 +259,10 @@ static void see_moment(struct column *column, const struct moment *moment)
                         (float)CPLStrtod(seconds, NULL) != moment->second || abs(east) > MOST_QUARTERS;
 }
 
-void see(struct column *column, handle feature, int field, const union value *value)
+void see(struct column *column, handle feature, int field, const union value *value, int64_t row)
 {
     column->filled++;
+    column->row = row;
     if (column->type == STRING) {
         see_text(column, value->string);
         if (column->fits & FITS_DATE)
@@ -310,12 +319,13 @@ void tell_column(const struct column *column)
         (long long)column->empty, (long long)column->blanks, (long long)column->leading, (long long)column->returns,
         (long long)column->controls, (long long)column->jsons);
     put("\"like_markup\":%lld,\"like_formulas\":%lld,\"leading_zeros\":%lld,\"infinite\":%lld,\"near_infinite\":%lld,\"tiny\":%lld,"
-        "\"at_32_bits\":%lld,\"beyond_32_bits\":%lld,\"beyond_53_bits\":%lld,\"before_1000\":%lld,\"before_march_1900\":%lld,\"until_1970\":%lld,\"fractions\":%lld,\"zoned\":%lld,\"offsets\":%lld,\"unsteady\":%lld,\"inexact_in_dbf\":%lld,\"beyond_dbf\":%lld,\"like_geometries\":%lld,\"begins_empty\":%s,\"total\":",
+        "\"at_32_bits\":%lld,\"beyond_32_bits\":%lld,\"beyond_53_bits\":%lld,\"before_1000\":%lld,\"before_march_1900\":%lld,\"until_1970\":%lld,\"fractions\":%lld,\"zoned\":%lld,\"offsets\":%lld,\"unsteady\":%lld,\"inexact_in_dbf\":%lld,\"beyond_dbf\":%lld,\"first_near_infinite\":%lld,\"first_beyond_dbf\":%lld,\"like_geometries\":%lld,\"begins_empty\":%s,\"total\":",
         (long long)column->markup, (long long)column->formulas,
         (long long)column->zeros, (long long)column->infinite, (long long)column->near_infinite, (long long)column->tiny, (long long)column->at_32, (long long)column->beyond_32,
         (long long)column->beyond_53, (long long)column->older, (long long)column->old, (long long)column->early,
         (long long)column->fractions, (long long)column->zoned, (long long)column->offsets, (long long)column->unsteady,
-        (long long)(is_whole ? column->inexact_whole : column->inexact), (long long)column->beyond_dbf, (long long)column->geometries,
+        (long long)(is_whole ? column->inexact_whole : column->inexact), (long long)column->beyond_dbf,
+        (long long)column->first_near_infinite, (long long)column->first_beyond_dbf, (long long)column->geometries,
         column->begins_empty ? "true" : "false");
     put_number(is_number ? column->total : NAN);
     put(",\"fits\":[");

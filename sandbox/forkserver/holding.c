@@ -115,7 +115,7 @@ static void see_feature(struct shapes *shapes, struct column *columns, int count
     shapes->features++;
     for (int field = 0; field < count; field++)
         if (is_value(feature, field, columns[field].type))
-            see(columns + field, feature, field, OGR_F_GetRawFieldRef(feature, field));
+            see(columns + field, feature, field, OGR_F_GetRawFieldRef(feature, field), shapes->features);
         else
             columns[field].begins_empty |= shapes->features == 1;
     if (geometry && !OGR_G_IsEmpty(geometry))

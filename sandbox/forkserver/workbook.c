@@ -35,7 +35,7 @@ struct moments {
 struct workbook {
     int is_odd, number_count, numbers[MOST_NUMBERS], is_own[MOST_NUMBERS];
     int64_t uncalculated, escaped, errors;
-    int row; /* in the sheet, from 1 on; 0 before the first */
+    int row, first_error; /* in the sheet, from 1 on; 0 before the first */
     size_t scanned;
     char is_used[MOST_PLACES]; /* formats, by their position */
     struct moments by_place[MOST_PLACES], by_number[MOST_NUMBERS];
@@ -145,6 +145,8 @@ static void see_cell(struct workbook *book, struct tag cell, const char *end)
     book->is_odd |= is_type(type, "d") || cell.end - cell.start > LONGEST_TAG || place >= MOST_PLACES;
     book->is_odd |= is_filled && (is_text || is_error) && may_look_like_number(cell.end + 1, end);
     book->errors += is_error;
+    if (is_error && book->errors == 1)
+        book->first_error = book->row;
     book->uncalculated += !is_text && lacks_result(cell.end + 1, end);
     if (place < 0 || place >= MOST_PLACES)
         return;
@@ -360,8 +362,8 @@ void examine_workbook(const char *file)
         see_part(book, path); /* texts may be in their cells instead */
     if (!book->is_odd)
         tell_formats(book, file);
-    put(",\"uncalculated\":%lld,\"escaped\":%lld,\"errors\":%lld", (long long)book->uncalculated, (long long)book->escaped,
-        (long long)book->errors);
+    put(",\"uncalculated\":%lld,\"escaped\":%lld,\"errors\":%lld,\"first_error\":%d", (long long)book->uncalculated,
+        (long long)book->escaped, (long long)book->errors, book->first_error);
     if (book->is_odd || refused) {
         take_back_answer();
         put("{\"ok\":false");

@@ -34,5 +34,6 @@ def _field(field: Field, layer: Layer) -> FieldFindings:
         cut_at_nul=field.cut_at_nul,
         inexact_numbers=field.inexact_in_dbf,
         oversize_numbers=field.beyond_dbf,
+        first_oversize=field.first_beyond_dbf,
         infinite_numbers=field.infinite,
     )

@@ -7,10 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 
 from service.formats.facts import FieldType
-from service.formats.names import listed, shown
+from service.formats.names import first_of, listed, shown
 from service.geojson.findings import FieldFindings, Scan
 
 NAMES_SHOWN = 5
+
+OVERSIZE = "{count} in {fields}: numbers beyond 1e24 or -1e23 do not fit into a Shapefile; 1e30 becomes 1e23, say."
+_FIRST = {OVERSIZE: attrgetter("first_oversize")}
+"""What finds the number of the first feature, from 1, by the sentence that names it."""
 
 _FieldWarnings = tuple[tuple[Callable[[FieldFindings], int], str], ...]
 _READING: _FieldWarnings = (
@@ -38,7 +42,7 @@ _FIELD_WARNINGS: _FieldWarnings = (
     ),
     (
         attrgetter("oversize_numbers"),
-        "{count} in {fields}: numbers beyond 1e24 or -1e23 do not fit into a Shapefile; 1e30 becomes 1e23, say.",
+        OVERSIZE,
     ),
     (
         attrgetter("infinite_numbers"),
@@ -101,7 +105,13 @@ def _field_warnings(scans: Sequence[Scan], table: _FieldWarnings) -> Iterator[st
         affected = [(field.name, count) for field in fields if (count := count_in(field))]
         if affected:
             names = listed(list(dict.fromkeys(name for name, _ in affected)), NAMES_SHOWN)
-            yield sentence.format(count=_counted(sum(count for _, count in affected), "value"), fields=names)
+            values = _counted(sum(count for _, count in affected), "value")
+            first = _FIRST.get(sentence)
+            yield sentence.format(count=values, fields=names) + (_first(first, scans) if first else "")
+
+
+def _first(first_in: Callable[[FieldFindings], int], scans: Sequence[Scan]) -> str:
+    return first_of((scan.layer_name or "", map(first_in, scan.fields)) for scan in scans)
 
 
 def _scan_warnings(scans: Sequence[Scan]) -> Iterator[str]:

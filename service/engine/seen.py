@@ -188,7 +188,16 @@ _COUNTED: Mapping[FieldType, tuple[str, ...]] = MappingProxyType(
     {
         FieldType.TEXT: _TEXT_COUNTS,
         FieldType.INTEGER: ("total", "at_32_bits", "beyond_32_bits", "beyond_53_bits", "inexact_in_dbf"),
-        FieldType.REAL: ("total", "infinite", "near_infinite", "tiny", "inexact_in_dbf", "beyond_dbf"),
+        FieldType.REAL: (
+            "total",
+            "infinite",
+            "near_infinite",
+            "first_near_infinite",
+            "tiny",
+            "inexact_in_dbf",
+            "beyond_dbf",
+            "first_beyond_dbf",
+        ),
         FieldType.DATE: ("before_1000", "before_march_1900"),
         FieldType.DATETIME: ("until_1970", "before_march_1900", "fractions", "offsets", "zoned"),
     }

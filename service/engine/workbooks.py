@@ -37,7 +37,10 @@ ISO = (
     "Dates that the workbook writes in the ISO notation ({count:,}) are texts, such as 2024-01-02T03:04:05. For dates, "
     "save the workbook as an ordinary .xlsx (not Strict Open XML) and send it again."
 )
-ERRORS = "Cells that hold errors of formulas ({count:,}) are texts such as #N/A, also in columns of numbers and dates."
+ERRORS = (
+    "Cells that hold errors of formulas ({count:,}) are texts such as #N/A, also in columns of numbers and dates. The "
+    "first is in row {row:,} of its sheet."
+)
 JAILED = (styles.__name__,)
 
 
@@ -51,6 +54,8 @@ class Found(msgspec.Struct, frozen=True):
     named: Count = 0
     iso: Count = 0
     errors: Count = 0
+    first_error: Count = 0
+    """The row, in its sheet, of the first of these errors, from 1."""
 
     def warnings(self) -> Iterator[str]:
         """The sentences for the client."""
@@ -67,7 +72,7 @@ class Found(msgspec.Struct, frozen=True):
         if self.iso:
             yield ISO.format(count=self.iso)
         if self.errors:
-            yield ERRORS.format(count=self.errors)
+            yield ERRORS.format(count=self.errors, row=self.first_error)
 
 
 class Examined(Answer, frozen=True):
@@ -81,13 +86,20 @@ class Examined(Answer, frozen=True):
     """For each of these formats, should it be one of moments: times with 0.999 s, cells in the first row, and texts."""
     uncalculated: Count = 0
     escaped: Count = 0
-
     errors: Count = 0
+    first_error: Count = 0
 
     def found(self) -> Found:
         """What the driver does not tell."""
         late, named, _ = self._of_moments()
-        return Found(uncalculated=self.uncalculated, escaped=self.escaped, late=late, named=named, errors=self.errors)
+        return Found(
+            uncalculated=self.uncalculated,
+            escaped=self.escaped,
+            late=late,
+            named=named,
+            errors=self.errors,
+            first_error=self.first_error,
+        )
 
     def is_clear(self) -> bool:
         """Whether the driver takes no text for a date, and knows all built-in formats."""

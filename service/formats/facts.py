@@ -75,10 +75,14 @@ class Field(msgspec.Struct, frozen=True):
     """Numbers of which few significant digits are among the first 16 decimals."""
     near_infinite: Count = 0
     """Numbers that are infinite if they are written with 15 digits."""
+    first_near_infinite: Count = 0
+    """The number of the first feature with one, from 1; 0 if there is none or it is not known."""
     inexact_in_dbf: Count = 0
     """Numbers with more digits than a Shapefile can store."""
     beyond_dbf: Count = 0
     """Numbers that are too large for a Shapefile, which stores the first 24 characters of each."""
+    first_beyond_dbf: Count = 0
+    """The number of the first feature with one, as above."""
     fractions: Count = 0
     """Times with fractional seconds."""
     zoned: Count = 0

@@ -7,6 +7,7 @@ require it, as XML names.
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
@@ -73,6 +74,17 @@ def values_of(counts: Mapping[str, int], most: int = LISTED) -> str:
     """How many values there are of which columns; `most` names at most."""
     total = sum(counts.values())
     return f"{'1 value' if total == 1 else f'{total:,} values'} of {listed(quotes(counts), most)}"
+
+
+def first_of(layers: Iterable[tuple[str, Iterable[int]]]) -> str:
+    """The sentence about the first feature of a kind, of the first layer that has one; "" if none is known.
+
+    Each layer comes with the numbers of its features, from 1; 0 if they are not known.
+    """
+    known = [(name, min(filter(None, numbers), default=0)) for name, numbers in layers]
+    name, first = next(filter(itemgetter(1), known), ("", 0))
+    where = f" of {shown(name)!r}" if len(known) > 1 else ""
+    return f" The first is feature {first:,}{where}." if first else ""
 
 
 def xml_name(name: str) -> str:

@@ -7,7 +7,7 @@ import msgspec
 
 from service.formats.facts import Field, FieldType, Layer
 from service.formats.format import Format, reading_of, writing_of
-from service.formats.names import values_of
+from service.formats.names import first_of, values_of
 
 MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
 KNOWN_BY_SCAN = frozenset(
@@ -39,6 +39,8 @@ class Loss(msgspec.Struct, frozen=True):
     what: str
     """What cannot be held, for the documentation."""
     sentence: str
+    first: Callable[[Field], int] | None = None
+    """The number of the first feature with one, 0 if it is not known."""
 
 
 VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
@@ -63,6 +65,7 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
             "numbers beyond 1.797693134862315e308",
             "{target} is written with 15 digits of a number; {values} beyond 1.797693134862315e308, rounded to "
             "1.79769313486232e308, will be infinite or missing when programs read them.",
+            lambda field: field.first_near_infinite,
         ),
         "beyond_32_bits": Loss(
             lambda field, _: field.beyond_32_bits,
@@ -214,7 +217,9 @@ def value_warnings(target: Format, layers: Sequence[Layer]) -> Iterator[str]:
     changed = writing_of(target).value_losses
     for kind, loss in VALUE_LOSSES.items():
         if kind in changed and (counts := _counts(loss, layers)):
-            yield loss.sentence.format(target=target.title, values=values_of(counts))
+            told = loss.sentence.format(target=target.title, values=values_of(counts))
+            first = loss.first
+            yield told + (first_of((layer.name, map(first, layer.fields)) for layer in layers) if first else "")
 
 
 def _counts(loss: Loss, layers: Sequence[Layer]) -> Mapping[str, int]:

@@ -6,7 +6,7 @@ interpreter.
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, ClassVar
 
@@ -94,6 +94,8 @@ class FieldTally:
     tiny = 0
     oversize = 0
     near_infinite = 0
+    first_oversize = 0
+    first_near_infinite = 0
     infinite = 0
     reworded = 0
     rounded = 0
@@ -109,6 +111,17 @@ class FieldTally:
         for kind in types:
             values = column if len(types) == 1 else [value for value in column if type(value) is kind]
             self._ADDERS[kind](self, values)
+
+    @property
+    def is_to_locate(self) -> bool:
+        """Whether it has counted numbers whose first feature it does not know."""
+        return self.oversize > 0 and not (self.first_oversize and (self.first_near_infinite or not self.near_infinite))
+
+    def locate(self, numbered: Iterable[tuple[int, Any]]) -> None:
+        """Find the first features with such numbers among values with the numbers of their features."""
+        reals = [(number, value) for number, value in numbered if type(value) is float and math.isfinite(value)]
+        self.first_oversize = self.first_oversize or _first(_is_oversize, reals)
+        self.first_near_infinite = self.first_near_infinite or _first(_is_near_infinite, reals)
 
     def merge(self, other: "FieldTally") -> None:
         """Add the counts of another tally, for a column of this tally's type."""
@@ -143,6 +156,8 @@ class FieldTally:
             inexact_numbers=inexact.get(column, 0),
             oversize_numbers=self.oversize if column is FieldType.REAL else 0,
             near_infinite=self.near_infinite if column is FieldType.REAL else 0,
+            first_oversize=self.first_oversize if column is FieldType.REAL else 0,
+            first_near_infinite=self.first_near_infinite if column is FieldType.REAL else 0,
             infinite_numbers=self.infinite if column is FieldType.REAL else 0,
             clamped_integers=self.integers_over_64_bits,
             reworded_moments=0 if is_text else self.reworded,
@@ -170,8 +185,8 @@ class FieldTally:
             self.infinite += sum(map(math.isinf, sizes))
             self.tiny += sum(size < SMALLEST_REAL or math.isnan(size) for size in sizes)
             finite = list(filter(math.isfinite, values))
-            self.oversize += sum(not LEAST_IN_DBF <= value <= LARGEST_IN_DBF for value in finite)
-            self.near_infinite += sum(abs(value) > LARGEST_OF_15_DIGITS for value in finite)
+            self.oversize += sum(map(_is_oversize, finite))
+            self.near_infinite += sum(map(_is_near_infinite, finite))
 
     def _add_nested(self, values: Sequence[Any]) -> None:
         self.type = FieldType.TEXT
@@ -244,6 +259,18 @@ class FieldTally:
         list: _add_nested,
         dict: _add_nested,
     }
+
+
+def _is_oversize(value: float) -> bool:
+    return not LEAST_IN_DBF <= value <= LARGEST_IN_DBF
+
+
+def _is_near_infinite(value: float) -> bool:
+    return abs(value) > LARGEST_OF_15_DIGITS
+
+
+def _first(is_of_kind: Callable[[float], bool], numbered: Iterable[tuple[int, float]]) -> int:
+    return next((number for number, value in numbered if is_of_kind(value)), 0)
 
 
 def _is_like_json(text: str) -> bool:

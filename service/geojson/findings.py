@@ -47,8 +47,12 @@ class FieldFindings(msgspec.Struct, frozen=True, kw_only=True):
     clamped_integers: Count = 0
     oversize_numbers: Count = 0
     """Numbers of more characters than a .dbf has for one."""
+    first_oversize: Count = 0
+    """The number of the first feature with one, from 1; 0 if there is none or it is not known."""
     near_infinite: Count = 0
     """Numbers that are infinite if they are written with 15 digits."""
+    first_near_infinite: Count = 0
+    """The number of the first feature with one, as above."""
     infinite_numbers: Count = 0
     reworded_moments: Count = 0
     """Texts of which a column of dates or times keeps only the beginning."""
@@ -145,6 +149,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
                     filled=field.values - field.nulls,
                     infinite=field.infinite_numbers,
                     near_infinite=field.near_infinite,
+                    first_near_infinite=field.first_near_infinite,
                     empty=field.empty,
                     leading_blanks=field.leading_blanks,
                     carriage_returns=field.carriage_returns,

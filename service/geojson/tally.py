@@ -48,11 +48,14 @@ class Tally:
         are_typed = list(map(_type, batch)).count(FEATURE) == len(batch)
         typed = batch if are_typed else [feature for feature in batch if feature.type == FEATURE]
         self._geometries.add(batch, self._features)
-        self._features += len(batch)
         self._untyped += len(batch) - len(typed)
         if not set(map(type, map(_id, typed))) <= {UnsetType}:
             self._ids.add(typed, has_property="id" in self._fields)
         self._add_properties(typed)
+        for name, field in self._fields.items():
+            if field.is_to_locate:
+                field.locate(_values(name, batch, self._features + 1))
+        self._features += len(batch)
 
     def findings(self, document: Document) -> Scan:
         """The findings about `document`, whose batches were added.
@@ -107,6 +110,13 @@ class Tally:
                 raise Unreadable(Reason.LONG_NAMES)
             field = self._fields.setdefault(name, FieldTally())
         return field
+
+
+def _values(name: str, batch: Sequence[Feature], number: int) -> Iterator[tuple[int, Any]]:
+    """The values of a property, with the numbers of their features, of which the first has `number`."""
+    for at, feature in enumerate(batch, number):
+        if feature.type == FEATURE and feature.properties:
+            yield at, feature.properties.get(name)
 
 
 def _columns(rows: list[dict[str, Any]]) -> Iterable[tuple[str, list[Any]]]:

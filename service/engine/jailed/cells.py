@@ -4,7 +4,7 @@ import codecs
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import chain
 
@@ -37,6 +37,11 @@ MISTAKEN = re.compile(
 It takes the year of an ISO date for a number of days, and the text or error that a formula results in for a number if
 it looks like one, or if its format is one of dates.
 """
+ROW_OR_ERROR = re.compile(
+    rb"""<(?:\w++:)?row\b(?P<row>[^<>]*+)>|(?><(?:\w++:)?c\b[^<>]*?\st\s*+=\s*+["']%b["'])[^<>]*+(?<!/)>""" % ERROR
+)
+ROW_NUMBER = re.compile(rb"""\sr\s*+=\s*+["'](\d{1,9})["']""")
+"""Rows need not say where they are."""
 MAY_BE_MISTAKEN = re.compile(rb"""["'](?:%b|%b|%b)["']""" % (ISO, ERROR, TEXT))
 
 
@@ -59,6 +64,21 @@ def mistaken(book: zipfile.ZipFile) -> dict[str, Counter[bytes]]:
     """
     counts = {sheet: Counter(_types(book, sheet)) for sheet in filter(SHEET.fullmatch, book.namelist())}
     return {sheet: count for sheet, count in counts.items() if count}
+
+
+def first_error(book: zipfile.ZipFile, sheets: Mapping[str, Counter[bytes]]) -> int:
+    """The row in its sheet, from 1, of the first error that `mistaken` found in `sheets`; 0 if there is none.
+
+    Raises what `zipfile` does if the workbook is damaged.
+    """
+    row = 0
+    for sheet in [sheet for sheet, count in sheets.items() if count[ERROR]][:1]:
+        for found in chain.from_iterable(map(ROW_OR_ERROR.finditer, _cut(pieces(book, sheet)))):
+            if found["row"] is None:
+                return row
+            said = ROW_NUMBER.search(found["row"])
+            row = int(said[1]) if said else row + 1
+    return 0
 
 
 def with_texts(book: zipfile.ZipFile, sheet: str) -> Iterator[bytes]:

@@ -19,7 +19,18 @@ from html import unescape
 from itertools import count, islice
 from pathlib import Path
 
-from service.engine.jailed.cells import CHUNK, ERROR, ISO, SHEET, is_late, mistaken, pieces, scan, with_texts
+from service.engine.jailed.cells import (
+    CHUNK,
+    ERROR,
+    ISO,
+    SHEET,
+    first_error,
+    is_late,
+    mistaken,
+    pieces,
+    scan,
+    with_texts,
+)
 
 MEMBER = "xl/styles.xml"
 BOOK_MEMBER = "xl/workbook.xml"
@@ -86,7 +97,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     Also write to `found_file`, as JSON, what the driver does not tell: whether it, which counts days from 1900, reads
     dates as earlier ones (`early`), how many formulas have no result, how many characters are escaped, how many times
     become `late`, how many moments are cells of a header (`named`), and how many ISO dates (`iso`) and errors
-    (`errors`) are texts in the copy.
+    (`errors`) are texts in the copy, and the row of the first of these in its sheet (`first_error`).
     """
     try:
         with zipfile.ZipFile(workbook) as book:
@@ -98,6 +109,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
             uncalculated, escaped = scan(book)
             late, named = _moments(book, _with_known_numbers(understood, built_in, largest))
             ours = mistaken(book)
+            error = first_error(book, ours)
             is_whole = book.getinfo(MEMBER).file_size < MOST_BYTES
     except UNREADABLE:
         return  # the driver reports what is wrong
@@ -108,7 +120,8 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     early = is_early and any(place in largest for place in _dates(understood))
     found = {"early": early, "uncalculated": uncalculated, "escaped": escaped, "late": late, "named": named}
     texts = sum(ours.values(), Counter())
-    Path(found_file).write_text(json.dumps(found | {"iso": texts[ISO], "errors": texts[ERROR]}), encoding="ascii")
+    found |= {"iso": texts[ISO], "errors": texts[ERROR], "first_error": error}
+    Path(found_file).write_text(json.dumps(found), encoding="ascii")
 
 
 def understood(code: str) -> str:

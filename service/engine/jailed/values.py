@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 
-from service.engine.jailed.gpkg import quoted
+from service.engine.jailed.gpkg import FID, quoted
 
 EXPRESSIONS_A_QUERY = 1000
 """SQLite allows at most 2,000 columns in a result."""
@@ -51,6 +51,8 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
     },
 }
 """What is counted in a column, by the type of its values; each entry is a condition on one value."""
+LOCATED = frozenset({"near_infinite", "beyond_dbf"})
+"""What warnings name the first row of."""
 
 
 def value_counts(
@@ -58,7 +60,7 @@ def value_counts(
 ) -> dict[str, dict[str, float | None]]:
     """For each column of `table`, by its type in `kinds`: how many values are filled and meet each condition.
 
-    For numbers also the sum of their absolute values, None if it is infinite.
+    Also the first row of those that are `LOCATED`, and of numbers the sum of absolute values, None if it is infinite.
     """
     found: dict[str, dict[str, float | None]] = {name: {} for name in kinds}
     wanted = list(_wanted(kinds))
@@ -75,7 +77,10 @@ def _wanted(kinds: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
         if kind in NUMBERS:
             yield name, "total", f"total(abs({quoted(name)} + 0.0))"
         for what, condition in COUNTED.get(kind, {}).items():
-            yield name, what, f"sum({condition.format(quoted(name))})"
+            is_met = condition.format(quoted(name))
+            yield name, what, f"sum({is_met})"
+            if what in LOCATED:
+                yield name, f"first_{what}", f"min(CASE WHEN {is_met} THEN {FID} END)"
 
 
 def _finite(count: float | None) -> float | None:

@@ -22,7 +22,10 @@ CODES = f"""{HEADER}
 HIDDEN = f"""{HEADER}
 <row r="2"><c r="A2" t="str"><v><![CDATA[00501]]></v></c></row>
 <row r="3"><c r="A3" t="str"><f><![CDATA[A2<"1"]]></f><v>00502</v></c></row>"""
-ERRORS = "Cells that hold errors of formulas (2) are texts such as #N/A, also in columns of numbers and dates."
+ERRORS = (
+    "Cells that hold errors of formulas (2) are texts such as #N/A, also in columns of numbers and dates. The first is "
+    "in row 4 of its sheet."
+)
 CASES = {
     "in a column of dates": (
         DATES,

@@ -7,6 +7,7 @@ import pytest
 
 from service.dataloss.tables import findings_of
 from service.dataloss.warnings import extra_warnings
+from service.geojson.scan import scan, scan_bytes
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
@@ -26,11 +27,12 @@ async def test_numbers_that_become_infinite_are_told(
 ) -> None:
     """Their drivers write 15 digits, rounded up; a number that these suffice for is kept without a word."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
-    largest = write_geojson(tmp_path / "a.geojson", [point(1, 2, n=-LARGEST), point(1, 2, n=0.5)])
+    largest = write_geojson(tmp_path / "a.geojson", [point(1, 2, n=1e30), point(1, 2, n=-LARGEST)])
     done = await pipeline.to(target, largest)
     direct = await pipeline.convert_directly(largest, target, done.facts)
     for warnings in (done.output.warnings, direct.plan.warnings if direct else done.output.warnings):
-        assert sum(TOLD in warning for warning in warnings) == 1, warnings
+        (told,) = [warning for warning in warnings if TOLD in warning]
+        assert told.endswith(" The first is feature 2.")
     assert await written(pipeline, largest, target, nothing) == ()
     large = write_geojson(tmp_path / "b.geojson", [point(1, 2, n=1.79769313486231e308), point(1, 2, n=0.5)])
     assert (await pipeline.to(target, large)).output.warnings == ()
@@ -64,6 +66,8 @@ async def test_numbers_that_do_not_fit_into_a_shapefile_are_told(
     assert [f"{number:.0e}" for number in written[3:]] == ["1e+23", "-1e+23"]
     (told,) = extra_warnings(*findings_of(done.plan.converted))
     assert told.startswith("2 values in n: numbers beyond 1e24 or -1e23 do not fit into a Shapefile")
+    assert told.endswith(" The first is feature 4.")
+    assert extra_warnings(scan_bytes(path.read_bytes())) == [told]
     assert done.output.warnings == ()
 
 
@@ -75,3 +79,11 @@ async def test_gpx_keeps_numbers_of_any_size(converters: Converters, tmp_path: P
     done = await pipeline.to("Gpx", write_geojson(tmp_path / "a.geojson", rows))
     found = [row["properties"] for row in readers.geojson((await pipeline.to("GeoJson", done.path)).path)]
     assert found == [pytest.approx({"n": number}, rel=1e-15, abs=0) for number in NUMBERS]
+
+
+def test_the_first_feature_is_found_in_documents_that_are_read_in_parts(tmp_path: Path) -> None:
+    """Also if features have properties of their own, or none."""
+    small = [point(1, 2, n=0.5, text="x" * 1000), {**point(1, 2), "properties": None}] * 1000
+    path = write_geojson(tmp_path / "a.geojson", [*small, point(1, 2, n=1e30), point(1, 2, other=LARGEST, n=LARGEST)])
+    found = {field.name: (field.first_oversize, field.first_near_infinite) for field in scan(path).fields}
+    assert found == {"n": (2001, 2002), "text": (0, 0), "other": (2002, 2002)}

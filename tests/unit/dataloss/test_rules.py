@@ -163,7 +163,10 @@ def test_elements_that_are_no_features_are_a_loss() -> None:
         (1e-300, "1 value in x: numbers with more digits than a Shapefile can hold are rounded."),
         (
             1e300,
-            "1 value in x: numbers beyond 1e24 or -1e23 do not fit into a Shapefile; 1e30 becomes 1e23, say.",
+            (
+                "1 value in x: numbers beyond 1e24 or -1e23 do not fit into a Shapefile; 1e30 becomes 1e23, say. "
+                "The first is feature 1."
+            ),
         ),
         ("2020-01-01T10:00:00Z", "1 value in x: times are written as text, because a Shapefile has only dates."),
         ("", "1 value in x: a Shapefile cannot tell empty text from a missing value."),
