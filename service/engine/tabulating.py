@@ -25,6 +25,7 @@ from service.engine.jailed.places import (
     renames,
     types_of,
     unique_names,
+    unnamed,
     write_rows,
 )
 from service.engine.session import Answer, Session, SessionOver
@@ -98,14 +99,13 @@ async def make_table(session: Session, file: str, wanted: Wanted, delimiter: str
         return None
     table = describe(OURS, "", columns, (places, others))
     repeated = renames(looked.header, table.columns)
-    unnamed = lacks_names(looked.header, columns)
-    return replace(table, delimiter=looked.delimiter, renamed=repeated, lacks_names=unnamed)
+    told = replace(table, lacks_names=lacks_names(looked.header, columns), unnamed=unnamed(looked.header, columns))
+    return replace(told, delimiter=looked.delimiter, renamed=repeated)
 
 
 def columns_of(looked: Looked, wanted: Wanted) -> Sequence[Column]:
     """The columns as `jailed.delimited` describes them."""
-    unnamed = len(looked.columns) - len(looked.header)
-    names = unique_names([*looked.header, *[""] * unnamed])
+    names = unique_names([*looked.header, *[""] * (len(looked.columns) - len(looked.header))])
     columns = [Column(name, seen.type, seen.filled) for name, seen in zip(names, looked.columns, strict=True)]
     expect(columns[: looked.width], wanted)
     for column, seen in zip(columns, looked.columns, strict=True):

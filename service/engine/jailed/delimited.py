@@ -37,6 +37,7 @@ from service.engine.jailed.places import (
     type_of,
     types_of,
     unique_names,
+    unnamed,
     write_rows,
     write_tables,
 )
@@ -77,7 +78,8 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
     repeated = renames(header, [column.name for column in columns])
     is_guess = encoding == NO_UNICODE
     finished = replace(table, delimiter=written, renamed=repeated, in_windows_1252=is_guess)
-    write_tables(tables_file, [replace(finished, lacks_names=lacks_names(header, columns))])
+    told = replace(finished, lacks_names=lacks_names(header, columns), unnamed=unnamed(header, columns))
+    write_tables(tables_file, [told])
 
 
 def _encoding(path: str) -> str:

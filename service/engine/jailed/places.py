@@ -141,6 +141,8 @@ class Table:
     """How many times in each of the columns of times have fractions of milliseconds, which are lost."""
     lacks_names: bool = False
     """Whether its first row counts as data, although it may be a header in which a name is a number."""
+    unnamed: tuple[str, ...] = ()
+    """The names made for columns with cells for which its header, or what was taken for it, has none."""
     in_windows_1252: bool = False
     """Whether its text was taken for Windows-1252, because it is not in a Unicode encoding."""
 
@@ -301,6 +303,13 @@ def renames(names: Sequence[str], written: Sequence[str]) -> tuple[tuple[str, st
 def lacks_names(header: Sequence[str], columns: Iterable[Column]) -> bool:
     """Whether a table without a `header` has texts, so that its first row may be one."""
     return not header and any(column.type == "String" and not column.geometries for column in columns)
+
+
+def unnamed(header: Sequence[str], columns: Iterable[Column]) -> tuple[str, ...]:
+    """The names made for columns that have cells but none in the `header`, if the table has one."""
+    named = {at for at, cell in enumerate(header) if cell.strip()}
+    made = [column.name for at, column in enumerate(columns) if column.filled and at not in named]
+    return tuple(made) if header else ()
 
 
 def types_of(columns: Sequence[Column], places: dict[int, str]) -> str:

@@ -32,6 +32,7 @@ class WrittenTable(msgspec.Struct, frozen=True):
     renamed: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
     finer: Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS)]
     lacks_names: bool
+    unnamed: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)]
     in_windows_1252: bool
 
 
@@ -93,16 +94,18 @@ def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
 
 
 def _unnamed(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
-    """What is told of sheets whose first row may be a title, or empty: the driver makes names for the rest of it.
+    """What is told of tables whose first row may be a title, or empty: names are made for the rest of it.
 
     A header above the numbers of rows, as pandas writes, lacks only its first name.
     """
     for table in tables:
-        made = [name for number, name in enumerate(table.columns, 1) if name == f"Field{number}"]
-        is_above_numbers = made == ["Field1"] and len(table.columns) > FEWEST_NAMES
+        of_driver = [name for number, name in enumerate(table.columns, 1) if name == f"Field{number}"]
+        made = of_driver if table.name else [*table.unnamed]
+        is_above_numbers = made in (["Field1"], ["field_1"]) and len(table.columns) > FEWEST_NAMES
         if made and not is_above_numbers:
+            what = repr(shown(table.name)) if table.name else "the file"
             yield (
-                f"The first row of {shown(table.name)!r} seems to name not all columns: "
+                f"The first row of {what} seems to name not all columns: "
                 f"{listed(quotes(made), LISTED)}. If the header is in a lower row, it counts as data: delete the rows "
                 "above it."
             )

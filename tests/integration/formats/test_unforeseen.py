@@ -149,6 +149,36 @@ async def test_rows_above_the_header_of_a_sheet_are_told(
     assert [field.name for field in numbered.facts.layers[0].fields] == ["Field1", "second", "third"]
 
 
+TITLED = {
+    "Report 2024,,\nname,kind,age\noak,a,7\n": "'field_2', 'field_3'",
+    "Report 2024;;\n\nname;kind;age\noak;a;7\n": "'field_2', 'field_3'",
+    "Report 2024,,\n,,\nname,kind,age\noak,a,7\n": "'field_2', 'field_3'",
+    "Trees, all of them\nname,kind,age\noak,a,7\n": "'field_3'",
+    ",,\nname,kind,age\noak,a,7\n": "'field_1', 'field_2', 'field_3'",
+    "name,kind\noak,a,7\n": "'field_3'",
+    ",kind,age\n1,a,7\n": "",
+    "name,kind,age,,\noak,a,7,,\nelm,b,8,,\n": "",
+    "field_1,Field2,field_3\noak,a,7\n": "",
+}
+"""Tables in CSV, and the columns without a name that are told."""
+
+
+@pytest.mark.parametrize("text", TITLED)
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_rows_above_the_header_of_a_csv_file_are_told(
+    converters: Converters, tmp_path: Path, text: str, *, has_sessions: bool
+) -> None:
+    """They name fewer columns than there are; empty columns, and the numbers of rows, need no name."""
+    path = tmp_path / "a.csv"
+    path.write_text(text, encoding="utf-8")
+    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path)
+    told = [warning for warning in done.output.warnings if "name not all columns" in warning]
+    expected = (
+        f"The first row of the file seems to name not all columns: {TITLED[text]}. If the header is in a lower row"
+    )
+    assert [warning.startswith(expected) for warning in told] == [True] * bool(TITLED[text])
+
+
 async def test_years_as_names_of_workbooks_with_coordinates(pipeline: Pipeline, tmp_path: Path) -> None:
     """Also if some coordinates cannot be read, so that a program of ours has to look."""
     rows = [point(1, 2, **{"2019": 5, "name": "a"}), feature(None, **{"2019": 6, "name": "b"})]

@@ -92,7 +92,16 @@ def test_parts_in_utf_16_are_read(tmp_path: Path, encoding: str) -> None:
         for name, text in parts.items():
             packed.writestr(name, ('<?xml version="1.0" encoding="UTF-16"?>' + text).encode(encoding))
     styles.main(str(source), str(plain), str(found))
-    told = {"early": True, "uncalculated": 20_000, "escaped": 20_000, "late": 0, "named": 0, "iso": 0, "errors": 0}
+    told = {
+        "early": True,
+        "uncalculated": 20_000,
+        "escaped": 20_000,
+        "late": 0,
+        "named": 0,
+        "iso": 0,
+        "errors": 0,
+        "first_error": 0,
+    }
     assert json.loads(found.read_text()) == told
     with zipfile.ZipFile(plain) as packed:
         assert packed.read(styles.MEMBER).decode() == parts[styles.MEMBER].replace("d/m", "YYYY-MM-DD")
@@ -154,4 +163,29 @@ def test_formats_that_do_not_end_are_passed_once(tmp_path: Path, crafted: bytes)
     source.write_bytes(workbook(b"<c><f>1</f></c>", style_sheet).getvalue())
     styles.main(str(source), str(tmp_path / "plain.xlsx"), str(tmp_path / "found.json"))
     found = json.loads((tmp_path / "found.json").read_text())
-    assert found == {"early": False, "uncalculated": 1, "escaped": 0, "late": 0, "named": 0, "iso": 0, "errors": 0}
+    assert found == {
+        "early": False,
+        "uncalculated": 1,
+        "escaped": 0,
+        "late": 0,
+        "named": 0,
+        "iso": 0,
+        "errors": 0,
+        "first_error": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("rows", "first"),
+    [
+        (b"<row/><row><c t='e'><v>#N/A</v></c></row><row><c t='e'><v>#N/A</v></c></row>", 2),
+        (b"<x:row r='7'><x:c t='n'><x:v>1</x:v></x:c></x:row><x:row><x:c r='A8' t=\"e\"><x:v>a</x:v></x:c></x:row>", 8),
+        (b"<row r='3'><c t='e'/><c t='str'><v>a</v></c></row><row r='9'><c t='d'><v>2024</v></c></row>", 0),
+        (b"<row><c><v>1</v></c></row>" * REPEATED + b"<row><c t='e'><v>#N/A</v></c></row>", REPEATED + 1),
+        (b"<row " * REPEATED + b"<c t='e'><v>#N/A</v></c>", 0),
+    ],
+)
+def test_the_row_of_the_first_error_is_found(rows: bytes, first: int) -> None:
+    """Rows need not say where they are, and cells without content have no error."""
+    with zipfile.ZipFile(workbook(rows)) as book:
+        assert cells.first_error(book, cells.mistaken(book)) == first
