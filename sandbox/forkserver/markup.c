@@ -44,19 +44,24 @@ struct tag tag_at(const char *at, const char *end, const char *name)
 
 struct tag attribute(struct tag tag, const char *name)
 {
-    struct tag value = {0};
-    for (const char *at = tag.start; (at = find(at, tag.end, name)); at++) {
-        const char *equals = past_blanks(at + strlen(name), tag.end);
-        if (is_word(at[-1]) || equals == tag.end || *equals != '=')
-            continue;
-        value.start = past_blanks(equals + 1, tag.end);
-        if (value.start < tag.end && (*value.start == '"' || *value.start == '\'')) {
-            value.end = memchr(value.start + 1, *value.start, (size_t)(tag.end - value.start - 1));
-            value.start++;
+    struct tag value = {0}, none = {0};
+    for (const char *at = past_blanks(tag.start, tag.end); at < tag.end; at = past_blanks(value.end + 1, tag.end)) {
+        const char *own_name = at;
+        while (at < tag.end && *at != '=' && !isspace((unsigned char)*at))
+            at++;
+        int is_it = (size_t)(at - own_name) == strlen(name) && begins(own_name, at, name);
+        at = past_blanks(at, tag.end);
+        if (at == tag.end || *at != '=')
+            break;
+        at = past_blanks(at + 1, tag.end);
+        if (at == tag.end || (*at != '"' && *at != '\''))
+            break;
+        value.start = at + 1;
+        value.end = memchr(value.start, *at, (size_t)(tag.end - value.start));
+        if (!value.end || is_it)
             return value;
-        }
     }
-    return value;
+    return none;
 }
 
 int number_of(struct tag tag, const char *name, int otherwise)

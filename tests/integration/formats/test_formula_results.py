@@ -22,6 +22,9 @@ CODES = f"""{HEADER}
 HIDDEN = f"""{HEADER}
 <row r="2"><c r="A2" t="str"><v><![CDATA[00501]]></v></c></row>
 <row r="3"><c r="A3" t="str"><f><![CDATA[A2<"1"]]></f><v>00502</v></c></row>"""
+DECOYS = f"""{HEADER}
+<row r="2"><c r="A2" xml:t="n" t="str"><v>00501</v></c></row>
+<row r="3"><c r="A3" x=" t=" t = 'str' ><v>00502</v></c></row>"""
 ERRORS = (
     "Cells that hold errors of formulas (2) are texts such as #N/A, also in columns of numbers and dates. The first is "
     "in row 4 of its sheet."
@@ -47,6 +50,11 @@ CASES = {
     ),
     "beside CDATA": (
         HIDDEN,
+        [{"code": "00501", "at": None, "n": None}, {"code": "00502", "at": None, "n": None}],
+        [],
+    ),
+    "beside other attributes": (
+        DECOYS,
         [{"code": "00501", "at": None, "n": None}, {"code": "00502", "at": None, "n": None}],
         [],
     ),
