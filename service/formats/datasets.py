@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from service.formats.facts import Layer
+from service.formats.facts import FieldType, Layer
 from service.formats.format import ColumnRule, Format, Writing, writing_of
 from service.formats.geometry import FAMILIES, NO_GEOMETRY, SPLIT_FAMILIES, Family, declared_type
 from service.formats.names import column_names, safe_name, unique, xml_name
@@ -134,5 +134,12 @@ def _declared(types: Mapping[str, int]) -> str:
 
 def _columns(writing: Writing, layer: Layer) -> tuple[Column, ...]:
     names = [field.name for field in layer.fields]
-    written = column_names(writing.column_names, names, writing.reserved_columns)
-    return tuple(Column(*pair) for pair in zip(names, written, strict=True))
+    return tuple(Column(*pair) for pair in zip(names, written_names(writing, layer), strict=True))
+
+
+def written_names(writing: Writing, layer: Layer) -> tuple[str, ...]:
+    """The names under which the columns of `layer` are written, in the same order."""
+    held = {name: types for family in layer.families for name, types in writing.typed_columns.get(family, {}).items()}
+    unheld = [field.name for field in layer.fields if field.type not in held.get(field.name.casefold(), FieldType)]
+    names = [field.name for field in layer.fields]
+    return column_names(writing.column_names, names, (*writing.reserved_columns, *unheld))

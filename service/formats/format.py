@@ -267,6 +267,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     column_names: ColumnRule = ColumnRule.ANY
     reserved_columns: tuple[str, ...] = ()
     """Names that the driver uses for its own columns."""
+    typed_columns: Mapping[Family, Mapping[str, frozenset[FieldType]]] = MappingProxyType({})
+    """By family: names of elements of the format, and the only types of values that they hold unchanged."""
     fid_names: tuple[str, ...] = ()
     geometry_names: tuple[str, ...] = ()
     records_crs: bool = True

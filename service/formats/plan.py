@@ -11,14 +11,14 @@ import msgspec
 
 from service.errors import Rejection
 from service.formats.crs import CrsCatalogue
-from service.formats.datasets import Dataset, make_datasets, needs_splitting
+from service.formats.datasets import Dataset, make_datasets, needs_splitting, written_names
 from service.formats.dateline import is_cut_blindly, is_harmed_by_cutting, is_to_be_cut, is_within_datelines
 from service.formats.detect import Source
 from service.formats.facts import Facts, Layer
 from service.formats.format import Format, Writer, Writing, reading_of, writing_of
 from service.formats.layers import choose_layers
 from service.formats.losses import find_losses, refuse_unrepresentable
-from service.formats.names import column_names, free_name
+from service.formats.names import free_name
 from service.formats.request import ConversionRequest
 from service.formats.systems import choose_systems
 from service.formats.values import KNOWN_BY_SCAN, reading_warnings
@@ -140,7 +140,7 @@ def _has_control(writing: Writing, layer: Layer) -> bool:
 def _fits(writing: Writing, layer: Layer) -> bool:
     names = [field.name for field in layer.fields]
     distinct = len(set(map(str.casefold, names))) == len(names)
-    keeps_names = column_names(writing.column_names, names, writing.reserved_columns) == tuple(names)
+    keeps_names = written_names(writing, layer) == tuple(names)
     keeps_all = writing.null_geometry or not layer.null_geometries
     whole = keeps_all and not needs_splitting(writing, layer) and not is_cut_blindly(writing, layer)
     return distinct and keeps_names and whole and not layer.has_curves

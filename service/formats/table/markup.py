@@ -6,6 +6,7 @@ from types import MappingProxyType
 import msgspec
 
 from service.formats.crs import WGS84
+from service.formats.facts import FieldType
 from service.formats.format import ColumnRule, Delivery, Format, LeftOut, Reader, Reading, Reread, Writer, Writing
 from service.formats.geometry import Family
 from service.formats.unread import NO_UTF_16
@@ -194,6 +195,19 @@ GML = Format(
     ),
 )
 
+_WHOLE, _DECIMAL = frozenset({FieldType.INTEGER}), frozenset({FieldType.INTEGER, FieldType.REAL})
+GPX_TYPES = MappingProxyType(
+    {
+        Family.POINT: {
+            **dict.fromkeys(("ele", "magvar", "geoidheight", "hdop", "vdop", "pdop", "ageofdgpsdata"), _DECIMAL),
+            **dict.fromkeys(("sat", "dgpsid"), _WHOLE),
+            "time": frozenset({FieldType.DATE, FieldType.DATETIME}),
+        },
+        Family.LINE: {"number": _WHOLE},
+    }
+)
+"""The elements that are no texts; the driver writes a text in one of them as 0, or leaves it out."""
+
 GPX = Format(
     name="Gpx",
     token="gpx",
@@ -233,6 +247,7 @@ GPX = Format(
         value_losses=frozenset(
             {"infinite", "near_infinite", "moments", "binary_texts", "carriage_returns", "control", "like_markup"}
         ),
+        typed_columns=GPX_TYPES,
         live_text="<",
         extension=".gpx",
         media_type="application/gpx+xml",

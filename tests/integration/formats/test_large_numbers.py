@@ -87,3 +87,28 @@ def test_the_first_feature_is_found_in_documents_that_are_read_in_parts(tmp_path
     path = write_geojson(tmp_path / "a.geojson", [*small, point(1, 2, n=1e30), point(1, 2, other=LARGEST, n=LARGEST)])
     found = {field.name: (field.first_oversize, field.first_near_infinite) for field in scan(path).fields}
     assert found == {"n": (2001, 2002), "text": (0, 0), "other": (2002, 2002)}
+
+
+UNHELD = {"ele": "high", "sat": 2.5, "hdop": "1.5" * 30, "time": "later", "fix": "odd", "number": "3a"}
+"""Values of columns with the names of elements; those of `fix` and, in waypoints, of `number` are texts."""
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_gpx_keeps_values_that_its_elements_do_not_hold(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """Its driver writes texts in elements of numbers as 0, and leaves out those in elements of times."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    done = await pipeline.to("Gpx", write_geojson(tmp_path / "a.geojson", [point(1, 2, **UNHELD, vdop=1.5)]))
+    (told,) = done.output.warnings
+    assert told == ("Columns were renamed: 'ele' to 'ele_', 'sat' to 'sat_', 'hdop' to 'hdop_', 'time' to 'time_'.")
+    found = [row["properties"] for row in readers.geojson((await pipeline.to("GeoJson", done.path)).path)]
+    renamed = {f"{name}_": UNHELD[name] for name in ("ele", "sat", "hdop", "time")}
+    assert found == [renamed | {"fix": "odd", "number": "3a", "vdop": 1.5}]
+    line = {
+        "type": "Feature",
+        "properties": UNHELD,
+        "geometry": {"type": "LineString", "coordinates": [[1, 2], [3, 4]]},
+    }
+    (told,) = (await pipeline.to("Gpx", write_geojson(tmp_path / "b.geojson", [line]))).output.warnings
+    assert told == "Columns were renamed: 'number' to 'number_'."
