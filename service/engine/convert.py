@@ -254,6 +254,7 @@ def _tidying(reading: Reading, found: WorkFile) -> str:
         "numbers": sorted(reading.numbers),
         "names": dict(found.names),
         "cells": dict(found.cells),
+        "has_other_texts": found.has_other_texts,
     }
     return json.dumps(known)
 

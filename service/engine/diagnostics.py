@@ -136,6 +136,7 @@ _EXITS = {
     "other numbers in the file have decimal commas. Save the file without separators of thousands, and with points or "
     "commas in all decimals.",
 }
+_NOT_UTF8 = re.compile(r"is not a valid UTF-8 string")
 _RENAMED = re.compile(r"Field '(?P<old>[^'\n]{1,200})' already exists\. Renaming it as '(?P<new>[^'\n]{1,200})'")
 MISREAD = re.compile(
     r"Value '(?P<value>[^'\n]{1,200})' of field (?P<column>[^\n]{1,400}) parsed incompletely to "
@@ -186,6 +187,11 @@ def explain(messages: str, subject: Subject) -> str:
     words = next((row.words for row in _MESSAGES if row.pattern.search(on_one_line)), _UNEXPLAINED)
     blames_target = "{target}" in words and not subject.target
     return _filled(_INVALID if blames_target else words, subject)
+
+
+def has_other_texts(messages: str) -> bool:
+    """Whether the converter found texts that are not UTF-8, and copied them as they are."""
+    return _NOT_UTF8.search(messages) is not None
 
 
 def find_changes(messages: str) -> Iterator[str]:

@@ -152,6 +152,8 @@ NOTES = """\
   It rounds coordinates to 2e-7 degrees or 2 cm, and to less if they need not be transformed; coordinates that are too
   large for that are refused. Text is Windows-1252 if that can represent it, otherwise UTF-8, which the format cannot
   declare.
+- **Encodings**: texts that are not in the one that a `.cpg` or the charset of a `.mif` declares are read as
+  Windows-1252, and a warning reports their number and the first.
 - **GML** is 3.2 without a schema file; types follow from the values when it is read.
 - **Wkt** is one geometry per line, `GEOMETRYCOLLECTION EMPTY` for a feature without geometry.
 - **DXF** without `EOF` at its end is incomplete and refused; so is binary DXF.

@@ -138,6 +138,10 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of a table whose coordinates or geometry could not be read; their texts were put back as columns."""
     first_unplaced_row: Count = 0
     """The number of the first of these rows, from 1, without the header."""
+    mended_texts: Count = 0
+    """Texts in another encoding than the file declares, which were taken for Windows-1252."""
+    first_mended: Count = 0
+    """The number of the first feature with one, from 1."""
     is_derived: bool = False
     """Whether it repeats what another layer holds; it is not counted then."""
 

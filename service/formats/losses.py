@@ -48,6 +48,7 @@ def find_losses(target: Format, datasets: Sequence[Dataset]) -> tuple[str, ...]:
             _values(target, writing, layers),
             _guesses(layers),
             _unplaced(layers),
+            _mended(layers),
             value_warnings(target, layers),
         )
         for warning in warnings
@@ -200,6 +201,17 @@ def _unplaced(layers: Sequence[Layer]) -> Iterator[str]:
             yield (
                 f"The coordinates in {rows} of {shown(layer.name)!r} could not be read, first in row "
                 f"{layer.first_unplaced_row:,} after the header; the texts were kept, without geometry."
+            )
+
+
+def _mended(layers: Sequence[Layer]) -> Iterator[str]:
+    for layer in layers:
+        if layer.mended_texts:
+            texts = "1 text" if layer.mended_texts == 1 else f"{layer.mended_texts:,} texts"
+            yield (
+                f"The encoding that the file declares is not that of {texts} of {shown(layer.name)!r}, first in "
+                f"feature {layer.first_mended:,}: Windows-1252 was assumed. If letters are wrong, correct what the "
+                "file declares (in the .cpg of a shapefile, the charset of a .mif) and send it again."
             )
 
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from service.engine.jailed.encodings import mend_texts
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import (
     EMPTY_FLAG,
@@ -82,6 +83,7 @@ def main(work_file: str, tidying: str, facts_file: str) -> None:
 
 
 def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying, cells: Cells | None) -> dict[str, object]:
+    mended, first_mended = mend_texts(connection, table) if tidying.has_other_texts else (0, 0)
     guessed = tidy(connection, table, tidying)
     unplaced, first_unplaced = put_back(connection, table, cells) if cells is not None else (0, 0)
     (features,) = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
@@ -92,6 +94,8 @@ def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying, cells: 
         "guessed_columns": guessed,
         "unplaced_rows": unplaced,
         "first_unplaced_row": first_unplaced,
+        "mended_texts": mended,
+        "first_mended": first_mended,
         "null_geometries": features,
         "fields": list(_fields(connection, table)),
     }

@@ -27,6 +27,8 @@ class Tidying:
     prefix: str
     guesses_types: bool
     numbers: Sequence[str] = ()
+    has_other_texts: bool = False
+    """Whether the driver found texts that are not UTF-8."""
     names: Mapping[str, str] = field(default_factory=dict)
     """What layers are called in the upload, by their tables, where that differs."""
 

@@ -8,7 +8,7 @@ from pathlib import PurePath
 import msgspec
 
 from service.blocking import run_blocking
-from service.engine.diagnostics import find_changes
+from service.engine.diagnostics import find_changes, has_other_texts
 from service.engine.holding import Opening, hold
 from service.engine.jailed import facts as facts_program
 from service.engine.jailed import lines
@@ -162,7 +162,9 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
         messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], drivers, reading.environment))
     if reading.has_labels:
         labels = sum([await _count_labels(place, reading, opening) for opening in openings])
-    return WorkFile((*warnings, *find_changes("\n".join(messages)), *_label_warnings(labels)), names)
+    told = "\n".join(messages)
+    changes = (*warnings, *find_changes(told), *_label_warnings(labels))
+    return WorkFile(changes, names, has_other_texts=has_other_texts(told))
 
 
 async def _count_labels(place: Workplace, reading: Reading, opening: Opening) -> int:

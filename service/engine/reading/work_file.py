@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from service.engine.diagnostics import find_changes
+from service.engine.diagnostics import find_changes, has_other_texts
 from service.engine.jailed import relabel
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.workspace import WORK_FILE, Workplace
@@ -62,6 +62,8 @@ class WorkFile(msgspec.Struct, frozen=True):
     """For each table with coordinate columns: the CSV that was read, its delimiter, and their original names."""
     claim: str = ""
     """The name of the system that the file gives for layers without a known one."""
+    has_other_texts: bool = False
+    """Whether the work file has texts that are not UTF-8."""
 
 
 def open_options(*options: str) -> list[str]:
@@ -79,7 +81,7 @@ async def read_layers(place: Workplace, reading: Reading, origin: str, layers: S
     drivers = (*reading.drivers, WORK_DRIVER)
     messages = await place.ogr2ogr(arguments, drivers, reading.environment, tolerated=ODD_LAYER_NAME)
     if not ODD_LAYER_NAME.search(messages):
-        return WorkFile(tuple(find_changes(messages)))
+        return WorkFile(tuple(find_changes(messages)), has_other_texts=has_other_texts(messages))
     return await _read_odd_layers(place, reading, origin, layers)
 
 

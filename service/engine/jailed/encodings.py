@@ -1,0 +1,33 @@
+"""Mends texts that are in another encoding than their file declares. Runs in the sandbox."""
+
+import sqlite3
+
+from service.engine.jailed.gpkg import FID, columns, quoted
+
+NO_UNICODE = "cp1252"
+"""The encoding that all text is taken for that is not UTF-8."""
+
+
+def mend_texts(connection: sqlite3.Connection, table: str) -> tuple[int, int]:
+    """Take the texts of `table` that are not UTF-8 for Windows-1252; return how many are, and the first row of them."""
+    connection.create_function("mended", 1, _mended, deterministic=True)
+    count, first = 0, 0
+    for name in [name for name, declared in columns(connection, table) if declared.startswith("TEXT")]:
+        query = (
+            f"SELECT mended(CAST({quoted(name)} AS BLOB)) AS text, {FID} FROM {quoted(table)} "  # noqa: S608 -- quoted
+            f"WHERE typeof({quoted(name)}) = 'text' AND text IS NOT NULL ORDER BY {FID}"
+        )
+        found = connection.execute(query).fetchall()
+        connection.executemany(f"UPDATE {quoted(table)} SET {quoted(name)} = ? WHERE {FID} = ?", found)  # noqa: S608 -- quoted
+        rows = [row for _, row in found[:1]]
+        count, first = count + len(found), min([*rows, *([first] if first else [])], default=0)
+    return count, first
+
+
+def _mended(text: bytes) -> str | None:
+    """The text, None if it is UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return text.decode(NO_UNICODE, "replace")
+    return None

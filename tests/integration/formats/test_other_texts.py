@@ -1,0 +1,70 @@
+"""Texts in another encoding than their file declares: they are read as Windows-1252, and told."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline, write_geojson
+from tests.integration.formats.samples import point
+from tests.support.converters import Converters
+
+TOLD = "The encoding that the file declares is not that of 1 text of 'a', first in feature 2: Windows-1252 was assumed."
+
+
+def mapinfo(path: Path, charset: str, texts: list[bytes]) -> Path:
+    """A .mif and .mid of points with these names."""
+    points = "Point 7 50\n" * len(texts)
+    head = f'Version 300\nCharset "{charset}"\nDelimiter ","\nCoordSys Earth Projection 1, 104\n'
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("a.mif", f"{head}Columns 1\n  n Char(20)\nData\n\n{points}")
+        packed.writestr("a.mid", b"".join(b'"%b"\n' % text for text in texts))
+    return path
+
+
+async def shapefile(pipeline: Pipeline, path: Path, declared: str) -> Path:
+    """A shapefile with text in Windows-1252 whose .cpg declares another encoding."""
+    rows = [point(7, 50, n=name) for name in ("plain", "Müller €")]
+    made = (await pipeline.to("Shapefile", write_geojson(path / "a.geojson", rows))).path
+    there, here = ("Müller €".encode(code) for code in ("utf-8", "cp1252"))
+    with zipfile.ZipFile(made) as former, zipfile.ZipFile(path / "a.zip", "w") as packed:
+        for name in [name for name in former.namelist() if not name.endswith(".cpg")]:
+            packed.writestr(name, former.read(name).replace(there, here.ljust(len(there))))
+        packed.writestr("a.cpg", declared)
+    return path / "a.zip"
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("declared", ["UTF-8", "quite unknown"])
+@pytest.mark.parametrize("target", ["GeoJson", "Gpx", "FlatGeobuf"])
+async def test_texts_in_another_encoding_than_declared_are_mended_and_told(
+    converters: Converters, tmp_path: Path, declared: str, target: str, *, has_sessions: bool
+) -> None:
+    """Their bytes were copied, so that results held text that no program can read."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    sources = {
+        "mif": mapinfo(
+            tmp_path / "mif.zip", declared.replace("UTF-8", "Neutral"), [b"plain", "Müller €".encode("cp1252")]
+        ),
+        "shp": await shapefile(pipeline, tmp_path, declared),
+    }
+    for source in sources.values():
+        done = await pipeline.to(target, source)
+        (told,) = done.output.warnings
+        assert told.startswith(TOLD)
+        back = done.path if target == "GeoJson" else (await pipeline.to("GeoJson", done.path)).path
+        assert [row["properties"] for row in readers.geojson(back)] == [{"n": "plain"}, {"n": "Müller €"}]
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_texts_in_the_declared_encoding_are_kept(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """Also those that a charset does not name, but which are UTF-8."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    for charset, encoding in {"Neutral": "utf-8", "WindowsLatin1": "cp1252", "WindowsCyrillic": "cp1251"}.items():
+        name = "Москва" if encoding == "cp1251" else "Müller"
+        done = await pipeline.to("GeoJson", mapinfo(tmp_path / f"{charset}.zip", charset, [name.encode(encoding)]))
+        assert done.output.warnings == ()
+        assert [row["properties"] for row in readers.geojson(done.path)] == [{"n": name}]
