@@ -46,6 +46,31 @@ LINES_IN_GPX = (
 """A text with line ends in an extension, of which the driver joins the lines."""
 NESTED_IN_GPX = rb"<[\w.-]++:[\w.-]++(?:\s[^<>]*+)?(?<!/)>\s*+<[\w.-]++:"
 """Elements in an element of another namespace."""
+_READ = (
+    rb"(?:ele|time|magvar|geoidheight|name|cmt|desc|src|link|number|sym|type|fix|sat|[hvp]dop|ageofdgpsdata|dgpsid)\b"
+)
+_OLDER = rb"(?:url|urlname|course|speed)\b"
+_ENCLOSING = rb"(?:wpt|(?:rte|trk)(?:pt|seg)?|extensions|metadata|author|copyright|keywords)\b"
+_REST = (
+    rb"\s*+(?:<(?:" + _READ + rb"|" + _OLDER + rb")[^<>]*+(?:(?<=/)>"
+    rb"|>(?:<!\[CDATA\[[^\]]*+\]\]>|[^<>]*+)(?:<(?:text|type)>[^<>]*+</(?:text|type)>\s*+)*+</[\w:.-]++>)\s*+)*+"
+)
+UNREAD_IN_GPX = (
+    rb"</(?!"
+    + _READ
+    + rb"|"
+    + _OLDER
+    + rb"|"
+    + _ENCLOSING
+    + rb")[\w:.-]++>"
+    + _REST
+    + rb"(?:</(?:wpt|(?:rte|trk)pt)>|<(?:extensions|trkseg|rtept)\b)"
+    rb"|</url(?:name)?+>" + _REST + rb"<(?:trkseg|rtept)\b"
+)
+"""The last element that the driver does not read in a point, route or track, outside of its extensions."""
+OLDER_IN_GPX = rb"</" + _OLDER + rb">" + _REST + rb"(?:</(?:wpt|(?:rte|trk)pt)>|<extensions\b)"
+"""Elements of GPX 1.0 in a point, which the driver reads if the file declares that version."""
+NOT_GPX_1_0 = rb"<gpx\b(?![^<>]*\sversion\s*=\s*[\"']1\.0[\"'])"
 _GEOMETRY = (
     rb"(?:\w{1,20}:)?(?:Point|LineString|Polygon|Curve|Surface|Solid"
     rb"|Multi(?:Point|LineString|Polygon|Curve|Surface|Geometry))"
@@ -229,6 +254,19 @@ GPX = Format(
                 (),
                 "Elements within elements of extensions ({count}) were not read; their columns are 0, or hold XML.",
                 pattern=NESTED_IN_GPX,
+            ),
+            LeftOut(
+                (),
+                "Elements that GPX 1.1 does not define were left out of points, routes and tracks ({count}): "
+                "only those within extensions are read.",
+                pattern=UNREAD_IN_GPX,
+            ),
+            LeftOut(
+                (),
+                "Elements of GPX 1.0, such as speed, course and url, were left out of points ({count}). To keep them, "
+                'declare version="1.0" in the file.',
+                pattern=OLDER_IN_GPX,
+                beside=NOT_GPX_1_0,
             ),
         ),
         fixed_layers=True,

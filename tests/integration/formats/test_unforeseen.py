@@ -609,6 +609,9 @@ GPX = """<gpx version="1.1" creator="a" xmlns="http://www.topografix.com/GPX/1/1
 <wpt lat="1" lon="2"><name/><desc></desc><extensions><o:a>two
 lines</o:a><o:b>
 <o:c>5</o:c></o:b></extensions></wpt></gpx>"""
+GPX_1_0 = """<gpx version="1.0" creator="a" xmlns="http://www.topografix.com/GPX/1/0" xmlns:o="http://o">
+<trk><name>a</name><url>b</url><trkseg><trkpt lat="1" lon="2"><o:a>c</o:a><speed>3.5</speed></trkpt>
+<trkpt lat="1" lon="3"/></trkseg></trk></gpx>"""
 READ = {
     "a.kml": (
         KML,
@@ -626,6 +629,12 @@ READ = {
         "elements of extensions (1)",
         "'<o:c>5</o:c>' became 0",
         "'o_b' look like numbers",
+    ),
+    "old.gpx": (GPX_1_0, "points, routes and tracks (2)"),
+    "undeclared.gpx": (
+        GPX_1_0.replace(' version="1.0"', "").replace("<o:a>c</o:a>", ""),
+        "points, routes and tracks (1)",
+        "speed, course and url, were left out of points (1)",
     ),
     "a.csv": ("id,x,y,r\n1,1,2,1e400\n2,1,2,1.5\n", "1 value of 'r' became infinite"),
     "a.geojson": (
@@ -650,6 +659,19 @@ async def test_what_reading_changes_is_told(
     for words in told:
         assert sum(words in warning for warning in done.output.warnings) == 1, (words, done.output.warnings)
     assert len(done.output.warnings) == len(told), done.output.warnings
+
+
+@pytest.mark.parametrize(("version", "speeds"), [("1.0", {3.5, None}), ("1.1", {None})])
+async def test_a_gpx_that_declares_the_older_version_keeps_its_speeds(
+    pipeline: Pipeline, tmp_path: Path, version: str, speeds: set[float | None]
+) -> None:
+    """As the warning advises; where they are not kept, it is there."""
+    path = tmp_path / "a.gpx"
+    path.write_text(GPX_1_0.replace('"1.0"', f'"{version}"'), encoding="utf-8")
+    done = await pipeline.to("GeoPackage", path)
+    rows = readers.geopackage(done.path)["track_points"]
+    assert {row.get("speed") for row in rows} == speeds
+    assert any("speed, course and url" in warning for warning in done.output.warnings) == (speeds == {None})
 
 
 async def test_measures_are_read_although_the_first_shape_is_empty(pipeline: Pipeline, tmp_path: Path) -> None:

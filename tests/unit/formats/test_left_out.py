@@ -16,6 +16,15 @@ EMPTY = "Empty elements (1) became missing values; columns that hold nothing els
 BLANKS = "Blanks and line ends at the beginning of texts (1) were left out."
 LINES = "Line ends in texts of extensions (1) were left out; words beside them may have been joined."
 NESTED = "Elements within elements of extensions (1) were not read; their columns are 0, or hold XML."
+UNREAD = (
+    "Elements that GPX 1.1 does not define were left out of points, routes and tracks (1): "
+    "only those within extensions are read."
+)
+OLDER = (
+    "Elements of GPX 1.0, such as speed, course and url, were left out of points (1). To keep them, "
+    'declare version="1.0" in the file.'
+)
+ROOT = "<gpx version='1.1'>"
 GEOMETRIES = "Further geometries of features (1) were left out: of the geometries of a feature, one is read."
 BEGINS = "Blanks and line ends at the beginning of texts (1) were left out."
 ENDS_BLANK = "Blanks at the end of texts (1) were left out."
@@ -71,6 +80,17 @@ PARTS = {
         "<name>two\nlines</name>\n<desc>\nlines\n</desc>": (),
         "<extensions><o:a>\n <o:b>1</o:b><o:c>2</o:c></o:a></extensions>": (NESTED,),
         "<extensions><o:a>1</o:a>\n<o:b>2</o:b></extensions>": (),
+        "<wpt lat='1' lon='2'><o:a>1</o:a><o:b>2</o:b>\n<name>a</name></wpt>": (UNREAD,),
+        "<type>a</type><o:a k='1'><o>1</o></o:a><link href='b'><text>c</text></link><extensions>": (UNREAD,),
+        "<trk><name>a</name><url>b</url><urlname>c</urlname><number>1</number>\n<trkseg>": (UNREAD,),
+        "<rte><o:a>1</o:a><rtept lat='1' lon='2'><name><![CDATA[<b>a</b>]]></name></rtept><rtept>": (UNREAD,),
+        "</metadata><wpt lat='1' lon='2'><ele>1</ele></wpt><trk><name>a</name><trkseg><trkpt>": (),
+        "<trkpt><ele>1</ele><extensions><speed>1</speed><o:a>1</o:a></extensions></trkpt></trkseg><trkseg>": (),
+        "</trkpt><extensions><o:a>1</o:a></extensions></trkseg></trk><extensions>": (),
+        f"{ROOT}<trkpt lat='1' lon='2'><time>t</time><course>1</course><speed>2</speed></trkpt>": (OLDER,),
+        f"{ROOT}<wpt><url>a</url><name>b</name><extensions><speed>1</speed></extensions></wpt>": (OLDER,),
+        "<gpx creator='version=1.0'><trkpt><speed>2</speed></trkpt>": (OLDER,),
+        '<gpx creator="a" version="1.0"><trkpt><speed>2</speed></trkpt>': (),
     },
 }
 """Pieces of documents, and what is said of them."""
