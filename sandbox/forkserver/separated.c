@@ -392,32 +392,49 @@ static const char *end_of_sample(const struct table *table)
     return at;
 }
 
-/* How many cells the first rows have with a delimiter; 0 if they have one each, or different numbers. */
-static int even_width(const struct table *table, const char *end, char delimiter, struct row *row, int *first)
+/* How well a delimiter fits the first rows; what comes first counts most. */
+struct fit {
+    int is_even; /* whether all rows have the same number of cells, more than one */
+    int first;   /* the cells of the first row */
+    int is_even_below; /* whether all others have, which a title is above */
+};
+
+static struct fit fit_of(const struct table *table, const char *end, char delimiter, struct row *row)
 {
-    int is_even = 1, rows = 0;
-    *first = 0;
+    enum { FEWEST = 3 };
+    int second = 0, is_even_below = 1, rows = 0, seen = 0, first = 0;
     for (const char *at = table->start; at < end && rows < SAMPLE_ROWS; rows++) {
         at = next_row(at, end, delimiter, row);
         if (!row->count)
             continue;
-        *first = *first ? *first : row->count;
-        is_even &= row->count == *first;
+        if (seen++ == 0) {
+            first = row->count;
+            continue;
+        }
+        second = second ? second : row->count;
+        is_even_below &= row->count == second;
     }
-    return is_even && *first > 1 ? *first : 0;
+    int is_even = is_even_below && first > 1 && (seen == 1 || second == first);
+    return (struct fit){is_even, first, is_even_below && second > 1 && seen >= FEWEST};
 }
 
-/* The delimiter with which the first rows have the most columns, and all the same number. */
+static int is_better(struct fit one, struct fit other)
+{
+    if (one.is_even != other.is_even)
+        return one.is_even > other.is_even;
+    return one.first != other.first ? one.first > other.first : one.is_even_below > other.is_even_below;
+}
+
+/* The delimiter with which the first rows have the most columns, and all the same number, but for a title. */
 static void find_delimiter(struct table *table, struct row *row)
 {
     const char *end = end_of_sample(table);
-    int best_even = -1, best_first = -1;
+    struct fit best = {-1, -1, -1};
     table->is_odd |= !end;
     for (const char *delimiter = DELIMITERS; end && *delimiter; delimiter++) {
-        int first, even = even_width(table, end, *delimiter, row, &first) > 0;
-        if (even > best_even || (even == best_even && first > best_first)) {
-            best_even = even;
-            best_first = first;
+        struct fit fit = fit_of(table, end, *delimiter, row);
+        if (is_better(fit, best)) {
+            best = fit;
             table->delimiter = *delimiter;
         }
     }

@@ -54,6 +54,8 @@ YEAR = re.compile(r"[12]\d{3}$")
 STEPS = frozenset({1, 2, 5, 10})
 """How far apart years beside each other are."""
 SAMPLE_ROWS = 30
+FEWEST_BELOW_TITLE = 3
+"""How many rows, with a title, show which delimiter those below it have."""
 SAMPLE_CHARACTERS = 1 << 20
 MAX_COLUMNS = 2000
 
@@ -105,13 +107,17 @@ def _declared(file: TextIO) -> tuple[str, int]:
 
 
 def _delimiter(file: TextIO) -> str:
-    """The delimiter with which the first rows have the most columns, and all the same number."""
+    """The delimiter with which the first rows have the most columns, and all the same number, but for a title."""
     lines = file.read(SAMPLE_CHARACTERS).splitlines(keepends=True)[: SAMPLE_ROWS * 4]
     file.seek(0)
 
-    def score(delimiter: str) -> tuple[bool, int]:
+    def score(delimiter: str) -> tuple[bool, int, bool]:
         widths = [len(row) for row in islice(csv.reader(lines, delimiter=delimiter), SAMPLE_ROWS) if row]
-        return (len(set(widths)) == 1 and widths[0] > 1, widths[0]) if widths else (False, 0)
+        if not widths:
+            return False, 0, False
+        below = set(widths[1:])
+        is_even_below = len(widths) >= FEWEST_BELOW_TITLE and len(below) == 1 and below != {1}
+        return len(set(widths)) == 1 and widths[0] > 1, widths[0], is_even_below
 
     return max(DELIMITERS, key=score)
 
