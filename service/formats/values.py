@@ -87,6 +87,18 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
             "fractions of seconds",
             "{target} stores times to the second; fractions of seconds were left out in {values}.",
         ),
+        "leap_seconds": Loss(
+            lambda field, _: field.leap_seconds,
+            "leap seconds",
+            "{target} has no leap seconds, such as 23:59:60; {values} became the next second.",
+            lambda field: field.first_leap_seconds,
+        ),
+        "lost_leap_seconds": Loss(
+            lambda field, _: field.leap_seconds,
+            "leap seconds",
+            "{target} has no leap seconds, such as 23:59:60; {values} became missing.",
+            lambda field: field.first_leap_seconds,
+        ),
         "zones": Loss(
             lambda field, _: field.zoned,
             "time zones",

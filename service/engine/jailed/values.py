@@ -43,6 +43,7 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
     },
     "date": {"before_1000": BEFORE_1000, "before_march_1900": BEFORE_MARCH_1900},
     "datetime": {
+        "leap_seconds": "substr({0}, 17, 3) = ':60'",
         "until_1970": "{0} <= '1970-01-01T00:00:00.999Z'",
         "before_march_1900": BEFORE_MARCH_1900,
         "fractions": "{0} GLOB '*.[0-9]*' AND NOT ({0} GLOB '*.000' OR {0} GLOB '*.000[Z+-]*')",
@@ -51,7 +52,7 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
     },
 }
 """What is counted in a column, by the type of its values; each entry is a condition on one value."""
-LOCATED = frozenset({"near_infinite", "beyond_dbf"})
+LOCATED = frozenset({"near_infinite", "beyond_dbf", "leap_seconds"})
 """What warnings name the first row of."""
 
 

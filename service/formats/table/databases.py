@@ -95,7 +95,7 @@ OPENFILEGDB = Format(
     writing=Writing(
         driver="OpenFileGDB",
         reread=Reread(drivers=("OpenFileGDB",)),
-        value_losses=frozenset({"beyond_53_bits", "fractions", "offsets", "unzoned", "dates"}),
+        value_losses=frozenset({"beyond_53_bits", "fractions", "leap_seconds", "offsets", "unzoned", "dates"}),
         options=("-mapFieldType", "Integer64=Real", "-lco", "GEOMETRY_NAME=SHAPE"),
         column_names=ColumnRule.GEODATABASE,
         reserved_columns=GEODATABASE_WORDS,
@@ -144,7 +144,7 @@ GEOPARQUET = Format(
     writing=Writing(
         driver="Parquet",
         reread=Reread(drivers=("Parquet",)),
-        value_losses=frozenset({"mixed_zones", "offsets"}),
+        value_losses=frozenset({"leap_seconds", "mixed_zones", "offsets"}),
         extension=".parquet",
         media_type="application/vnd.apache.parquet",
         writer=Writer.PARQUET,

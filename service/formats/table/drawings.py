@@ -96,7 +96,7 @@ MAPINFO = Format(
         driver="MapInfo File",
         reread=Reread(drivers=("MapInfo File",), values=False, doubts_system=True),
         options=("-mapFieldType", "Integer64=Real"),
-        value_losses=frozenset({"binary", "beyond_32_bits", "nulls", "zones"}),
+        value_losses=frozenset({"binary", "beyond_32_bits", "nulls", "lost_leap_seconds", "zones"}),
         extension=".zip",
         media_type="application/zip",
         member=".tab",

@@ -113,6 +113,7 @@ XLSX = Format(
                 "infinite",
                 "near_infinite",
                 "beyond_53_bits",
+                "leap_seconds",
                 "zones",
                 "old_dates",
                 "empty_texts",
