@@ -95,6 +95,12 @@ def _reading_warnings(scan: Scan, *, into_json: bool) -> Iterator[str]:
     if scan.dropped_ids and not into_json:
         count = _counted(scan.dropped_ids, "feature")
         yield f"{count} with an id outside the properties: it is not written; copy it into the properties to keep it."
+    if scan.half_raised_geometries:
+        count = _counted(scan.half_raised_geometries, "feature")
+        yield f"{count} with elevations in some positions of the geometry only: the others got the elevation 0."
+    if scan.longer_geometries:
+        count = _counted(scan.longer_geometries, "feature")
+        yield f"{count} with more than three numbers in positions, such as measures (M): only three of each were kept."
     if not into_json:
         yield from _field_warnings((scan,), _READING)
 

@@ -98,6 +98,10 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     unreadable_geometries: Count = 0
     damaged_geometries: Count = 0
     """Geometries that can be read only in part."""
+    half_raised_geometries: Count = 0
+    """Geometries with elevations in some positions and not in others."""
+    longer_geometries: Count = 0
+    """Geometries with positions of more than three numbers."""
     exceeds_degrees: bool = False
     """Whether coordinates are too large to be degrees: a longitude from 1000 on, a latitude from 100 on."""
     near_edges: bool = False

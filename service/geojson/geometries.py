@@ -21,7 +21,7 @@ from service.geojson.refusals import Reason, Unreadable
 
 PIECE_BYTES = 1 << 20
 SAMPLE_BYTES = 1 << 16
-FLAT, WITH_Z = 2, 3
+FLAT, WITH_Z, WITH_MORE = 2, 3, 4
 MAX_COLLECTIONS = 200
 """The maximum nesting depth of collections."""
 COLLECTION = "GeometryCollection"
@@ -45,6 +45,10 @@ class Shape(msgspec.Struct):
 
     type: str | None = None
     has_z: bool = False
+    has_flat: bool = False
+    """Whether a position has no elevation; beside others that have, it gets 0."""
+    has_more: bool = False
+    """Whether a position has more than three numbers, of which three are read."""
     is_empty: bool = False
     lost_parts: int = 0
     parts: list["Shape"] = []
@@ -64,6 +68,8 @@ class GeometryTally:
         self.null = 0
         self.unreadable = 0
         self.damaged = 0
+        self.half_raised = 0
+        self.longer = 0
         self.exceeds_degrees = False
         self.near_edges = False
 
@@ -111,6 +117,8 @@ class GeometryTally:
             self.unreadable += 1
             return
         self.damaged += shape.lost_parts > 0
+        self.half_raised += shape.has_z and shape.has_flat
+        self.longer += shape.has_more
         if shape.is_empty:
             self.empty += 1
             return
@@ -199,17 +207,17 @@ def _shape(geometry: Geometry, collections: int) -> Shape:
 
 
 def _dimensions(position: Any) -> int:
-    """How many numbers of a position are used: 2 or 3, or 0 if it is not a position."""
+    """How many numbers a position has: 2, 3, or 4 for more, or 0 if it is not a position."""
     if not isinstance(position, list) or len(position) < FLAT:
         return 0
     if any(type(number) not in {int, float} for number in position[:WITH_Z]):
         return 0
-    return min(len(position), WITH_Z)
+    return min(len(position), WITH_MORE)
 
 
 def _point(position: Any) -> Shape | None:
     dimensions = _dimensions(position)
-    return Shape(has_z=dimensions == WITH_Z) if dimensions else None
+    return _of_positions({dimensions}) if dimensions else None
 
 
 def _line(positions: Any) -> Shape | None:
@@ -217,7 +225,17 @@ def _line(positions: Any) -> Shape | None:
     if not isinstance(positions, list):
         return None
     dimensions = set(map(_dimensions, positions))
-    return None if 0 in dimensions else Shape(has_z=WITH_Z in dimensions, is_empty=not positions)
+    return None if 0 in dimensions else _of_positions(dimensions)
+
+
+def _of_positions(dimensions: set[int]) -> Shape:
+    """The shape of positions that have such numbers of numbers."""
+    return Shape(
+        has_z=max(dimensions, default=0) >= WITH_Z,
+        has_flat=FLAT in dimensions,
+        has_more=WITH_MORE in dimensions,
+        is_empty=not dimensions,
+    )
 
 
 def _polygon(rings: Any) -> Shape | None:
@@ -258,6 +276,8 @@ def _joined(parts: Sequence[Shape | None], *, is_empty: bool | None = None) -> S
     readable = [part for part in parts if part is not None]
     return Shape(
         has_z=any(part.has_z for part in readable),
+        has_flat=any(part.has_flat for part in readable),
+        has_more=any(part.has_more for part in readable),
         is_empty=all(part.is_empty for part in readable) if is_empty is None else is_empty,
         lost_parts=len(parts) - len(readable) + sum(part.lost_parts for part in readable),
     )

@@ -87,6 +87,8 @@ class Tally:
             empty_geometries=geometries.empty,
             unreadable_geometries=geometries.unreadable,
             damaged_geometries=geometries.damaged,
+            half_raised_geometries=geometries.half_raised,
+            longer_geometries=geometries.longer,
             exceeds_degrees=geometries.exceeds_degrees,
             near_edges=geometries.near_edges,
             crs_epsg=crs_epsg(document.members.get("crs")),

@@ -125,6 +125,27 @@ async def test_foreign_members_are_kept_or_told(converters: Converters) -> None:
     assert any("not kept: style." in warning for warning in told.warnings)
 
 
+@pytest.mark.parametrize(
+    ("coordinates", "read", "told"),
+    [
+        ([[1, 2, 3], [4, 5]], [[1, 2, 3], [4, 5, 0]], "1 feature with elevations in some positions"),
+        ([[1, 2, 3, 4], [4, 5, 6]], [[1, 2, 3], [4, 5, 6]], "1 feature with more than three numbers in positions"),
+        ([[1, 2, 3], [4, 5, 6]], [[1, 2, 3], [4, 5, 6]], ""),
+    ],
+)
+@pytest.mark.parametrize("name", ["upload.geojson", "upload.geojsonl"])
+async def test_numbers_of_positions_that_are_added_or_left_out_are_told(
+    converters: Converters, name: str, coordinates: list[list[int]], read: list[list[int]], told: str
+) -> None:
+    """Elevations are added as 0, and a fourth number has no place in a geometry that is read."""
+    row = {**feature({"a": "x"}), "geometry": {"type": "LineString", "coordinates": coordinates}}
+    document = collection(row) if name.endswith(".geojson") else json.dumps(row).encode() + b"\n"
+    done = await convert(converters, document, "Wkt", name)
+    line = ",".join(" ".join(map(str, position)) for position in read)
+    assert done.path.read_text().strip() == f"LINESTRING Z ({line})"
+    assert [warning[: len(told)] for warning in done.warnings if "feature" in warning] == [told][: bool(told)]
+
+
 async def test_a_geometry_that_is_there_twice_is_told(converters: Converters) -> None:
     """One of them is read, as the scan reports."""
     done = await convert(converters, collection({**feature({"a": "x"}), "Geometry": None}), "Csv")

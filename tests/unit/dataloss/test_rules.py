@@ -198,6 +198,14 @@ def test_other_losses_are_warnings(value: Any, sentence: str) -> None:
             '{"type": "Feature", "properties": {"x": "2020-01-01T10:00:00.1234Z"}, "geometry": null}',
             "1 value in x: times are kept with millisecond precision.",
         ),
+        (
+            '{"type": "Feature", "geometry": {"type": "LineString", "coordinates": [[1, 2], [3, 4, 5]]}}',
+            "1 feature with elevations in some positions of the geometry only: the others got the elevation 0.",
+        ),
+        (
+            '{"type": "Feature", "properties": {}, "geometry": {"type": "Point", "coordinates": [1, 2, 3, 4]}}',
+            "1 feature with more than three numbers in positions, such as measures (M): only three of each were kept.",
+        ),
     ],
 )
 def test_losses_of_reading_are_warnings(feature_text: str, sentence: str) -> None:

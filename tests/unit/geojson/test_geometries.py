@@ -132,6 +132,39 @@ def test_a_geometry_of_which_a_part_is_lost_is_damaged(shape: Any) -> None:
     assert scan.geometry_types == {shape["type"]: 1}
 
 
+HALF_RAISED = [[1, 2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        geometry("LineString", HALF_RAISED),
+        geometry("MultiPoint", HALF_RAISED),
+        geometry("Polygon", [RING, raised(RING)]),
+        geometry("MultiPolygon", [[RING], [raised(RING)]]),
+        gathered(POINT, geometry("Point", [1, 2, 3])),
+    ],
+)
+def test_elevations_in_some_positions_of_a_geometry_are_counted(shape: Any) -> None:
+    """But not features with and without elevations, each of which stays as it is."""
+    assert found(shape, shape, POINT, geometry("Point", [1, 2, 3])).half_raised_geometries == 2
+    assert found(POINT, geometry("Point", [1, 2, 3]), geometry("LineString", [])).half_raised_geometries == 0
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        geometry("Point", [1, 2, 3, 4]),
+        geometry("LineString", [[1, 2, 3], [4, 5, 6, 7, 8]]),
+        gathered(POINT, geometry("Polygon", [RING, [[1, 2, 3, 4]] * 4])),
+    ],
+)
+def test_positions_of_more_than_three_numbers_are_counted(shape: Any) -> None:
+    """Whichever of them are longer."""
+    assert found(shape, POINT, shape).longer_geometries == 2
+    assert found(POINT, geometry("Point", [1, 2, 3])).longer_geometries == 0
+
+
 def test_four_numbers_are_three() -> None:
     """The converter drops the measure."""
     scan = found(geometry("LineString", [[1, 2, 3, 4], [5, 6, 7, 8]]))
