@@ -124,6 +124,7 @@ _KML_LEFT_OUT = (
     ),
     LeftOut((b"<address>", b"<phoneNumber>"), "Addresses and phone numbers of features ({count}) were left out."),
     LeftOut((b"<Style", b"<styleUrl"), "Styles, such as colours and icons, were left out."),
+    LeftOut((b"<LookAt", b"<Camera"), "Views (LookAt and Camera, {count}) were left out."),
     LeftOut(
         (b">relativeToGround<", b">clampToGround<", b">relativeToSeaFloor<", b">clampToSeaFloor<"),
         "Altitude modes other than absolute ({count}) were left out; elevations were taken as they are.",

@@ -31,6 +31,7 @@ ENDS_BLANK = "Blanks at the end of texts (1) were left out."
 AROUND = "Blanks around snippets (1) were left out."
 SNIPPETS = "Snippets (1) were left out."
 DATA = "Data of features (1) may have been left out: beside a Schema, only what it declares is read."
+VIEWS = "Views (LookAt and Camera, 2) were left out."
 PLACE = "<gml:Point><gml:pos>1 2</gml:pos></gml:Point>"
 NO_NUMBERS = "Empty values (1) became 0 in columns that the file declares as numbers, and empty texts in others."
 NUMBERS = '<SimpleField name="m" type="string"/><SimpleField name="n" type="int"/>'
@@ -54,6 +55,7 @@ PARTS = {
         "<Schema name='a'/><Snippet maxLines='0'></Snippet><Snippet>\n</Snippet>\n": (),
         "<Data name='a'><value>b</value></Data><Schema name='a'></Schema>": (DATA,),
         "<Data name='a'><value>b</value></Data><SchemaData schemaUrl='#a'/>": (),
+        "<Placemark><LookAt><range>3</range></LookAt></Placemark><Camera id='a'></Camera>": (VIEWS,),
     },
     "Gml": {
         "<a:n/>": (EMPTY,),
