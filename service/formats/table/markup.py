@@ -53,8 +53,11 @@ _OLDER = rb"(?:url|urlname|course|speed)\b"
 _ENCLOSING = rb"(?:wpt|(?:rte|trk)(?:pt|seg)?|extensions|metadata|author|copyright|keywords)\b"
 _REST = (
     rb"\s*+(?:<(?:" + _READ + rb"|" + _OLDER + rb")[^<>]*+(?:(?<=/)>"
-    rb"|>(?:<!\[CDATA\[[^\]]*+\]\]>|[^<>]*+)(?:<(?:text|type)>[^<>]*+</(?:text|type)>\s*+)*+</[\w:.-]++>)\s*+)*+"
+    rb"|>(?:<!\[CDATA\[(?:[^\]<]++|<(?!!))*+\]\]>|[^<>]*+)"
+    rb"(?:<(?:text|type)>[^<>]*+</(?:text|type)>\s*+)*+</[\w:.-]++>)\s*+)*+"
 )
+"""What may follow an element in its parent. So that no byte is read twice, a match takes it whether or not the parent
+ends there, which fills the group."""
 UNREAD_IN_GPX = (
     rb"</(?!"
     + _READ
@@ -64,11 +67,11 @@ UNREAD_IN_GPX = (
     + _ENCLOSING
     + rb")[\w:.-]++>"
     + _REST
-    + rb"(?:</(?:wpt|(?:rte|trk)pt)>|<(?:extensions|trkseg|rtept)\b)"
-    rb"|</url(?:name)?+>" + _REST + rb"<(?:trkseg|rtept)\b"
+    + rb"(</(?:wpt|(?:rte|trk)pt)>|<(?:extensions|trkseg|rtept)\b)?"
+    rb"|</url(?:name)?+>" + _REST + rb"(<(?:trkseg|rtept)\b)?"
 )
 """The last element that the driver does not read in a point, route or track, outside of its extensions."""
-OLDER_IN_GPX = rb"</" + _OLDER + rb">" + _REST + rb"(?:</(?:wpt|(?:rte|trk)pt)>|<extensions\b)"
+OLDER_IN_GPX = rb"</" + _OLDER + rb">" + _REST + rb"(</(?:wpt|(?:rte|trk)pt)>|<extensions\b)?"
 """Elements of GPX 1.0 in a point, which the driver reads if the file declares that version."""
 NOT_GPX_1_0 = rb"<gpx\b(?![^<>]*\sversion\s*=\s*[\"']1\.0[\"'])"
 _GEOMETRY = (

@@ -96,6 +96,13 @@ PARTS = {
     },
 }
 """Pieces of documents, and what is said of them."""
+REPEATED = (
+    b"</x><link><text>a</text><text>a</text>",
+    b"</url><link><text>a</text></link>",
+    b"<speed>1</speed>",
+    b"</x><ele><![CDATA[",
+)
+"""Elements that may be the last of a point, and begin what others of them may end with."""
 
 
 @pytest.mark.parametrize("before", [0, *range(CHUNK - 16, CHUNK + 1), CHUNK + LONGEST_MATCH])
@@ -114,6 +121,14 @@ def test_what_the_driver_leaves_out_is_counted(tmp_path: Path, name: str, part: 
     path = tmp_path / "a"
     path.write_bytes(b"x" * before + part.encode())
     assert tuple(warn_of_left_out(find_output(name), [path])) == PARTS[name][part]
+
+
+@pytest.mark.parametrize("part", REPEATED)
+def test_each_part_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes) -> None:
+    """The time would grow with the square of the file's size, and nothing else of the service would run meanwhile."""
+    path = tmp_path / "a"
+    path.write_bytes(ROOT.encode() + part * (3 * CHUNK // len(part)) + b"<wpt><speed>1</speed></wpt>")
+    assert OLDER in warn_of_left_out(find_output("Gpx"), [path])
 
 
 @pytest.mark.parametrize("row", [KML, GML, ESRI_JSON], ids=lambda row: row.token)
