@@ -396,26 +396,27 @@ static const char *end_of_sample(const struct table *table)
 struct fit {
     int is_even; /* whether all rows have the same number of cells, more than one */
     int first;   /* the cells of the first row */
-    int is_even_below; /* whether all others have, which a title is above */
+    int is_even_below; /* whether all others have, and the first may be their title, of several words; one is a name */
 };
 
 static struct fit fit_of(const struct table *table, const char *end, char delimiter, struct row *row)
 {
     enum { FEWEST = 3 };
-    int second = 0, is_even_below = 1, rows = 0, seen = 0, first = 0;
+    int second = 0, is_even_below = 1, rows = 0, seen = 0, first = 0, may_be_title = 0;
     for (const char *at = table->start; at < end && rows < SAMPLE_ROWS; rows++) {
         at = next_row(at, end, delimiter, row);
         if (!row->count)
             continue;
         if (seen++ == 0) {
             first = row->count;
+            may_be_title = strchr(row->cells[0], ' ') != NULL;
             continue;
         }
         second = second ? second : row->count;
         is_even_below &= row->count == second;
     }
     int is_even = is_even_below && first > 1 && (seen == 1 || second == first);
-    return (struct fit){is_even, first, is_even_below && second > 1 && seen >= FEWEST};
+    return (struct fit){is_even, first, is_even_below && second > 1 && seen >= FEWEST && may_be_title};
 }
 
 static int is_better(struct fit one, struct fit other)

@@ -55,7 +55,10 @@ STEPS = frozenset({1, 2, 5, 10})
 """How far apart years beside each other are."""
 SAMPLE_ROWS = 30
 FEWEST_BELOW_TITLE = 3
-"""How many rows, with a title, show which delimiter those below it have."""
+"""How many rows, with a title, show which delimiter those below it have.
+
+A title has several words; a single one is a name, perhaps above lists.
+"""
 SAMPLE_CHARACTERS = 1 << 20
 MAX_COLUMNS = 2000
 
@@ -112,11 +115,13 @@ def _delimiter(file: TextIO) -> str:
     file.seek(0)
 
     def score(delimiter: str) -> tuple[bool, int, bool]:
-        widths = [len(row) for row in islice(csv.reader(lines, delimiter=delimiter), SAMPLE_ROWS) if row]
-        if not widths:
+        rows = [row for row in islice(csv.reader(lines, delimiter=delimiter), SAMPLE_ROWS) if row]
+        if not rows:
             return False, 0, False
+        widths = [len(row) for row in rows]
         below = set(widths[1:])
-        is_even_below = len(widths) >= FEWEST_BELOW_TITLE and len(below) == 1 and below != {1}
+        may_be_title = " " in rows[0][0] and len(rows) >= FEWEST_BELOW_TITLE
+        is_even_below = may_be_title and len(below) == 1 and below != {1}
         return len(set(widths)) == 1 and widths[0] > 1, widths[0], is_even_below
 
     return max(DELIMITERS, key=score)

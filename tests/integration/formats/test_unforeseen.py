@@ -156,6 +156,8 @@ TITLED = {
     "Report 2024\nname;kind;age\noak;a;7\n": "'field_2', 'field_3'",
     "Report 2024\n\nname|kind\noak|a\n": "'field_2'",
     "names\noak; a\nelm\n": "",
+    "tags\noak;a\nelm;b\n": "",
+    "\ntags\noak|a\nelm|b\n": "",
     "Trees, all of them\nname,kind,age\noak,a,7\n": "'field_3'",
     ",,\nname,kind,age\noak,a,7\n": "'field_1', 'field_2', 'field_3'",
     "name,kind\noak,a,7\n": "'field_3'",
