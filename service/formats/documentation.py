@@ -153,7 +153,8 @@ NOTES = """\
   large for that are refused. Text is Windows-1252 if that can represent it, otherwise UTF-8, which the format cannot
   declare.
 - **Encodings**: texts that are not in the one that a `.cpg` or the charset of a `.mif` declares are read as
-  Windows-1252, and a warning reports their number and the first.
+  Windows-1252, UTF-8 that is cut within its last character as UTF-8 with U+FFFD there. A warning reports their number
+  and the first.
 - **GML** is 3.2 without a schema file; types follow from the values when it is read.
 - **Wkt** is one geometry per line, `GEOMETRYCOLLECTION EMPTY` for a feature without geometry.
 - **DXF** without `EOF` at its end is incomplete and refused; so is binary DXF.

@@ -143,7 +143,7 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     first_unplaced_row: Count = 0
     """The number of the first of these rows, from 1, without the header."""
     mended_texts: Count = 0
-    """Texts in another encoding than the file declares, which were taken for Windows-1252."""
+    """Texts in another encoding than the file declares, which were taken for Windows-1252, or cut UTF-8."""
     first_mended: Count = 0
     """The number of the first feature with one, from 1."""
     is_derived: bool = False

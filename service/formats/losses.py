@@ -209,9 +209,10 @@ def _mended(layers: Sequence[Layer]) -> Iterator[str]:
         if layer.mended_texts:
             texts = "1 text" if layer.mended_texts == 1 else f"{layer.mended_texts:,} texts"
             yield (
-                f"The encoding that the file declares is not that of {texts} of {shown(layer.name)!r}, first in "
-                f"feature {layer.first_mended:,}: Windows-1252 was assumed. If letters are wrong, correct what the "
-                "file declares (in the .cpg of a shapefile, the charset of a .mif) and send it again."
+                f"The encoding that the file declares is unknown, or not that of {texts} of {shown(layer.name)!r}, "
+                f"first in feature {layer.first_mended:,}: Windows-1252 was assumed, except for UTF-8 that is cut "
+                "within its last character, which became U+FFFD. If letters are wrong, correct what the file declares "
+                "(in the .cpg of a shapefile, the charset of a .mif) and send it again."
             )
 
 

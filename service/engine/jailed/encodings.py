@@ -5,11 +5,13 @@ import sqlite3
 from service.engine.jailed.gpkg import FID, columns, quoted
 
 NO_UNICODE = "cp1252"
-"""The encoding that all text is taken for that is not UTF-8."""
+"""The encoding that all text is taken for that is not UTF-8, nor UTF-8 that was cut."""
+ENDS_EARLY = "unexpected end of data"
+"""What Python says of a text that is UTF-8 but for an incomplete character at its end."""
 
 
 def mend_texts(connection: sqlite3.Connection, table: str) -> tuple[int, int]:
-    """Take the texts of `table` that are not UTF-8 for Windows-1252; return how many are, and the first row of them."""
+    """Mend the texts of `table` that are not UTF-8; return how many are, and the first row of them."""
     connection.create_function("mended", 1, _mended, deterministic=True)
     count, first = 0, 0
     for name in [name for name, declared in columns(connection, table) if declared.startswith("TEXT")]:
@@ -25,9 +27,13 @@ def mend_texts(connection: sqlite3.Connection, table: str) -> tuple[int, int]:
 
 
 def _mended(text: bytes) -> str | None:
-    """The text, None if it is UTF-8."""
+    """The text, None if it is UTF-8.
+
+    Some programs cut long texts at the width of their column; U+FFFD replaces what remains of the last character.
+    """
     try:
         text.decode()
-    except UnicodeDecodeError:
-        return text.decode(NO_UNICODE, "replace")
+    except UnicodeDecodeError as error:
+        is_cut = error.reason == ENDS_EARLY and not text[: error.start].isascii()
+        return text.decode(errors="replace") if is_cut else text.decode(NO_UNICODE, "replace")
     return None

@@ -10,7 +10,10 @@ from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
 from tests.support.converters import Converters
 
-TOLD = "The encoding that the file declares is not that of 1 text of 'a', first in feature 2: Windows-1252 was assumed."
+TOLD = (
+    "The encoding that the file declares is unknown, or not that of 1 text of 'a', first in feature 2: Windows-1252 "
+    "was assumed, except for UTF-8 that is cut within its last character, which became U+FFFD."
+)
 
 
 def mapinfo(path: Path, charset: str, texts: list[bytes]) -> Path:
@@ -55,6 +58,19 @@ async def test_texts_in_another_encoding_than_declared_are_mended_and_told(
         assert told.startswith(TOLD)
         back = done.path if target == "GeoJson" else (await pipeline.to("GeoJson", done.path)).path
         assert [row["properties"] for row in readers.geojson(back)] == [{"n": "plain"}, {"n": "Müller €"}]
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_texts_that_are_cut_within_a_character_keep_the_others(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """As some programs cut them at the width of a column."""
+    texts = [b"plain", "Škoda Ł".encode()[:-1]]
+    done = await Pipeline(converters, has_sessions=has_sessions).to(
+        "GeoJson", mapinfo(tmp_path / "a.zip", "Neutral", texts)
+    )
+    assert [row["properties"] for row in readers.geojson(done.path)] == [{"n": "plain"}, {"n": "Škoda \ufffd"}]
+    assert [warning.startswith(TOLD) for warning in done.output.warnings] == [True]
 
 
 @pytest.mark.parametrize("has_sessions", [True, False])
