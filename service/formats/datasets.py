@@ -140,6 +140,7 @@ def _columns(writing: Writing, layer: Layer) -> tuple[Column, ...]:
 def written_names(writing: Writing, layer: Layer) -> tuple[str, ...]:
     """The names under which the columns of `layer` are written, in the same order."""
     held = {name: types for family in layer.families for name, types in writing.typed_columns.get(family, {}).items()}
-    unheld = [field.name for field in layer.fields if field.type not in held.get(field.name.casefold(), FieldType)]
+    filled = [field for field in layer.fields if field.filled != 0]
+    unheld = [field.name for field in filled if field.type not in held.get(field.name.casefold(), FieldType)]
     names = [field.name for field in layer.fields]
     return column_names(writing.column_names, names, (*writing.reserved_columns, *unheld))

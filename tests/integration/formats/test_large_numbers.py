@@ -105,6 +105,9 @@ async def test_gpx_keeps_values_that_its_elements_do_not_hold(
     found = [row["properties"] for row in readers.geojson((await pipeline.to("GeoJson", done.path)).path)]
     renamed = {f"{name}_": UNHELD[name] for name in ("ele", "sat", "hdop", "time")}
     assert found == [renamed | {"fix": "odd", "number": "3a", "vdop": 1.5}]
+    empty = write_geojson(tmp_path / "empty.geojson", [point(1, 2, ele=None, name="a")])
+    (told,) = (await pipeline.to("Gpx", empty)).output.warnings
+    assert told == "GPX stores no such columns without any value; left out: 'ele'."
     line = {
         "type": "Feature",
         "properties": UNHELD,
