@@ -21,7 +21,7 @@ from service.engine.jailed.place_names import find_pairs, is_height, plain, role
 X, Y, Z, WKT = "__x", "__y", "__z", "__wkt"
 WKT_NAMES = ("wkt", "ewkt", "geom", "geometry", "thegeom", "wkbgeometry", "geomwkt", "geometrywkt", "shape", "geojson")
 GEOMETRY_TEXT = re.compile(
-    r"\s*(?:(?:SRID=\d+;)?\s*(?:MULTI)?(?:POINT|LINESTRING|POLYGON|CURVE|SURFACE)(?:Z|M|ZM)?\b"
+    r"\s*+(?:(?:SRID=\d+;)?\s*(?:MULTI)?(?:POINT|LINESTRING|POLYGON|CURVE|SURFACE)(?:Z|M|ZM)?\b"
     r"|(?:SRID=\d+;)?\s*(?:GEOMETRYCOLLECTION|CIRCULARSTRING|COMPOUNDCURVE|CURVEPOLYGON|TIN|POLYHEDRALSURFACE|TRIANGLE)"
     r"(?:Z|M|ZM)?\b|0[01][0-9A-F]{16,}\s*$|\{.*\"coordinates\")",
     re.IGNORECASE | re.DOTALL,
