@@ -37,6 +37,8 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group(
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 PATIENCE_MS = 60_000
+SHOWN_SECONDS = 2.0
+"""What a converter has said until it was stopped is shown by then."""
 MOST_STOPS = 60
 expect.set_options(timeout=PATIENCE_MS)
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>"
@@ -412,13 +414,31 @@ async def test_an_upload_can_be_cancelled(visit: Visit, client: Client) -> None:
 
 
 def hold_once_it_tells_how_far(client: Client) -> None:
-    """Stop the converter of the account's only open job when it is known how much is done."""
-    while not any("share" in job.get("progress", {}) for job in client.get("/api/geo/convert/jobs").json()["jobs"]):
-        time.sleep(0.02)
+    """Stop the converter of the account's only open job where it is known how much is done.
+
+    Between two steps it is not, and the converter may have reached the next one when it stops.
+    """
+    while True:
+        while not tells_how_far(client):
+            time.sleep(0.02)
+        signal_converters(client, signal.SIGSTOP)
+        time.sleep(SHOWN_SECONDS)
+        if tells_how_far(client):
+            return
+        signal_converters(client, signal.SIGCONT)
+
+
+def tells_how_far(client: Client) -> bool:
+    """Whether a job of the account shows how much of its step is done."""
+    return any("share" in job.get("progress", {}) for job in client.get("/api/geo/convert/jobs").json()["jobs"])
+
+
+def signal_converters(client: Client, number: int) -> None:
+    """Send a signal to every converter that has a job."""
     for pid in processes_below(client.server.process.pid):
         with suppress(OSError):
             if b"ogr2ogr" in command_line(pid) and Path(f"/proc/{pid}/cwd").readlink().name == FOLDER:
-                os.kill(pid, signal.SIGSTOP)
+                os.kill(pid, number)
 
 
 async def test_an_upload_that_the_server_has_accepted_is_cancelled_with_its_job(visit: Visit, client: Client) -> None:
