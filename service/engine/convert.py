@@ -354,7 +354,7 @@ def _edit(planned: tuple[Plan, Dataset]) -> dict[str, object]:
         "guard": plan.writing.live_text,
         "leave_out": NOT_IN_XML if plan.leaves_out_control else "",
         "system_is_unknown": plan.keeps_coordinates and dataset.layer.is_spatial,
-        "elevation": plan.writing.elevation_column if _lacks_elevation(plan, dataset) else "",
+        "elevation": plan.writing.elevation_column if _has_raised_points(dataset) else "",
     }
 
 
@@ -363,7 +363,6 @@ def _changes(edit: dict[str, object]) -> bool:
     return any(edit[name] for name in asked) or edit["table"] != edit["name"]
 
 
-def _lacks_elevation(plan: Plan, dataset: Dataset) -> bool:
-    """Whether the points of `dataset` need a column for their third coordinate."""
-    has_points = Family.POINT in dataset.layer.families and dataset.declares_z
-    return has_points and all(column.written != plan.writing.elevation_column for column in dataset.columns)
+def _has_raised_points(dataset: Dataset) -> bool:
+    """Whether `dataset` has points with a third coordinate, which some targets have in a column."""
+    return Family.POINT in dataset.layer.families and dataset.declares_z

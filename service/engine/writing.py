@@ -213,8 +213,7 @@ def _tracks(plan: Plan) -> str:
 
 def _track_layer(plan: Plan, dataset: Dataset, name: str, family: Family) -> str:
     names = [column.written for column in dataset.columns]
-    adds_elevation = family is Family.POINT and dataset.declares_z
-    if adds_elevation and plan.writing.elevation_column not in names:
+    if family is Family.POINT and dataset.declares_z:
         names.append(plan.writing.elevation_column)
     listed = ", ".join([GEOMETRY, *map(quoted, names)])
     condition = is_one_of([geometry for geometry, found in FAMILIES.items() if found is family])

@@ -143,4 +143,6 @@ def written_names(writing: Writing, layer: Layer) -> tuple[str, ...]:
     filled = [field for field in layer.fields if field.filled != 0]
     unheld = [field.name for field in filled if field.type not in held.get(field.name.casefold(), FieldType)]
     names = [field.name for field in layer.fields]
+    if layer.has_z and Family.POINT in layer.families:  # the third coordinates go there
+        unheld += [name for name in names if name.casefold() == writing.elevation_column]
     return column_names(writing.column_names, names, (*writing.reserved_columns, *unheld))

@@ -61,9 +61,9 @@ def _apply(connection: sqlite3.Connection, edit: Mapping[str, Any]) -> None:
         _leave_out(connection, edit["table"], edit["leave_out"])
     if edit["system_is_unknown"]:
         _forget_system(connection, edit["table"])
-    if edit["elevation"]:
-        _add_elevation(connection, edit["table"], edit["elevation"])
     _rename_columns(connection, edit["table"], edit["columns"])
+    if edit["elevation"]:  # once a column of this name has another
+        _add_elevation(connection, edit["table"], edit["elevation"])
     if edit["geometry"]:
         _rename_geometry(connection, edit["table"], edit["geometry"])
 

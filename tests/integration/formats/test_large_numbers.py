@@ -115,3 +115,17 @@ async def test_gpx_keeps_values_that_its_elements_do_not_hold(
     }
     (told,) = (await pipeline.to("Gpx", write_geojson(tmp_path / "b.geojson", [line]))).output.warnings
     assert told == "Columns were renamed: 'number' to 'number_'."
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize(("name", "value"), [("ele", "high"), ("ele", 7.5), ("ELE", 7.5)])
+async def test_gpx_keeps_elevations_beside_a_column_of_that_name(
+    converters: Converters, tmp_path: Path, name: str, value: object, *, has_sessions: bool
+) -> None:
+    """The column gets another name, and the element holds the third coordinate."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    raised = {"type": "Feature", "properties": {name: value}, "geometry": {"type": "Point", "coordinates": [1, 2, 5]}}
+    done = await pipeline.to("Gpx", write_geojson(tmp_path / "a.geojson", [raised]))
+    assert done.output.warnings == (f"Columns were renamed: '{name}' to '{name}_'.",)
+    assert b"<ele>5" in done.path.read_bytes()
+    assert f">{value}</ogr:{name}_>".encode() in done.path.read_bytes()
