@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeAlias
 
 import msgspec
 
 from service.formats.facts import Field, FieldType, Layer
 from service.formats.format import Format, reading_of, writing_of
+from service.formats.geometry import Family
 from service.formats.names import first_of, values_of
+
+TypedColumns: TypeAlias = Mapping[Family, Mapping[str, frozenset[FieldType]]]
 
 MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
 KNOWN_BY_SCAN = frozenset(
@@ -41,6 +45,8 @@ class Loss(msgspec.Struct, frozen=True):
     sentence: str
     first: Callable[[Field], int] | None = None
     """The number of the first feature with one, 0 if it is not known."""
+    spared: frozenset[FieldType] = frozenset()
+    """The types of which typed columns of the target hold all values."""
 
 
 VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
@@ -124,6 +130,7 @@ VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
             lambda field, _: field.filled or 0 if field.type in MOMENTS else 0,
             "dates and times",
             "{target} has no dates and times; {values} became texts.",
+            spared=frozenset({FieldType.DATETIME}),
         ),
         "dates": Loss(
             lambda field, _: field.filled or 0 if field.type is FieldType.DATE else 0,
@@ -220,25 +227,31 @@ OVERFLOWS: Mapping[str, Loss] = MappingProxyType(
 def reading_warnings(source: Format, layers: Sequence[Layer]) -> Iterator[str]:
     """A sentence for each kind of value in `layers` that reading the format `source` may have changed."""
     for kind in sorted(reading_of(source).overflows):
-        if counts := _counts(OVERFLOWS[kind], layers):
+        if counts := _counts(OVERFLOWS[kind], layers, {}):
             yield OVERFLOWS[kind].sentence.format(source=source.title, values=values_of(counts))
 
 
 def value_warnings(target: Format, layers: Sequence[Layer]) -> Iterator[str]:
     """A sentence for each kind of value in `layers` that the format `target` changes or leaves out."""
-    changed = writing_of(target).value_losses
+    writing = writing_of(target)
     for kind, loss in VALUE_LOSSES.items():
-        if kind in changed and (counts := _counts(loss, layers)):
+        if kind in writing.value_losses and (counts := _counts(loss, layers, writing.typed_columns)):
             told = loss.sentence.format(target=target.title, values=values_of(counts))
             first = loss.first
             yield told + (first_of((layer.name, map(first, layer.fields)) for layer in layers) if first else "")
 
 
-def _counts(loss: Loss, layers: Sequence[Layer]) -> Mapping[str, int]:
-    """How many values of each column are of the kind; no columns without any."""
+def _counts(loss: Loss, layers: Sequence[Layer], typed: TypedColumns) -> Mapping[str, int]:
+    """How many values of each column are of the kind; no columns without any, nor those that `typed` holds."""
     counts: dict[str, int] = {}
     for layer in layers:
         for field in layer.fields:
-            if count := loss.count(field, layer):
+            is_spared = field.type in loss.spared and _is_held(field, layer, typed)
+            if not is_spared and (count := loss.count(field, layer)):
                 counts[field.name] = counts.get(field.name, 0) + count
     return {name: count for name, count in counts.items() if count > 0}
+
+
+def _is_held(field: Field, layer: Layer, typed: TypedColumns) -> bool:
+    families = layer.families
+    return bool(families) and all(field.type in typed.get(family, {}).get(field.name, ()) for family in families)

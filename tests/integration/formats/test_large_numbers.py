@@ -129,3 +129,12 @@ async def test_gpx_keeps_elevations_beside_a_column_of_that_name(
     assert done.output.warnings == (f"Columns were renamed: '{name}' to '{name}_'.",)
     assert b"<ele>5" in done.path.read_bytes()
     assert f">{value}</ogr:{name}_>".encode() in done.path.read_bytes()
+
+
+async def test_gpx_holds_the_times_of_points(converters: Converters, tmp_path: Path) -> None:
+    """They are told only where its elements have none, as those of lines."""
+    times = {"time": "2024-05-06T07:08:09Z", "at": "2024-05-06T07:08:09Z"}
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, **times)])
+    done = await Pipeline(converters).to("Gpx", path)
+    assert done.output.warnings == ("GPX has no dates and times; 1 value of 'at' became texts.",)
+    assert b"<time>2024-05-06T07:08:09Z</time>" in done.path.read_bytes()
