@@ -16,7 +16,7 @@ ServerId = NewType("ServerId", UUID)
 _VERSION_AND_VARIANT = (0x7 << 76) | (0x2 << 62)
 _RANDOM_BITS = (0xFFF << 64) | ((1 << 62) - 1)
 
-_tracking = random.Random()  # noqa: S311 - not for secrets
+_tracking = random.Random()  # noqa: S311 -- ids of requests and spans are no secrets
 os.register_at_fork(after_in_child=_tracking.seed)
 
 

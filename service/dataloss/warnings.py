@@ -66,7 +66,18 @@ _FIELD_WARNINGS: _FieldWarnings = (
     ),
 )
 
-_SCAN_WARNINGS: tuple[tuple[Callable[[Scan], int], str], ...] = (
+_ScanWarnings = tuple[tuple[Callable[[Scan], int], str], ...]
+_READ_POSITIONS: _ScanWarnings = (
+    (
+        attrgetter("half_raised_geometries"),
+        "{count} with elevations in some positions of the geometry only: the others got the elevation 0.",
+    ),
+    (
+        attrgetter("longer_geometries"),
+        "{count} with more than three numbers in positions, such as measures (M): only three of each were kept.",
+    ),
+)
+_SCAN_WARNINGS: _ScanWarnings = (
     (attrgetter("null_geometries"), "{count} without geometry: the row is written with an empty shape."),
     (attrgetter("empty_geometries"), "{count} with an empty geometry: the row is written with an empty shape."),
 )
@@ -74,7 +85,7 @@ _SCAN_WARNINGS: tuple[tuple[Callable[[Scan], int], str], ...] = (
 
 def extra_warnings(*scans: Scan) -> list[str]:
     """One sentence for each kind of loss in a Shapefile that the report has no member for; a scan for each layer."""
-    return [*_field_warnings(scans, _FIELD_WARNINGS), *_scan_warnings(scans)]
+    return [*_field_warnings(scans, _FIELD_WARNINGS), *_scan_warnings(scans, _SCAN_WARNINGS)]
 
 
 def reading_warnings(scan: Scan, *, into_json: bool = False) -> list[str]:
@@ -95,12 +106,7 @@ def _reading_warnings(scan: Scan, *, into_json: bool) -> Iterator[str]:
     if scan.dropped_ids and not into_json:
         count = _counted(scan.dropped_ids, "feature")
         yield f"{count} with an id outside the properties: it is not written; copy it into the properties to keep it."
-    if scan.half_raised_geometries:
-        count = _counted(scan.half_raised_geometries, "feature")
-        yield f"{count} with elevations in some positions of the geometry only: the others got the elevation 0."
-    if scan.longer_geometries:
-        count = _counted(scan.longer_geometries, "feature")
-        yield f"{count} with more than three numbers in positions, such as measures (M): only three of each were kept."
+    yield from _scan_warnings((scan,), _READ_POSITIONS)
     if not into_json:
         yield from _field_warnings((scan,), _READING)
 
@@ -120,8 +126,8 @@ def _first(first_in: Callable[[FieldFindings], int], scans: Sequence[Scan]) -> s
     return first_of((scan.layer_name or "", map(first_in, scan.fields)) for scan in scans)
 
 
-def _scan_warnings(scans: Sequence[Scan]) -> Iterator[str]:
-    for count_in, sentence in _SCAN_WARNINGS:
+def _scan_warnings(scans: Sequence[Scan], table: _ScanWarnings) -> Iterator[str]:
+    for count_in, sentence in table:
         count = sum(map(count_in, scans))
         if count:
             yield sentence.format(count=_counted(count, "feature"))

@@ -16,11 +16,11 @@ def mend_texts(connection: sqlite3.Connection, table: str) -> tuple[int, int]:
     count, first = 0, 0
     for name in [name for name, declared in columns(connection, table) if declared.startswith("TEXT")]:
         query = (
-            f"SELECT mended(CAST({quoted(name)} AS BLOB)) AS text, {FID} FROM {quoted(table)} "  # noqa: S608 -- quoted
+            f"SELECT mended(CAST({quoted(name)} AS BLOB)) AS text, {FID} FROM {quoted(table)} "  # noqa: S608 -- the names are quoted
             f"WHERE typeof({quoted(name)}) = 'text' AND text IS NOT NULL ORDER BY {FID}"
         )
         found = connection.execute(query).fetchall()
-        connection.executemany(f"UPDATE {quoted(table)} SET {quoted(name)} = ? WHERE {FID} = ?", found)  # noqa: S608 -- quoted
+        connection.executemany(f"UPDATE {quoted(table)} SET {quoted(name)} = ? WHERE {FID} = ?", found)  # noqa: S608 -- the names are quoted
         rows = [row for _, row in found[:1]]
         count, first = count + len(found), min([*rows, *([first] if first else [])], default=0)
     return count, first
