@@ -104,6 +104,15 @@ PRETEND_SENT = """() => {  // a browser that lets its requests be held back tell
         send.call(this, body);
     };
 }"""
+CANCEL_UNTOLD = """() => {  // on a busy machine: the server has all of the file, and the page has not heard of it
+    const send = XMLHttpRequest.prototype.send;
+    XMLHttpRequest.prototype.send = function (body) {
+        send.call(this, body);
+        const start = performance.now();
+        while (performance.now() - start < 1500);
+        [...document.querySelectorAll("button")].find((button) => button.textContent === "Cancel").click();
+    };
+}"""
 TELL_VIOLATIONS = """document.addEventListener("securitypolicyviolation", (event) =>
     console.error("violation of " + event.violatedDirective + " by " + event.blockedURI))"""
 
@@ -467,6 +476,20 @@ async def test_an_upload_that_the_server_has_accepted_is_cancelled_with_its_job(
     await visit.ended("failed")
     [job] = client.get("/api/geo/convert/jobs").json()["jobs"]
     assert (job["status"], job["errorMessage"]) == ("Failed", CANCELLED)
+
+
+async def test_an_upload_of_which_the_page_hears_late_is_not_called_cancelled_too_early(
+    visit: Visit, client: Client
+) -> None:
+    """The server may have accepted it: what the page shows is what became of the job."""
+    await visit.open(client.key.api_key)
+    await visit.page.evaluate(CANCEL_UNTOLD)
+    await visit.choose(("lakes.geojson", lakes()))
+    await visit.convert()
+    await expect(visit.page.locator(".state:not(.busy)")).to_have_text(re.compile("Cancelled|Converted"))
+    shown = await visit.page.locator(".state").text_content()
+    [job] = client.get("/api/geo/convert/jobs").json()["jobs"]
+    assert (job["status"], shown) in {("Failed", "Cancelled"), ("Completed", "Converted")}
 
 
 async def test_a_server_that_is_away_for_a_while_ends_nothing(visit: Visit, client: Client) -> None:

@@ -7,6 +7,7 @@ import { bytes, fieldsNamed, lossRows, texts } from "./texts.js";
 const WAIT_SECONDS = 2; // so that the stage that is shown is the current one
 const AT_ONCE = 2;
 const PAUSE_MS = 500;
+const TOLD_LATE_MS = 1000; // the browser says what it has sent, but not at once
 const OPEN = new Set(["Pending", "Processing"]);
 let running = 0;
 const waiting = [];
@@ -21,7 +22,8 @@ export class Card {
     this.jobId = null;
     this.showsMap = false;
     this.isCancelled = false;
-    this.isSent = false;
+    this.begun = null;
+    this.share = 0;
     this.abort = new AbortController();
     this.state = element("p", { className: "state" });
     this.bar = element("progress", { max: 1, "aria-label": name });
@@ -39,14 +41,18 @@ export class Card {
     this.busy(texts.queued);
     const idempotencyKey = newIdempotencyKey();
     const sent = (share) => {
-      this.isSent ||= share === 1; // then the server may accept it
+      this.share = Math.max(share, this.share); // of an earlier attempt, too: the server may accept that one
       if (!this.isCancelled) this.busy(texts.uploading(share), share);
     };
     try {
       await turn(this.abort.signal);
       try {
         const file = await content();
-        const job = await patiently(() => upload(file, name, fields, idempotencyKey, sent, this.abort.signal), (text, error) => this.paused(text, error), this.abort.signal);
+        const send = () => {
+          this.begun = performance.now();
+          return upload(file, name, fields, idempotencyKey, sent, this.abort.signal);
+        };
+        const job = await patiently(send, (text, error) => this.paused(text, error), this.abort.signal);
         this.jobId = job.jobId;
       } finally {
         next();
@@ -92,8 +98,18 @@ export class Card {
   async cancel() {
     this.isCancelled = true;
     this.busy(texts.cancelling);
-    if (this.jobId) await patiently(() => cancelJob(this.jobId), () => {}).catch((error) => this.failed(error));
-    else if (!this.isSent) this.abort.abort(new DOMException(texts.cancelled, "AbortError"));
+    if (this.jobId) {
+      await patiently(() => cancelJob(this.jobId), () => {}).catch((error) => this.failed(error));
+      return;
+    }
+    if (this.begun !== null) await pause(TOLD_LATE_MS);
+    if (!this.jobId && !this.mayBeAccepted()) this.abort.abort(new DOMException(texts.cancelled, "AbortError"));
+  }
+
+  /** Whether the server may have all of the file: at the speed until now, the rest takes no longer than it takes to be told. */
+  mayBeAccepted() {
+    if (this.begun === null) return false;
+    return (performance.now() - this.begun) * (1 - this.share) < TOLD_LATE_MS * this.share;
   }
 
   offerCancel() {
@@ -101,7 +117,10 @@ export class Card {
   }
 
   paused(text, error) {
-    if (error.isBusy) this.isSent = false;
+    if (error.isBusy) {
+      this.begun = null;
+      this.share = 0;
+    }
     if (!this.isCancelled) this.busy(text);
   }
 
@@ -115,7 +134,7 @@ export class Card {
 
   failed(error) {
     const isCancelled = error.name === "AbortError";
-    const isUnknown = (this.jobId || this.isSent) && !(error.status >= 400 && error.status < 500);
+    const isUnknown = (this.jobId || this.share === 1) && !(error.status >= 400 && error.status < 500);
     this.settle("Failed", isCancelled ? texts.cancelled : isUnknown ? texts.outcomeUnknown : texts.Failed);
     if (!isCancelled) this.body.replaceChildren(element("p", { className: "error" }, error instanceof Refused ? error.message : String(error)));
     this.changed();
