@@ -21,6 +21,9 @@ from tests.support.server import EXECUTED, Server, running_server
 
 MANY_ACCOUNTS = 64
 PLAN = BY_ID["business"]
+_LIFT_ALLOWANCES = (
+    "UPDATE plan SET monthly_conversions = 2000000000, monthly_data_bytes = 1::bigint << 60 WHERE id = $1"
+)
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,9 +115,11 @@ async def _make_own_accounts(data_dir: Path) -> tuple[CreatedKey, ...]:
 
 
 async def make_accounts(dsn: str, count: int = 1 + MANY_ACCOUNTS) -> tuple[CreatedKey, ...]:
-    """Make accounts that may convert, and a last one without credit; return their keys."""
+    """Make accounts whose allowances no run exhausts, and a last one without credit; return their keys."""
     terms = [*[Terms(plan=PLAN.id, plan_owner=PLAN.owner)] * count, Terms(wallet_cents=0)]
     async with open_pool(dsn, max_size=1) as database:
+        async with database.connection() as connection:
+            await connection.execute(_LIFT_ALLOWANCES, PLAN.id)
         administration = Administration(database, utc_now)
         created = [await administration.create_account(f"bench {number}", each) for number, each in enumerate(terms)]
     return tuple(key for _, key in created)
