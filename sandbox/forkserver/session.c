@@ -82,19 +82,25 @@ static void compare(char **at)
 /* What strays by more than some meters in the layers of the given names that are held, or, without names, in all layers of what is open. */
 static void stray(char **at)
 {
-    int source_code = atoi(at[0]), target_code = at[1] ? atoi(at[1]) : 0, told = 0;
-    double meters = at[1] && at[2] ? strtod(at[2], NULL) : 0;
-    char **names = at + (at[1] && at[2] ? 3 : at[1] ? 2 : 1);
+    enum { SOURCE, TARGET, METERS, LEAST, MOST, NAMES };
+    int told = 0;
+    for (int given = 0; given < NAMES; given++)
+        if (!at[given])
+            return;
+    int source_code = atoi(at[SOURCE]), target_code = atoi(at[TARGET]);
+    double meters = strtod(at[METERS], NULL);
+    struct reach reach = {strtod(at[LEAST], NULL), strtod(at[MOST], NULL)};
+    char **names = at + NAMES;
     put("{\"layers\":[");
     for (int number = 0, layers = *names || !latest ? 0 : GDALDatasetGetLayerCount(latest); number < layers; number++) {
         put(told++ ? "," : "");
-        tell_strays(GDALDatasetGetLayer(latest, number), source_code, target_code, meters);
+        tell_strays(GDALDatasetGetLayer(latest, number), source_code, target_code, meters, reach);
     }
     for (; *names; names++) {
         handle layer = stayed && strcmp(*names, stayed_table) == 0 ? stayed : memory ? GDALDatasetGetLayerByName(memory, *names) : NULL;
         put(told++ ? "," : "");
         if (layer)
-            tell_strays(layer, source_code, target_code, meters);
+            tell_strays(layer, source_code, target_code, meters, reach);
         else
             put("{}");
     }

@@ -1,7 +1,7 @@
 /*
  * Finds features that a transformation does not bring back to where they were, or takes farther than the Earth is long
- * around: their coordinates in the other system mean nothing, although PROJ computes some without an error. A lattice over
- * the extent of a layer tells whether that can be; only then is every feature examined.
+ * around, or beyond where a projection is of use: their coordinates in the other system mean nothing, although PROJ computes
+ * some without an error. A lattice over the extent of a layer tells whether that can be; only then is every feature examined.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -18,6 +18,7 @@ struct trip {
     handle there, back;
     int in_degrees, to_degrees;
     double same, farthest;
+    struct reach reach;
 };
 
 static handle system_from(int code)
@@ -59,6 +60,8 @@ static int strays_at(const struct trip *trip, double x, double y)
     if (!OCTTransformEx(trip->there, 1, &to_x, &to_y, &z, &is_fine) || !is_fine)
         return 1;
     if (!trip->to_degrees && (fabs(to_x) > trip->farthest || fabs(to_y) > trip->farthest))
+        return 1;
+    if (to_x < trip->reach.least || to_x > trip->reach.most)
         return 1;
     if (!OCTTransformEx(trip->back, 1, &to_x, &to_y, &z, &is_fine) || !is_fine)
         return 1;
@@ -107,11 +110,11 @@ static void count(const struct trip *trip, handle layer, int64_t *found, int64_t
     OGR_L_ResetReading(layer);
 }
 
-void tell_strays(handle layer, int source, int target, double meters)
+void tell_strays(handle layer, int source, int target, double meters, struct reach reach)
 {
     handle given = source ? system_from(source) : NULL, from = source ? given : OGR_L_GetSpatialRef(layer), to = system_from(target);
     int64_t found = 0, first = 0;
-    struct trip trip = {0};
+    struct trip trip = {.reach = reach};
     CPLPushErrorHandler(CPLQuietErrorHandler);
     if (from && to) {
         prepare(&trip, from, to);

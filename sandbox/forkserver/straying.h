@@ -4,8 +4,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Put into the answer how many features of a layer stray by more than `meters` on their way to the system `target`, and
- * the number of the first, from 1. `source` is the code of the layer's system, 0 for the one that it records. */
-void tell_strays(handle layer, int source, int target, double meters);
+/* The least and the greatest x at which a projection is of use. */
+struct reach {
+    double least, most;
+};
+
+/* Put into the answer how many features of a layer stray by more than `meters`, or beyond `reach`, on their way to the system
+ * `target`, and the number of the first, from 1. `source` is the code of the layer's system, 0 for the one that it records. */
+void tell_strays(handle layer, int source, int target, double meters, struct reach reach);
 
 #pragma GCC visibility pop

@@ -1,6 +1,7 @@
 """Finds features that stray, in the run that is open or by SQL on a copy (see `service.formats.straying`)."""
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import Annotated
 
 from msgspec import Meta
@@ -47,7 +48,8 @@ async def ask_strays(
     names = origin.tables(plan, *datasets)
     meters = max(meters_apart(plan, dataset.layer, catalogue) for dataset in datasets)
     codes = (str(plan.source_epsg or 0), str(plan.output_epsg))
-    told = await place.session.ask(_Strayed, "stray", *codes, str(meters), *names)
+    reach = map(str, catalogue.reach(plan.output_epsg or 0))
+    told = await place.session.ask(_Strayed, "stray", *codes, str(meters), *reach, *names)
     return tuple(zip(datasets, told.layers, strict=False))
 
 
@@ -86,6 +88,9 @@ def _query(plan: Plan, dataset: Dataset, catalogue: CrsCatalogue) -> str:
     meters = meters_apart(plan, dataset.layer, catalogue)
     beside = " OR ".join(_differ(edge, meters, in_degrees=in_degrees) for edge in EDGES)
     beyond = " OR ".join(f"abs(ST_{edge}(new)) > {METERS_AROUND}" for edge in EDGES)
+    least, most = catalogue.reach(output)
+    if isfinite(most):
+        beyond += f" OR ST_MinX(new) < {least} OR ST_MaxX(new) > {most}"
     new = f"ST_Transform({GEOMETRY}, {output})"
     return (
         f"SELECT count(*) AS strays, min(number) AS first FROM (SELECT {FID} AS number, {GEOMETRY} AS old, "  # noqa: S608 -- ours

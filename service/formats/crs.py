@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from functools import cache, lru_cache, partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,21 @@ SELECT coalesce(p.geodetic_crs_code, c.code)
  WHERE c.auth_name = 'EPSG' AND c.code = ?
 """
 """The geographic system on which a projected one is based; other systems are their own."""
+TRANSVERSE = """
+SELECT m.param4_value * easting.conv_factor, unit.conv_factor
+  FROM projected_crs p
+  JOIN conversion_table m ON m.auth_name = p.conversion_auth_name AND m.code = p.conversion_code
+  JOIN unit_of_measure easting ON easting.auth_name = m.param4_uom_auth_name AND easting.code = m.param4_uom_code
+  JOIN axis a ON a.coordinate_system_auth_name = p.coordinate_system_auth_name
+   AND a.coordinate_system_code = p.coordinate_system_code AND a.coordinate_system_order = 1
+  JOIN unit_of_measure unit ON unit.auth_name = a.uom_auth_name AND unit.code = a.uom_code
+ WHERE m.method_auth_name = 'EPSG' AND m.method_code IN ('9807', '9808') AND p.auth_name = 'EPSG' AND p.code =
+       coalesce((SELECT horiz_crs_code FROM compound_crs WHERE auth_name = 'EPSG' AND code = ?1), ?1)
+"""
+"""False easting and unit, both in meters, of a Transverse Mercator projection, also below a compound system."""
+TRANSVERSE_REACH_METERS = 2e6
+"""How far from its central meridian a Transverse Mercator projection is of use; lengths are 5 % too long there. No area
+of one in use reaches that far, nor do the two zones beside any of UTM."""
 PLANE_TYPES = frozenset({"geographic 2D", "projected"})
 MAP_TYPES = frozenset({"geographic 2D", "geographic 3D", "projected", "compound"})
 EVERY = """
@@ -104,6 +120,17 @@ class CrsCatalogue:
             west <= x_min and x_max <= east and south <= y_min and y_max <= north
             for west, south, east, north in self._areas(epsg)
         )
+
+    def reach(self, epsg: int) -> tuple[float, float]:
+        """The least and the greatest x at which `epsg` is of use, in its unit; infinite if its projection has no limit.
+
+        Transverse Mercator is the projection with one that PROJ computes exactly far beyond its zone.
+        """
+        found = self._ask(TRANSVERSE, epsg) if 0 < epsg <= MAX_CODE else []
+        if not found:
+            return -inf, inf
+        (easting, unit) = found[0]
+        return (easting - TRANSVERSE_REACH_METERS) / unit, (easting + TRANSVERSE_REACH_METERS) / unit
 
     def share_datum(self, one: int, other: int) -> bool:
         """Whether no datum changes between two systems, so that a transformation there and back is exact."""

@@ -161,8 +161,9 @@ NOTES = """\
 - **Mercator's projection** (EPSG:3857, 3395): latitudes beyond 85.06 degrees are converted, and a warning reports them.
 - **Far from a projection's area**: features whose coordinates mean nothing there, because the way back leads more than
   1 m elsewhere (100 m if the datum changes), or because they are farther from its origin than the Earth is long around,
-  are converted, and a warning reports their number and the first. Coordinates slightly beyond the area, such as those
-  of a neighboring UTM zone, are right.
+  are converted, and a warning reports their number and the first. So are those 2,000 km and more from the central
+  meridian of a Transverse Mercator projection, where lengths are at least 5 % too long. Coordinates slightly beyond the
+  area, such as those of a neighboring UTM zone, are right.
 - **Esri JSON** may name its system by a code of Esri's, such as 102003, or of EPSG's.
 - **UTF-16** is read in KML, and in CSV and WKT with a byte order mark; other formats and files are refused.
 - **SQLite** is read with all its tables except those of SpatiaLite.

@@ -1,10 +1,13 @@
 """Features too far from the area for which a coordinate system is made: their coordinates in it mean nothing. Pure.
 
 PROJ computes coordinates for most of them without an error. They stray if the way back leads elsewhere: more than 1 m,
-or 100 m if the datum changes; or if they are farther from the origin of a projection than the Earth is long around.
+or 100 m if the datum changes; or if they are farther from the origin of a projection than the Earth is long around, or
+2,000 km and more from the central meridian of a Transverse Mercator projection, such as a zone of UTM: the way back
+from there is exact, but lengths are 5 % too long.
 """
 
 from collections.abc import Iterator
+from math import isfinite
 from typing import TypeAlias
 
 import msgspec
@@ -26,6 +29,9 @@ class Strays(msgspec.Struct, frozen=True):
 SAME_METERS, SAME_METERS_OF_OTHER_DATUM = 1, 100
 """How far apart places may be to count as the same. Between two datums, PROJ may go there and back by transformations
 that differ by tens of meters, also within the areas of both; without a change, the way back is exact there."""
+STRETCHED = " or, 2,000 km and more from the central meridian, make lengths at least 5 % too long"
+ZONE = ", such as that of the zone in which they lie, or 4326"
+"""What their coordinates may be instead in a Transverse Mercator projection, and what to choose instead of it."""
 Astray: TypeAlias = tuple[tuple[Dataset, Strays], ...]
 """What strays, by a dataset of each layer."""
 
@@ -56,6 +62,7 @@ def meters_apart(plan: Plan, layer: Layer, catalogue: CrsCatalogue) -> int:
 
 def stray_warnings(plan: Plan, found: Astray, catalogue: CrsCatalogue) -> Iterator[str]:
     """What to tell about the features that stray."""
+    is_transverse = plan.output_epsg is not None and isfinite(catalogue.reach(plan.output_epsg)[1])
     for dataset, strays in found:
         if strays.count:
             layer = dataset.layer
@@ -65,6 +72,7 @@ def stray_warnings(plan: Plan, found: Astray, catalogue: CrsCatalogue) -> Iterat
             yield (
                 f"{strays.count:,} of {features:,} features of {shown(layer.name)!r}, first feature {strays.first:,}, "
                 f"lie too far from the area for which {' or '.join(made) or 'their system'} is made: their coordinates "
-                "in the result mean nothing. Is the file's own system right? If not, send sourceEpsg; else leave them "
-                "out, or choose another targetEpsg."
+                f"in the result mean nothing{STRETCHED if is_transverse else ''}. Is the file's own system right? If "
+                "not, send sourceEpsg; else leave them out, or choose another targetEpsg"
+                f"{ZONE if is_transverse else ''}."
             )

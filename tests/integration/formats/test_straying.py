@@ -21,6 +21,12 @@ FEATURES = {
     "a line": [feature(geometry("LineString", [SWISS, (8, 46)]), a=1), feature(LINE_TO_PACIFIC, a=2)],
     "a pole": [point(3, -89, a=1), point(*POLE, a=2)],
     "beyond a zone": [point(15, 47, a=1), point(45, 60, a=2), point(*SWISS, a=3)],
+    "far from a meridian": [
+        point(11, 1, a=1),
+        point(21, 0, a=2),
+        feature(geometry("LineString", [(9, 0), (30, 0)]), a=3),
+        point(-20, 5, a=4),
+    ],
     "by 17 m": [point(*SWISS, a=1), point(-91, 0, a=2), point(99, -20, a=3)],
     "from a projection": [point(*SWISS, a=1), point(*PACIFIC, a=2)],
     "a name to cut": [point(*SWISS, a_name_of_eleven=1), point(*PACIFIC, a_name_of_eleven=2), feature(LINE_TO_PACIFIC)],
@@ -32,7 +38,10 @@ CASES = {
     ("a line", 2056, "Shapefile"): "1 of 2 features of 'a', first feature 2,",
     ("a pole", 3031, "FlatGeobuf"): "1 of 2 features of 'a', first feature 2,",
     ("beyond a zone", 25832, "GeoPackage"): "",
-    ("by 17 m", 32632, "GeoPackage"): "1 of 3 features of 'a', first feature 2,",
+    ("far from a meridian", 32632, "GeoPackage"): "2 of 4 features of 'a', first feature 3,",
+    ("far from a meridian", 31467, "Csv"): "2 of 4 features of 'a', first feature 3,",
+    ("far from a meridian", 2065, "Csv"): "",
+    ("by 17 m", 32632, "GeoPackage"): "2 of 3 features of 'a', first feature 2,",
     ("a point", 3857, "GeoPackage"): "",
     ("a name to cut", 2056, "Shapefile"): "2 of 3 features of 'a', first feature 2,",
 }
@@ -80,6 +89,44 @@ async def test_what_strays_is_told_of_every_source(
     told = await warned(pipeline, table, "GeoJson", source_epsg=3857)
     assert [warning.partition(" features")[0] for warning in told] == ["1 of 2"]
     assert "EPSG:3857" in told[0]
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_what_is_far_from_a_meridian_is_told_with_a_remedy(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """Transverse Mercator leads back from everywhere, but its lengths mean nothing far away."""
+    path = write_geojson(tmp_path / "a.geojson", FEATURES["far from a meridian"])
+    (told,) = await warned(Pipeline(converters, has_sessions=has_sessions), path, "GeoPackage", target_epsg=32632)
+    assert "EPSG:32632" in told
+    assert "2,000 km and more from the central meridian" in told
+    assert "choose another targetEpsg, such as that of the zone in which they lie" in told
+
+
+@pytest.mark.parametrize(
+    ("epsg", "least", "most"),
+    [
+        (32632, -1_500_000, 2_500_000),
+        (31467, 1_500_000, 5_500_000),
+        (2053, -2_000_000, 2_000_000),
+        (5555, -1_500_000, 2_500_000),
+        (2263, float("-inf"), float("inf")),
+        (3857, float("-inf"), float("inf")),
+        (999999, float("-inf"), float("inf")),
+    ],
+)
+def test_transverse_mercator_ends_far_from_its_meridian(
+    converters: Converters, epsg: int, least: float, most: float
+) -> None:
+    """In the unit of the system, whatever its false easting, also below a compound system."""
+    assert converters.engine.catalogue.reach(epsg) == (least, most)
+
+
+def test_the_reach_is_in_the_unit_of_the_system(converters: Converters) -> None:
+    """New York East is in US feet, with a false easting in them."""
+    least, most = converters.engine.catalogue.reach(2260)
+    assert (most - least) / 2 == pytest.approx(2e6 * 3937 / 1200)
+    assert (most + least) / 2 == pytest.approx(150_000 * 3937 / 1200)
 
 
 @pytest.mark.parametrize(
