@@ -96,6 +96,9 @@ NOTES = """\
   and those around names of columns when CSV is.
 - **KML** is read without styles, altitude modes, addresses, phone numbers, network links and images of overlays, and
   beside a `Schema`, without data that it does not declare; a warning reports each.
+- **What a file says of itself** in GPX (name, description, author, copyright, keywords), in documents and folders of
+  KML (description, author) and in GML (name, description) is left out, and a warning reports it; dates, bounds and the
+  program that wrote the file are left out without one.
 - **Tables with coordinates**: CSV, XLSX and ODS store a layer of points in the columns `X`, `Y` (and `Z`), all other
   layers in a column `WKT`. When they are read, a column of WKT, hexadecimal WKB or GeoJSON is found by its values, or a
   pair of columns by their names: x/y, lon/lat, longitude/latitude, easting/northing, Laenge/Breite and the like in

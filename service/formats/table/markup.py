@@ -95,6 +95,34 @@ SECOND_GEOMETRY = (
 
 The group is the second one. A match without it passes the values, which would be searched again after every geometry.
 """
+
+
+def _of_the_file(starts: bytes, ends: bytes, wanted: bytes) -> bytes:
+    """What a user wrote about a file, not about a feature: the first of the elements `wanted` between two others.
+
+    All are regular expressions of what follows `<`. So that no byte is read twice, a match never goes beyond `ends`,
+    among which are `starts`.
+    """
+    passed = rb"[^<]*+(?:<(?!" + ends + rb"|" + wanted + rb")[^<]*+)*+"
+    return rb"<" + starts + passed + rb"<(?:" + wanted + rb")"
+
+
+_HOLDS = rb"\b[^<>]*+(?<!/)>\s*+(?:<!\[CDATA\[\s*+)?+[^<\s\]]"
+INFORMATION_IN_GPX = _of_the_file(
+    rb"(?:gpx|metadata)\b",
+    rb"(?:gpx|metadata|wpt|rte|trk)\b|/metadata>",
+    rb"(?:name|desc|author|keywords)" + _HOLDS + rb"|(?:copyright|email)\b[^<>]*?\s(?:author|id)\s*=\s*[\"'][^\"']",
+)
+INFORMATION_IN_KML = _of_the_file(
+    rb"(?:Document|Folder)\b",
+    rb"(?:Document|Folder|Placemark|(?:Ground|Screen|Photo)Overlay|NetworkLink|gx:Tour|Style|Schema)",
+    rb"description" + _HOLDS + rb"|(?:atom:)?author\b[^<>]*+(?<!/)>\s*+<[^/]",
+)
+INFORMATION_IN_GML = _of_the_file(
+    rb"(?:\w{1,20}:)?FeatureCollection\b",
+    rb"(?:\w{1,20}:)?(?:FeatureCollection|[fF]eatureMembers?|member)\b",
+    rb"gml:(?:name|description)" + _HOLDS,
+)
 NOTHING_HELD = "Empty elements ({count}) became missing values; columns that hold nothing else were left out."
 _KML_LEFT_OUT = (
     LeftOut(
@@ -124,6 +152,9 @@ _KML_LEFT_OUT = (
         "Data of features ({count}) may have been left out: beside a Schema, only what it declares is read.",
         pattern=rb"<Data\b",
         beside=SCHEMA,
+    ),
+    LeftOut(
+        (), "Descriptions and authors of documents and folders ({count}) were left out.", pattern=INFORMATION_IN_KML
     ),
     LeftOut((b"<address>", b"<phoneNumber>"), "Addresses and phone numbers of features ({count}) were left out."),
     LeftOut((b"<Style", b"<styleUrl"), "Styles, such as colours and icons, were left out."),
@@ -187,6 +218,7 @@ GML = Format(
                 "Further geometries of features ({count}) were left out: of the geometries of a feature, one is read.",
                 pattern=SECOND_GEOMETRY,
             ),
+            LeftOut((), "The name or description of the whole collection was left out.", pattern=INFORMATION_IN_GML),
             LeftOut((b"xlink:href=",), "References to other elements (xlink:href, {count}) were left out."),
         ),
         overflows=frozenset({"infinite"}),
@@ -249,6 +281,11 @@ GPX = Format(
         environment=MappingProxyType({"GPX_ELE_AS_25D": "YES"}),
         left_out=(
             LeftOut((), NOTHING_HELD, pattern=EMPTY_IN_GPX),
+            LeftOut(
+                (),
+                "What the file says of itself (name, description, author, copyright or keywords) was left out.",
+                pattern=INFORMATION_IN_GPX,
+            ),
             LeftOut(
                 (),
                 "Line ends in texts of extensions ({count}) were left out; words beside them may have been joined.",

@@ -31,6 +31,9 @@ ENDS_BLANK = "Blanks at the end of texts (1) were left out."
 AROUND = "Blanks around snippets (1) were left out."
 SNIPPETS = "Snippets (1) were left out."
 DATA = "Data of features (1) may have been left out: beside a Schema, only what it declares is read."
+OF_KML = "Descriptions and authors of documents and folders (1) were left out."
+OF_GML = "The name or description of the whole collection was left out."
+OF_GPX = "What the file says of itself (name, description, author, copyright or keywords) was left out."
 VIEWS = "Views (LookAt and Camera, 2) were left out."
 PLACE = "<gml:Point><gml:pos>1 2</gml:pos></gml:Point>"
 NO_NUMBERS = "Empty values (1) became 0 in columns that the file declares as numbers, and empty texts in others."
@@ -55,12 +58,22 @@ PARTS = {
         "<Schema name='a'/><Snippet maxLines='0'></Snippet><Snippet>\n</Snippet>\n": (),
         "<Data name='a'><value>b</value></Data><Schema name='a'></Schema>": (DATA,),
         "<Data name='a'><value>b</value></Data><SchemaData schemaUrl='#a'/>": (),
+        "<Document id='a'>\n<name>n</name><description>d</description>": (OF_KML,),
+        "<Folder><atom:author>\n<atom:name>n</atom:name></atom:author><Placemark>": (OF_KML,),
+        "<Folder><description><![CDATA[\nd]]></description><description>d</description>": (OF_KML,),
+        "<Document><name>n</name><Folder><name>n</name><Placemark><description>d</description>": (),
+        "<Folder><description/><description> </description><description><![CDATA[]]></description>": (),
+        "<Document><Schema/></Document><description>d</description>": (),
         "<Placemark><LookAt><range>3</range></LookAt></Placemark><Camera id='a'></Camera>": (VIEWS,),
     },
     "Gml": {
         "<a:n/>": (EMPTY,),
         "<a:n></a:n>": (EMPTY,),
         "<a:n> </a:n><gml:boundedBy/><a:m xsi:nil='true'/>": (),
+        "<wfs:FeatureCollection a='1'>\n<gml:boundedBy><a:b>1</a:b></gml:boundedBy><gml:name>n</gml:name>": (OF_GML,),
+        "<FeatureCollection><gml:description>d</gml:description>\n<gml:featureMember>": (OF_GML,),
+        "<FeatureCollection><gml:featureMember><gml:name>n</gml:name></gml:featureMember>": (),
+        "<FeatureCollection><gml:description> </gml:description><gml:member><gml:name>n</gml:name></gml:member>": (),
         "<a:n>\n  text</a:n>": (BLANKS,),
         "<a:n>\r\ntext\r\n</a:n>": (BLANKS,),
         "<a:n> 5th</a:n>": (BLANKS,),
@@ -74,6 +87,15 @@ PARTS = {
     "Gpx": {
         "<name/>": (EMPTY,),
         "<desc></desc>": (EMPTY,),
+        f"{ROOT}\n<metadata><name>n</name><desc>d</desc></metadata><wpt lat='1' lon='2'>": (OF_GPX,),
+        f"{ROOT}<metadata><bounds a='1'/><author><name>n</name></author></metadata>": (OF_GPX,),
+        f"{ROOT}<metadata>\n<author><email id='a' domain='b'/></author></metadata>": (OF_GPX,),
+        f"{ROOT}<metadata><copyright author='a'><year>2020</year></copyright></metadata>": (OF_GPX,),
+        f"{ROOT}<metadata><keywords><![CDATA[a]]></keywords></metadata>": (OF_GPX,),
+        "<gpx version='1.0'><desc>d</desc><author>a</author><wpt>": (OF_GPX,),
+        f"{ROOT}<metadata><link href='a'><text>b</text></link><time>t</time></metadata><trk><name>n</name>": (),
+        f"{ROOT}<metadata><name> </name></metadata><extensions><name>n</name></extensions>": (),
+        f"{ROOT}<trk><name>n</name></trk><wpt lat='1' lon='2'><desc>d</desc></wpt>": (),
         "<extensions><o:a/></extensions>": (EMPTY,),
         "<extensions/><trk><trkseg/></trk><trkpt lat='1' lon='2'/>": (),
         "<extensions><o:a>two\nlines</o:a></extensions>": (LINES,),
@@ -121,6 +143,14 @@ def test_what_the_driver_leaves_out_is_counted(tmp_path: Path, name: str, part: 
     path = tmp_path / "a"
     path.write_bytes(b"x" * before + part.encode())
     assert tuple(warn_of_left_out(find_output(name), [path])) == PARTS[name][part]
+
+
+@pytest.mark.parametrize("part", [b"<gpx ", b"<metadata>a", b"<a> ", b"<author><name>", b"<name>  <"])
+def test_what_is_said_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes) -> None:
+    """A search that began anew at every byte would stop the service."""
+    path = tmp_path / "a"
+    path.write_bytes(ROOT.encode() + part * (3 * CHUNK // len(part)) + b"<metadata><name>n</name></metadata>")
+    assert OF_GPX in warn_of_left_out(find_output("Gpx"), [path])
 
 
 @pytest.mark.parametrize("part", REPEATED)

@@ -1,0 +1,56 @@
+"""What a user wrote about a whole file, which no target keeps, is told in one warning."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline
+from tests.support.converters import Converters
+
+POINT = '<gml:Point srsName="EPSG:4326"><gml:pos>1 2</gml:pos></gml:Point>'
+SAID = "<name>Tour</name><desc>Three days</desc><author><name>Eva</name></author><keywords>a, b</keywords>"
+FILES = {
+    "a.gpx": (
+        (
+            f'<gpx version="1.1" creator="c" xmlns="http://www.topografix.com/GPX/1/1"><metadata>{SAID}</metadata>'
+            '<wpt lat="1" lon="2"><name>n</name></wpt></gpx>'
+        ),
+        "What the file says of itself (name, description, author, copyright or keywords) was left out.",
+    ),
+    "a.kml": (
+        (
+            '<kml xmlns="http://www.opengis.net/kml/2.2"><Document><name>Tour</name><description>3 days</description>'
+            "<Folder><description>Day 1</description><Placemark><name>n</name><description>Start</description>"
+            "<Point><coordinates>2,1</coordinates></Point></Placemark></Folder></Document></kml>"
+        ),
+        "Descriptions and authors of documents and folders (2) were left out.",
+    ),
+    "a.gml": (
+        (
+            '<ogr:FeatureCollection xmlns:ogr="http://ogr.maptools.org/" xmlns:gml="http://www.opengis.net/gml">'
+            "<gml:description>Three days</gml:description><gml:name>Tour</gml:name><gml:featureMember><ogr:a><ogr:g>"
+            f"{POINT}</ogr:g><ogr:name>n</ogr:name></ogr:a></gml:featureMember></ogr:FeatureCollection>"
+        ),
+        "The name or description of the whole collection was left out.",
+    ),
+}
+"""Files, and what is told of them."""
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("target", ["GeoJson", "GeoPackage"])
+async def test_what_a_file_says_of_itself_is_told(
+    converters: Converters, tmp_path: Path, name: str, target: str, *, has_sessions: bool
+) -> None:
+    """What its features say is kept."""
+    text, told = FILES[name]
+    path = tmp_path / name
+    path.write_text(text)
+    done = await Pipeline(converters, has_sessions=has_sessions).to(target, path)
+    assert told in done.output.warnings
+    if target == "GeoJson":
+        (found,) = (row["properties"] for row in readers.geojson(done.path))
+        assert isinstance(found, dict)
+        assert "n" in found.values()
