@@ -6,7 +6,7 @@ from types import MappingProxyType
 import msgspec
 
 from sandbox.verdict import Ending
-from service.engine.diagnostics import INCOMPLETE, MISREAD, EngineDefect
+from service.engine.diagnostics import INCOMPLETE, MISREAD, UNDEFINED_TYPE, EngineDefect
 from service.engine.environment import MEMORY_DRIVERS, VIRTUAL_DRIVER
 from service.engine.seen import SAME, Seen, SeenLayer, changes_of, facts_of
 from service.engine.session import Session, SessionOver
@@ -24,7 +24,8 @@ HELD = "held"
 """The name of what is held on command lines."""
 TOO_LONG = frozenset({Ending.WALL_TIME, Ending.CPU_TIME})
 """Endings of runs whose work would take as long in any other run."""
-
+NEED_WORK_FILE = (INCOMPLETE, MISREAD, UNDEFINED_TYPE)
+"""Messages about what only the ways to the work file mend or report."""
 
 Finish = Callable[[Session, list[SeenLayer]], Awaitable[list[SeenLayer] | None]]
 """Changes what is held before it is inspected."""
@@ -116,7 +117,7 @@ async def _load(session: Session, reading: Reading, openings: Sequence[Opening])
             return None
         seen = await session.ask(Seen, *load)
         messages = opened.messages + seen.messages
-        if not seen.ok or INCOMPLETE.search(messages) or MISREAD.search(messages):
+        if not seen.ok or any(pattern.search(messages) for pattern in NEED_WORK_FILE):
             return None
         if opening.is_placed and any(layer.geometries != layer.features for layer in seen.layers):
             return None

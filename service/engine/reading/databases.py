@@ -7,9 +7,9 @@ import msgspec
 from msgspec import Meta
 
 from service.engine.holding import Opening, hold
-from service.engine.jailed import database
+from service.engine.jailed import column_types, database
 from service.engine.mistyped import TypeCheck
-from service.engine.reading.files import read_document, reading_with_options
+from service.engine.reading.files import reading_with_options
 from service.engine.reading.work_file import LISTED, TABLES_FILE, WorkFile, read_layers
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
@@ -18,6 +18,8 @@ from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
 from service.formats.format import reading_of
 from service.formats.names import values_of
 
+TYPED_FILE = "typed.gpkg"
+"""A copy of a GeoPackage with types of columns that its driver reads, if it has others."""
 TableNames = Annotated[tuple[Name, ...], Meta(max_length=MAX_LAYERS)]
 
 
@@ -43,11 +45,15 @@ async def read_database(place: Workplace, source: Source) -> WorkFile:
 async def read_geopackage(place: Workplace, source: Source) -> WorkFile:
     """Read all layers, and count values that are not of the type that their columns declare."""
     reading, check = reading_with_options(source), TypeCheck()
-    facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)], check)
+    file = staged_names(source)[0]
+    facts = await hold(place, reading, [Opening(file, reading.options)], check)
     if facts is not None:
         return WorkFile(tuple(_mistyped_warnings(check.mistyped)), facts=facts)
-    read = await read_document(place, source)
-    await place.python(database.__name__, staged_names(source)[0], TABLES_FILE, database.GEOPACKAGE)
+    await place.python(column_types.__name__, file, TYPED_FILE)
+    origin = TYPED_FILE if await place.has(TYPED_FILE) else file
+    read = await read_layers(place, reading, origin)
+    await place.python(database.__name__, origin, TABLES_FILE, database.GEOPACKAGE)
+    await place.discard(TYPED_FILE)
     found = await place.read_json(TABLES_FILE, _Database)
     return msgspec.structs.replace(read, warnings=(*read.warnings, *_mistyped_warnings(found.mistyped)))
 

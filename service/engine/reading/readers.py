@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from service.engine.jailed import database, delimited, lines, relabel, shape_records, sheets
+from service.engine.jailed import column_types, database, delimited, lines, relabel, shape_records, sheets
 from service.engine.reading.databases import read_database, read_geopackage
 from service.engine.reading.files import read_documents, read_esri_json, read_json, read_parts, read_single
 from service.engine.reading.tables import read_delimited, read_parquet, read_workbook
@@ -18,7 +18,7 @@ from service.formats.detect import Source
 from service.formats.format import Reader, reading_of
 from service.formats.request import ConversionRequest
 
-JAILED = tuple(module.__name__ for module in (delimited, sheets, database, relabel, lines, shape_records))
+JAILED = tuple(module.__name__ for module in (delimited, sheets, database, column_types, relabel, lines, shape_records))
 _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = MappingProxyType(
     {
         Reader.OGR: read_single,

@@ -1,0 +1,90 @@
+"""Gives columns of a GeoPackage types that its driver reads. Runs in the sandbox: `python -m …column_types GPKG OUT`.
+
+The driver takes a column of a type that GeoPackage does not define, such as VARCHAR(80), for a geometry and leaves it
+out, or reads its texts as 0. Uses only the standard library.
+"""
+
+import re
+import shutil
+import sqlite3
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+
+from service.engine.jailed.exits import Exit
+from service.engine.jailed.gpkg import open_work_file, quoted
+
+DEFINED = re.compile(
+    r"BOOLEAN|(TINY|SMALL|MEDIUM)?INT|INTEGER|FLOAT|DOUBLE|REAL|DATE|DATETIME|(TEXT|BLOB)(\(\d+\))?", re.IGNORECASE
+)
+"""The types that GeoPackage defines for columns of attributes."""
+TYPES = (
+    ({"blob"}, "BLOB"),
+    ({"text"}, "TEXT"),
+    ({"real"}, "REAL"),
+    ({"integer"}, "INTEGER"),
+    (set[str](), "TEXT"),
+)
+"""The type of a column by the kinds of values that it holds: that of the first row with one of them, or the last."""
+NOT_DATA = ("gpkg_", "rtree_", "sqlite_")
+FORMER = "__geomill_former"
+HIDDEN = 1
+"""How SQLite marks the internal columns of a virtual table."""
+CONTENTS = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY rowid"
+GEOMETRIES = "SELECT lower(column_name) FROM gpkg_geometry_columns WHERE lower(table_name) = lower(?)"
+
+
+def main(gpkg: str, copy: str) -> None:
+    """Write `gpkg` to `copy` with types that the driver reads, according to the values; nothing if it has only such."""
+    try:
+        with closing(sqlite3.connect(f"file:{gpkg}?mode=ro", uri=True)) as connection:
+            tables = {table: found for table in _tables(connection) if (found := _definition(connection, table))}
+    except sqlite3.DatabaseError:
+        return  # the driver reports what is wrong
+    if not tables:
+        return
+    shutil.copyfile(gpkg, copy)
+    try:
+        with closing(open_work_file(copy)) as connection:
+            connection.execute("PRAGMA legacy_alter_table = ON")  # views and triggers keep the names that they use
+            for table, definition in tables.items():
+                _replace(connection, table, definition)
+    except sqlite3.DatabaseError:
+        sys.exit(Exit.DAMAGED)
+
+
+def _tables(connection: sqlite3.Connection) -> list[str]:
+    return [name for (name,) in connection.execute(CONTENTS) if not name.lower().startswith(NOT_DATA)]
+
+
+def _definition(connection: sqlite3.Connection, table: str) -> dict[str, str]:
+    """The columns of `table` with the types to give them; none if all have types that the driver reads."""
+    geometries = {name for (name,) in connection.execute(GEOMETRIES, (table,))}
+    rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
+    columns = {name: kind for _, name, kind, *_, hidden in rows if hidden != HIDDEN}
+    keys = [name for _, name, *_, key, _ in rows if key]
+    undefined = [name for name, kind in columns.items() if not (DEFINED.fullmatch(kind) or name.lower() in geometries)]
+    if not undefined:
+        return {}
+    types = {**columns, **{name: _type_of(connection, table, name) for name in undefined}}
+    return {name: f"{kind} PRIMARY KEY" if keys == [name] else kind for name, kind in types.items()}
+
+
+def _type_of(connection: sqlite3.Connection, table: str, column: str) -> str:
+    query = f"SELECT DISTINCT typeof({quoted(column)}) FROM {quoted(table)}"  # noqa: S608 -- quoted
+    found = {kind for (kind,) in connection.execute(query)}
+    return next(kind for held, kind in TYPES if held & found or not held)
+
+
+def _replace(connection: sqlite3.Connection, table: str, definition: Mapping[str, str]) -> None:
+    new, former = quoted(table), quoted(FORMER)
+    names = ", ".join(map(quoted, definition))
+    columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in definition.items())
+    connection.execute(f"ALTER TABLE {new} RENAME TO {former}")
+    connection.execute(f"CREATE TABLE {new} ({columns})")
+    connection.execute(f"INSERT INTO {new} SELECT {names} FROM {former}")  # noqa: S608 -- quoted
+    connection.execute(f"DROP TABLE {former}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])

@@ -1,0 +1,37 @@
+"""GeoPackages of other programs, which follow the standard less strictly than ours."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline
+from tests.integration.formats.test_losses import database
+from tests.support.converters import Converters
+
+UNDEFINED = {
+    "VARCHAR(80)": ("ab", "ab"),
+    "BIGINT": (2**53 + 1, str(2**53 + 1)),
+    "DECIMAL(10,2)": (12.25, "12.25"),
+    "TIMESTAMP": ("2024-01-02 03:04:05", "2024-01-02 03:04:05"),
+    "INTERVAL": ("5 days", "5 days"),
+    "TINYTEXT": ("ab", "ab"),
+    "POINT": (b"\x01\xff", "01FF"),
+    "UUID": (None, ""),
+    "INTEGER": (7, "7"),
+}
+"""Types of columns, all but the last not defined by GeoPackage; a value, and how a CSV file writes it."""
+
+
+@pytest.mark.parametrize("kind", UNDEFINED)
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_a_column_of_an_undefined_type_is_kept(
+    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
+) -> None:
+    """The driver takes it for a geometry and leaves it out, or reads its texts as 0."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    value, text = UNDEFINED[kind]
+    path = await database(pipeline, tmp_path, [f"c {kind}", "n INTEGER"], (value, 7), (value, None))
+    done = await pipeline.to("Csv", path)
+    rows = [(row["X"], row["c"], row["n"]) for row in readers.table(done.path)]
+    assert rows == [("1", text, "7"), ("1", text, "")]
