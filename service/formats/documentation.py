@@ -126,7 +126,8 @@ NOTES = """\
   with semicolons, they are decimal commas. There, points before three digits may separate thousands if other numbers
   have decimal commas; such columns stay text, and such coordinates are refused.
 - **Time zones** are kept in quarters of an hour. CSV and GeoJSON keep times in others, such as +05:07, as texts. GPX,
-  KML, GeoPackage, SQLite and FlatGeobuf are read without their minutes, or without these zones; a warning reports it.
+  KML, GeoPackage, SQLite and FlatGeobuf are read without their minutes, or without these zones, and those of
+  Parquet files, also in zones with names, are converted to UTC; a warning reports it.
 - **XLSX** says by the format of a cell whether a number is a date (a day, month or year) or a time of day (an hour).
   Of the built-in East Asian formats, some are dates in one language and times of day in another: they count as times of
   day if all their cells have numbers below 1.
@@ -170,6 +171,8 @@ NOTES = """\
 - **Esri JSON** may name its system by a code of Esri's, such as 102003, or of EPSG's.
 - **UTF-16** is read in KML, and in CSV and WKT with a byte order mark; other formats and files are refused.
 - **SQLite** is read with all its tables except those of SpatiaLite.
+- **GeoPackage**: a column of a type that the standard does not define, such as `VARCHAR(80)`, gets one that fits its
+  values.
 
 ## Memory and size
 

@@ -1,6 +1,7 @@
 """Converts Arrow columns to types that a GeoPackage can hold. Runs in the sandbox."""
 
 import json
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -10,6 +11,10 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+UTC = "UTC"
+NAMES_OF_UTC = re.compile(r"(Etc/)?(UTC|UCT|GMT|Zulu)|Z")
+OFFSET = re.compile(r"[+-]\d\d:(00|15|30|45)")
+"""The offsets from UTC that the driver of GeoPackage writes; of all other zones it would leave out the zone alone."""
 Convert = Callable[[pa.Array], pa.Array]
 
 
@@ -51,6 +56,18 @@ def _mapped(values: pa.Array, text: Callable[[Any], str]) -> pa.Array:
     return pa.array([None if value is None else text(value) for value in values.to_pylist()], pa.string())
 
 
+def count_moved(values: pa.Array) -> int:
+    """How many of `values` are times of other zones that become the same moments in UTC."""
+    values = storage(values)
+    if not types.is_timestamp(values.type) or _written_zone(values.type.tz) == values.type.tz:
+        return 0
+    return 0 if NAMES_OF_UTC.fullmatch(values.type.tz) else len(values) - int(values.null_count)
+
+
+def _written_zone(zone: str | None) -> str | None:
+    return zone if zone is None or OFFSET.fullmatch(zone) else UTC
+
+
 def count_rounded(values: pa.Array) -> int:
     """How many of `values`, decimals or timestamps, a GeoPackage cannot hold exactly."""
     values = storage(values)
@@ -68,7 +85,7 @@ _CONVERSIONS: tuple[tuple[Callable[[Any], bool], Convert], ...] = (
     (lambda kind: types.is_decimal(kind) or types.is_float16(kind), lambda values: values.cast(pa.float64())),
     (lambda kind: types.is_uint64(kind) or types.is_time(kind), _to_text),
     (types.is_duration, _to_durations),
-    (types.is_timestamp, lambda values: values.cast(pa.timestamp("ms", tz=values.type.tz), safe=False)),
+    (types.is_timestamp, lambda values: values.cast(pa.timestamp("ms", tz=_written_zone(values.type.tz)), safe=False)),
     (
         lambda kind: types.is_null(kind) or types.is_large_string(kind) or types.is_string_view(kind),
         lambda values: values.cast(pa.string()),

@@ -1,6 +1,6 @@
 """Converts GeoParquet to a GeoPackage if GDAL has no driver for it: pyarrow reads, pyogrio writes. Runs in the sandbox.
 
-`python -m …parquet_reading PARQUET WORK_FILE SHEETS_FILE ROUNDED_FILE`. Streams batches; never holds the whole file.
+`python -m …parquet_reading PARQUET WORK_FILE SHEETS_FILE CHANGES_FILE`. Streams batches; never holds the whole file.
 """
 
 import json
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyogrio import write_arrow
 
-from service.engine.jailed.arrow_columns import count_rounded, plain, storage
+from service.engine.jailed.arrow_columns import count_moved, count_rounded, plain, storage
 from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.geoarrow import DEPTHS, to_wkb
@@ -29,6 +29,9 @@ CRS_TEXT = re.compile(
     r"\s*(?:(?:GEOG|GEOD|PROJ|COMPOUND|BOUND|COMPD|VERT)(?:CRS|_?CS)\s*\[|EPSG:\d+\s*$)", re.IGNORECASE
 )
 """WKT, which drafts of the format used for the system, or a code; never the name of a file or an address."""
+Changes = dict[str, Counter[str]]
+COUNTS: Mapping[str, Callable[[pa.Array], int]] = {"rounded": count_rounded, "moved": count_moved}
+"""The kinds of changes, and how many of the values in an array are changed so."""
 MALFORMED = (
     pa.ArrowException,
     OSError,
@@ -42,38 +45,42 @@ MALFORMED = (
 """What pyarrow raises, and what follows from metadata that does not match the format."""
 
 
-def main(parquet: str, work_file: str, sheets_file: str, rounded_file: str) -> None:
+def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> None:
     """Write the content of `parquet` to `work_file`, or, as a table, to `sheets_file` if it declares no geometry.
 
-    The number of values per column that lose digits goes to `rounded_file`.
+    For each kind of change, the number of values per column goes to `changes_file`.
     """
-    rounded: Counter[str] = Counter()
+    changes: Changes = {kind: Counter() for kind in COUNTS}
     try:
         file = pq.ParquetFile(parquet, memory_map=False, pre_buffer=False)  # reading ahead takes threads
         geo = json.loads((file.metadata.metadata or {}).get(GEO, b"null")) or {}
         primary = str(geo.get("primary_column"))
         if primary in geo.get("columns", {}):
-            _read_features(file, geo["columns"][primary], (primary, work_file), rounded)
+            _read_features(file, geo["columns"][primary], (primary, work_file), changes)
         else:
-            _read_table(file, sheets_file, rounded)
+            _read_table(file, sheets_file, changes)
     except MemoryError:
         raise
     except MALFORMED:
         sys.exit(Exit.DAMAGED)
-    Path(rounded_file).write_text(json.dumps(+rounded), encoding="utf-8")
+    counted = {kind: +columns for kind, columns in changes.items()}
+    Path(changes_file).write_text(json.dumps(counted), encoding="utf-8")
 
 
-def _read_table(file: Any, sheets_file: str, rounded: Counter[str]) -> None:
+def _count(changes: Changes, name: str, values: pa.Array) -> None:
+    for kind, count in COUNTS.items():
+        changes[kind][name] += count(values)
+
+
+def _read_table(file: Any, sheets_file: str, changes: Changes) -> None:
     def convert(name: str, values: pa.Array) -> pa.Array:
-        rounded[name] += count_rounded(values)
+        _count(changes, name, values)
         return plain(values, binary=_hexed)
 
     _write_gpkg(file, file.schema_arrow.names, convert, sheets_file, {})
 
 
-def _read_features(
-    file: Any, column: Mapping[str, Any], names_and_file: tuple[str, str], rounded: Counter[str]
-) -> None:
+def _read_features(file: Any, column: Mapping[str, Any], names_and_file: tuple[str, str], changes: Changes) -> None:
     primary, work_file = names_and_file
     covering = column.get("covering", {}).get("bbox", {}).get("xmin", [""])[0]
     names = [name for name in file.schema_arrow.names if name != covering]
@@ -84,7 +91,7 @@ def _read_features(
     def convert(name: str, values: pa.Array) -> pa.Array:
         if name == primary:
             return _geometry(values, encoding)
-        rounded[name] += count_rounded(values)
+        _count(changes, name, values)
         return plain(values, binary=lambda same: same)
 
     _write_gpkg(file, names, convert, work_file, {"geometry_name": primary, "crs": _crs_text(column)})

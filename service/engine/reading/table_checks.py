@@ -118,3 +118,12 @@ def rounded_warnings(rounded: Mapping[str, int]) -> Iterator[str]:
             f"{values_of(rounded, LISTED)} lost digits: times are kept with "
             "millisecond precision, decimal numbers to the fifteenth digit."
         )
+
+
+def moved_warnings(moved: Mapping[str, int]) -> Iterator[str]:
+    """What is told of columns with times that were converted to UTC, by how many."""
+    if moved:
+        yield (
+            f"{values_of(moved, LISTED)} are times in zones that have names, or offsets that are no quarters of an "
+            "hour; they were converted to UTC."
+        )

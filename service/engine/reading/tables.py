@@ -15,7 +15,14 @@ from service.engine.jailed import delimited, sheets
 from service.engine.jailed.places import WKT, Table, Wanted, X, Y, Z
 from service.engine.placing import Placing
 from service.engine.reading.files import read_document, reading_with_options
-from service.engine.reading.table_checks import Tables, WrittenTable, require_places, rounded_warnings, table_warnings
+from service.engine.reading.table_checks import (
+    Tables,
+    WrittenTable,
+    moved_warnings,
+    require_places,
+    rounded_warnings,
+    table_warnings,
+)
 from service.engine.reading.work_file import (
     ADD,
     INTO_WORK_FILE,
@@ -36,7 +43,7 @@ from service.formats.request import ConversionRequest
 
 CSV_DRIVER = "CSV"
 SHEETS_FILE = "sheets.gpkg"
-ROUNDED_FILE = "rounded.json"
+CHANGES_FILE = "changes.json"
 PARQUET_READING = f"{jailed.__name__}.parquet_reading"
 """Named, not imported: it needs optional packages."""
 LARGEST_WORKBOOK_BYTES = 1 << 20
@@ -55,7 +62,14 @@ PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """The open options with which the CSV driver finds the header and the geometry."""
 OURS = Reading(drivers=(CSV_DRIVER,))
 """How normalized tables are read."""
-Rounded = Annotated[dict[Name, Count], Meta(max_length=MAX_COLUMNS)]
+Counts = Annotated[dict[Name, Count], Meta(max_length=MAX_COLUMNS)]
+
+
+class _Changes(msgspec.Struct, frozen=True):
+    """By column, how many values of a Parquet file lose digits, and how many become times in UTC."""
+
+    rounded: Counts
+    moved: Counts
 
 
 async def read_delimited(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
@@ -145,7 +159,8 @@ async def read_parquet(place: Workplace, source: Source, request: ConversionRequ
     """Read the file by its driver, or where GDAL lacks that, by a Python program."""
     if set(reading_of(source.format).drivers) & set(place.host.drivers):
         return await read_document(place, source)
-    await place.python(PARQUET_READING, staged_names(source)[0], WORK_FILE, SHEETS_FILE, ROUNDED_FILE)
-    rounded = tuple(rounded_warnings(await place.read_json(ROUNDED_FILE, Rounded)))
+    await place.python(PARQUET_READING, staged_names(source)[0], WORK_FILE, SHEETS_FILE, CHANGES_FILE)
+    changes = await place.read_json(CHANGES_FILE, _Changes)
+    told = (*rounded_warnings(changes.rounded), *moved_warnings(changes.moved))
     found = WorkFile() if await place.has(WORK_FILE) else await _read_sheets(place, request)
-    return msgspec.structs.replace(found, warnings=(*rounded, *found.warnings))
+    return msgspec.structs.replace(found, warnings=(*told, *found.warnings))
