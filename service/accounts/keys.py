@@ -10,13 +10,15 @@ import secrets
 import string
 import zlib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import msgspec
 
 from service.clock import Clock
+from service.db.batching import Batcher
 from service.db.pool import Database
 from service.db.queries import load
 from service.errors import InvalidApiKey, InvalidIdentity, MissingApiKey
@@ -32,6 +34,10 @@ _LENGTH = len(_PREFIX) + _RANDOM_LENGTH + _CHECKSUM_LENGTH
 CACHE_LIFETIME = timedelta(seconds=3)
 """How long a lookup is cached: all processes refuse a revoked key within five seconds."""
 CACHE_SIZE = 10_000
+MOST_LOOKUPS = 64
+
+Proof: TypeAlias = bytes | AccountId
+"""What names a caller: the hash of a key, or an account that a trusted gateway names."""
 
 
 class Allowance(msgspec.Struct, frozen=True):
@@ -89,12 +95,18 @@ def _caller_from(row: Mapping[str, Any]) -> Caller:
 
 
 class Authenticator:
-    """Finds the caller with a key, and caches the result for a few seconds."""
+    """Finds the caller with a key, and caches the result for a few seconds.
+
+    Callers that come at once are looked up together: when a flood of many accounts begins, a statement for each would
+    make all other requests wait for a connection to the database.
+    """
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._known: OrderedDict[bytes | AccountId, tuple[datetime, Caller | None]] = OrderedDict()
+        self._known: OrderedDict[Proof, tuple[datetime, Caller | None]] = OrderedDict()
+        self._keys = Batcher(partial(self._look_up, "find_keys"), MOST_LOOKUPS)
+        self._accounts = Batcher(partial(self._look_up, "find_callers"), MOST_LOOKUPS)
 
     async def authenticate(self, key: str | None) -> Caller:
         """Return the caller with this key (interface 5).
@@ -107,7 +119,7 @@ class Authenticator:
             raise MissingApiKey("The header X-API-Key is missing. Send your API key in it.")
         proof = hash_key(key)
         is_plausible = proof in self._known or is_well_formed(key)  # only well-formed keys have been looked up
-        caller = await self._find(proof, "find_key") if is_plausible else None
+        caller = await self._find(proof, self._keys) if is_plausible else None
         if caller is None:
             raise InvalidApiKey("The API key is not valid: it is unknown or revoked. Check the header X-API-Key.")
         return caller
@@ -123,23 +135,27 @@ class Authenticator:
         Raises:
             InvalidIdentity: there is no such account.
         """
-        caller = await self._find(account_id, "find_caller")
+        caller = await self._find(account_id, self._accounts)
         if caller is None:
             raise InvalidIdentity("The gateway in front names an account that does not exist. Contact its operator.")
         return caller
 
-    async def _find(self, proof: bytes | AccountId, statement: str) -> Caller | None:
+    async def _find(self, proof: Proof, lookups: Batcher[Proof, Caller | None]) -> Caller | None:
         now = self._clock()
         remembered = self._known.get(proof)
         if remembered is not None and remembered[0] > now:
             return remembered[1]
-        async with self._database.connection() as connection:
-            row = await connection.fetchrow(_SQL[statement], proof)
-        caller = _caller_from(dict(row)) if row is not None else None
+        caller = await lookups.submit(proof)
         self._remember(proof, now + CACHE_LIFETIME, caller)
         return caller
 
-    def _remember(self, proof: bytes | AccountId, until: datetime, caller: Caller | None) -> None:
+    async def _look_up(self, statement: str, proofs: Sequence[Proof]) -> list[Caller | None]:
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL[statement], proofs)
+        callers = {row["proof"]: _caller_from(dict(row)) for row in rows}
+        return [callers.get(proof) for proof in proofs]
+
+    def _remember(self, proof: Proof, until: datetime, caller: Caller | None) -> None:
         self._known[proof] = (until, caller)
         self._known.move_to_end(proof)
         if len(self._known) > CACHE_SIZE:

@@ -50,7 +50,7 @@ class Database:
     ) -> None:
         self._pool = pool
         self._idle_seconds = idle_seconds
-        self._acquire_timeout_seconds = acquire_timeout_seconds
+        self.acquire_timeout_seconds = acquire_timeout_seconds
         self._at_hand: deque[tuple[Connection, float]] = deque()
         self._queuing = 0
 
@@ -80,7 +80,7 @@ class Database:
                 return connection
         self._queuing += 1
         try:
-            return await self._pool.acquire(timeout=self._acquire_timeout_seconds)
+            return await self._pool.acquire(timeout=self.acquire_timeout_seconds)
         except REFUSED as error:
             raise unavailable(error) from error
         finally:

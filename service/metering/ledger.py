@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from service.db.batching import Batcher, BatcherByKey
+from service.db.lane import Lane
 from service.db.pool import Database
 from service.db.queries import load
 from service.errors import GeomillError, IdempotencyKeyInUse, LimitRefusal
@@ -21,6 +22,8 @@ _SQL = load("metering")
 
 MOST_ADMISSIONS = 64
 MOST_SETTLEMENTS = 64
+ACCOUNTS_AT_ONCE = 4
+"""For how many accounts files are admitted at a time: half of the connections to the database."""
 _KEY_TAKEN_OVER = "key"
 """The result of `admit_uploads` for a file whose idempotency key no longer names its job."""
 
@@ -106,6 +109,7 @@ class Ledger:
         stored, flushes their admissions.
         """
         self._database = database
+        self._lane = Lane(database, ACCOUNTS_AT_ONCE)
         self._pricing = pricing
         self._regions = list(regions)
         self._hands_over = hands_over
@@ -180,7 +184,7 @@ class Ledger:
         durable = not (self._known or self._hands_over) or any(request.durable for request in requests)
         keys = [request.key for request in requests]
         prices = [self._pricing.price_cents(request.size_bytes) for request in requests]
-        async with self._database.connection() as connection:
+        async with self._lane.connection() as connection:
             row = await connection.fetchrow(
                 _SQL["admit"],
                 first.account_id,

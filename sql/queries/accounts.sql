@@ -1,14 +1,14 @@
--- name: find_key
--- Find the account of a key that is not revoked, with the monthly allowances of its plan.
-SELECT k.id AS key_id, k.account_id, n.monthly_conversions, n.monthly_data_bytes
+-- name: find_keys
+-- Find the accounts of those of these keys that are not revoked, with the monthly allowances of their plans.
+SELECT k.key_hash AS proof, k.id AS key_id, k.account_id, n.monthly_conversions, n.monthly_data_bytes
   FROM api_key k JOIN account a ON a.id = k.account_id JOIN payer p ON p.id = a.payer_id LEFT JOIN plan n ON n.id = p.plan_id
- WHERE k.key_hash = $1 AND k.revoked_at IS NULL AND a.deleted_at IS NULL;
+ WHERE k.key_hash = ANY($1) AND k.revoked_at IS NULL AND a.deleted_at IS NULL;
 
--- name: find_caller
--- Find an account that a trusted gateway names; same columns as find_key.
-SELECT NULL::uuid AS key_id, a.id AS account_id, n.monthly_conversions, n.monthly_data_bytes
+-- name: find_callers
+-- Find accounts that a trusted gateway names; same columns as find_keys.
+SELECT a.id AS proof, NULL::uuid AS key_id, a.id AS account_id, n.monthly_conversions, n.monthly_data_bytes
   FROM account a JOIN payer p ON p.id = a.payer_id LEFT JOIN plan n ON n.id = p.plan_id
- WHERE a.id = $1 AND a.deleted_at IS NULL;
+ WHERE a.id = ANY($1) AND a.deleted_at IS NULL;
 
 -- name: limit_waiting
 -- Limit how long the statements of this transaction wait for a lock.
