@@ -23,6 +23,7 @@ from service.formats.left_out import has_features, warn_of_left_out
 from service.formats.names import listed, safe_name, shown, stem_of, unique
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
 from service.formats.unread import START_BYTES, refuse_unread
+from service.formats.xml_encodings import in_utf8
 
 ZIP = SHARED_EXTENSION
 GZ = ".gz"
@@ -139,6 +140,9 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
     own = extension if extension in row.extensions else row.extensions[0]
     documents = _documents(path, member, stem, unpack_into) if member else (Part({own: path}, stem),)
     warnings = [bundle.alone for bundle in reading_of(row).bundles if bundle.main == extension]
+    if reading_of(row).is_xml:
+        documents, told = _in_utf8(documents, unpack_into)
+        warnings += told
     left_out = warn_of_left_out(row, [part.path for part in documents])
     return Source(
         format=row,
@@ -148,6 +152,13 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
         warnings=(*warnings, *(warning for warning, column in left_out.items() if not column)),
         warnings_without={warning: column for warning, column in left_out.items() if column},
     )
+
+
+def _in_utf8(documents: Sequence[Part], unpack_into: Path) -> tuple[tuple[Part, ...], list[str]]:
+    """The documents, as UTF-8 if drivers do not know their encoding, and what was assumed of it."""
+    found = [in_utf8(part.path, unpack_into / f"utf8_{at}{part.extension}") for at, part in enumerate(documents)]
+    parts = tuple(Part({part.extension: path}, part.layer) for part, (path, _) in zip(documents, found, strict=True))
+    return parts, [warning for _, warning in found if warning]
 
 
 def _documents(path: Path, extension: str, stem: str, unpack_into: Path) -> tuple[Part, ...]:

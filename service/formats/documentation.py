@@ -159,6 +159,9 @@ NOTES = """\
 - **Encodings**: texts that are not in the one that a `.cpg` or the charset of a `.mif` declares are read as
   Windows-1252, UTF-8 that is cut within its last character as UTF-8 with U+FFFD there. A warning reports their number
   and the first.
+- **Encodings of XML**: KML, GPX and GML may declare UTF-8, Windows-1250 to 1258, ISO 8859, KOI8 and the usual ones of
+  China, Japan and Korea. Text that is not UTF-8, in a file that declares no other encoding, is taken for Windows-1252;
+  a warning reports it.
 - **GML** is 3.2 without a schema file; types follow from the values when it is read.
 - **Wkt** is one geometry per line, `GEOMETRYCOLLECTION EMPTY` for a feature without geometry.
 - **DXF** without `EOF` at its end is incomplete and refused; so is binary DXF.

@@ -152,6 +152,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     folder: Folder | None = None
     told_by: tuple[tuple[str, str], ...] = ()
     """The members of the outermost JSON object, with their values or "" for any, that distinguish it from GeoJSON."""
+    is_xml: bool = False
+    """Whether its text declares its encoding as XML does."""
     feature_word: bytes = b""
     """A word in the text of every file with features."""
     outline_word: bytes = b""

@@ -166,6 +166,7 @@ _KML_LEFT_OUT = (
 )
 _KML_READING = Reading(
     drivers=("LIBKML",),
+    is_xml=True,
     zoned_texts=True,
     # the driver would replace all but ASCII letters and digits in names, and keep one of those that become the same
     environment=MappingProxyType({"LIBKML_LAUNDER_FIELD_NAMES": "NO"}),
@@ -205,6 +206,7 @@ GML = Format(
     extensions=(".gml",),
     reading=Reading(
         drivers=("GML",),
+        is_xml=True,
         unread=NO_UTF_16,
         options=("WRITE_GFS=NO",),
         environment=MappingProxyType({"GML_FIELDTYPES": "ALWAYS_STRING"}),
@@ -276,6 +278,7 @@ GPX = Format(
     extensions=(".gpx",),
     reading=Reading(
         drivers=("GPX",),
+        is_xml=True,
         zoned_texts=True,
         unread=NO_UTF_16,
         environment=MappingProxyType({"GPX_ELE_AS_25D": "YES"}),

@@ -1,0 +1,143 @@
+"""Brings XML in encodings that drivers do not know into UTF-8, before anything reads it.
+
+The parser that most drivers use knows UTF-8, UTF-16, ISO 8859-1 and ASCII; others refuse what it reads. All encodings
+here have ASCII in its usual place, so that the declaration of a file can be read before its encoding is known.
+"""
+
+import codecs
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from service.errors import Rejection
+from service.formats.names import shown
+
+CHUNK = 1 << 20
+HEAD_BYTES = 1024
+DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<\?xml\s[^<>]{0,200}?encoding\s*=\s*[\"'](?P<name>[\w.:-]{1,40})[\"']")
+UTF8, MARKS_OF_UTF16 = "utf-8", (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+READ_BY_DRIVERS = frozenset({"iso-8859-1"})
+NOT_TRUE = re.compile(r"utf-?(?:8|16|32)(?:le|be)?|(?:iso-10646-)?ucs-?[24]|(?:us-)?ascii", re.ASCII)
+"""Encodings of which one cannot be that of a file whose declaration is ASCII, and others are contained in UTF-8."""
+CODECS: Mapping[str, str] = MappingProxyType(
+    {
+        **{
+            name: f"cp{number}" for number in (*range(1250, 1259), 874) for name in (f"windows-{number}", f"cp{number}")
+        },
+        **{f"iso-8859-{part}": f"iso8859-{part}" for part in (*range(2, 12), *range(13, 17))},
+        **{f"{kind}{page}": f"cp{page}" for page in (437, 850, 852, 855, 857, 858, 866) for kind in ("cp", "ibm")},
+        **dict.fromkeys(("shift_jis", "shift-jis", "windows-31j"), "cp932"),
+        **dict.fromkeys(("gb2312", "gbk", "gb18030"), "gb18030"),
+        **dict.fromkeys(("euc-kr", "ks_c_5601-1987"), "cp949"),
+        "koi8-r": "koi8-r",
+        "koi8-u": "koi8-u",
+        "macintosh": "mac-roman",
+        "euc-jp": "euc-jp",
+        "big5": "cp950",
+        "tis-620": "cp874",
+    }
+)
+"""Python's names for encodings that files declare, in lower case."""
+ASSUMED = "assumed-windows-1252"
+"""How to treat what is not UTF-8, as a name for Python's codecs."""
+RUN = re.compile(rb"[^<]{16}[^<]*+|[\s\S]{1,16}")
+"""What is taken for one text: it ends at a tag, but a crafted file of the shortest ones must not take long."""
+
+
+def in_utf8(path: Path, target: Path) -> tuple[Path, str]:
+    """The file to read in place of the XML at `path`, and a warning or "". Blocking.
+
+    It is `path` if drivers can read it, otherwise `target`, a new file whose directory is created if needed.
+
+    Raises:
+        Rejection: the file declares an encoding that is not known.
+    """
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    if head.startswith(MARKS_OF_UTF16) or b"\0" in head:
+        return path, ""
+    found = DECLARATION.match(head)
+    declared = found["name"].decode("ascii", "replace") if found else UTF8
+    name = declared.lower()
+    if NOT_TRUE.fullmatch(name):
+        return _mended(path, target, is_right=name == UTF8)
+    if name in READ_BY_DRIVERS:
+        return path, ""
+    if name not in CODECS:
+        raise Rejection(
+            f"The file declares the encoding {shown(declared)!r}, which cannot be read. Save it as UTF-8 and send it "
+            "again."
+        )
+    lost = _write(path, target, CODECS[name], "replace")
+    told = f"{lost:,} characters that {shown(declared)}, the declared encoding, does not have became U+FFFD."
+    return target, told if lost else ""
+
+
+def _mended(path: Path, target: Path, *, is_right: bool) -> tuple[Path, str]:
+    """The same for a file that can only be UTF-8; `is_right` if it does not declare another encoding."""
+    line = _first_other_line(path)
+    if is_right and not line:
+        return path, ""
+    _write(path, target, UTF8, ASSUMED)
+    return target, _assumed(line) if line else ""
+
+
+def _assumed(line: int) -> str:
+    return (
+        f"Text that is not UTF-8, first in line {line:,}, was taken for Windows-1252, because the file declares no "
+        'other encoding. If letters are wrong, declare theirs in its first line, such as <?xml version="1.0" '
+        'encoding="windows-1251"?>, or save it as UTF-8.'
+    )
+
+
+def _first_other_line(path: Path) -> int:
+    """The first line of the file that is not UTF-8, from 1; 0 if there is none."""
+    decoder = codecs.getincrementaldecoder(UTF8)()
+    lines = 1
+    try:
+        for piece in _pieces(path):
+            decoder.decode(piece, final=not piece)
+            lines += piece.count(b"\n")
+    except UnicodeDecodeError as error:
+        return lines + error.object[: error.start].count(b"\n")
+    return 0
+
+
+def _write(path: Path, target: Path, encoding: str, errors: str) -> int:
+    """Write the file into the new file `target`, as UTF-8; return how many characters were replaced."""
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
+    replaced = 0
+    target.parent.mkdir(exist_ok=True)
+    with target.open("xb") as file:
+        for number, piece in enumerate(_pieces(path)):
+            text = decoder.decode(piece if number else _declared(piece), final=not piece)
+            replaced += text.count("\ufffd")
+            file.write(text.encode())
+    return replaced
+
+
+def _declared(start: bytes) -> bytes:
+    """The start of a file that declares UTF-8."""
+    found = DECLARATION.match(start)
+    return start if found is None else start[: found.start("name")] + UTF8.encode() + start[found.end("name") :]
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    """The content of a file, and an empty piece at its end."""
+    with path.open("rb") as file:
+        while piece := file.read(CHUNK):
+            yield piece
+    yield b""
+
+
+def _as_windows(error: UnicodeError) -> tuple[str, int]:
+    """Take the text in which UTF-8 ends for Windows-1252."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    run = RUN.match(error.object, error.start)
+    end = len(error.object) if run is None else run.end()
+    return error.object[error.start : end].decode("cp1252", "replace"), end
+
+
+codecs.register_error(ASSUMED, _as_windows)

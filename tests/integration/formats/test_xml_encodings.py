@@ -1,0 +1,125 @@
+"""KML, GPX and GML in the encodings that programs write, whether drivers know them or not."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from service.errors import Rejection
+from service.formats.xml_encodings import CHUNK
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline
+from tests.support.converters import Converters
+
+PLACE = '<gml:Point srsName="EPSG:4326"><gml:pos>1 2</gml:pos></gml:Point>'
+SPACES = 'xmlns:ogr="http://ogr.maptools.org/" xmlns:gml="http://www.opengis.net/gml"'
+FEATURES = {
+    "kml": "<Placemark><name>{}</name><Point><coordinates>1,2</coordinates></Point></Placemark>",
+    "gpx": '<wpt lat="1" lon="2"><name>{}</name></wpt>',
+    "gml": f"<gml:featureMember><ogr:a><ogr:g>{PLACE}</ogr:g><ogr:name>{{}}</ogr:name></ogr:a></gml:featureMember>",
+}
+ROOTS = {
+    "kml": '<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{}</Document></kml>',
+    "gpx": '<gpx version="1.1" creator="c" xmlns="http://www.topografix.com/GPX/1/1">{}</gpx>',
+    "gml": f"<ogr:FeatureCollection {SPACES}>{{}}</ogr:FeatureCollection>",
+}
+DECLARED = {
+    "windows-1250": "Łódź",
+    "Windows-1251": "Москва",
+    "windows-1252": "Mü€",
+    "ISO-8859-1": "Mü",
+    "iso-8859-2": "Łódź",
+    "ISO-8859-15": "Mü€",
+    "koi8-r": "Москва",
+    "Shift_JIS": "東京",
+    "GB2312": "北京",
+    "us-ascii": "abc",
+}
+ASSUMED = "Text that is not UTF-8, first in line {}, was taken for Windows-1252, because the file declares no other"
+
+
+def write(path: Path, encoding: str, declared: str, *names: str) -> Path:
+    """A file of points with these names, each in a line of its own."""
+    kind = path.suffix[1:]
+    head = f'<?xml version="1.0" encoding="{declared}"?>\n' if declared else ""
+    text = ROOTS[kind].format("\n".join(FEATURES[kind].format(name) for name in names))
+    path.write_bytes((head + text).encode(encoding))
+    return path
+
+
+def names_in(path: Path) -> list[object]:
+    """The names of the features of a GeoJSON file."""
+    rows = [row["properties"] for row in readers.geojson(path)]
+    return [row.get("name", row.get("Name")) for row in rows if isinstance(row, dict)]
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("kind", FEATURES)
+@pytest.mark.parametrize("declared", DECLARED)
+async def test_text_in_a_declared_encoding_is_read(
+    converters: Converters, tmp_path: Path, kind: str, declared: str, *, has_sessions: bool
+) -> None:
+    """Also if the parser of the driver does not know the encoding."""
+    path = write(tmp_path / f"a.{kind}", declared, declared, DECLARED[declared])
+    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoJson", path)
+    assert names_in(done.path) == [DECLARED[declared]]
+    assert done.output.warnings == ()
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("kind", FEATURES)
+@pytest.mark.parametrize("declared", ["", "UTF-8", "UTF-16"])
+async def test_text_that_is_not_as_declared_is_read_and_told(
+    converters: Converters, tmp_path: Path, kind: str, declared: str, *, has_sessions: bool
+) -> None:
+    """What is UTF-8 stays so, a declaration that cannot be true included."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = write(tmp_path / f"a.{kind}", "cp1252", declared, "a", "Mü €", "ä")
+    path.write_bytes(path.read_bytes().replace("ä".encode("cp1252"), "Łódź".encode()))
+    done = await pipeline.to("GeoJson", path)
+    assert names_in(done.path) == ["a", "Mü €", "Łódź"]
+    (told,) = done.output.warnings
+    assert told.startswith(ASSUMED.format(3 if declared else 2))
+    right = write(tmp_path / f"b.{kind}", "utf-8", declared, "Łódź")
+    done = await pipeline.to("GeoJson", right)
+    assert (names_in(done.path), done.output.warnings) == (["Łódź"], ())
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_every_document_of_an_archive_has_its_own_encoding(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """One of a KMZ may be read as it is, and another not."""
+    texts = {"a": ("windows-1251", "Москва"), "b": ("utf-8", "Łódź")}
+    with zipfile.ZipFile(tmp_path / "a.kmz", "w") as packed:
+        for name, (encoding, text) in texts.items():
+            packed.write(write(tmp_path / f"{name}.kml", encoding, encoding, text), f"{name}.kml")
+    done = await Pipeline(converters, has_sessions=has_sessions).to("Csv", tmp_path / "a.kmz", layer="a")
+    assert "Москва" in done.path.read_text()
+
+
+@pytest.mark.parametrize("kind", FEATURES)
+def test_an_encoding_that_is_not_known_is_named(converters: Converters, tmp_path: Path, kind: str) -> None:
+    """The file was said to be damaged."""
+    path = write(tmp_path / f"a.{kind}", "utf-8", "klingon", "a")
+    with pytest.raises(Rejection, match=r"declares the encoding 'klingon', which cannot be read\. Save it as UTF-8"):
+        Pipeline(converters).receive(path)
+
+
+def test_bytes_that_an_encoding_does_not_have_are_told(converters: Converters, tmp_path: Path) -> None:
+    """They become U+FFFD."""
+    path = write(tmp_path / "a.gpx", "cp1252", "windows-1253", "\u00d2")
+    _, source = Pipeline(converters).receive(path)
+    told = "1 characters that windows-1253, the declared encoding, does not have became U+FFFD."
+    assert source.warnings == (told,)
+
+
+@pytest.mark.parametrize("filler", ["ü<", "<a>", "ü"])
+def test_a_file_with_much_other_text_is_read_once(converters: Converters, tmp_path: Path, filler: str) -> None:
+    """However often UTF-8 ends in it, and wherever the pieces begin in which it is read."""
+    path = tmp_path / "a.kml"
+    text = f"<Placemark>{filler * (2 * CHUNK // len(filler))}Łü</Placemark>"
+    path.write_bytes(text.replace("Ł", "?").encode("cp1252").replace(b"?", "Ł".encode()))
+    _, source = Pipeline(converters).receive(path)
+    assert source.path.read_bytes().decode().startswith(f"<Placemark>{filler * 9}")
+    assert any(told.startswith(ASSUMED.format(1)) for told in source.warnings)
