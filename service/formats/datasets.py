@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from service.formats.facts import FieldType, Layer
+from service.formats.facts import Field, Layer
 from service.formats.format import ColumnRule, Format, Writing, writing_of
 from service.formats.geometry import FAMILIES, NO_GEOMETRY, SPLIT_FAMILIES, Family, declared_type
 from service.formats.names import column_names, safe_name, unique, xml_name
@@ -141,8 +141,14 @@ def written_names(writing: Writing, layer: Layer) -> tuple[str, ...]:
     """The names under which the columns of `layer` are written, in the same order."""
     held = {name: types for family in layer.families for name, types in writing.typed_columns.get(family, {}).items()}
     filled = [field for field in layer.fields if field.filled != 0]
-    unheld = [field.name for field in filled if field.type not in held.get(field.name.casefold(), FieldType)]
+    typed = [field for field in filled if field.name.casefold() in held]
+    unheld = [field.name for field in typed if field.type not in held[field.name.casefold()] or _is_extreme(field)]
     names = [field.name for field in layer.fields]
     if layer.has_z and Family.POINT in layer.families:  # the third coordinates go there
         unheld += [name for name in names if name.casefold() == writing.elevation_column]
     return column_names(writing.column_names, names, (*writing.reserved_columns, *unheld))
+
+
+def _is_extreme(field: Field) -> bool:
+    """Whether it has numbers that a driver may cut if they are no texts: beyond 32 bits, very large, or very small."""
+    return bool(field.beyond_32_bits or field.beyond_dbf or field.tiny)

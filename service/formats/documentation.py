@@ -143,8 +143,8 @@ NOTES = """\
   it is read, all documents with features are converted, and layers with the same name are numbered.
 - **Curves** become lines with segments of four degrees if a target has no curves, also inside collections.
 - **GPX**: points are waypoints, lines are tracks; other columns are extensions, and so are those with the name of an
-  element that does not hold their type, such as `ele` with texts, which becomes `ele_`. Extensions that look like
-  numbers are read as 32-bit numbers, and a warning reports it. Route and track points do not count as features;
+  element that does not hold their values, such as `ele` with texts or 1e-20, which becomes `ele_`. Extensions that look
+  like numbers are read as 32-bit numbers, and a warning reports it. Route and track points do not count as features;
   databases get them as separate layers, other targets if the field `layer` names one. A warning reports what only these
   points hold, such as times.
 - **OpenFileGDB** rounds elevations and measures to 0.0001. It stores times in UTC, without saying

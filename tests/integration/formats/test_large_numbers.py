@@ -1,5 +1,6 @@
 """Numbers of extreme size: kept, or told with the values that become others."""
 
+import re
 import zipfile
 from pathlib import Path
 
@@ -115,6 +116,32 @@ async def test_gpx_keeps_values_that_its_elements_do_not_hold(
     }
     (told,) = (await pipeline.to("Gpx", write_geojson(tmp_path / "b.geojson", [line]))).output.warnings
     assert told == "Columns were renamed: 'number' to 'number_'."
+
+
+EXTREME = {"hdop": 1.5e-20, "vdop": 1e300, "pdop": -1e-7, "magvar": -1e24, "sat": 5_000_000_000, "dgpsid": -(2**40)}
+"""Numbers of elements that a driver writes with 15 decimals, at most 64 characters, or 32 bits."""
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_gpx_keeps_numbers_that_its_elements_cut(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """1.5e-20 became 0, 1e300 a number of 63 digits, and 5,000,000,000 the largest of 32 bits."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    held = {"ageofdgpsdata": 1e-6, "geoidheight": -123456.75}
+    path = write_geojson(
+        tmp_path / "a.geojson", [point(1, 2, **EXTREME, **held), point(3, 4, **dict.fromkeys(EXTREME, 1))]
+    )
+    done = await pipeline.to("Gpx", path)
+    (told,) = done.output.warnings
+    assert told == "Columns were renamed: " + ", ".join(f"'{name}' to '{name}_'" for name in EXTREME) + "."
+    text = done.path.read_text()
+    for name, number in EXTREME.items():
+        (first, _) = re.findall(rf"<ogr:{name}_>([^<]*)<", text)
+        assert float(first) == number
+    found = [row["properties"] for row in readers.geojson((await pipeline.to("GeoJson", done.path)).path)]
+    assert isinstance(found[0], dict)
+    assert {name: found[0][name] for name in held} == held
 
 
 @pytest.mark.parametrize("has_sessions", [True, False])
