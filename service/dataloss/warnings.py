@@ -66,20 +66,23 @@ _FIELD_WARNINGS: _FieldWarnings = (
     ),
 )
 
-_ScanWarnings = tuple[tuple[Callable[[Scan], int], str], ...]
+_ScanWarnings = tuple[tuple[Callable[[Scan], int], Callable[[Scan], int] | None, str], ...]
+"""What finds the count, and perhaps the number of the first feature, for each sentence."""
 _READ_POSITIONS: _ScanWarnings = (
     (
         attrgetter("half_raised_geometries"),
+        attrgetter("first_half_raised"),
         "{count} with elevations in some positions of the geometry only: the others got the elevation 0.",
     ),
     (
         attrgetter("longer_geometries"),
+        attrgetter("first_longer"),
         "{count} with more than three numbers in positions, such as measures (M): only three of each were kept.",
     ),
 )
 _SCAN_WARNINGS: _ScanWarnings = (
-    (attrgetter("null_geometries"), "{count} without geometry: the row is written with an empty shape."),
-    (attrgetter("empty_geometries"), "{count} with an empty geometry: the row is written with an empty shape."),
+    (attrgetter("null_geometries"), None, "{count} without geometry: the row is written with an empty shape."),
+    (attrgetter("empty_geometries"), None, "{count} with an empty geometry: the row is written with an empty shape."),
 )
 
 
@@ -127,10 +130,11 @@ def _first(first_in: Callable[[FieldFindings], int], scans: Sequence[Scan]) -> s
 
 
 def _scan_warnings(scans: Sequence[Scan], table: _ScanWarnings) -> Iterator[str]:
-    for count_in, sentence in table:
+    for count_in, first_in, sentence in table:
         count = sum(map(count_in, scans))
         if count:
-            yield sentence.format(count=_counted(count, "feature"))
+            first = first_of((scan.layer_name or "", (first_in(scan),)) for scan in scans) if first_in else ""
+            yield sentence.format(count=_counted(count, "feature")) + first
 
 
 def _counted(count: int, noun: str) -> str:

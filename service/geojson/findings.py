@@ -100,8 +100,12 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     """Geometries that can be read only in part."""
     half_raised_geometries: Count = 0
     """Geometries with elevations in some positions and not in others."""
+    first_half_raised: Count = 0
+    """The number of the first feature with one, from 1."""
     longer_geometries: Count = 0
     """Geometries with positions of more than three numbers."""
+    first_longer: Count = 0
+    """The number of the first feature with one, from 1."""
     exceeds_degrees: bool = False
     """Whether coordinates are too large to be degrees: a longitude from 1000 on, a latitude from 100 on."""
     near_edges: bool = False

@@ -54,6 +54,11 @@ class Shape(msgspec.Struct):
     parts: list["Shape"] = []
     """The geometries in a collection, including those of nested collections."""
 
+    @property
+    def is_half_raised(self) -> bool:
+        """Whether it has positions with and without elevations."""
+        return self.has_z and self.has_flat
+
 
 class GeometryTally:
     """The tally of the geometries of a document. With `seeks_edges`, it also tells whether any are `near_edges`."""
@@ -69,12 +74,34 @@ class GeometryTally:
         self.unreadable = 0
         self.damaged = 0
         self.half_raised = 0
+        self.first_half_raised = 0
         self.longer = 0
+        self.first_longer = 0
         self.exceeds_degrees = False
         self.near_edges = False
 
     def add(self, features: Sequence[Feature], features_before: int) -> None:
         """Count the geometries of a batch; `features_before` is the number of features in earlier batches."""
+        self._count(features, features_before)
+        if self._is_to_locate:
+            self._locate(features, features_before)
+
+    @property
+    def _is_to_locate(self) -> bool:
+        """Whether it has counted geometries of a kind whose first feature it does not know."""
+        return bool((self.half_raised and not self.first_half_raised) or (self.longer and not self.first_longer))
+
+    def _locate(self, features: Sequence[Feature], features_before: int) -> None:
+        """Find the first features with such geometries, in the first batch with any."""
+        for number, feature in enumerate(features, features_before + 1):
+            shape = shape_of(feature.geometry) if isinstance(feature.geometry, Geometry) else Shape()
+            if shape.type is not None:
+                self.first_half_raised = self.first_half_raised or shape.is_half_raised * number
+                self.first_longer = self.first_longer or shape.has_more * number
+            if not self._is_to_locate:
+                return
+
+    def _count(self, features: Sequence[Feature], features_before: int) -> None:
         geometries = list(map(_geometry, features))
         kinds = list(map(_type, geometries)) if set(map(type, geometries)) == {Geometry} else []
         if kinds and isinstance(kinds[0], str) and kinds.count(kinds[0]) == len(kinds):
@@ -117,7 +144,7 @@ class GeometryTally:
             self.unreadable += 1
             return
         self.damaged += shape.lost_parts > 0
-        self.half_raised += shape.has_z and shape.has_flat
+        self.half_raised += shape.is_half_raised
         self.longer += shape.has_more
         if shape.is_empty:
             self.empty += 1

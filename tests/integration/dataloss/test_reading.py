@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from service.dataloss.warnings import reading_warnings
 from service.engine.convert import UNASKED, Engine
 from service.engine.output import Output
 from service.errors import Rejection
@@ -16,6 +17,7 @@ from service.formats.detect import detect
 from service.formats.plan import plan_conversion
 from service.formats.registry import find_output
 from service.formats.request import ConversionRequest
+from service.geojson.scan import scan
 from service.usecases.inspect_source import inspect_source
 from tests.support.converters import Converters
 from tests.support.geojson import POINT, collection, feature, geometry
@@ -123,6 +125,20 @@ async def test_foreign_members_are_kept_or_told(converters: Converters) -> None:
     assert kept.warnings == ()
     told = await convert(converters, document, "Kml")
     assert any("not kept: style." in warning for warning in told.warnings)
+
+
+def test_the_first_position_with_other_numbers_is_found_in_documents_that_are_read_in_parts(tmp_path: Path) -> None:
+    """Each kind on its own, in a later part than the one before."""
+    small = {**feature({"a": "x" * 1000}), "geometry": {"type": "Point", "coordinates": [1, 2]}}
+    longer = {**small, "geometry": {"type": "Point", "coordinates": [1, 2, 3, 4]}}
+    mixed = {**small, "geometry": {"type": "LineString", "coordinates": [[1, 2], [3, 4, 5]]}}
+    path = tmp_path / "a.geojson"
+    path.write_bytes(collection(*[small] * 2000, longer, *[small] * 2000, mixed, longer, mixed))
+    found = scan(path)
+    assert (found.first_longer, found.first_half_raised) == (2001, 4002)
+    first, second = reading_warnings(found)
+    assert first.endswith(" The first is feature 4,002.")
+    assert second.endswith(" The first is feature 2,001.")
 
 
 @pytest.mark.parametrize(

@@ -200,11 +200,17 @@ def test_other_losses_are_warnings(value: Any, sentence: str) -> None:
         ),
         (
             '{"type": "Feature", "geometry": {"type": "LineString", "coordinates": [[1, 2], [3, 4, 5]]}}',
-            "1 feature with elevations in some positions of the geometry only: the others got the elevation 0.",
+            (
+                "1 feature with elevations in some positions of the geometry only: the others got the elevation 0. "
+                "The first is feature 1."
+            ),
         ),
         (
             '{"type": "Feature", "properties": {}, "geometry": {"type": "Point", "coordinates": [1, 2, 3, 4]}}',
-            "1 feature with more than three numbers in positions, such as measures (M): only three of each were kept.",
+            (
+                "1 feature with more than three numbers in positions, such as measures (M): only three of each were "
+                "kept. The first is feature 1."
+            ),
         ),
     ],
 )

@@ -147,7 +147,8 @@ HALF_RAISED = [[1, 2, 3], [4, 5]]
 )
 def test_elevations_in_some_positions_of_a_geometry_are_counted(shape: Any) -> None:
     """But not features with and without elevations, each of which stays as it is."""
-    assert found(shape, shape, POINT, geometry("Point", [1, 2, 3])).half_raised_geometries == 2
+    scan = found(POINT, shape, shape, POINT, geometry("Point", [1, 2, 3]))
+    assert (scan.half_raised_geometries, scan.first_half_raised) == (2, 2)
     assert found(POINT, geometry("Point", [1, 2, 3]), geometry("LineString", [])).half_raised_geometries == 0
 
 
@@ -161,7 +162,8 @@ def test_elevations_in_some_positions_of_a_geometry_are_counted(shape: Any) -> N
 )
 def test_positions_of_more_than_three_numbers_are_counted(shape: Any) -> None:
     """Whichever of them are longer."""
-    assert found(shape, POINT, shape).longer_geometries == 2
+    scan = found(POINT, None, shape, POINT, shape)
+    assert (scan.longer_geometries, scan.first_longer) == (2, 3)
     assert found(POINT, geometry("Point", [1, 2, 3])).longer_geometries == 0
 
 
