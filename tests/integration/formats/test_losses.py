@@ -1,6 +1,7 @@
 """Geometries and values that targets cannot hold are kept where possible and reported where not."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -270,6 +271,17 @@ async def test_features_without_elevations_get_none_unnoticed(
     for target, path, epsg in (("FlatGeobuf", source, 4326), ("Kml", document, None)):
         warnings = (await pipeline.to(target, path, source_epsg=epsg)).output.warnings
         assert sum("2 without got 0" in warning for warning in warnings) == 1, (target, warnings)
+
+
+async def test_features_without_elevations_stay_flat_in_gml(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Beside others that have some: no reader is told that all coordinates of the file have three numbers."""
+    shapes = ["LINESTRING (0 0,1 1,2 3)", "LINESTRING Z (1 2 3,4 5 6)", "POLYGON ((0 0,1 0,1 1,0 0))"]
+    done = await pipeline.to("Gml", table(tmp_path / "a.csv", *shapes), source_epsg=4326)
+    assert done.output.warnings == ()
+    assert await wkt(pipeline, done) == shapes
+    envelope, *geometries = re.findall(r"<gml:(?:Envelope|posList)[^>]*>", done.path.read_text())
+    assert "srsDimension" not in envelope
+    assert ["srsDimension" in geometry for geometry in geometries] == [False, True, False]
 
 
 async def test_texts_of_topojson_that_look_like_times_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
