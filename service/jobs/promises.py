@@ -4,7 +4,9 @@ A request is accepted or refused when its header arrives, so that no client uplo
 in use at a time. It is the largest of: as many conversions as can start within most of a second at the recent rate, so
 that accepted requests are served soon; a burst, if it can start within a few seconds; and a few for each converter,
 however slow it is. The queue's own size is the upper bound. An account that uses less than its share is accepted beyond
-the depth: a flood fills the common places, not those reserved for other accounts.
+the depth: a flood fills the common places, not those reserved for other accounts. While requests are being refused, an
+account gets no more than its share: accounts take turns, so its second file would wait for a turn of all others, twice
+as long as the depth is meant to allow.
 
 Pure: the clock is an argument, and every change is one synchronous call.
 """
@@ -200,10 +202,10 @@ class Promises:
         if self._taken() + self._open >= self._most:
             return False
         under_way = self._under_way()
-        return under_way < self.depth or self._has_reserved_place(account, under_way)
+        return (under_way < self.depth and not self.is_refusing) or self._has_place_of_its_share(account, under_way)
 
-    def _has_reserved_place(self, account: str, under_way: int) -> bool:
-        """Whether the account uses less than its share, and other such accounts leave a reserved place."""
+    def _has_place_of_its_share(self, account: str, under_way: int) -> bool:
+        """Whether the account uses less than its share, and other such accounts leave a place, reserved or not."""
         has, held, taken_by = self._has(account), self._held.keys(), self._taken_by.keys()
         if has >= self._share(max(len(held), len(taken_by))):
             return False  # decided without the cost of the union below

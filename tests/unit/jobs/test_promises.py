@@ -190,6 +190,7 @@ def test_an_account_has_its_places_once_while_its_requests_wait_for_their_answer
         service.taken_by[str(flooding)] = service.taken
     assert not service.is_promised(flooding), "all places are taken or promised"
     service.taken -= 1
+    service.taken_by[str(flooding)] = service.taken
     assert service.is_promised(flooding)
 
 
@@ -203,6 +204,21 @@ def test_of_many_accounts_that_flood_none_has_much_more_than_another() -> None:
     service = Service()
     held = [len(service.flood(account)) for account in accounts]
     assert sum(held) <= (1 + 1 / RESERVED_SHARE) * (CONVERTERS + BURST) + 1
+
+
+def test_while_the_service_refuses_nobody_has_a_second_file_waiting_before_others_have_one() -> None:
+    """The second file would wait until all others have had a turn, those that come later included."""
+    service = Service()
+    flooders = accounts[: CONVERTERS + BURST]
+    promises: list[Promise] = []
+    assert all(service.is_promised(account, promises.append) for account in flooders)
+    assert not service.is_promised(flooders[1])
+    promises[0].release()
+    assert not service.is_promised(flooders[1])
+    assert service.is_promised(flooders[0])
+    promises[2].release()
+    service.seconds += REFUSING_SECONDS
+    assert service.is_promised(flooders[1]), "a service that refuses nobody has room for everybody's files"
 
 
 def test_what_is_released_can_be_promised_again_and_releasing_twice_changes_nothing() -> None:
