@@ -1,15 +1,16 @@
 """Metrics of the store: duration and failures of its operations."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, get_args
 
-import anyio
-
+from service.blocking import INLINE_BYTES, run_blocking
 from service.errors import StorageFault, StorageUnavailable
+from service.storage.disk import COPY_BYTES
 from service.storage.port import ObjectKey, Storage
 from service.telemetry.metrics import STORAGE_FAILURES, STORAGE_SECONDS, start_at_zero
 
@@ -53,6 +54,20 @@ async def copy_observed(storage: Storage, key: ObjectKey, path: Path) -> None:
         StorageUnavailable: the store is, or there is no such object; a part of the file may be there.
     """
     with observed("read"):
-        async with aclosing(storage.read(key)) as pieces, await anyio.open_file(path, "xb") as file:
-            async for piece in pieces:
-                await file.write(piece)
+        async with aclosing(storage.read(key)) as pieces:
+            with path.open("xb") as file:
+                async for some, size in _gathered(pieces):
+                    await run_blocking(partial(file.writelines, some), inline=size <= INLINE_BYTES)
+
+
+async def _gathered(pieces: AsyncIterable[bytes]) -> AsyncIterator[tuple[list[bytes], int]]:
+    """Gather pieces, which may have a few kilobytes, until they are worth a thread; also return their size in bytes."""
+    some: list[bytes] = []
+    size = 0
+    async for piece in pieces:
+        some.append(piece)
+        size += len(piece)
+        if size >= COPY_BYTES:
+            yield some, size
+            some, size = [], 0
+    yield some, size

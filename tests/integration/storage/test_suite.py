@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from service.errors import ObjectMissing
+from service.storage.observed import copy_observed
 from service.storage.port import MAX_LINK_LIFE, READ_BYTES, ObjectKey, new_key
 
 from .conftest import REFUSED, MovableClock, Stage
@@ -35,6 +36,17 @@ async def test_what_was_put_is_read_in_pieces(stage: Stage) -> None:
     assert [piece async for piece in stage.storage.read(await stage.put(b""))] == []
     with pytest.raises(ObjectMissing):
         [piece async for piece in stage.storage.read(new_key())]
+
+
+@pytest.mark.parametrize("size", [0, 1000, 1 << 20, (5 << 19) + 1])
+async def test_what_was_put_is_copied_to_a_file(stage: Stage, tmp_path: Path, size: int) -> None:
+    """Whole, whether it is written at once or in several parts; nothing replaces a file that is there."""
+    content = (bytes(range(251)) * (size // 251 + 1))[:size]
+    key, copy = await stage.put(content), tmp_path / "copy"
+    await copy_observed(stage.storage, key, copy)
+    assert copy.read_bytes() == content
+    with pytest.raises(FileExistsError):
+        await copy_observed(stage.storage, key, copy)
 
 
 async def test_an_empty_file_is_a_file(stage: Stage) -> None:
