@@ -23,6 +23,8 @@ from tests.integration.storage.servers import s3_server
 from tests.support.replication import PostgresServer
 
 ACCOUNTS = 8
+NATS_MEMORY = ("env", "GOMEMLIMIT=128MiB")
+"""NATS as docs/fleet.md recommends it: it keeps no more memory than that for reuse."""
 
 
 class WholeFleet:
@@ -54,7 +56,8 @@ def whole_fleet(
         for name in ("s3", "nats"):
             (directory / name).mkdir()
         s3 = stack.enter_context(s3_server(directory / "s3", address=hosts["s3"].address, prefix=hosts["s3"].prefix))
-        nats = stack.enter_context(nats_server(directory / "nats", hosts["nats"].address, hosts["nats"].prefix))
+        nats_prefix = (*hosts["nats"].prefix, *NATS_MEMORY)
+        nats = stack.enter_context(nats_server(directory / "nats", hosts["nats"].address, nats_prefix))
         portal: BlockingPortal = stack.enter_context(start_blocking_portal())
         site = Site(
             portal,
@@ -86,7 +89,7 @@ def bare_site() -> Iterator[Bare]:
         postgres = _postgres(directory, LOOPBACK)
         stack.callback(postgres.kill)
         (directory / "nats").mkdir()
-        nats = stack.enter_context(nats_server(directory / "nats"))
+        nats = stack.enter_context(nats_server(directory / "nats", prefix=NATS_MEMORY))
         yield Bare(postgres.dsn, nats.url, {"PostgreSQL": postgres.pid, "NATS": nats.pid})
 
 
