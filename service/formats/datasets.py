@@ -93,10 +93,10 @@ def _parts(writing: Writing, layer: Layer, name: str) -> list[Dataset]:
 
 
 def _is_of_any(writing: Writing, layer: Layer) -> bool:
-    """Whether declaring a type would make lines of curves, or add elevations to features that have none."""
+    """Whether declaring a type would make lines of curves, or add dimensions to features that have none of them."""
     has_kept_curves = writing.curves and layer.has_curves
-    adds_elevations = bool(writing.type_options) and writing.mixes_z and layer.flat_geometries > 0
-    return has_kept_curves or adds_elevations
+    has_less = layer.flat_geometries > 0 or (writing.m and layer.unmeasured_geometries > 0)
+    return has_kept_curves or (bool(writing.type_options) and writing.mixes_z and has_less)
 
 
 def _split(whole: Dataset) -> list[Dataset]:

@@ -23,6 +23,8 @@ from service.engine.jailed.gpkg import quoted
 MOST_CELLS = 300_000
 """In larger tables, only rows and geometries are counted: counting values would take as long as writing them."""
 EXPRESSIONS_A_QUERY = 1000
+SPATIALITE_CODE_AT = 40
+"""Where the code of its type begins in a geometry, from 1: 1000 is added to it for elevations, 2000 for measures."""
 SHP_HEADER = 100
 SHX_RECORD = struct.Struct(">II")
 NULL_SHAPE_WORDS = 2
@@ -91,9 +93,19 @@ def _geopackage(file: str, name: str) -> Counted:
 
 
 def _spatialite(file: str, name: str) -> Counted:
-    query = "SELECT f_geometry_column, geometry_type / 1000 FROM geometry_columns WHERE lower(f_table_name) = lower(?)"
-    dimensions = {0: (False, False), 1: (True, False), 2: (False, True), 3: (True, True)}
-    return _database(file, name, query, dimensions)
+    """Each geometry has its dimensions in its header; a column for geometries of any type has none."""
+    query = "SELECT f_geometry_column, NULL FROM geometry_columns WHERE lower(f_table_name) = lower(?)"
+    return _database(file, name, query, {}) | _dimensions_in_headers(file, name, query)
+
+
+def _dimensions_in_headers(file: str, name: str, geometry_query: str) -> Counted:
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
+        found = connection.execute(geometry_query, (name,)).fetchone()
+        if found is None:
+            return {}
+        codes = f"SELECT DISTINCT hex(substr({quoted(found[0])}, {SPATIALITE_CODE_AT}, 4)) FROM {quoted(name)}"  # noqa: S608 -- quoted
+        kinds = [int.from_bytes(bytes.fromhex(code), "little") // 1000 for (code,) in connection.execute(codes)]
+    return {"has_z": any(kind & 1 for kind in kinds), "has_m": any(kind & 2 for kind in kinds)}
 
 
 def _shapefile(file: str, _: str) -> Counted:

@@ -60,8 +60,8 @@ SPATIALITE = Format(
         multi_layer=True,
         derived_layers=True,
         m=True,
-        mixes_z=False,
-        type_options=EXACT_TYPES,
+        # the driver refuses all features of a column that it has declared as three-dimensional geometries of any type
+        type_options=MappingProxyType({**EXACT_TYPES, "": ("-nlt", "GEOMETRY")}),
         fid_names=("ogc_fid", "fid", "pk_fid"),
         geometry_names=("geometry", "geom", "the_geom"),
         environment=MappingProxyType({"SPATIALITE_LOAD": "YES"}),

@@ -20,6 +20,7 @@ from service.usecases.verify_output import verify_output
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Converted, Pipeline, write_geojson
 from tests.integration.formats.samples import point
+from tests.integration.formats.test_verify import nothing, written
 from tests.support.converters import Converters
 
 ARC = "CIRCULARSTRING Z (0 0 5,1 1 5,2 0 5)"
@@ -66,6 +67,31 @@ async def test_measures_are_kept_where_the_target_has_them(
     done = await pipeline.to(target, table(tmp_path / "a.csv", geometry), source_epsg=4326)
     assert await wkt(pipeline, done) == [geometry]
     assert not any("measures" in warning for warning in done.output.warnings)
+
+
+MIXED = {
+    "types with elevations": ["POINT Z (1 2 3)", "LINESTRING Z (0 0 5,1 1 6)", "POLYGON Z ((0 0 1,1 0 2,1 1 3,0 0 1))"],
+    "elevations in some": ["POINT (1 2)", "POINT Z (3 4 5)"],
+    "measures in some": ["POINT (1 2)", "POINT M (3 4 5)"],
+    "everything": ["POINT Z (1 2 3)", "POINT M (1 2 4)", "LINESTRING (0 0,1 1)", "LINESTRING ZM (0 0 5 7,1 1 6 8)"],
+    "nothing": ["POINT (1 2)", "LINESTRING (0 0,1 1)"],
+}
+"""Geometries of one layer."""
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("target", ["GeoPackage", "SpatiaLite"])
+@pytest.mark.parametrize("kind", MIXED)
+async def test_geometries_of_any_type_keep_their_dimensions(
+    converters: Converters, tmp_path: Path, kind: str, target: str, *, has_sessions: bool
+) -> None:
+    """SpatiaLite refused types in turn with elevations; both added the measure 0, and SpatiaLite the elevation 0."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = table(tmp_path / "a.csv", *MIXED[kind])
+    done = await pipeline.to(target, path, source_epsg=4326)
+    assert done.output.warnings == ()
+    assert await wkt(pipeline, done) == MIXED[kind]
+    assert await written(pipeline, done.path, "SpatiaLite" if target == "GeoPackage" else "GeoPackage", nothing) == ()
 
 
 @pytest.mark.parametrize("target", ["GeoJson", "Kml", "Gml", "GeoParquet", "Dxf", "MapInfo"])

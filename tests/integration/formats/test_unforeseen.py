@@ -350,7 +350,7 @@ async def test_curves_stay_curves_where_the_target_has_them(
         assert struct.pack("<BI", 1, code) in blob, curve
 
 
-@pytest.mark.parametrize("target", ["Shapefile", "FlatGeobuf", "SpatiaLite", "OpenFileGdb"])
+@pytest.mark.parametrize("target", ["Shapefile", "FlatGeobuf", "OpenFileGdb"])
 async def test_measures_that_are_added_are_told(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
     """A layer that has measures has them for all features."""
     path = tmp_path / "a.csv"
