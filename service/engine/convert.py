@@ -274,7 +274,7 @@ def _named(facts: Facts, source: Source, found: WorkFile) -> Facts:
         )
         for layer, name in zip(facts.layers, names, strict=True)
     )
-    columns = {field.name for layer in layers for field in layer.fields}
+    columns = {named for layer in layers for field in layer.fields for named in (field.name, f"*{field.type}")}
     unread = (warning for warning, column in source.warnings_without.items() if column not in columns)
     return msgspec.structs.replace(facts, layers=layers, warnings=(*source.warnings, *unread, *found.warnings))
 

@@ -60,7 +60,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Options for this file, in addition to those of its format."""
     warnings: tuple[str, ...] = ()
     warnings_without: Mapping[str, str] = MappingProxyType({})
-    """Warnings that apply unless a column of this name is read."""
+    """Warnings that apply unless this column is read: as `LeftOut.column`."""
 
     @property
     def path(self) -> Path:

@@ -120,7 +120,10 @@ class LeftOut(msgspec.Struct, frozen=True):
     beside: bytes = b""
     """A regular expression without which the pattern reveals nothing; it is searched for as the pattern is."""
     column: str = ""
-    """The column in which newer versions of the driver report it; the warning is given only without that column."""
+    """The column in which newer versions of the driver report it; the warning is given only without that column.
+
+    `*` and a type stand for any column of that type.
+    """
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@
 import msgspec
 
 from service.formats.crs import WGS84
+from service.formats.facts import FieldType
 from service.formats.format import Format, LeftOut, Reader, Reading, Writing
 from service.formats.unread import NO_UTF_16
 
@@ -108,6 +109,7 @@ ESRIJSON = Format(
             LeftOut(
                 (b'"esriFieldTypeDate"',),
                 "Columns of dates ({count}) hold milliseconds since 1970 in UTC, and stay so.",
+                column=f"*{FieldType.DATETIME}",
             ),
         ),
         told_by=(("geometryType", ""), ("spatialReference", ""), ("fieldAliases", ""), ("displayFieldName", "")),

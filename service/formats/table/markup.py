@@ -225,7 +225,8 @@ GML = Format(
         ),
         overflows=frozenset({"infinite"}),
         guesses_types=True,
-        noise_columns=MappingProxyType({"gml_id": ("{layer}.*",)}),
+        # of the bounds of a feature, the driver of GDAL 3.10 makes columns
+        noise_columns=MappingProxyType({"gml_id": ("{layer}.*",), "lowerCorner": ("*",), "upperCorner": ("*",)}),
     ),
     writing=Writing(
         driver="GML",

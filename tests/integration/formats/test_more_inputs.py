@@ -380,7 +380,7 @@ async def test_geoparquet_says_what_it_is_to_every_reader(pipeline: Pipeline, tm
 
 
 async def test_what_esri_json_cannot_pass_on_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Curves, features that the server held back, and dates, which are numbers there."""
+    """Curves, features that the server held back, and dates where the driver leaves them as numbers."""
     curve = {"curvePaths": [[[6, 3], {"b": [[3, 2], [6, 1], [2, 4]]}]]}
     rows = [curve, {"paths": [[[1, 2], [3, 4]]]}]
     document = {
@@ -393,8 +393,27 @@ async def test_what_esri_json_cannot_pass_on_is_told(pipeline: Pipeline, tmp_pat
     path = tmp_path / "a.json"
     path.write_text(json.dumps(document))
     done = await pipeline.to("GeoJson", path)
-    for words in ("Geometries with curves (1)", "exceededTransferLimit", "Columns of dates (1)"):
+    for words in ("Geometries with curves (1)", "exceededTransferLimit"):
         assert sum(words in warning for warning in done.output.warnings) == 1, done.output.warnings
+    (date,) = {row["properties"]["at"] for row in json.loads(done.path.read_text())["features"]}
+    assert date in {"1704164645000", "2024-01-02T03:04:05Z"}
+    told = sum("Columns of dates (1)" in warning for warning in done.output.warnings)
+    assert told == (date == "1704164645000"), (date, done.output.warnings)
+
+
+async def test_bounds_of_features_in_gml_are_no_columns(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Some versions of the driver read them so; they follow from the geometries."""
+    path = tmp_path / "a.gml"
+    features = "".join(
+        f'<gml:featureMember><a:f><gml:boundedBy><gml:Envelope srsName="EPSG:4326"><gml:lowerCorner>{n} 2'
+        f"</gml:lowerCorner><gml:upperCorner>{n} 2</gml:upperCorner></gml:Envelope></gml:boundedBy><a:n>{n}</a:n><a:g>"
+        f'<gml:Point srsName="EPSG:4326"><gml:pos>{n} 2</gml:pos></gml:Point></a:g></a:f></gml:featureMember>'
+        for n in range(60)
+    )
+    path.write_text(f'<a:C xmlns:a="http://a" xmlns:gml="http://www.opengis.net/gml">{features}</a:C>')
+    done = await pipeline.to("GeoJson", path)
+    assert done.output.warnings == ()
+    assert [row["properties"] for row in readers.geojson(done.path)] == [{"n": n} for n in range(60)]
 
 
 async def test_references_in_gml_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
