@@ -1,12 +1,14 @@
 """GeoPackages of other programs, which follow the standard less strictly than ours."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
-from tests.integration.formats.test_losses import database
+from tests.integration.formats.test_losses import database, table, wkt
 from tests.support.converters import Converters
 
 UNDEFINED = {
@@ -35,3 +37,19 @@ async def test_a_column_of_an_undefined_type_is_kept(
     done = await pipeline.to("Csv", path)
     rows = [(row["X"], row["c"], row["n"]) for row in readers.table(done.path)]
     assert rows == [("1", text, "7"), ("1", text, "")]
+
+
+@pytest.mark.parametrize("target", ["FlatGeobuf", "SpatiaLite", "GeoParquet"])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_geometries_of_other_types_than_a_layer_declares_are_kept(
+    converters: Converters, tmp_path: Path, target: str, *, has_sessions: bool
+) -> None:
+    """Formats that hold any type must not inherit the declared one."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    geometries = ["POINT (1 2)", "LINESTRING (1 2,3 4)"]
+    path = (await pipeline.to("GeoPackage", table(tmp_path / "a.csv", *geometries), source_epsg=4326)).path
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE gpkg_geometry_columns SET geometry_type_name = 'POINT'")
+    done = await pipeline.to(target, path)
+    assert done.output.warnings == ()
+    assert sorted(await wkt(pipeline, done)) == sorted(geometries)
