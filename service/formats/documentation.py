@@ -95,7 +95,8 @@ NOTES = """\
   degree. Blanks around values of typed columns are lost when KML is read, those at the beginning of texts when GML is,
   and those around names of columns when CSV is.
 - **KML** is read without styles, altitude modes, addresses, phone numbers, network links and images of overlays, and
-  beside a `Schema`, without data that it does not declare; a warning reports each.
+  beside a `Schema`, without data that it does not declare; a warning reports each. Data with the name of an element,
+  such as `NAME` beside `<name>`, is renamed if it has other content.
 - **What a file says of itself** in GPX (name, description, author, copyright, keywords), in documents and folders of
   KML (description, author) and in GML (name, description) is left out, and a warning reports it; dates, bounds and the
   program that wrote the file are left out without one.

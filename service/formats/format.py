@@ -29,8 +29,8 @@ class Reader(StrEnum):
     ESRI_JSON = "esri_json"
     PARTS = "parts"
     """Formats of several files; each set is a layer."""
-    DOCUMENTS = "documents"
-    """Several files, each with layers of its own."""
+    KML = "kml"
+    """One document, or several, each with layers of its own."""
     PARQUET = "parquet"
 
 

@@ -25,6 +25,11 @@ def has_features(row: Format, path: Path) -> bool:
     return is_wide or _has_word(path, words)
 
 
+def has_match(path: Path, pattern: re.Pattern[bytes]) -> bool:
+    """Whether `pattern` matches something short in the file at `path`. Blocking."""
+    return any(pattern.search(text) for text, _ in _pieces(path))
+
+
 def warn_of_left_out(row: Format, paths: Sequence[Path]) -> Mapping[str, str]:
     """Warnings about what is left out of the files at `paths`, each with the column that makes it obsolete, or "".
 

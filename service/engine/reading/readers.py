@@ -8,9 +8,10 @@ from types import MappingProxyType
 
 import msgspec
 
-from service.engine.jailed import column_types, database, delimited, lines, relabel, shape_records, sheets
+from service.engine.jailed import column_types, database, delimited, kml_names, lines, relabel, shape_records, sheets
 from service.engine.reading.databases import read_database, read_geopackage
-from service.engine.reading.files import read_documents, read_esri_json, read_json, read_parts, read_single
+from service.engine.reading.files import read_esri_json, read_json, read_parts, read_single
+from service.engine.reading.kml import read_kml
 from service.engine.reading.tables import read_delimited, read_parquet, read_workbook
 from service.engine.reading.work_file import WorkFile
 from service.engine.workspace import Workplace
@@ -18,14 +19,16 @@ from service.formats.detect import Source
 from service.formats.format import Reader, reading_of
 from service.formats.request import ConversionRequest
 
-JAILED = tuple(module.__name__ for module in (delimited, sheets, database, column_types, relabel, lines, shape_records))
+JAILED = tuple(
+    module.__name__ for module in (delimited, sheets, database, column_types, kml_names, relabel, lines, shape_records)
+)
 _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = MappingProxyType(
     {
         Reader.OGR: read_single,
         Reader.DOCUMENT: read_json,
         Reader.LINES: read_json,
         Reader.PARTS: read_parts,
-        Reader.DOCUMENTS: read_documents,
+        Reader.KML: read_kml,
         Reader.DATABASE: read_database,
         Reader.GEOPACKAGE: read_geopackage,
         Reader.ESRI_JSON: read_esri_json,

@@ -166,6 +166,7 @@ _KML_LEFT_OUT = (
 )
 _KML_READING = Reading(
     drivers=("LIBKML",),
+    reader=Reader.KML,
     is_xml=True,
     zoned_texts=True,
     # the driver would replace all but ASCII letters and digits in names, and keep one of those that become the same
@@ -370,9 +371,7 @@ KMZ = Format(
     token="kmz",
     title="KMZ",
     extensions=(".kmz",),
-    reading=msgspec.structs.replace(
-        _KML_READING, reader=Reader.DOCUMENTS, member=".kml", outline_word=b"GroundOverlay"
-    ),
+    reading=msgspec.structs.replace(_KML_READING, member=".kml", outline_word=b"GroundOverlay"),
     writing=msgspec.structs.replace(
         _KML, extension=".kmz", media_type="application/vnd.google-earth.kmz", member=".kml", delivery=Delivery.KMZ
     ),

@@ -1,0 +1,49 @@
+"""Reads KML, in which data may have the names of elements."""
+
+import re
+from functools import partial
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from service.blocking import run_blocking
+from service.engine.jailed import kml_names
+from service.engine.reading.files import read_documents
+from service.engine.reading.work_file import LISTED, WorkFile
+from service.engine.workspace import Workplace, staged_names
+from service.formats.detect import Source
+from service.formats.facts import MAX_COLUMNS, Name
+from service.formats.left_out import has_match
+from service.formats.names import listed, shown
+
+ELEMENTS = b"|".join((*kml_names.TEXTS, *kml_names.TYPED))
+LIKE_ELEMENTS = re.compile(rb"<(?:Data|SimpleField)\s[^<>]*?\bname\s*=\s*[\"'](?i:" + ELEMENTS + rb")[\"']")
+"""A declaration of data with the name of an element. In UTF-16, which has none, its driver confuses them."""
+RENAMED_FILE = "renamed.kml"
+NAMES_FILE = "names.json"
+NewNames = Annotated[dict[Name, Name], Meta(max_length=MAX_COLUMNS)]
+
+
+async def read_kml(place: Workplace, source: Source) -> WorkFile:
+    """Read the documents, after data was renamed that would replace elements of features."""
+    renamed: dict[str, str] = {}
+    for part, file in zip(source.parts, staged_names(source), strict=True):
+        if await run_blocking(partial(has_match, part.path, LIKE_ELEMENTS), inline=place.is_small):
+            renamed |= await _rename(place, file)
+    found = await read_documents(place, source)
+    if not renamed:
+        return found
+    pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in renamed.items()], LISTED)
+    told = f"Data with the names of elements of KML, but other content, was renamed: {pairs}."
+    return msgspec.structs.replace(found, warnings=(told, *found.warnings))
+
+
+async def _rename(place: Workplace, file: str) -> dict[str, str]:
+    """Rename data in `file` if that is necessary; return its new names."""
+    await place.python(kml_names.__name__, file, RENAMED_FILE, NAMES_FILE)
+    names = await place.read_json(NAMES_FILE, NewNames)
+    if names:
+        await place.discard(file)
+        await place.rename(RENAMED_FILE, file)
+    return names

@@ -1,0 +1,65 @@
+"""Data of KML with the names of elements of KML, such as `name`, which its driver confuses with them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline
+from tests.support.converters import Converters
+
+KML = '<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{}</Document></kml>'
+SCHEMA = '<Schema name="s" id="s"><SimpleField name="{name}" type="string"/></Schema>'
+VALUE = '<SimpleData name="{name}">{value}</SimpleData>'
+SIMPLE = f'<ExtendedData><SchemaData schemaUrl="#s">{VALUE}</SchemaData></ExtendedData>'
+DATA = '<ExtendedData><Data name="{name}"><value>{value}</value></Data></ExtendedData>'
+DOCUMENTS = {
+    ("<name>a</name>", "NAME", "b"): {"Name": "a", "NAME2": "b"},
+    ("<name>a</name>", "name", "<![CDATA[ a ]]>"): {"Name": "a"},
+    ("", "Name", "b"): {"Name": "b"},
+    ("<description>a</description>", "Description", "b &lt; c"): {"description": "a", "Description2": "b < c"},
+    ("", "begin", "Main Street"): {"begin2": "Main Street"},
+    ("", "begin", "2024-01-02"): {"begin": "2024/01/02 00:00:00"},
+    ("", "visibility", "high"): {"visibility2": "high"},
+    ("<visibility>0</visibility>", "t", "b"): {"visibility": "0", "t": "b"},
+}
+"""An element of a feature, the name of data beside it and its value, and what is read."""
+
+
+@pytest.mark.parametrize("case", DOCUMENTS)
+@pytest.mark.parametrize("has_schema", [True, False])
+async def test_data_does_not_replace_elements(
+    pipeline: Pipeline, tmp_path: Path, case: tuple[str, str, str], *, has_schema: bool
+) -> None:
+    """It is renamed if it has other content, or is not of the type of the element; a warning says so."""
+    element, name, value = case
+    data = (SIMPLE if has_schema else DATA).format(name=name, value=value)
+    schema = SCHEMA.format(name=name) if has_schema else ""
+    path = tmp_path / "a.kml"
+    point = "<Point><coordinates>1,2</coordinates></Point>"
+    path.write_text(KML.format(f"{schema}<Placemark>{element}{data}{point}</Placemark>"), encoding="utf-8")
+    done = await pipeline.to("Csv", path)
+    (row,) = readers.table(done.path)
+    kept = {column: text.strip() for column, text in row.items() if column not in {"X", "Y", "WKT"}}
+    assert kept == DOCUMENTS[case]
+    renamed = f"{name!r} became '{name}2'"
+    assert sum(renamed in warning for warning in done.output.warnings) == (f"{name}2" in DOCUMENTS[case])
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_data_gets_a_name_that_is_free(converters: Converters, tmp_path: Path, *, has_sessions: bool) -> None:
+    """However the file is read."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = tmp_path / "a.kml"
+    data = DATA.format(name="Name", value="b") + DATA.format(name="name2", value="c")
+    data = data.replace("</ExtendedData><ExtendedData>", "")
+    path.write_text(
+        KML.format(f"<Placemark><name>a</name>{data}<Point><coordinates>1,2</coordinates></Point></Placemark>"),
+        encoding="utf-8",
+    )
+    done = await pipeline.to("Csv", path)
+    (row,) = readers.table(done.path)
+    assert (row["Name"], row["Name3"], row["name2"]) == ("a", "b", "c")
+    assert done.output.warnings == (
+        "Data with the names of elements of KML, but other content, was renamed: 'Name' became 'Name3'.",
+    )
