@@ -24,6 +24,7 @@ from service.formats.names import listed, safe_name, shown, stem_of, unique
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
 from service.formats.unread import START_BYTES, refuse_unread
 from service.formats.xml_encodings import in_utf8
+from service.formats.xml_root import require_root
 
 ZIP = SHARED_EXTENSION
 GZ = ".gz"
@@ -144,9 +145,12 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
         documents, told = _in_utf8(documents, unpack_into)
         warnings += told
     left_out = warn_of_left_out(row, [part.path for part in documents])
+    parts = tuple(part for part in documents if has_features(row, part.path)) or documents[:1]
+    for part in parts:
+        require_root(row, part.path)
     return Source(
         format=row,
-        parts=tuple(part for part in documents if has_features(row, part.path)) or documents[:1],
+        parts=parts,
         stem=stem,
         prefix=sequence_prefix(row, head),
         warnings=(*warnings, *(warning for warning, column in left_out.items() if not column)),

@@ -157,6 +157,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The members of the outermost JSON object, with their values or "" for any, that distinguish it from GeoJSON."""
     is_xml: bool = False
     """Whether its text declares its encoding as XML does."""
+    root: str = ""
+    """The start tag of the element around all of its XML, if every file has the same one."""
     feature_word: bytes = b""
     """A word in the text of every file with features."""
     outline_word: bytes = b""

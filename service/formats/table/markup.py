@@ -168,6 +168,7 @@ _KML_READING = Reading(
     drivers=("LIBKML",),
     reader=Reader.KML,
     is_xml=True,
+    root='<kml xmlns="http://www.opengis.net/kml/2.2">',
     zoned_texts=True,
     # the driver would replace all but ASCII letters and digits in names, and keep one of those that become the same
     environment=MappingProxyType({"LIBKML_LAUNDER_FIELD_NAMES": "NO"}),
@@ -281,6 +282,7 @@ GPX = Format(
     reading=Reading(
         drivers=("GPX",),
         is_xml=True,
+        root='<gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1">',
         zoned_texts=True,
         unread=NO_UTF_16,
         environment=MappingProxyType({"GPX_ELE_AS_25D": "YES"}),

@@ -145,9 +145,9 @@ def test_the_documents_of_a_kmz_are_unpacked(tmp_path: Path) -> None:
     assert (source.parts[0].path.read_bytes(), source.parts[0].layer) == (b"<kml/>", "Tour")
     documents = {
         "doc.kml": b"<kml><NetworkLink></kml>",
-        "a/x.kml": b"<Placemark/>",
-        "b/x.KML": "\ufeff<Placemark/>".encode("utf-16-le"),
-        "c/map.kml": b"<GroundOverlay/>",
+        "a/x.kml": b"<kml><Placemark/></kml>",
+        "b/x.KML": "\ufeff<kml><Placemark/></kml>".encode("utf-16-le"),
+        "c/map.kml": b"<kml><GroundOverlay/></kml>",
         "d/empty.kml": b"",
     }
     several = detect(zipped(tmp_path / "several", documents), "Tour.kmz", tmp_path / "two")
