@@ -6,10 +6,10 @@ the handful of calls that a file of some kilobytes needs.
 
 import asyncio
 import weakref
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
-from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
 
@@ -77,6 +77,61 @@ class _Call(Generic[_Result]):
             raise
 
 
+class _Idler:
+    """A thread without work, and the call for which it is woken; None ends it."""
+
+    __slots__ = ("call", "woken")
+
+    def __init__(self) -> None:
+        self.call: _Call[Any] | None = None
+        self.woken = Lock()
+        self.woken.acquire()
+
+
+class _Calls:
+    """The calls that no thread has begun, and the threads that have none.
+
+    A queue of the standard library wakes a second thread for each call, which finds nothing to do. Here a call wakes
+    one: the thread that had work last, whose caches are the warmest.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._calls: deque[_Call[Any]] = deque()
+        self._idle: list[_Idler] = []
+        self._is_over = False
+
+    def put(self, call: _Call[Any]) -> None:
+        """Give a call to a thread: to one that is idle, or to the first that will be."""
+        with self._lock:
+            if not self._idle:
+                self._calls.append(call)
+                return
+            thread = self._idle.pop()
+        thread.call = call
+        thread.woken.release()
+
+    def get(self) -> _Call[Any] | None:
+        """Wait for a call; None if there will be no more."""
+        with self._lock:
+            if self._calls:
+                return self._calls.popleft()
+            if self._is_over:
+                return None
+            thread = _Idler()
+            self._idle.append(thread)
+        thread.woken.acquire()
+        return thread.call
+
+    def end(self) -> None:
+        """Let the threads end when they have no call."""
+        with self._lock:
+            self._is_over = True
+            idle, self._idle = self._idle, []
+        for thread in idle:
+            thread.woken.release()
+
+
 class Threads:
     """Up to `most` threads, started when there is work; they end with this object, or with the process.
 
@@ -87,8 +142,8 @@ class Threads:
         self._most = most
         self._started = 0
         self._busy = 0
-        self._calls: SimpleQueue[_Call[Any] | None] = SimpleQueue()
-        weakref.finalize(self, self._calls.put, None)
+        self._calls = _Calls()
+        weakref.finalize(self, self._calls.end)
 
     async def run(self, work: Callable[[], _Result]) -> _Result:
         """Run `work` in a thread. If its caller is cancelled, it is left undone, or ends first if it has begun.
@@ -115,11 +170,10 @@ class Threads:
             self._started += 1
 
 
-def _serve(calls: SimpleQueue[_Call[Any] | None]) -> None:
+def _serve(calls: _Calls) -> None:
     while (call := calls.get()) is not None:
         call.run()
         del call  # what it holds is not kept until the next one
-    calls.put(None)  # for the next thread
 
 
 SHARED = Threads()

@@ -73,6 +73,17 @@ async def test_as_much_goes_on_at_once_as_there_are_threads_and_the_rest_waits()
     assert (busy.ended, busy.most) == (5, 2)
 
 
+async def test_work_goes_to_threads_that_had_work_lately_and_the_others_sleep() -> None:
+    """Not in turn to all: a caller may be told before its thread is idle again, so the next call may take another."""
+    threads, busy = Threads(8), _Busy()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(8):
+            tasks.start_soon(threads.run, busy)
+        await _until(lambda: busy.begun == 8)
+        busy.let_go.set()
+    assert len({await threads.run(threading.get_ident) for _ in range(50)}) < 8
+
+
 async def test_a_cancelled_caller_waits_for_the_end_of_its_work() -> None:
     threads, busy, told = Threads(1), _Busy(), anyio.Event()
 
