@@ -1,10 +1,6 @@
 """Conversions as the figures of a fleet need them: prepared requests, and what must be true when all have ended."""
 
-import http
-from urllib.parse import urlsplit
-
-from bench.load.client import Address, Answer, Request, upload
-from bench.load.load import OK
+from bench.load.client import Address, Request, upload
 from tests.fleet.site import Site
 
 _PATH = "/api/geo/convert/file?outputFormat=Shapefile"
@@ -14,22 +10,9 @@ SELECT (SELECT count(*) FROM job WHERE status = 'Completed') AS completed, (SELE
 """
 
 
-def address_of(url: str) -> Address:
-    """Return where the server with this URL listens."""
-    parts = urlsplit(url)
-    return Address(parts.hostname or "", parts.port or 0, tls=False)
-
-
 def conversion(address: Address, key: str, content: bytes) -> Request:
     """Return a request to convert this file to a Shapefile."""
     return upload(address, _PATH, {"X-API-Key": key}, name="a.geojson", content=content, copy=False)
-
-
-def judge(answer: Answer) -> str:
-    """Return what is wrong with an answer, or `OK`."""
-    if answer.status == http.HTTPStatus.OK and b'"success":true' in answer.body:
-        return OK
-    return f"{answer.status} {answer.body[:200]!r}"
 
 
 def is_right(site: Site) -> bool:

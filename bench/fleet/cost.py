@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from statistics import median, quantiles
 from typing import NamedTuple
 
-from bench.fleet.conversions import address_of, conversion, is_right, judge, verdict
+from bench.fleet.conversions import conversion, is_right, verdict
 from bench.fleet.hosts import Host
 from bench.fleet.scaling import compare_hosts
 from bench.fleet.site import WholeFleet, whole_fleet
@@ -23,6 +23,8 @@ from bench.fleet.spent import spent
 from bench.load.client import Address, connect
 from bench.load.documents import document, points, small_document
 from bench.load.load import OK, Load, put_load
+from bench.load.scenarios import converted
+from bench.load.site import address_of
 
 ADDED_P50_MS, ADDED_P99_MS = 10.0, 25.0
 WARM_UP = 20
@@ -135,7 +137,7 @@ async def _find_points(side: Side, key: str) -> int:
             since = time.perf_counter()
             answer = await connection.request(request)
             taken.append((time.perf_counter() - since) * 1000)
-            assert judge(answer) == OK, answer
+            assert converted(answer) == OK, answer
         medians[number] = median(taken[TRIED // 3 :])  # the first ones warm up
     connection.close()
     found = min(medians, key=lambda number: abs(medians[number] - JUDGED_MS))
@@ -155,7 +157,7 @@ async def _compare_delays(sides: Mapping[str, Side], key: str, pairs: int, numbe
             answer = await connections[name].request(requests[name])
             if number >= WARM_UP:
                 taken[name].append((time.perf_counter() - since) * 1000)
-            assert judge(answer) == OK, answer
+            assert converted(answer) == OK, answer
     for connection in connections.values():
         connection.close()
     added = {}
@@ -178,7 +180,7 @@ async def _compare_rates(sides: Mapping[str, Side], key: str, rates: Rates) -> b
         for name, side in sorted(sides.items(), reverse=number % 2 == 1):
             before, own = _used(side), time.process_time()
             request = conversion(side.address, key, rates.content)
-            load = Load(requests=[request], judge=judge, clients=rates.clients, count=rates.files)
+            load = Load(requests=[request], judge=converted, clients=rates.clients, count=rates.files)
             tally = await put_load(side.address, load)
             assert not tally.errors, tally.errors
             if number:  # the first round warms up

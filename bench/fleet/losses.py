@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import os
-import resource
 import time
 from contextlib import suppress
 
@@ -11,7 +10,7 @@ from bench.fleet.clients import Clients
 from bench.fleet.faults import Kills
 from bench.fleet.hosts import network
 from bench.fleet.site import WholeFleet, whole_fleet
-from bench.fleet.spent import living
+from bench.fleet.spent import spent
 from bench.fleet.verdict import differences, is_idle
 from tests.fleet.site import GATEWAY, WORKER
 
@@ -51,7 +50,7 @@ async def _run(fleet: WholeFleet, jobs: int, seconds: float, seed: int) -> bool:
             async with asyncio.timeout(seconds):
                 await clients.run(jobs, CLIENTS)
         kills.over.set()
-    took, cpu = time.monotonic() - since, _cpu_seconds()
+    took, cpu = time.monotonic() - since, spent(os.getpid()).all
     await asyncio.to_thread(_settle, fleet)
     wrong = await asyncio.to_thread(differences, site, clients.memory, kills.suspected)
     _report(fleet, clients, kills, took)
@@ -103,12 +102,6 @@ def _settle(fleet: WholeFleet) -> None:
     while time.monotonic() < give_up_at and not is_idle(site):
         time.sleep(0.5)
     site.sweep()
-
-
-def _cpu_seconds() -> float:
-    """CPU that this process has used, and all processes that it has started, whether they have ended or not."""
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return living(os.getpid()) + ended.ru_utime + ended.ru_stime
 
 
 def _report(fleet: WholeFleet, clients: Clients, kills: Kills, took: float) -> None:

@@ -5,12 +5,14 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from bench.fleet.conversions import address_of, conversion, is_right, judge, verdict
+from bench.fleet.conversions import conversion, is_right, verdict
 from bench.fleet.quotas import quotas
 from bench.fleet.site import whole_fleet
 from bench.load.client import Address
 from bench.load.documents import small_document
 from bench.load.load import OK, Load, put_load
+from bench.load.scenarios import converted
+from bench.load.site import address_of
 
 HOSTS, CORES = 3, 0.3
 GOAL = 0.9 * HOSTS
@@ -52,12 +54,7 @@ def compare_hosts(share: float) -> bool:
 async def _rate(addresses: Sequence[Address], key: str, seconds: float) -> float:
     """How many small files are converted each second, with clients of all these gateways."""
     loads = [
-        Load(
-            requests=[conversion(address, key, small_document())],
-            judge=judge,
-            clients=CLIENTS,
-            seconds=seconds,
-        )
+        Load(requests=[conversion(address, key, small_document())], judge=converted, clients=CLIENTS, seconds=seconds)
         for address in addresses
     ]
     tallies = await asyncio.gather(*map(put_load, addresses, loads))

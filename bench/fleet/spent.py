@@ -29,15 +29,3 @@ def spent(pid: int) -> Spent:
         below += times.children_user + times.children_system + (times.user + times.system if one != top else 0.0)
     times = top.cpu_times()
     return Spent(times.user + times.system, below)
-
-
-def living(pid: int) -> float:
-    """Seconds of CPU of a process and of all those below it that have not ended, and of what these have waited for."""
-    top = psutil.Process(pid)
-    total = sum(top.cpu_times()[:2])
-    for one in top.children(recursive=True):
-        try:
-            total += sum(one.cpu_times()[:4])
-        except psutil.Error:
-            continue
-    return total

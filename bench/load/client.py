@@ -29,6 +29,11 @@ class Address(NamedTuple):
     port: int
     tls: bool
 
+    @property
+    def url(self) -> str:
+        """Its URL."""
+        return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}"
+
 
 class Request(NamedTuple):
     """A request, ready to be sent; its parts may be shared with others."""

@@ -20,22 +20,26 @@ Judge = Callable[[Answer], str]
 """Names what an answer is: `OK`, or the kind of error."""
 
 
-class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """Requests in turn, sent by `clients` that each wait for their answer, or `rate` times a second.
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """How requests come: by `clients` that each wait for their answer, or `rate` times a second.
 
-    It lasts `seconds`, or with `count` as long as so many requests take. Before that, a rate goes on for `lead_seconds`
-    whose answers do not count as done: meanwhile the queues of the server fill. `bytes_per_second` slows every client
-    down.
+    With `count`, a load lasts as long as so many requests take. Before that, a rate goes on for `lead_seconds` whose
+    answers do not count as done: meanwhile the queues of the server fill. `bytes_per_second` slows every client down.
     """
 
-    requests: Sequence[Request]
-    judge: Judge
     clients: int = 0
     rate: float = 0.0
-    seconds: float = 0.0
     lead_seconds: float = 0.0
     count: int = 0
     bytes_per_second: float = 0.0
+
+
+class Load(Shape, frozen=True, kw_only=True):
+    """Requests in turn, each answer judged, for `seconds` unless there is a `count`."""
+
+    requests: Sequence[Request]
+    judge: Judge
+    seconds: float = 0.0
 
 
 class Tally:

@@ -58,7 +58,7 @@ class Runner:
             tally, usage = run_baseline(BASELINES[name])
             return Round(tally=tally, usage=usage, generator_seconds=0.0)
         scenario = SCENARIOS[name]
-        if scenario.shape.times_best and not self._best_rate:
+        if scenario.times_best and not self._best_rate:
             calibration = self._measure(SCENARIOS[CALIBRATION].load(self._site, CALIBRATION_SECONDS, 0.0), None)
             self._best_rate = calibration.rate
         beside = SCENARIOS[scenario.beside].load(self._site, 0.0, 0.0) if scenario.beside else None

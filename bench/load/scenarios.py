@@ -7,7 +7,7 @@ import msgspec
 
 from bench.load.client import Answer, Request, get, upload
 from bench.load.documents import document, small_document
-from bench.load.load import OK, Judge, Load
+from bench.load.load import OK, Judge, Load, Shape
 from bench.load.site import Site
 
 MEGABYTE = 1_000_000
@@ -38,40 +38,26 @@ SUCCESS = range(200, 300)
 UNAUTHORIZED = 401
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """How requests come: see `Load`. `times_best` is a rate in multiples of the best that was measured."""
-
-    clients: int = 0
-    rate: float = 0.0
-    times_best: float = 0.0
-    lead_seconds: float = 0.0
-    count: int = 0
-    bytes_per_second: float = 0.0
-
-
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """Requests in a shape, each judged; `beside` names a scenario that goes on meanwhile and is measured too."""
+    """Requests in a shape, each judged; `beside` names a scenario that goes on meanwhile and is measured too.
+
+    `times_best` is its rate in multiples of the best that was measured.
+    """
 
     about: str
     shape: Shape
     requests: Callable[[Site], Sequence[Request]]
     judge: Judge
+    times_best: float = 0.0
     beside: str = ""
     needs_crowd: bool = False
     needs_spent: bool = False
 
     def load(self, site: Site, seconds: float, best_rate: float) -> Load:
         """Return the load that this is on `site`."""
-        return Load(
-            requests=self.requests(site),
-            judge=self.judge,
-            clients=self.shape.clients,
-            rate=self.shape.rate or self.shape.times_best * best_rate,
-            seconds=seconds,
-            lead_seconds=self.shape.lead_seconds,
-            count=self.shape.count,
-            bytes_per_second=self.shape.bytes_per_second,
-        )
+        shape = msgspec.structs.asdict(self.shape)
+        shape["rate"] = self.shape.rate or self.times_best * best_rate
+        return Load(requests=self.requests(site), judge=self.judge, seconds=seconds, **shape)
 
     def can_run(self, site: Site) -> bool:
         """Whether the site has the accounts that it needs."""
@@ -220,13 +206,15 @@ SCENARIOS: dict[str, Scenario] = {
     "ogre-8": _delivery_by_ogre(8),
     "steady": Scenario(
         about="small conversions, arriving at half the best rate",
-        shape=Shape(times_best=0.5),
+        shape=Shape(),
+        times_best=0.5,
         requests=_small,
         judge=converted,
     ),
     "overload": Scenario(
         about="small conversions of many accounts, arriving at ten times the best rate",
-        shape=Shape(times_best=OVERLOAD, lead_seconds=LEAD_SECONDS),
+        shape=Shape(lead_seconds=LEAD_SECONDS),
+        times_best=OVERLOAD,
         requests=_small_of_crowd,
         judge=converted,
         beside="onlookers",
@@ -234,7 +222,8 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "flood": Scenario(
         about="small conversions of many accounts, arriving at fifty times the best rate",
-        shape=Shape(times_best=FLOOD, lead_seconds=LEAD_SECONDS),
+        shape=Shape(lead_seconds=LEAD_SECONDS),
+        times_best=FLOOD,
         requests=_small_of_crowd,
         judge=converted,
         beside="onlookers",

@@ -10,7 +10,6 @@ costs on a busy host. They go to bench/results/launchers.json with the memory of
 """
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
@@ -28,6 +27,7 @@ import anyio
 import anyio.to_thread
 import psutil
 
+from bench.load.documents import points
 from bench.measure.meter import MEGABYTE, sizes_of
 from bench.report.results import DIRECTORY, write_json
 from sandbox import forkserver
@@ -54,19 +54,6 @@ ARGUMENTS = ("-f", "ESRI Shapefile", "out", "in.geojson")
 
 Convert = Callable[[Path], Awaitable[float]]
 """Converts the sample in a directory; answers with its CPU seconds."""
-
-
-def sample() -> str:
-    """A small GeoJSON."""
-    features = [
-        {
-            "type": "Feature",
-            "properties": {"number": number, "name": f"Place {number}", "height": number / 3},
-            "geometry": {"type": "Point", "coordinates": [number / 4, number / 5]},
-        }
-        for number in range(FEATURES)
-    ]
-    return json.dumps({"type": "FeatureCollection", "features": features})
 
 
 async def convert_bare(program: str, priority: int, directory: Path) -> float:
@@ -121,7 +108,7 @@ async def measure(convert: Convert, root: Path, runs: int) -> dict[str, float]:
 
 def _prepared(root: Path) -> Path:
     directory = Path(tempfile.mkdtemp(dir=root))
-    (directory / "in.geojson").write_text(sample(), encoding="utf-8")
+    (directory / "in.geojson").write_bytes(points(FEATURES))
     return directory
 
 

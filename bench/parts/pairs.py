@@ -176,7 +176,7 @@ def _measure(site: Site, files: Files, pair: str, figures: Figures, conversions:
     source, _, target = pair.partition(":")
     path = files[source]
     assert site.meter is not None
-    with httpx.Client(base_url=_url(site), headers={"X-API-Key": site.key}, timeout=600) as client:
+    with httpx.Client(base_url=site.address.url, headers={"X-API-Key": site.key}, timeout=600) as client:
         content, before = path.read_bytes(), _count_runs(client)
         with site.meter.measuring(settled=False) as usage:
             for _ in range(conversions):
@@ -214,10 +214,6 @@ def _bare(path: Path, target: str) -> float:
         )  # GPX has layers that GeoJSON has not
         after = os.times()
     return after.children_user + after.children_system - before.children_user - before.children_system
-
-
-def _url(site: Site) -> str:
-    return f"http://{site.address.host}:{site.address.port}"
 
 
 def _settings(arguments: Sequence[str]) -> dict[str, str]:

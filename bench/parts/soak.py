@@ -173,9 +173,7 @@ class Soak:
 
 
 def _client(site: Site) -> httpx.AsyncClient:
-    scheme = "https" if site.address.tls else "http"
-    base_url = f"{scheme}://{site.address.host}:{site.address.port}"
-    return httpx.AsyncClient(base_url=base_url, timeout=TIMEOUT_SECONDS)
+    return httpx.AsyncClient(base_url=site.address.url, timeout=TIMEOUT_SECONDS)
 
 
 def _databases(site: Site, fleet: Fleet | None) -> Iterable[AbstractAsyncContextManager[Database]]:
