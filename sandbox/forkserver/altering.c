@@ -11,33 +11,53 @@
 
 enum { MOST_AXES = 3 };
 
-static void set_typed(handle feature, int field, const char *text, int type, int subtype)
+/* A column of a table that is made anew: where its values come from, and their type if they are parsed. */
+struct made_column {
+    int from, type, subtype, is_parsed;
+};
+
+static const struct {
+    const char *name;
+    int type, subtype;
+} types[] = {{"boolean", INTEGER, BOOLEAN}, {"integer", INTEGER64, PLAIN}, {"real", REAL, PLAIN}, {"date", DATE, PLAIN}};
+
+/* A column of the given type; any other name leaves it the type that it has. */
+static struct made_column made_from(int from, handle field, const char *type)
 {
-    if (subtype == BOOLEAN)
-        OGR_F_SetFieldInteger(feature, field, strcmp(text, "true") == 0);
-    else if (type == INTEGER64)
-        OGR_F_SetFieldInteger64(feature, field, strtoll(text, NULL, 10));
-    else if (type == REAL)
-        OGR_F_SetFieldDouble(feature, field, CPLStrtod(text, NULL));
-    else
-        OGR_F_SetFieldString(feature, field, text);
+    struct made_column made = {.from = from, .type = OGR_Fld_GetType(field), .subtype = OGR_Fld_GetSubType(field)};
+    for (size_t number = 0; number < sizeof types / sizeof *types; number++)
+        if (strcmp(type, types[number].name) == 0) {
+            made.is_parsed = made.type != types[number].type || made.subtype != types[number].subtype;
+            made.type = types[number].type;
+            made.subtype = types[number].subtype;
+        }
+    return made;
 }
 
-static int type_of(const char *name, handle field, int *subtype)
+static void set_parsed(handle copy, int field, handle feature, struct made_column column)
 {
-    *subtype = PLAIN;
-    if (strcmp(name, "boolean") == 0)
-        *subtype = BOOLEAN;
-    int type = strcmp(name, "boolean") == 0   ? INTEGER
-               : strcmp(name, "integer") == 0 ? INTEGER64
-               : strcmp(name, "real") == 0    ? REAL
-               : strcmp(name, "date") == 0    ? DATE
-                                              : UNCHANGED;
-    if (type == UNCHANGED) {
-        *subtype = OGR_Fld_GetSubType(field);
-        type = OGR_Fld_GetType(field);
+    if (!OGR_F_IsFieldSetAndNotNull(feature, column.from)) {
+        OGR_F_SetFieldNull(copy, field);
+        return;
     }
-    return type;
+    const char *text = OGR_F_GetFieldAsString(feature, column.from);
+    if (column.subtype == BOOLEAN)
+        OGR_F_SetFieldInteger(copy, field, strcmp(text, "true") == 0);
+    else if (column.type == INTEGER64)
+        OGR_F_SetFieldInteger64(copy, field, strtoll(text, NULL, 10));
+    else if (column.type == REAL)
+        OGR_F_SetFieldDouble(copy, field, CPLStrtod(text, NULL));
+    else
+        OGR_F_SetFieldString(copy, field, text);
+}
+
+/* Put the copy of a feature into a table. Returns 0 if that fails. */
+static int add(handle made, handle copy, handle feature)
+{
+    int ok = OGR_L_CreateFeature(made, copy) == 0;
+    OGR_F_Destroy(copy);
+    OGR_F_Destroy(feature);
+    return ok;
 }
 
 /* Whether all columns of a table stay in place with their types. */
@@ -64,59 +84,40 @@ static int rename_columns(handle layer, char **at)
     return ok;
 }
 
-static void make_anew(char **at)
+/* Copy a table with other columns. Returns 0 if that fails. */
+static int make_anew(handle old, const char *name, char **at)
 {
-    const char *table = at[0], *name = at[1];
-    int index = memory_index(table), count = 0, ok = index >= 0, kept = 0;
-    handle old = ok ? GDALDatasetGetLayer(memory, index) : NULL, definition = ok ? OGR_L_GetLayerDefn(old) : NULL, feature;
-    handle made = ok ? GDALDatasetCreateLayer(memory, name, OGR_L_GetSpatialRef(old), OGR_FD_GetGeomType(definition), NULL)
-                     : NULL;
-    struct {
-        int from, type, subtype, is_parsed;
-    } columns[MOST_COLUMNS];
-    int map[MOST_COLUMNS];
-    count = ok ? OGR_FD_GetFieldCount(definition) : 0;
+    handle definition = OGR_L_GetLayerDefn(old), feature;
+    handle made = GDALDatasetCreateLayer(memory, name, OGR_L_GetSpatialRef(old), OGR_FD_GetGeomType(definition), NULL);
+    struct made_column columns[MOST_COLUMNS];
+    int map[MOST_COLUMNS], count = OGR_FD_GetFieldCount(definition), kept = 0, ok = 1;
+    if (!made)
+        return 0;
     for (int field = 0; field < count && field < MOST_COLUMNS; field++)
         map[field] = -1;
-    for (at += 2; made && at[0] && at[1] && at[2] && kept < MOST_COLUMNS; at += 3, kept++) {
+    for (; at[0] && at[1] && at[2] && kept < MOST_COLUMNS; at += 3, kept++) {
         int from = atoi(at[0]);
         if (from < 0 || from >= count)
             _exit(1);
         handle field = OGR_FD_GetFieldDefn(definition, from);
-        columns[kept].from = from;
-        columns[kept].type = type_of(at[2], field, &columns[kept].subtype);
-        columns[kept].is_parsed = columns[kept].type != OGR_Fld_GetType(field) || columns[kept].subtype != OGR_Fld_GetSubType(field);
-        if (!columns[kept].is_parsed)
+        struct made_column column = columns[kept] = made_from(from, field, at[2]);
+        if (!column.is_parsed)
             map[from] = kept;
-        create_field(made, at[1], columns[kept].type, columns[kept].subtype,
-                     columns[kept].is_parsed ? 0 : OGR_Fld_GetWidth(field));
+        create_field(made, at[1], column.type, column.subtype, column.is_parsed ? 0 : OGR_Fld_GetWidth(field));
     }
-    ok = made != NULL;
-    if (ok) {
-        GDALSetMetadata(made, GDALGetMetadata(old, NULL), NULL);
-        handle own = OGR_L_GetLayerDefn(made);
-        OGR_L_ResetReading(old);
-        while ((feature = OGR_L_GetNextFeature(old))) {
-            handle copy = OGR_F_Create(own), geometry = OGR_F_StealGeometry(feature);
-            OGR_F_SetFromWithMap(copy, feature, 1, map);
-            for (int field = 0; field < kept; field++)
-                if (columns[field].is_parsed) {
-                    if (OGR_F_IsFieldSetAndNotNull(feature, columns[field].from))
-                        set_typed(copy, field, OGR_F_GetFieldAsString(feature, columns[field].from), columns[field].type,
-                                  columns[field].subtype);
-                    else
-                        OGR_F_SetFieldNull(copy, field);
-                }
-            if (geometry)
-                OGR_F_SetGeometryDirectly(copy, geometry);
-            ok &= OGR_L_CreateFeature(made, copy) == 0;
-            OGR_F_Destroy(copy);
-            OGR_F_Destroy(feature);
-        }
-        GDALDatasetDeleteLayer(memory, index);
+    GDALSetMetadata(made, GDALGetMetadata(old, NULL), NULL);
+    OGR_L_ResetReading(old);
+    while ((feature = OGR_L_GetNextFeature(old))) {
+        handle copy = OGR_F_Create(OGR_L_GetLayerDefn(made)), geometry = OGR_F_StealGeometry(feature);
+        OGR_F_SetFromWithMap(copy, feature, 1, map);
+        for (int field = 0; field < kept; field++)
+            if (columns[field].is_parsed)
+                set_parsed(copy, field, feature, columns[field]);
+        if (geometry)
+            OGR_F_SetGeometryDirectly(copy, geometry);
+        ok &= add(made, copy, feature);
     }
-    put("{\"ok\":%s", ok && !has_failed() ? "true" : "false");
-    tell_messages();
+    return ok;
 }
 
 /* Give a table the columns at the given positions, with new names and types. It is copied unless only names change,
@@ -124,17 +125,14 @@ static void make_anew(char **at)
 void alter(char **at)
 {
     const char *table = at[0], *name = at[1];
-    int found = memory_index(table);
+    int index = memory_index(table), ok = 0;
+    handle layer = index < 0 ? NULL : GDALDatasetGetLayer(memory, index);
     bring_in();
-    if (found >= 0 && strcmp(table, name) == 0) {
-        handle layer = GDALDatasetGetLayer(memory, found);
-        if (is_renaming(OGR_L_GetLayerDefn(layer), at + 2)) {
-            put("{\"ok\":%s", rename_columns(layer, at + 2) && !has_failed() ? "true" : "false");
-            tell_messages();
-            return;
-        }
-    }
-    make_anew(at);
+    if (layer && strcmp(table, name) == 0 && is_renaming(OGR_L_GetLayerDefn(layer), at + 2))
+        ok = rename_columns(layer, at + 2);
+    else if (layer && (ok = make_anew(layer, name, at + 2)))
+        GDALDatasetDeleteLayer(memory, index);
+    end_answer("{", ok && !has_failed());
 }
 
 /* The point in the columns `axes` of a feature; none if one of them is empty. */
@@ -199,15 +197,12 @@ void place(char **at)
                 see_geometry(&shapes, point);
                 OGR_F_SetGeometryDirectly(copy, point);
             }
-            ok &= OGR_L_CreateFeature(made, copy) == 0;
-            OGR_F_Destroy(copy);
-            OGR_F_Destroy(feature);
+            ok &= add(made, copy, feature);
         }
         GDALDatasetDeleteLayer(memory, index);
     }
     put("{\"layer\":{\"table\":");
     put_text(table);
     tell_shapes(&shapes);
-    put("},\"ok\":%s", ok && !has_failed() ? "true" : "false");
-    tell_messages();
+    end_answer("},", ok && !has_failed());
 }

@@ -2,7 +2,6 @@
  * The answers of a session: a length of four bytes, then JSON. An answer grows in memory up to a limit. A run that would
  * exceed it, or whose answers are no longer read, ends.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -13,6 +12,7 @@
 
 #include "answer.h"
 #include "gdal.h"
+#include "writing.h"
 
 enum { MOST_BYTES = 16 << 20, LENGTH = sizeof(uint32_t) };
 
@@ -72,19 +72,6 @@ void put_number(double number)
         put("null");
 }
 
-static void write_all(int answers, const void *bytes, size_t size)
-{
-    for (const char *at = bytes; size;) {
-        ssize_t written = write(answers, at, size);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            _exit(1);
-        at += written;
-        size -= (size_t)written;
-    }
-}
-
 void take_back_answer(void)
 {
     answer_size = 0;
@@ -94,6 +81,7 @@ void send_answer(int answers)
 {
     uint32_t size = (uint32_t)answer_size;
     memcpy(answer, &size, LENGTH);
-    write_all(answers, answer, LENGTH + answer_size);
+    if (!write_all(answers, answer, LENGTH + answer_size))
+        _exit(1);
     answer_size = 0;
 }

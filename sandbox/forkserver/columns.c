@@ -8,33 +8,25 @@
 
 #include "answer.h"
 #include "columns.h"
-#include "separated.h"
+#include "looks.h"
 
 enum { DBF_BYTES = 254, LEAST_WKB = 18 };
-
-static const char *digits(const char *at, int most)
-{
-    const char *start = at;
-    while (isdigit((unsigned char)*at) && at - start < most)
-        at++;
-    return at;
-}
 
 /* Numbers without leading zeros, with at most 18 digits before the point. */
 static int fits_real(const char *text)
 {
     text += *text == '-';
-    const char *at = *text == '0' ? text + 1 : digits(text, 18), *next;
-    if (at == text)
+    const char *at = *text == '0' ? text + 1 : past_digits(text), *next;
+    if (at == text || at - text > MOST_DIGITS)
         return 0;
     if (*at == '.') {
-        if ((next = digits(at + 1, 1 << 20)) == at + 1)
+        if ((next = past_digits(at + 1)) == at + 1)
             return 0;
         at = next;
     }
     if (*at == 'e' || *at == 'E') {
         at += at[1] == '-' || at[1] == '+' ? 2 : 1;
-        if ((next = digits(at, 1 << 20)) == at)
+        if ((next = past_digits(at)) == at)
             return 0;
         at = next;
     }
@@ -45,30 +37,21 @@ static int fits_integer(const char *text, size_t size)
 {
     const char *first = text + (*text == '-');
     int is_plain = *first == '0' ? size == 1 : *first != 0;
-    return is_plain && size <= 18 && first[strspn(first, "0123456789")] == 0 && *first;
-}
-
-/* In `pattern`, 0 matches a digit up to the one that follows it; other characters match themselves. */
-static int looks_like(const char *text, const char *pattern)
-{
-    for (; *pattern; pattern++, text++)
-        if (isdigit((unsigned char)*pattern) ? !isdigit((unsigned char)*text) || *text > *pattern : *text != *pattern)
-            return 0;
-    return 1;
+    return is_plain && size <= MOST_DIGITS && first[strspn(first, "0123456789")] == 0 && *first;
 }
 
 static int fits_date(const char *text, size_t size)
 {
-    return size >= 10 && looks_like(text, "9999-99-99") && is_in_calendar(text);
+    return size >= 10 && past_pattern(text, "9999-99-99") && is_in_calendar(text);
 }
 
 static int fits_datetime(const char *text, size_t size)
 {
-    if (size < 19 || !fits_date(text, size) || !looks_like(text + 10, "T29:59:59") || (text[11] == '2' && text[12] > '3'))
+    if (size < 19 || !fits_date(text, size) || !past_pattern(text + 10, "T29:59:59") || (text[11] == '2' && text[12] > '3'))
         return 0;
     const char *at = text + 19;
     if (*at == '.') {
-        const char *end = digits(at + 1, 1 << 20);
+        const char *end = past_digits(at + 1);
         if (end == at + 1)
             return 0;
         at = end;
@@ -121,9 +104,9 @@ static void see_value(struct column *column, const char *text)
 static void see_integer(struct column *column, int64_t value)
 {
     column->total += fabs((double)value);
-    column->at_32 += value == INT32_MIN || value == INT32_MAX;
-    column->beyond_32 += value < INT32_MIN || value > INT32_MAX;
-    column->beyond_53 += value < -(1LL << 53) || value > 1LL << 53;
+    column->at_32_bits += value == INT32_MIN || value == INT32_MAX;
+    column->beyond_32_bits += value < INT32_MIN || value > INT32_MAX;
+    column->beyond_53_bits += value < -(1LL << 53) || value > 1LL << 53;
     column->inexact_whole += value < -99999999999999999 || value > 999999999999999999;
 }
 
@@ -193,13 +176,13 @@ static int has_no_character(const char *text)
 /* What some format changes in a text, or mistakes it for. */
 static void see_characters(struct column *column, const char *text, size_t size, unsigned kinds)
 {
-    column->controls += kinds & CONTROL || (kinds & NO_CHARACTER && has_no_character(text));
-    column->returns += (kinds & RETURN) != 0;
-    column->leading += *text == ' ';
-    column->jsons += size > 1 && ((*text == '{' && text[size - 1] == '}') || (*text == '[' && text[size - 1] == ']'));
+    column->control += kinds & CONTROL || (kinds & NO_CHARACTER && has_no_character(text));
+    column->carriage_returns += (kinds & RETURN) != 0;
+    column->leading_blanks += *text == ' ';
+    column->like_json += size > 1 && ((*text == '{' && text[size - 1] == '}') || (*text == '[' && text[size - 1] == ']'));
     const char *bare = text + strspn(text, "\t\n\r ");
-    column->markup += *bare == '<';
-    column->formulas += strncmp(bare, "of:=", 4) == 0;
+    column->like_markup += *bare == '<';
+    column->like_formulas += strncmp(bare, "of:=", 4) == 0;
 }
 
 static void see_text(struct column *column, const char *text)
@@ -209,12 +192,12 @@ static void see_text(struct column *column, const char *text)
     if (kinds & BEYOND_ASCII && !CPLIsUTF8(text, (int)size))
         refused = "encoding";
     column->longest = size > column->longest ? size : column->longest;
-    column->over += size > DBF_BYTES;
+    column->over_dbf_limit += size > DBF_BYTES;
     column->empty += size == 0;
-    column->geometries += may_be_geometry(text);
+    column->like_geometries += may_be_geometry(text);
     see_characters(column, text, size, kinds);
-    column->blanks += size && text[size - 1] == ' ';
-    column->zeros += size > 1 && *text == '0' && text[strspn(text, "0123456789")] == 0;
+    column->trailing_blanks += size && text[size - 1] == ' ';
+    column->leading_zeros += size > 1 && *text == '0' && text[strspn(text, "0123456789")] == 0;
     if (column->fits)
         see_looks(column, text, size);
     if (column->fits & FITS_INTEGER)
@@ -233,8 +216,8 @@ static int is_before_march_1900(const char *text)
 
 static void see_date(struct column *column, const char *text)
 {
-    column->older += *text == '0';
-    column->old += is_before_march_1900(text);
+    column->before_1000 += *text == '0';
+    column->before_march_1900 += is_before_march_1900(text);
 }
 
 /* See a time as the text that a GeoPackage stores of it, which is to be the same time when it is read. */
@@ -248,8 +231,8 @@ static void see_moment(struct column *column, const struct moment *moment)
         snprintf(zone, sizeof zone, "%c%02d:%02d", east < 0 ? '-' : '+', offset / HOUR, offset % HOUR);
     snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%s%s", moment->year, moment->month, moment->day, moment->hour,
              moment->minute, seconds, moment->zone == UTC ? "Z" : zone);
-    column->early += strcmp(text, "1970-01-01T00:00:00.999Z") <= 0;
-    column->old += is_before_march_1900(text);
+    column->until_1970 += strcmp(text, "1970-01-01T00:00:00.999Z") <= 0;
+    column->before_march_1900 += is_before_march_1900(text);
     column->fractions += strcmp(seconds + 2, ".000") != 0;
     column->zoned += moment->zone != NO_ZONE;
     column->offsets += east != 0;
@@ -313,20 +296,12 @@ void tell_column(const struct column *column)
     }
     put("{\"name\":");
     put_text(column->name);
-    put(",\"type\":\"%s\",\"filled\":%lld,\"longest_bytes\":%zu,\"over_dbf_limit\":%lld,\"empty\":%lld,"
-        "\"trailing_blanks\":%lld,\"leading_blanks\":%lld,\"carriage_returns\":%lld,\"control\":%lld,\"like_json\":%lld,",
-        type_name(column), (long long)column->filled, column->longest, (long long)column->over,
-        (long long)column->empty, (long long)column->blanks, (long long)column->leading, (long long)column->returns,
-        (long long)column->controls, (long long)column->jsons);
-    put("\"like_markup\":%lld,\"like_formulas\":%lld,\"leading_zeros\":%lld,\"infinite\":%lld,\"near_infinite\":%lld,\"tiny\":%lld,"
-        "\"at_32_bits\":%lld,\"beyond_32_bits\":%lld,\"beyond_53_bits\":%lld,\"before_1000\":%lld,\"before_march_1900\":%lld,\"until_1970\":%lld,\"fractions\":%lld,\"zoned\":%lld,\"offsets\":%lld,\"unsteady\":%lld,\"inexact_in_dbf\":%lld,\"beyond_dbf\":%lld,\"first_near_infinite\":%lld,\"first_beyond_dbf\":%lld,\"like_geometries\":%lld,\"begins_empty\":%s,\"total\":",
-        (long long)column->markup, (long long)column->formulas,
-        (long long)column->zeros, (long long)column->infinite, (long long)column->near_infinite, (long long)column->tiny, (long long)column->at_32, (long long)column->beyond_32,
-        (long long)column->beyond_53, (long long)column->older, (long long)column->old, (long long)column->early,
-        (long long)column->fractions, (long long)column->zoned, (long long)column->offsets, (long long)column->unsteady,
-        (long long)(is_whole ? column->inexact_whole : column->inexact), (long long)column->beyond_dbf,
-        (long long)column->first_near_infinite, (long long)column->first_beyond_dbf, (long long)column->geometries,
+    put(",\"type\":\"%s\",\"longest_bytes\":%zu,\"begins_empty\":%s", type_name(column), column->longest,
         column->begins_empty ? "true" : "false");
+#define TELL(name) put(",\"" #name "\":%lld", (long long)column->name);
+    COLUMN_COUNTS(TELL)
+#undef TELL
+    put(",\"inexact_in_dbf\":%lld,\"total\":", (long long)(is_whole ? column->inexact_whole : column->inexact));
     put_number(is_number ? column->total : NAN);
     put(",\"fits\":[");
     for (int kind = 0, told = 0; kind < 5; kind++)

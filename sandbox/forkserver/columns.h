@@ -7,17 +7,29 @@
 #pragma GCC visibility push(hidden)
 
 enum { DISTINCT = 3 };
+
+/* Counts of values and first rows, from 1 on or 0, by their names in the answer. */
+#define COLUMN_COUNTS(each) \
+    each(filled) each(empty) each(over_dbf_limit) each(trailing_blanks) each(leading_blanks) each(carriage_returns) \
+    each(control) each(like_json) each(like_markup) each(like_formulas) each(like_geometries) each(leading_zeros) \
+    each(infinite) each(near_infinite) each(tiny) each(at_32_bits) each(beyond_32_bits) each(beyond_53_bits) \
+    each(before_1000) each(before_march_1900) each(until_1970) each(fractions) each(zoned) each(offsets) \
+    each(unsteady) each(beyond_dbf) each(first_near_infinite) each(first_beyond_dbf)
+#define DECLARE(name) int64_t name;
+
 enum { FITS_BOOLEAN = 1, FITS_INTEGER = 2, FITS_REAL = 4, FITS_DATE = 8, FITS_DATETIME = 16, FITS_ALL = 31 };
 
 struct column {
     const char *name;
     int type, subtype, fits, distinct, begins_empty;
-    int64_t row, first_near_infinite, first_beyond_dbf; /* from 1 on; 0 if there is none */
-    int64_t filled, over, empty, geometries, blanks, leading, returns, controls, jsons, markup, formulas, zeros, infinite, near_infinite, tiny, older, old, early, fractions, zoned, offsets, unsteady, at_32, beyond_32, beyond_53, inexact_whole, inexact, beyond_dbf;
+    int64_t row, inexact_whole, inexact;
+    COLUMN_COUNTS(DECLARE)
     size_t longest;
     double total;
     char *values[DISTINCT], *prefix;
 };
+
+#undef DECLARE
 
 /* Look at the value of a field in a row, which are counted from 1 on. */
 void see(struct column *column, handle feature, int field, const union value *value, int64_t row);

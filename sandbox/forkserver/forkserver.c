@@ -38,6 +38,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "gdal.h"
 #include "rehearsal.h"
 #include "session.h"
 
@@ -68,6 +69,9 @@ enum { MESSAGE_BYTES = 1 << 18, STRINGS = 4096, NEVER_STARTED = 120, MOST_SENT =
 enum { LARGE_PAGE = 2 << 20, MOST_DESCRIPTORS = 1024, UNKNOWN = -1 };
 
 typedef int main_function(int, char **, char **);
+
+/* Only the GNU library has it. */
+extern __attribute__((weak)) int malloc_trim(size_t);
 
 #define SESSION "--session"
 enum { SESSION_ARGUMENTS = 4 };
@@ -222,37 +226,27 @@ static size_t receive(int link, int *descriptors, int most, int *count)
     return (size_t)size;
 }
 
-/* Look up a function of GDAL by name: this library is not linked with it, and versions differ. */
-static void *gdal(const char *name)
+/* Drivers are not destroyed: freeing their memory would copy the pages that contain it. */
+static void deregister(handle driver)
 {
-    return dlsym(RTLD_NEXT, name);
-}
-
-static void deregister(void *driver)
-{
-    /* Not destroyed: freeing its memory would copy the pages that contain it. */
-    void (*remove)(void *) = (void (*)(void *))gdal("GDALDeregisterDriver");
-    if (driver && remove)
-        remove(driver);
+    if (driver)
+        GDALDeregisterDriver(driver);
 }
 
 /* In a child, the only effect of registering the drivers again: the named ones are skipped. Names are separated by commas
  * or, without any comma, by `separators`. */
 static void skip_drivers(const char *option, const char *separators)
 {
-    const char *(*get)(const char *, const char *) =
-        (const char *(*)(const char *, const char *))gdal("CPLGetConfigOption");
-    void *(*by_name)(const char *) = (void *(*)(const char *))gdal("GDALGetDriverByName");
-    const char *names = get && by_name ? get(option, NULL) : NULL;
+    const char *names = CPLGetConfigOption(option, NULL);
     char *rest = names ? strdup(names) : NULL, *name;
     const char *separator = names && strchr(names, ',') ? "," : separators;
     while ((name = strsep(&rest, separator)))
-        deregister(by_name(name));
+        deregister(GDALGetDriverByName(name));
 }
 
 static void register_drivers(const char *function)
 {
-    void (*real)(void) = (void (*)(void))gdal(function);
+    void (*real)(void) = (void (*)(void))dlsym(RTLD_NEXT, function);
     if (is_child) {
         skip_drivers("GDAL_SKIP", " ");
         skip_drivers("OGR_SKIP", ",");
@@ -279,14 +273,9 @@ void OGRCleanupAll(void) {}
 /* Drivers that open no vector data: ogr2ogr uses none of them, but goes through them for every file. */
 static void forget_raster_drivers(void)
 {
-    int (*count)(void) = (int (*)(void))gdal("GDALGetDriverCount");
-    void *(*driver)(int) = (void *(*)(int))gdal("GDALGetDriver");
-    const char *(*metadata)(void *, const char *, const char *) =
-        (const char *(*)(void *, const char *, const char *))gdal("GDALGetMetadataItem");
-    if (count && driver && metadata)
-        for (int number = count() - 1; number >= 0; number--)
-            if (!metadata(driver(number), "DCAP_VECTOR", NULL))
-                deregister(driver(number));
+    for (int number = GDALGetDriverCount() - 1; number >= 0; number--)
+        if (!GDALGetMetadataItem(GDALGetDriver(number), "DCAP_VECTOR", NULL))
+            deregister(GDALGetDriver(number));
 }
 
 static int is_database(const struct stat *found)
@@ -297,16 +286,11 @@ static int is_database(const struct stat *found)
 /* Get the path of the database from PROJ. */
 static void find_database(void)
 {
-    void *(*create)(void) = (void *(*)(void))gdal("proj_context_create");
-    const char *(*path_of)(void *) = (const char *(*)(void *))gdal("proj_context_get_database_path");
-    void (*destroy)(void *) = (void (*)(void *))gdal("proj_context_destroy");
-    if (!create || !path_of || !destroy)
-        return;
-    void *context = create();
-    const char *path = path_of(context);
+    handle context = proj_context_create();
+    const char *path = proj_context_get_database_path(context);
     if (path && strlen(path) < sizeof database_path && stat(path, &database_status) == 0)
         strcpy(database_path, path);
-    destroy(context);
+    proj_context_destroy(context);
 }
 
 /* Open the database again for a child. If another file has replaced it, the server ends; the next one reads that. */
@@ -386,19 +370,21 @@ static int move_code_around(struct dl_phdr_info *library, size_t size, void *wan
     return 0;
 }
 
-/* Do once what every conversion does, so that children inherit the result. */
+/* Do once what every conversion does, so that children inherit the result; nothing, where the program shows none of GDAL or
+ * PROJ. */
 static void get_ready(void)
 {
-    int (*trim)(size_t) = (int (*)(size_t))dlsym(RTLD_DEFAULT, "malloc_trim");
-    void *code = gdal("GDALOpenEx");
+    void *code = dlsym(RTLD_NEXT, "GDALOpenEx");
     OGRRegisterAll();
-    forget_raster_drivers();
-    find_database();
+    if (GDALGetDriverCount)
+        forget_raster_drivers();
+    if (proj_context_create)
+        find_database();
     rehearse();
     if (code)
         dl_iterate_phdr(move_code_around, code);
-    if (trim)
-        trim(0);
+    if (malloc_trim)
+        malloc_trim(0);
 }
 
 static int serve(int argc, char **argv, char **environment)

@@ -1,5 +1,5 @@
 /*
- * What is used of GDAL, declared as it has been since 3.0, for its headers need not be installed. The functions are weak,
+ * What is used of GDAL and PROJ, declared as it has been since 3.0, for its headers need not be installed. The functions are weak,
  * so that the library can be loaded before any program.
  */
 #pragma once
@@ -27,8 +27,11 @@ union value {
     } binary; /* no other is larger */
 };
 
-GDAL void GDALAllRegister(void);
+void GDALAllRegister(void); /* that of forkserver.c */
+GDAL int GDALGetDriverCount(void);
+GDAL handle GDALGetDriver(int);
 GDAL handle GDALGetDriverByName(const char *);
+GDAL void GDALDeregisterDriver(handle);
 GDAL handle GDALCreate(handle, const char *, int, int, int, int, options);
 GDAL handle GDALOpenEx(const char *, unsigned, options, options, options);
 GDAL void GDALClose(handle);
@@ -42,11 +45,13 @@ GDAL int GDALDatasetDeleteLayer(handle, int);
 GDAL handle GDALDatasetExecuteSQL(handle, const char *, handle, const char *);
 GDAL void GDALDatasetReleaseResultSet(handle, handle);
 GDAL char **GDALGetMetadata(handle, const char *);
+GDAL const char *GDALGetMetadataItem(handle, const char *, const char *);
 GDAL int GDALSetMetadata(handle, char **, const char *);
 GDAL handle GDALVectorTranslateOptionsNew(char **, void *);
 GDAL void GDALVectorTranslateOptionsSetProgress(handle, int (*)(double, const char *, void *), void *);
 GDAL handle GDALVectorTranslate(const char *, handle, int, handle *, handle, int *);
 GDAL int GDALDeleteDataset(handle, const char *);
+GDAL const char *CPLGetConfigOption(const char *, const char *);
 GDAL void CPLQuietErrorHandler(int, int, const char *);
 GDAL void CPLPushErrorHandler(void (*)(int, int, const char *));
 GDAL void CPLPopErrorHandler(void);
@@ -98,7 +103,6 @@ GDAL int OGR_F_IsFieldSet(handle, int);
 GDAL const char *OGR_F_GetStyleString(handle);
 GDAL int OGR_F_IsFieldSetAndNotNull(handle, int);
 GDAL void OGR_F_SetFieldNull(handle, int);
-GDAL int64_t OGR_F_GetFieldAsInteger64(handle, int);
 GDAL double OGR_F_GetFieldAsDouble(handle, int);
 GDAL const char *OGR_F_GetFieldAsString(handle, int);
 GDAL void OGR_F_SetFieldInteger(handle, int, int);
@@ -129,9 +133,7 @@ GDAL int OGR_GT_HasM(int);
 GDAL handle OSRNewSpatialReference(const char *);
 GDAL int OSRImportFromEPSG(handle, int);
 GDAL int OSRIsGeographic(handle);
-GDAL int OSRIsLocal(handle);
 GDAL double OSRGetLinearUnits(handle, char **);
-GDAL const char *OSRGetAttrValue(handle, const char *, int);
 GDAL const char *OSRGetAuthorityName(handle, const char *);
 GDAL const char *OSRGetAuthorityCode(handle, const char *);
 GDAL int OSRImportFromESRI(handle, char **);
@@ -145,8 +147,11 @@ GDAL handle OCTClone(handle);
 GDAL handle OCTGetInverse(handle);
 GDAL void OCTDestroyCoordinateTransformation(handle);
 GDAL int OCTTransformEx(handle, int, double *, double *, double *, int *);
+GDAL handle proj_context_create(void);
+GDAL const char *proj_context_get_database_path(handle);
+GDAL void proj_context_destroy(handle);
 
 enum { OF_UPDATE = 1, OF_VECTOR = 4, OF_VERBOSE = 0x40 };
 enum { INTEGER = 0, REAL = 2, STRING = 4, BINARY = 8, DATE = 9, TIME = 10, DATETIME = 11, INTEGER64 = 12 };
-enum { NO_FID = -1, PLAIN = 0, BOOLEAN = 1, FLOAT32 = 3, UNCHANGED = -1 };
+enum { NO_FID = -1, PLAIN = 0, BOOLEAN = 1, FLOAT32 = 3 };
 enum { POINT = 1, AREA = 3, MULTI_AREA = 6, POINT_IN_SPACE = (int)0x80000001, NO_GEOMETRY = 100, FAILURE = 3, DEBUG = 1, TRADITIONAL_ORDER = 0, ALTER_NAME = 1 };

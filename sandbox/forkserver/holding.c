@@ -16,6 +16,7 @@
 #include "progress.h"
 #include "question.h"
 #include "shapes.h"
+#include "systems.h"
 
 enum { MOST_LAYERS = 1000, LEAST_STAYING = 500 };
 
@@ -70,7 +71,7 @@ void create_field(handle layer, const char *name, int type, int subtype, int wid
 /* The coordinate system as the database has it for the code, and what is known of it. */
 static handle system_of(handle layer, const char *given, const char **known, int *code)
 {
-    handle found = OGR_L_GetSpatialRef(layer), named;
+    handle found = OGR_L_GetSpatialRef(layer);
     *known = "none";
     *code = atoi(given);
     if (!*code) {
@@ -82,14 +83,9 @@ static handle system_of(handle layer, const char *given, const char **known, int
         if (!authority || strcmp(authority, "EPSG") != 0 || !number || !(*code = atoi(number)))
             return found;
     }
-    named = OSRNewSpatialReference(NULL);
-    if (OSRImportFromEPSG(named, *code) != 0) {
-        *known = "other";
-        return found;
-    }
-    OSRSetAxisMappingStrategy(named, TRADITIONAL_ORDER);
-    *known = "code";
-    return named;
+    handle named = system_of_code(*code);
+    *known = named ? "code" : "other";
+    return named ? named : found;
 }
 
 static struct column *make_columns(handle definition, handle layer, int count)
@@ -283,8 +279,7 @@ void open_source(char **at)
     if (source)
         GDALClose(source);
     latest = source = GDALOpenEx(name, OF_VECTOR | OF_VERBOSE, (options)drivers, (options)open_options, NULL);
-    put("{\"ok\":%s", source && !has_failed() ? "true" : "false");
-    tell_messages();
+    end_answer("{", source && !has_failed());
 }
 
 void load(char **at)
@@ -304,16 +299,16 @@ void load(char **at)
         put(number ? "," : "");
         load_layer(GDALDatasetGetLayer(source, number), system);
     }
-    if (refused || has_failed() || !source) {
+    int ok = source && !refused && !has_failed();
+    if (!ok) {
         take_back_answer();
-        put("{\"ok\":false,\"layers\":[]");
-    } else
-        put("],\"ok\":true");
+        put("{\"layers\":[");
+    }
     if (stayed) { /* so that it is not closed when another file is opened */
         stayed_in = source;
         source = NULL;
     }
-    tell_messages();
+    end_answer("],", ok);
 }
 
 /* The numbers in the first row of what a query finds in the database that was loaded. */
@@ -327,10 +322,10 @@ void query(char **at)
     put("{\"numbers\":[");
     for (int field = 0, count = row ? OGR_FD_GetFieldCount(OGR_L_GetLayerDefn(found)) : 0; field < count; field++)
         put("%s%.0f", field ? "," : "", OGR_F_GetFieldAsDouble(row, field));
-    put("],\"ok\":%s", row && !has_failed() ? "true" : "false");
+    int ok = row && !has_failed();
     if (row)
         OGR_F_Destroy(row);
     if (found)
         GDALDatasetReleaseResultSet(database, found);
-    tell_messages();
+    end_answer("],", ok);
 }

@@ -36,6 +36,12 @@ int has_failed(void)
     return failures > 0;
 }
 
+void end_answer(const char *before, int ok)
+{
+    put("%s\"ok\":%s", before, ok ? "true" : "false");
+    tell_messages();
+}
+
 void tell_messages(void)
 {
     put(",\"messages\":");

@@ -12,4 +12,7 @@ int has_failed(void);
 /* End the answer with the messages. */
 void tell_messages(void);
 
+/* Put `before`, which ends what precedes in the answer, whether the command was carried out, and the messages. */
+void end_answer(const char *before, int ok);
+
 #pragma GCC visibility pop

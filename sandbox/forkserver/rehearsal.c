@@ -7,6 +7,7 @@
 
 #include "gdal.h"
 #include "rehearsal.h"
+#include "systems.h"
 
 enum { DEGREES = 4326 };
 
@@ -14,17 +15,6 @@ enum { DEGREES = 4326 };
  * of the area. Zones of UTM on the ellipsoid of WGS 84 have one, which takes little. None of these makes PROJ open the grid of a
  * datum, wherever it is installed, as EPSG:27700 does: a server with such a file open would not serve. */
 static const int usual[] = {DEGREES, 3857, 25832, 25833, 2056, 2154, 28992};
-
-static handle system_of(int code)
-{
-    handle made = OSRNewSpatialReference(NULL);
-    if (OSRImportFromEPSG(made, code) == 0) {
-        OSRSetAxisMappingStrategy(made, TRADITIONAL_ORDER);
-        return made;
-    }
-    OSRDestroySpatialReference(made);
-    return NULL;
-}
 
 /* GDAL keeps a destroyed transformation for the next that needs the same. */
 static void rehearse_transformation(handle from, handle to)
@@ -37,7 +27,7 @@ static void rehearse_transformation(handle from, handle to)
 static void rehearse_transformations(handle degrees)
 {
     for (size_t number = 0; number < sizeof usual / sizeof *usual; number++) {
-        handle other = system_of(usual[number]);
+        handle other = system_of_code(usual[number]);
         if (!other)
             continue;
         rehearse_transformation(degrees, other);
@@ -79,7 +69,7 @@ void rehearse(void)
     if (!OSRNewSpatialReference || !OSRFindMatches)
         return;
     CPLPushErrorHandler(CPLQuietErrorHandler);
-    handle degrees = system_of(DEGREES);
+    handle degrees = system_of_code(DEGREES);
     if (degrees) {
         rehearse_search(degrees);
         rehearse_transformations(degrees);

@@ -7,24 +7,19 @@
  * Rows are split as Python's csv module splits them, and cells are matched as its regular expressions match them.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "answer.h"
+#include "looks.h"
+#include "mapped.h"
 #include "separated.h"
 
-enum { MOST_CELLS = 2000, SAMPLE_ROWS = 30, SAMPLE_LINES = 120, SAMPLE_BYTES = 1 << 20, WKB_DIGITS = 18, UNSURE = 2 };
+enum { MOST_CELLS = 2000, SAMPLE_ROWS = 30, SAMPLE_LINES = 120, SAMPLE_BYTES = 1 << 20, YEAR_DIGITS = 4 };
 static const char DELIMITERS[] = ",;\t|", NUMBERISH[] = "0123456789+-.,:/eETZ \t\r\n", SPACE[] = " \t\r\n";
-
-/* What cells look like. A column has the kinds of all its cells, and its type follows from them; see places.py. */
-enum kind { TEXT = 1, WHOLE = 2, LONG = 4, DECIMAL = 8, COMMA = 16, GROUPED = 32, DAY = 64, MOMENT = 128, POINTED = 256 };
-enum { WHOLE_DIGITS = 15, MOST_DIGITS = 18, GROUP = 3, MILLI = 3, YEAR_DIGITS = 4 };
 
 struct cells {
     int kinds, is_pointed; /* whether points in it may separate thousands */
@@ -42,7 +37,6 @@ struct table {
 /* A row: its cells as zero-terminated texts, one after the other. */
 struct row {
     char *text, *cells[MOST_CELLS];
-    size_t room;
     int count;
 };
 
@@ -126,148 +120,6 @@ static int is_odd_cell(const char *text)
     return (is_odd && is_numberish) || text[size - 1] == '\n';
 }
 
-/* ---- cells ---- */
-
-static int is_digit(char letter)
-{
-    return letter >= '0' && letter <= '9';
-}
-
-static const char *past_digits(const char *at)
-{
-    while (is_digit(*at))
-        at++;
-    return at;
-}
-
-static const char *past_space(const char *at)
-{
-    return at + strspn(at, SPACE);
-}
-
-/* The position after an exponent; without one, where it would begin. */
-static const char *past_exponent(const char *at)
-{
-    if (*at != 'e' && *at != 'E')
-        return at;
-    const char *digits = at + 1 + (at[1] == '-' || at[1] == '+'), *end = past_digits(digits);
-    return end == digits ? at : end;
-}
-
-static int is_number(const char *text)
-{
-    const char *at = past_space(text);
-    at += *at == '-' || *at == '+';
-    const char *whole = past_digits(at), *end = whole;
-    if (*whole == '.' || *whole == ',') {
-        end = past_digits(whole + 1);
-        if (whole == at && end == whole + 1)
-            return 0;
-    } else if (whole == at)
-        return 0;
-    return !*past_space(past_exponent(end));
-}
-
-/* A number as a column of numbers may hold it: without leading zeros, and without a sign but a minus. */
-static enum kind number_kind(const char *text)
-{
-    text += *text == '-';
-    const char *at = *text == '0' ? text + 1 : past_digits(text), *end;
-    long digits = at - text;
-    if (!*at)
-        return !digits || digits > MOST_DIGITS ? TEXT : digits > WHOLE_DIGITS ? LONG : WHOLE;
-    if (*at == '.' || *at == ',') {
-        end = past_digits(at + 1);
-        if (end == at + 1 || *past_exponent(end))
-            return TEXT;
-        int is_group = *text != '0' && digits && digits <= GROUP && end == at + 1 + GROUP && !*end;
-        return *at == '.' ? (is_group ? POINTED : DECIMAL) : is_group ? GROUPED : COMMA;
-    }
-    end = past_exponent(at);
-    return digits && end > at && !*end ? DECIMAL : TEXT;
-}
-
-/* The position after a match, or NULL. In a pattern, a digit matches digits up to it, / matches / and -. */
-static const char *past_pattern(const char *at, const char *pattern)
-{
-    for (; *pattern; pattern++, at++) {
-        int fits = is_digit(*pattern) ? is_digit(*at) && *at <= *pattern
-                   : *pattern == '/'  ? *at == '/' || *at == '-'
-                                      : *at == *pattern;
-        if (!fits)
-            return NULL;
-    }
-    return at;
-}
-
-int is_in_calendar(const char *day)
-{
-    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    enum { MONTH_AT = 5, DAY_AT = 8, FEBRUARY = 2, MONTHS = 12 };
-    int year = atoi(day), month = atoi(day + MONTH_AT), number = atoi(day + DAY_AT);
-    int is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    return year > 0 && month >= 1 && month <= MONTHS && number >= 1 &&
-           number <= days[month - 1] + (month == FEBRUARY && is_leap);
-}
-
-static const char *past_day(const char *text)
-{
-    const char *end = past_pattern(text, "9999/99/99");
-    return end && is_in_calendar(text) ? end : NULL;
-}
-
-static int is_zone(const char *at)
-{
-    if (*at == 'Z')
-        return !at[1];
-    if ((*at != '+' && *at != '-') || !past_pattern(at + 1, "19") || (at[1] == '1' && at[2] > '4'))
-        return !*at;
-    at += 3;
-    at += *at == ':' && at[1];
-    return !*at || (strchr("0134", *at) && (!strcmp(at + 1, *at == '0' || *at == '3' ? "0" : "5")));
-}
-
-static int is_moment(const char *at)
-{
-    if ((*at != 'T' && *at != ' ') || !past_pattern(at + 1, "29:59") || (at[1] == '2' && at[2] > '3'))
-        return 0;
-    at += strlen("T00:00");
-    const char *seconds = past_pattern(at, ":59");
-    if (seconds) {
-        at = seconds;
-        const char *fraction = *at == '.' ? past_digits(at + 1) : at;
-        at = fraction > at + 1 ? fraction : at;
-    }
-    return is_zone(at);
-}
-
-/* Whether a moment has fractions of milliseconds. */
-static int is_finer(const char *text)
-{
-    const char *point = strchr(text, '.'), *digits = point ? point + 1 : text;
-    return point && past_digits(digits) > digits + MILLI && is_digit(digits[MILLI + strspn(digits + MILLI, "0")]);
-}
-
-/* Whether the comma or point of a number may separate thousands, whatever its sign, leading zeros and the space around it. */
-static int may_be_grouped(const char *text, char separator)
-{
-    const char *at = past_space(text);
-    at += *at == '-' || *at == '+';
-    while (*at == '0' && is_digit(at[1]))
-        at++;
-    const char *middle = past_digits(at), *end = *middle == separator ? past_digits(middle + 1) : middle;
-    return *at != '0' && middle > at && middle - at <= GROUP && end == middle + 1 + GROUP && !*past_space(end);
-}
-
-static enum kind kind_of(const char *text)
-{
-    enum kind number = number_kind(text);
-    if (number != TEXT)
-        return number;
-    const char *rest = past_day(text);
-    return !rest ? TEXT : !*rest ? DAY : is_moment(rest) ? MOMENT : TEXT;
-}
-
 static const char *type_of(const struct table *table, int kinds)
 {
     int is_ambiguous = kinds & GROUPED && !(kinds & COMMA) && table->delimiter != ';';
@@ -280,55 +132,6 @@ static const char *type_of(const struct table *table, int kinds)
     if (!(kinds & ~(WHOLE | LONG)))
         return "Integer64";
     return kinds & ~(WHOLE | DECIMAL | POINTED | COMMA | GROUPED) ? "String" : "Real";
-}
-
-static int is_word(char letter)
-{
-    return is_digit(letter) || letter == '_' || (letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z');
-}
-
-/* Whether the name of a type ends here, possibly with dimensions; UNSURE if a letter of another script follows. */
-static int ends_type(const char *at)
-{
-    size_t dimensions = strncasecmp(at, "zm", 2) == 0 ? 2 : *at && strchr("zZmM", *at) ? 1 : 0;
-    if (!is_word(*at))
-        return *at & 0x80 ? UNSURE : 1;
-    return dimensions && !is_word(at[dimensions]) ? (at[dimensions] & 0x80 ? UNSURE : 1) : 0;
-}
-
-static const char *past_word(const char *at, const char *word)
-{
-    size_t size = strlen(word);
-    return (*at | ' ') == *word && strncasecmp(at, word, size) == 0 ? at + size : NULL; /* most differ at once */
-}
-
-/* Whether a cell begins like a geometry in WKT, or is one in WKB or GeoJSON; UNSURE if the other program must decide. */
-static int is_geometry(const char *text)
-{
-    static const char *const simple[] = {"point", "linestring", "polygon", "curve", "surface"};
-    static const char *const others[] = {"geometrycollection", "circularstring", "compoundcurve", "curvepolygon",
-                                         "tin", "polyhedralsurface", "triangle"};
-    const char *at = past_space(text), *rest;
-    int ends;
-    if (past_word(at, "srid="))
-        return UNSURE;
-    if (*at == '{')
-        return strcasestr(at, "\"coordinates\"") != NULL;
-    if (*at == '0') {
-        size_t size = strspn(at, "0123456789abcdefABCDEF");
-        if (size < WKB_DIGITS || (at[1] != '0' && at[1] != '1') || *past_space(at + size))
-            return 0;
-        return strchr("2367aAbBeEfF", at[at[1] == '0' ? 2 : 8]) ? UNSURE : 1; /* extended WKB may name its system */
-    }
-    const char *bare = past_word(at, "multi");
-    bare = bare ? bare : at;
-    for (size_t number = 0; number < sizeof simple / sizeof *simple; number++)
-        if ((rest = past_word(bare, simple[number])) && (ends = ends_type(rest)))
-            return ends;
-    for (size_t number = 0; number < sizeof others / sizeof *others; number++)
-        if ((rest = past_word(at, others[number])) && (ends = ends_type(rest)))
-            return ends;
-    return 0;
 }
 
 /* ---- rows ---- */
@@ -558,33 +361,16 @@ static void look(struct table *table)
     free(row.text);
 }
 
-static const char *map_file(const char *file, size_t *size)
+void look_at_separated(const char *path, const char *known)
 {
-    struct stat found;
-    int opened = open(file, O_RDONLY | O_CLOEXEC);
-    const char *mapped = NULL;
-    if (opened >= 0 && fstat(opened, &found) == 0 && found.st_size > 0) {
-        *size = (size_t)found.st_size;
-        mapped = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, opened, 0);
-    }
-    close(opened);
-    return mapped == MAP_FAILED ? NULL : mapped;
-}
-
-void look_at_separated(const char *file, const char *known)
-{
-    size_t size = 0;
-    const char *start = map_file(file, &size);
+    struct mapped file = map_file(path);
     struct table *table = calloc(1, sizeof *table);
     if (!table)
         _exit(1);
     put("{\"ok\":true");
-    if (start) {
-        size_t mark = size >= 3 && memcmp(start, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-        *table = (struct table){.start = start + mark, .end = start + size, .delimiter = *known};
-        table->is_odd = has_odd_bytes(table->start, table->end) || declares_delimiter(table->start, table->end);
-    }
-    table->is_odd |= !start;
+    size_t mark = file.size >= 3 && memcmp(file.start, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    *table = (struct table){.start = file.start + mark, .end = file.start + file.size, .delimiter = *known};
+    table->is_odd = !file.size || has_odd_bytes(table->start, table->end) || declares_delimiter(table->start, table->end);
     if (!table->is_odd)
         look(table);
     if (table->is_odd) {
@@ -592,47 +378,9 @@ void look_at_separated(const char *file, const char *known)
         put("{\"ok\":false");
     } else {
         tell_columns(table);
-        put(",\"width\":%d,\"data_at\":%zu,\"delimiter\":", table->first_width, (size_t)(table->data - start));
+        put(",\"width\":%d,\"data_at\":%zu,\"delimiter\":", table->first_width, (size_t)(table->data - file.start));
         put_text((char[]){table->delimiter, 0});
     }
-    if (start)
-        munmap((void *)start, size);
+    unmap_file(&file);
     free(table);
-}
-
-/* ---- writing ---- */
-
-static int write_whole(int file, const char *bytes, size_t size)
-{
-    while (size) {
-        ssize_t written = write(file, bytes, size);
-        if (written <= 0)
-            return 0;
-        bytes += written;
-        size -= (size_t)written;
-    }
-    return 1;
-}
-
-static int create(const char *path)
-{
-    return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-}
-
-int write_text(const char *path, const char *text)
-{
-    int file = create(path);
-    int ok = file >= 0 && write_whole(file, text, strlen(text));
-    return close(file) == 0 && ok;
-}
-
-int copy_under_header(const char *file, const char *copy, size_t skipped, const char *header)
-{
-    size_t size = 0;
-    const char *start = map_file(file, &size);
-    int made = create(copy), ok = start && made >= 0 && skipped <= size && write_whole(made, header, strlen(header)) &&
-                              write_whole(made, start + skipped, size - skipped);
-    if (start)
-        munmap((void *)start, size);
-    return close(made) == 0 && ok;
 }

@@ -28,6 +28,7 @@
 #include "tally.h"
 #include "translating.h"
 #include "workbook.h"
+#include "writing.h"
 
 static void look(char **at)
 {
@@ -44,8 +45,7 @@ static void examine(char **at)
 static void restyle(char **at)
 {
     int ok = at[0] && at[1] && at[2] && copy_with_formats(at[0], at[1], at + 2);
-    put("{\"ok\":%s", ok ? "true" : "false");
-    tell_messages();
+    end_answer("{", ok);
 }
 
 /* Copy a file of separated values under a new header, and write the types of its columns beside it. */
@@ -53,8 +53,7 @@ static void head(char **at)
 {
     int is_whole = at[0] && at[1] && at[2] && at[3] && at[4] && at[5];
     int ok = is_whole && copy_under_header(at[0], at[1], strtoull(at[2], NULL, 10), at[3]) && write_text(at[4], at[5]);
-    put("{\"ok\":%s", ok ? "true" : "false");
-    tell_messages();
+    end_answer("{", ok);
 }
 
 static void count(char **at)
@@ -65,8 +64,7 @@ static void count(char **at)
     refused = NULL;
     put("{\"layers\":[");
     int is_read = count_result(name, most_cells, (options)drivers, (options)open_options);
-    put("],\"ok\":%s", is_read && !refused ? "true" : "false");
-    tell_messages();
+    end_answer("],", is_read && !refused);
 }
 
 static void compare(char **at)
@@ -75,8 +73,7 @@ static void compare(char **at)
     int code = *at ? atoi(*at++) : 0;
     char **drivers = take_list(&at), **open_options = take_list(&at);
     int is_read = compare_system(name, code, (options)drivers, (options)open_options);
-    put(",\"ok\":%s", is_read ? "true" : "false");
-    tell_messages();
+    end_answer(",", is_read);
 }
 
 /* What strays by more than some meters in the layers of the given names that are held, or, without names, in all layers of what is open. */
@@ -104,8 +101,7 @@ static void stray(char **at)
         else
             put("{}");
     }
-    put("],\"ok\":true");
-    tell_messages();
+    end_answer("],", 1);
 }
 
 static void tally(char **at)

@@ -9,6 +9,7 @@
 
 #include "answer.h"
 #include "straying.h"
+#include "systems.h"
 
 enum { WEST, EAST, SOUTH, NORTH, EDGES, LATTICE = 17 };
 static const double DEGREES_A_METER = 1e-5, TURN = 360, POLE = 90, FARTHEST_METERS = 4.0e7;
@@ -20,17 +21,6 @@ struct trip {
     double same, farthest;
     struct reach reach;
 };
-
-static handle system_from(int code)
-{
-    handle made = OSRNewSpatialReference(NULL);
-    if (OSRImportFromEPSG(made, code) != 0) {
-        OSRDestroySpatialReference(made);
-        return NULL;
-    }
-    OSRSetAxisMappingStrategy(made, TRADITIONAL_ORDER);
-    return made;
-}
 
 /* Making a transformation takes most of the time. GDAL keeps a destroyed one for the next that needs the same, which is
  * the conversion; it gets one that has not counted any errors. */
@@ -112,7 +102,7 @@ static void count(const struct trip *trip, handle layer, int64_t *found, int64_t
 
 void tell_strays(handle layer, int source, int target, double meters, struct reach reach)
 {
-    handle given = source ? system_from(source) : NULL, from = source ? given : OGR_L_GetSpatialRef(layer), to = system_from(target);
+    handle given = source ? system_of_code(source) : NULL, from = source ? given : OGR_L_GetSpatialRef(layer), to = system_of_code(target);
     int64_t found = 0, first = 0;
     struct trip trip = {.reach = reach};
     CPLPushErrorHandler(CPLQuietErrorHandler);

@@ -9,6 +9,17 @@
 
 enum { MOST_COMPARED = 1000 };
 
+handle system_of_code(int code)
+{
+    handle made = OSRNewSpatialReference(NULL);
+    if (OSRImportFromEPSG(made, code) == 0) {
+        OSRSetAxisMappingStrategy(made, TRADITIONAL_ORDER);
+        return made;
+    }
+    OSRDestroySpatialReference(made);
+    return NULL;
+}
+
 struct extent {
     double west, east, south, north;
 };
@@ -57,14 +68,14 @@ static double distance_to(handle layer, handle planned)
 int compare_system(const char *name, int code, options drivers, options open_options)
 {
     handle result = GDALOpenEx(name, OF_VECTOR | OF_VERBOSE, drivers, open_options, NULL);
-    handle planned = OSRNewSpatialReference(NULL);
-    double farthest = OSRImportFromEPSG(planned, code) == 0 ? 0 : NAN;
-    OSRSetAxisMappingStrategy(planned, TRADITIONAL_ORDER);
-    for (int number = 0, count = result ? GDALDatasetGetLayerCount(result) : 0; number < count; number++) {
+    handle planned = system_of_code(code);
+    double farthest = planned ? 0 : NAN;
+    for (int number = 0, count = result && planned ? GDALDatasetGetLayerCount(result) : 0; number < count; number++) {
         double moved = distance_to(GDALDatasetGetLayer(result, number), planned);
         farthest = isnan(moved) || isnan(farthest) ? NAN : fmax(farthest, moved);
     }
-    OSRDestroySpatialReference(planned);
+    if (planned)
+        OSRDestroySpatialReference(planned);
     put("{\"moved\":");
     put_number(farthest);
     if (result)

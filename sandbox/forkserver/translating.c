@@ -53,6 +53,5 @@ void translate(char **at)
         written = GDALVectorTranslate(existing ? NULL : target, existing, 1, &from, wishes, &misused);
     if (written || existing)
         GDALClose(written ? written : existing);
-    put("{\"ok\":%s", written && !misused ? "true" : "false");
-    tell_messages();
+    end_answer("{", written && !misused);
 }

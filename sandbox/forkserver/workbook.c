@@ -43,26 +43,6 @@ struct workbook {
 
 /* ---- cells ---- */
 
-/* Whether a cell has a formula and no result, from the end of its start tag. */
-static int lacks_result(const char *at, const char *end)
-{
-    at = past_blanks(at, end);
-    struct tag formula = tag_at(at, end, "<f"), result;
-    if (!formula.end || formula.end - formula.start > LONGEST_TAG)
-        return 0;
-    at = formula.end + 1;
-    if (formula.end[-1] != '/') {
-        at = memchr(at, '<', (size_t)(end - at));
-        if (!at || !begins(at, end, "</f>"))
-            return 0;
-        at += strlen("</f>");
-    }
-    at = past_blanks(at, end);
-    result = tag_at(at, end, "<v");
-    return begins(at, end, "</c>") || begins(at, end, "<v></v>") ||
-           (result.end && past_blanks(result.start, result.end) == result.end - 1 && result.end[-1] == '/');
-}
-
 /* What follows a formula, if there is one, from the end of a cell's start tag; NULL if its end is not plain to see. */
 static const char *past_formula(const char *at, const char *end)
 {
@@ -74,6 +54,17 @@ static const char *past_formula(const char *at, const char *end)
         return past_blanks(formula.end + 1, end);
     at = memchr(formula.end, '<', (size_t)(end - formula.end));
     return at && begins(at, end, "</f>") ? past_blanks(at + strlen("</f>"), end) : NULL;
+}
+
+/* Whether a cell has a formula and no result, from the end of its start tag. */
+static int lacks_result(const char *at, const char *end)
+{
+    struct tag formula = tag_at(past_blanks(at, end), end, "<f");
+    if (!formula.end || formula.end - formula.start > LONGEST_TAG || !(at = past_formula(at, end)))
+        return 0;
+    struct tag result = tag_at(at, end, "<v");
+    return begins(at, end, "</c>") || begins(at, end, "<v></v>") ||
+           (result.end && past_blanks(result.start, result.end) == result.end - 1 && result.end[-1] == '/');
 }
 
 /* The value in a cell, from the end of its start tag, past a formula; NULL if there is none. */
