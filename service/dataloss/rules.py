@@ -122,14 +122,14 @@ def _collisions(scan: Scan) -> Iterator[FieldNameCollision]:
 def _value_truncations(scans: Iterable[Scan]) -> tuple[ValueTruncation, ...]:
     columns: defaultdict[str, list[FieldFindings]] = defaultdict(list)
     for field in (field for scan in scans for field in scan.fields):
-        if field.too_long and field.type is FieldType.TEXT:
+        if field.over_dbf_limit and field.type is FieldType.TEXT:
             columns[field.name].append(field)
     return tuple(
         ValueTruncation(
             field=name,
             max_length=max(field.longest_bytes for field in fields),
             limit=VALUE_BYTES,
-            affected_features=sum(field.too_long for field in fields),
+            affected_features=sum(field.over_dbf_limit for field in fields),
         )
         for name, fields in columns.items()
     )

@@ -2,18 +2,49 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
+
 from service.errors import Rejection
 from service.formats.datasets import Dataset
 from service.formats.facts import Field, Layer
 from service.formats.format import Format, Writing, writing_of
 from service.formats.geometry import FAMILIES
-from service.formats.names import LISTED, listed, quotes, shown
+from service.formats.names import LISTED, counted, listed, quotes, shown
 from service.formats.values import value_warnings
 
 DBF_TEXT_BYTES = (80, 254)
 DBF_COLUMNS_ELSEWHERE = 255
 WKT_PER_BYTE = 2.5
 """Characters of WKT per byte of binary geometry, at most, for coordinates of ordinary precision."""
+
+
+class _Misread(msgspec.Struct, frozen=True):
+    """What could not be read as the file says: the names in facts of its count and first place, and a sentence."""
+
+    count: str
+    first: str
+    noun: str
+    sentence: str
+
+
+_MISREAD = (
+    _Misread(
+        "unplaced_rows",
+        "first_unplaced_row",
+        "row",
+        "The coordinates in {count} of {layer} could not be read, first in row {first} after the header; the texts "
+        "were kept, without geometry.",
+    ),
+    _Misread(
+        "mended_texts",
+        "first_mended",
+        "text",
+        "The encoding that the file declares is unknown, or not that of {count} of {layer}, first in feature {first}: "
+        "Windows-1252 was assumed, except for UTF-8 that is cut within its last character, which became U+FFFD. If "
+        "letters are wrong, correct what the file declares (in the .cpg of a shapefile, the charset of a .mif) and "
+        "send it again.",
+    ),
+)
 
 
 def refuse_unrepresentable(target: Format, layers: Sequence[Layer]) -> None:
@@ -47,8 +78,7 @@ def find_losses(target: Format, datasets: Sequence[Dataset]) -> tuple[str, ...]:
             _geometries(target, writing, datasets, layers),
             _values(target, writing, layers),
             _guesses(layers),
-            _unplaced(layers),
-            _mended(layers),
+            _misread(layers),
             value_warnings(target, layers),
         )
         for warning in warnings
@@ -158,10 +188,9 @@ def _geometries(
         yield f"{target.title} stores elevations for all features of a {scope} or for none; {flat:,} without got 0."
     sloping = sum(layer.sloping_areas for layer in layers)
     if sloping and writing.level_areas:
-        areas = "1 area" if sloping == 1 else f"{sloping:,} areas"
         yield (
-            f"{target.title} stores one elevation for an area, that of its first point; the others in {areas} were "
-            "left out."
+            f"{target.title} stores one elevation for an area, that of its first point; the others in "
+            f"{counted(sloping, 'area')} were left out."
         )
     unmeasured = sum(layer.unmeasured_geometries for layer in layers)
     if unmeasured and writing.m and not writing.mixes_z:
@@ -194,26 +223,13 @@ def _guesses(layers: Sequence[Layer]) -> Iterator[str]:
         )
 
 
-def _unplaced(layers: Sequence[Layer]) -> Iterator[str]:
-    for layer in layers:
-        if layer.unplaced_rows:
-            rows = "1 row" if layer.unplaced_rows == 1 else f"{layer.unplaced_rows:,} rows"
-            yield (
-                f"The coordinates in {rows} of {shown(layer.name)!r} could not be read, first in row "
-                f"{layer.first_unplaced_row:,} after the header; the texts were kept, without geometry."
-            )
-
-
-def _mended(layers: Sequence[Layer]) -> Iterator[str]:
-    for layer in layers:
-        if layer.mended_texts:
-            texts = "1 text" if layer.mended_texts == 1 else f"{layer.mended_texts:,} texts"
-            yield (
-                f"The encoding that the file declares is unknown, or not that of {texts} of {shown(layer.name)!r}, "
-                f"first in feature {layer.first_mended:,}: Windows-1252 was assumed, except for UTF-8 that is cut "
-                "within its last character, which became U+FFFD. If letters are wrong, correct what the file declares "
-                "(in the .cpg of a shapefile, the charset of a .mif) and send it again."
-            )
+def _misread(layers: Sequence[Layer]) -> Iterator[str]:
+    for misread in _MISREAD:
+        for layer in layers:
+            if count := getattr(layer, misread.count):
+                told = counted(count, misread.noun)
+                first = getattr(layer, misread.first)
+                yield misread.sentence.format(count=told, layer=repr(shown(layer.name)), first=f"{first:,}")
 
 
 def _has_long_cell(layers: Sequence[Layer], limit: int) -> bool:

@@ -70,10 +70,14 @@ def quotes(untrusted_names: Iterable[str]) -> list[str]:
     return [repr(shown(name)) for name in dict.fromkeys(untrusted_names)]
 
 
+def counted(count: int, noun: str) -> str:
+    """How many there are of something, as in: 1 row, 2,500 rows."""
+    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def values_of(counts: Mapping[str, int], most: int = LISTED) -> str:
     """How many values there are of which columns; `most` names at most."""
-    total = sum(counts.values())
-    return f"{'1 value' if total == 1 else f'{total:,} values'} of {listed(quotes(counts), most)}"
+    return f"{counted(sum(counts.values()), 'value')} of {listed(quotes(counts), most)}"
 
 
 def first_of(layers: Iterable[tuple[str, Iterable[int]]]) -> str:

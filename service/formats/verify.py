@@ -14,7 +14,7 @@ from service.errors import Rejection
 from service.formats.datasets import Dataset
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Field, FieldType, Name
 from service.formats.format import Writing
-from service.formats.names import listed, quotes, shown
+from service.formats.names import counted, listed, quotes, shown
 from service.formats.plan import Plan
 
 RELATIVE = 1e-6
@@ -126,10 +126,9 @@ def _system_differences(plan: Plan, recorded: Recorded) -> Iterator[str]:
 
 def _beyond_utc(verified: Verified) -> Iterator[str]:
     for name, (count, first) in verified.beyond_utc.items():
-        values = "1 time" if count == 1 else f"{count:,} times"
         yield (
-            f"In UTC, {values} in {shown(name)!r} are before the year 0 or after 9999, first in feature {first:,}. "
-            "They were kept without their time zones, so they are other moments now."
+            f"In UTC, {counted(count, 'time')} in {shown(name)!r} are before the year 0 or after 9999, first in "
+            f"feature {first:,}. They were kept without their time zones, so they are other moments now."
         )
 
 

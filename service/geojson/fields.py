@@ -14,7 +14,7 @@ from service.formats.dbf_names import VALUE_BYTES
 from service.formats.facts import FieldType
 from service.geojson.datetimes import Fidelity, read_moment
 from service.geojson.features import INT64_MAX
-from service.geojson.findings import MOMENTS, FieldFindings
+from service.geojson.findings import FieldFindings
 from service.geojson.jsontext import holds_clamped, json_text
 
 INT64_MIN = -INT64_MAX - 1
@@ -33,11 +33,19 @@ MOMENTS_CHARACTERS = 1 << 17
 CONTROL = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 JSON_EDGES = frozenset({("{", "}"), ("[", "]")})
 
-_COUNTERS = (
-    "values",
-    "nulls",
-    "too_long",
+_LENGTHS = ("longest_bytes", "over_dbf_limit")
+_OF_MOMENTS = (*_LENGTHS, "reworded_moments", "rounded_moments")
+_TOLD: Mapping[FieldType, tuple[str, ...]] = {
+    FieldType.TEXT: _LENGTHS,
+    FieldType.REAL: ("infinite", "near_infinite", "first_near_infinite", "beyond_dbf", "first_beyond_dbf"),
+    FieldType.DATE: (*_OF_MOMENTS, "before_1000"),
+    FieldType.DATETIME: _OF_MOMENTS,
+    FieldType.TIME: _OF_MOMENTS,
+}
+"""What is told of a column of a type, in addition to `_TOLD_OF_ALL`."""
+_TOLD_OF_ALL = (
     "nested",
+    "clamped_integers",
     "empty",
     "trailing_blanks",
     "cut_at_nul",
@@ -45,16 +53,6 @@ _COUNTERS = (
     "carriage_returns",
     "control",
     "like_json",
-    "before_1000",
-    "inexact_integers",
-    "integers_over_width",
-    "integers_over_64_bits",
-    "tiny",
-    "oversize",
-    "near_infinite",
-    "infinite",
-    "reworded",
-    "rounded",
 )
 _NUMBERS = (FieldType.BOOLEAN, FieldType.INTEGER, FieldType.REAL)
 
@@ -78,7 +76,7 @@ class FieldTally:
     values = 0
     nulls = 0
     longest_bytes = 0
-    too_long = 0
+    over_dbf_limit = 0
     nested = 0
     empty = 0
     trailing_blanks = 0
@@ -90,15 +88,15 @@ class FieldTally:
     before_1000 = 0
     inexact_integers = 0
     integers_over_width = 0
-    integers_over_64_bits = 0
+    clamped_integers = 0
     tiny = 0
-    oversize = 0
+    beyond_dbf = 0
     near_infinite = 0
-    first_oversize = 0
+    first_beyond_dbf = 0
     first_near_infinite = 0
     infinite = 0
-    reworded = 0
-    rounded = 0
+    reworded_moments = 0
+    rounded_moments = 0
 
     def __init__(self) -> None:
         self._moments: dict[str, Fidelity] = {}
@@ -115,12 +113,14 @@ class FieldTally:
     @property
     def is_to_locate(self) -> bool:
         """Whether it has counted numbers whose first feature it does not know."""
-        return self.oversize > 0 and not (self.first_oversize and (self.first_near_infinite or not self.near_infinite))
+        return self.beyond_dbf > 0 and not (
+            self.first_beyond_dbf and (self.first_near_infinite or not self.near_infinite)
+        )
 
     def locate(self, numbered: Iterable[tuple[int, Any]]) -> None:
         """Find the first features with such numbers among values with the numbers of their features."""
         reals = [(number, value) for number, value in numbered if type(value) is float and math.isfinite(value)]
-        self.first_oversize = self.first_oversize or _first(_is_oversize, reals)
+        self.first_beyond_dbf = self.first_beyond_dbf or _first(_is_beyond_dbf, reals)
         self.first_near_infinite = self.first_near_infinite or _first(_is_near_infinite, reals)
 
     def merge(self, other: "FieldTally") -> None:
@@ -132,37 +132,13 @@ class FieldTally:
     def findings(self, name: str) -> FieldFindings:
         """The findings, for a column of the type that all values together require."""
         column = self.type or FieldType.TEXT
-        is_text = column is FieldType.TEXT
         inexact = {
             FieldType.INTEGER: self.inexact_integers if self.integers_over_width else 0,
             FieldType.REAL: self.inexact_integers + self.tiny,
         }
-        return FieldFindings(
-            name=name,
-            type=column,
-            values=self.values,
-            nulls=self.nulls,
-            longest_bytes=self.longest_bytes if is_text or column in MOMENTS else 0,
-            too_long=self.too_long if is_text or column in MOMENTS else 0,
-            nested=self.nested,
-            empty=self.empty,
-            trailing_blanks=self.trailing_blanks,
-            cut_at_nul=self.cut_at_nul,
-            leading_blanks=self.leading_blanks,
-            carriage_returns=self.carriage_returns,
-            control=self.control,
-            like_json=self.like_json,
-            before_1000=self.before_1000 if column is FieldType.DATE else 0,
-            inexact_numbers=inexact.get(column, 0),
-            oversize_numbers=self.oversize if column is FieldType.REAL else 0,
-            near_infinite=self.near_infinite if column is FieldType.REAL else 0,
-            first_oversize=self.first_oversize if column is FieldType.REAL else 0,
-            first_near_infinite=self.first_near_infinite if column is FieldType.REAL else 0,
-            infinite_numbers=self.infinite if column is FieldType.REAL else 0,
-            clamped_integers=self.integers_over_64_bits,
-            reworded_moments=0 if is_text else self.reworded,
-            rounded_moments=0 if is_text else self.rounded,
-        )
+        told = {each: getattr(self, each) for each in (*_TOLD_OF_ALL, *_TOLD.get(column, ()))}
+        filled = self.values - self.nulls
+        return FieldFindings(name, column, filled=filled, inexact_in_dbf=inexact.get(column, 0), **told)
 
     def _add_nulls(self, values: Sequence[None]) -> None:
         self.nulls += len(values)
@@ -176,7 +152,7 @@ class FieldTally:
             return
         self.inexact_integers += sum(int(float(value)) != value for value in values)
         self.integers_over_width += sum(len(str(value)) > INTEGER_WIDTH for value in values)
-        self.integers_over_64_bits += sum(not INT64_MIN <= value <= INT64_MAX for value in values)
+        self.clamped_integers += sum(not INT64_MIN <= value <= INT64_MAX for value in values)
 
     def _add_reals(self, values: Sequence[float]) -> None:
         self.type = joined_type(self.type, FieldType.REAL)
@@ -185,14 +161,14 @@ class FieldTally:
             self.infinite += sum(map(math.isinf, sizes))
             self.tiny += sum(size < SMALLEST_REAL or math.isnan(size) for size in sizes)
             finite = list(filter(math.isfinite, values))
-            self.oversize += sum(map(_is_oversize, finite))
+            self.beyond_dbf += sum(map(_is_beyond_dbf, finite))
             self.near_infinite += sum(map(_is_near_infinite, finite))
 
     def _add_nested(self, values: Sequence[Any]) -> None:
         self.type = FieldType.TEXT
         self.nested += len(values)
         texts = list(map(json_text, values))
-        self.integers_over_64_bits += sum(map(holds_clamped, values, texts))
+        self.clamped_integers += sum(map(holds_clamped, values, texts))
         self._add_lengths(_sizes(texts))
 
     def _add_texts(self, values: Sequence[str]) -> None:
@@ -237,8 +213,8 @@ class FieldTally:
                 self._forget_moments()
                 return
         kept = list(map(ways.__getitem__, values))
-        self.reworded += kept.count(Fidelity.BEGINNING)
-        self.rounded += kept.count(Fidelity.ROUNDED)
+        self.reworded_moments += kept.count(Fidelity.BEGINNING)
+        self.rounded_moments += kept.count(Fidelity.ROUNDED)
 
     def _forget_moments(self) -> None:
         self._moments.clear()
@@ -248,7 +224,7 @@ class FieldTally:
         longest = max(lengths)
         self.longest_bytes = max(self.longest_bytes, longest)
         if longest > VALUE_BYTES:
-            self.too_long += sum(length > VALUE_BYTES for length in lengths)
+            self.over_dbf_limit += sum(length > VALUE_BYTES for length in lengths)
 
     _ADDERS: ClassVar[Mapping[Any, Callable[["FieldTally", Sequence[Any]], None]]] = {
         NoneType: _add_nulls,
@@ -261,7 +237,14 @@ class FieldTally:
     }
 
 
-def _is_oversize(value: float) -> bool:
+_COUNTERS = tuple(
+    name
+    for name, start in vars(FieldTally).items()
+    if start == 0 and name != "longest_bytes" and not name.startswith("first_")
+)
+
+
+def _is_beyond_dbf(value: float) -> bool:
     return not LEAST_IN_DBF <= value <= LARGEST_IN_DBF
 
 

@@ -16,50 +16,38 @@ MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
 WGS84 = 4326
 
 Name = Annotated[str, Meta(max_length=MAX_NAME_CHARACTERS)]
+_LENGTHS = ("longest_bytes", "over_dbf_limit")
+_IN_FACTS = (
+    "filled",
+    "infinite",
+    "near_infinite",
+    "first_near_infinite",
+    "empty",
+    "leading_blanks",
+    "carriage_returns",
+    "control",
+    "like_json",
+    "before_1000",
+)
 PerType = Annotated[Mapping[GeometryName, Count], Meta(max_length=7)]
 
 
-class FieldFindings(msgspec.Struct, frozen=True, kw_only=True):
-    """One property as a column.
+class FieldFindings(Field, frozen=True, kw_only=True, omit_defaults=True):
+    """One property as a column; `longest_bytes` is also that of the texts of dates and times."""
 
-    Lengths are in bytes of UTF-8, and 0 if the column holds neither texts nor dates; all other numbers count values.
-    """
-
-    name: Name
-    type: FieldType
-    values: Count = 0
-    nulls: Count = 0
-    longest_bytes: Count = 0
-    too_long: Count = 0
     nested: Count = 0
-    empty: Count = 0
-    trailing_blanks: Count = 0
-    cut_at_nul: Count = 0
-    leading_blanks: Count = 0
-    carriage_returns: Count = 0
-    control: Count = 0
-    """Texts with control characters other than tabs and line ends, or with U+FFFE or U+FFFF."""
-    like_json: Count = 0
-    """Texts that begin and end like JSON objects or arrays."""
-    before_1000: Count = 0
-    """Dates whose year has fewer than four digits."""
-    inexact_numbers: Count = 0
     clamped_integers: Count = 0
-    oversize_numbers: Count = 0
-    """Numbers of more characters than a .dbf has for one."""
-    first_oversize: Count = 0
-    """The number of the first feature with one, from 1; 0 if there is none or it is not known."""
-    near_infinite: Count = 0
-    """Numbers that are infinite if they are written with 15 digits."""
-    first_near_infinite: Count = 0
-    """The number of the first feature with one, as above."""
-    infinite_numbers: Count = 0
     reworded_moments: Count = 0
     """Texts of which a column of dates or times keeps only the beginning."""
     rounded_moments: Count = 0
     """Times with more than millisecond precision."""
     kept_texts: Count = 0
     """Texts that a column of dates or times would not have kept completely."""
+
+    def as_field(self) -> Field:
+        """The column as a work file would show it, as far as the scan counts what is in one."""
+        known = (*_IN_FACTS, *_LENGTHS) if self.type is FieldType.TEXT else _IN_FACTS
+        return Field(self.name, self.type, **{name: getattr(self, name) for name in known})
 
     def as_text(self) -> "FieldFindings":
         """The same column with all texts kept as texts, including dates and times."""
@@ -148,25 +136,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
             has_z=with_z > 0,
             flat_geometries=sum(self.geometry_types.values()) - with_z if with_z else 0,
             crs=Crs(known=self.crs_epsg is not None, epsg=self.crs_epsg),
-            fields=tuple(
-                Field(
-                    field.name,
-                    field.type,
-                    field.longest_bytes if field.type is FieldType.TEXT else 0,
-                    field.too_long if field.type is FieldType.TEXT else 0,
-                    filled=field.values - field.nulls,
-                    infinite=field.infinite_numbers,
-                    near_infinite=field.near_infinite,
-                    first_near_infinite=field.first_near_infinite,
-                    empty=field.empty,
-                    leading_blanks=field.leading_blanks,
-                    carriage_returns=field.carriage_returns,
-                    control=field.control,
-                    like_json=field.like_json,
-                    before_1000=field.before_1000,
-                )
-                for field in self.fields
-            ),
+            fields=tuple(field.as_field() for field in self.fields),
         )
         return Facts(layers=(layer,))
 

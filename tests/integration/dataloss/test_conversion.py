@@ -98,7 +98,7 @@ def _check_values(result: Result, made: list[dict[str, Any]]) -> None:
             assert field.name not in affected
             changed = sum(not _is_kept(row[field.name], values[number], field) for number, row in stored.items())
             lost_ids = result.scan.dropped_ids if field.name == "id" else 0
-            told_numbers = field.inexact_numbers + field.oversize_numbers + field.clamped_integers
+            told_numbers = field.inexact_in_dbf + field.beyond_dbf + field.clamped_integers
             assert changed <= told_numbers + field.reworded_moments + lost_ids
 
 

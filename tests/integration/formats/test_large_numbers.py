@@ -86,7 +86,7 @@ def test_the_first_feature_is_found_in_documents_that_are_read_in_parts(tmp_path
     """Also if features have properties of their own, or none."""
     small = [point(1, 2, n=0.5, text="x" * 1000), {**point(1, 2), "properties": None}] * 1000
     path = write_geojson(tmp_path / "a.geojson", [*small, point(1, 2, n=1e30), point(1, 2, other=LARGEST, n=LARGEST)])
-    found = {field.name: (field.first_oversize, field.first_near_infinite) for field in scan(path).fields}
+    found = {field.name: (field.first_beyond_dbf, field.first_near_infinite) for field in scan(path).fields}
     assert found == {"n": (2001, 2002), "text": (0, 0), "other": (2002, 2002)}
 
 

@@ -248,4 +248,4 @@ def test_a_feature_that_strict_json_refuses_spoils_no_other() -> None:
     )
     found = scan_bytes(data)
     assert found.features == 501
-    assert [(field.type, field.values) for field in found.fields] == [("real", 501), ("text", 501)]
+    assert [(field.type, field.filled) for field in found.fields] == [("real", 501), ("text", 501)]

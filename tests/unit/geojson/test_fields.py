@@ -63,13 +63,13 @@ def test_texts_are_measured_in_bytes_of_utf_8(text: str, size: int) -> None:
     """As the table counts; 254 bytes fit."""
     field = found("short", text, None)
     assert field.longest_bytes == max(size, len("short"))
-    assert field.too_long == (size > 254)
+    assert field.over_dbf_limit == (size > 254)
 
 
 def test_every_value_that_is_too_long_is_counted() -> None:
     """Texts, objects and arrays alike."""
     field = found("x" * 300, "y" * 255, "z", {"k": "v" * 300}, list(range(200)))
-    assert field.too_long == 4
+    assert field.over_dbf_limit == 4
     assert field.longest_bytes == len(f"[ {', '.join(map(str, range(200)))} ]")
 
 
@@ -82,13 +82,13 @@ def test_letters_written_as_escapes_count_as_letters() -> None:
 def test_a_text_ends_at_a_nul() -> None:
     """As in the converter."""
     field = found("ab\0" + "x" * 300, "c")
-    assert (field.longest_bytes, field.too_long, field.cut_at_nul) == (2, 0, 1)
+    assert (field.longest_bytes, field.over_dbf_limit, field.cut_at_nul) == (2, 0, 1)
 
 
 def test_the_last_of_equal_names_counts() -> None:
     """A repeated name is one column with the last value."""
     field = scan_bytes(with_value('1, "a": "text"')).fields[0]
-    assert (field.type, field.values) == ("text", 1)
+    assert (field.type, field.filled) == ("text", 1)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_the_last_of_equal_names_counts() -> None:
 def test_numbers_that_do_not_fit_are_counted(numbers: list[Any], inexact: int, clamped: int) -> None:
     """An integer column becomes floating-point if one of its numbers has more than 18 characters."""
     field = found_numbers(numbers)
-    assert (field.inexact_numbers, field.clamped_integers) == (inexact, clamped)
+    assert (field.inexact_in_dbf, field.clamped_integers) == (inexact, clamped)
 
 
 @pytest.mark.parametrize(
@@ -128,10 +128,10 @@ def test_large_numbers_that_become_others_are_counted(
 ) -> None:
     """A .dbf has 24 characters for a number; other targets have 15 digits, which may round it to infinity."""
     field = found_numbers([number, -0.0, 1.5])
-    assert (field.oversize_numbers, field.near_infinite) == (is_oversize, is_near_infinite)
+    assert (field.beyond_dbf, field.near_infinite) == (is_oversize, is_near_infinite)
     assert len(f"{number:.0f}") > 24 or not is_oversize
     assert math.isinf(float(f"{number:.15g}")) == is_near_infinite
-    assert (field.inexact_numbers, field.infinite_numbers) == (0, 0)
+    assert (field.inexact_in_dbf, field.infinite) == (0, 0)
 
 
 def found_numbers(numbers: list[Any]) -> FieldFindings:
@@ -146,13 +146,13 @@ def test_what_is_no_number_is_a_number_that_does_not_fit(number: str) -> None:
     """The converter reads NaN and the infinities, although strict JSON has none."""
     field = scan_bytes(with_value(number)).fields[0]
     is_infinite = number != "NaN"
-    assert (field.type, field.inexact_numbers, field.infinite_numbers) == ("real", not is_infinite, is_infinite)
+    assert (field.type, field.inexact_in_dbf, field.infinite) == ("real", not is_infinite, is_infinite)
 
 
 def test_small_things_are_counted() -> None:
     """Nulls, empty texts and trailing blanks."""
     field = found(None, "", "", "x ", " x", "x", None)
-    assert (field.values, field.nulls, field.empty, field.trailing_blanks) == (7, 2, 2, 1)
+    assert (field.filled, field.empty, field.trailing_blanks) == (5, 2, 1)
 
 
 def test_texts_that_only_begin_like_a_time_are_counted() -> None:
@@ -180,15 +180,15 @@ def test_the_first_id_decides_what_ids_become(ids: list[Any], columns: list[str]
 
 
 @pytest.mark.parametrize(
-    ("rows", "column", "values", "dropped"),
+    ("rows", "column", "filled", "dropped"),
     [
         ([({"id": 3}, "x")], "integer", 1, 0),
         ([({"id": True}, "w0"), ({"n": 1}, "w1")], "boolean", 1, 1),
         ([({"id": 5}, None), ({"n": 1}, 9)], "integer", 2, 0),
         ([({"id": 0.5}, "w0"), ({"n": 1}, 7)], "real", 2, 0),
         ([({"id": "x"}, 7), ({"n": 1}, 8)], "text", 1, 2),
-        ([({"id": None}, "w0"), ({"id": True}, "w1")], "text", 2, 0),
-        ([({"id": None}, None), ({"n": 1}, 8)], "integer", 2, 0),
+        ([({"id": None}, "w0"), ({"id": True}, "w1")], "text", 1, 0),
+        ([({"id": None}, None), ({"n": 1}, 8)], "integer", 1, 0),
         ([({"id": "2020-01-01"}, "w0"), ({"n": 1}, "w1")], "date", 1, 1),
         ([({"id": {"a": 1}}, "w0"), ({"n": 1}, "w1")], "text", 2, 0),
         ([({"n": 1}, -3), ({"id": "x"}, 8), ({"n": 1}, 9)], "text", 3, 0),
@@ -197,14 +197,14 @@ def test_the_first_id_decides_what_ids_become(ids: list[Any], columns: list[str]
     ],
 )
 def test_ids_fill_the_gaps_of_a_property_called_id(
-    rows: list[tuple[dict[str, Any], Any]], column: str, values: int, dropped: int
+    rows: list[tuple[dict[str, Any], Any]], column: str, filled: int, dropped: int
 ) -> None:
     """Unless they number features or have another type."""
     scan = scan_bytes(
         collection(*(feature(properties, **({} if id_ is None else {"id": id_})) for properties, id_ in rows))
     )
     field = next(field for field in scan.fields if field.name == "id")
-    assert (field.type, field.values, scan.dropped_ids) == (column, values, dropped)
+    assert (field.type, field.filled, scan.dropped_ids) == (column, filled, dropped)
 
 
 @pytest.mark.parametrize(
@@ -278,9 +278,9 @@ def test_columns_are_those_of_the_names_in_whatever_order_they_stand() -> None:
     ]
     for some in permutations(rows):
         fields = {field.name: field for field in scan_bytes(collection(*map(feature, some))).fields}
-        assert {name: (field.type, field.values, field.nulls) for name, field in fields.items()} == {
-            "a": ("real", 3, 1),
-            "b": ("text", 2, 0),
-            "c": ("text", 2, 0),
+        assert {name: (field.type, field.filled) for name, field in fields.items()} == {
+            "a": ("real", 2),
+            "b": ("text", 2),
+            "c": ("text", 2),
         }
         assert list(fields) == list(dict.fromkeys(name for row in some for name in row))
