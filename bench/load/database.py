@@ -45,8 +45,7 @@ async def open_database(dsn: str, name: str = "bench", watch: Watch | None = Non
     own_dsn = dsn.replace(f"{urlsplit(dsn).path}?", f"/{name}?", 1)
     await migrate(own_dsn)
     async with open_pool(own_dsn, command_timeout_seconds=FILL_SECONDS, watch=watch) as database:
-        async with database.connection() as connection:
-            await connection.execute(_PLAN)
+        await database.execute(_PLAN)
         yield database
 
 

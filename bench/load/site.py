@@ -118,8 +118,7 @@ async def make_accounts(dsn: str, count: int = 1 + MANY_ACCOUNTS) -> tuple[Creat
     """Make accounts whose allowances no run exhausts, and a last one without credit; return their keys."""
     terms = [*[Terms(plan=PLAN.id, plan_owner=PLAN.owner)] * count, Terms(wallet_cents=0)]
     async with open_pool(dsn, max_size=1) as database:
-        async with database.connection() as connection:
-            await connection.execute(_LIFT_ALLOWANCES, PLAN.id)
+        await database.execute(_LIFT_ALLOWANCES, PLAN.id)
         administration = Administration(database, utc_now)
         created = [await administration.create_account(f"bench {number}", each) for number, each in enumerate(terms)]
     return tuple(key for _, key in created)

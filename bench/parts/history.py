@@ -79,8 +79,7 @@ async def fill(connection: Connection, size: int) -> AccountId:
 async def calls_on(database: Database, caller: AccountId) -> dict[str, Call]:
     """What is measured; the status is asked of jobs of every age."""
     register, ledger = JobRegister(database), Callers(database)
-    async with database.connection() as connection:
-        rows = await connection.fetch("SELECT id FROM job WHERE account_id = $1 ORDER BY random() LIMIT 500", caller)
+    rows = await database.fetch("SELECT id FROM job WHERE account_id = $1 ORDER BY random() LIMIT 500", caller)
     ids = cycle([row["id"] for row in rows])
     return {
         "status": lambda: register.find(next(ids), caller),
@@ -103,11 +102,10 @@ async def measure(calls: dict[tuple[str, int], Call], count: int) -> dict[tuple[
 
 async def audit(database: Database, statements: Sequence[float]) -> dict[str, object]:
     """Audit the ledger, which must agree, and look at the plans; `statements` takes how long each statement was."""
-    async with database.connection() as connection:
-        plans = [
-            await connection.fetch(f"EXPLAIN {_AUDIT[check.statement]}", *check.after.values(), check.at_once)
-            for check in CHECKS
-        ]
+    plans = [
+        await database.fetch(f"EXPLAIN {_AUDIT[check.statement]}", *check.after.values(), check.at_once)
+        for check in CHECKS
+    ]
     lines = [row[0] for plan in plans for row in plan]
     before, began = len(statements), time.perf_counter()
     assert await audit_books(database) == []

@@ -167,8 +167,7 @@ class Soak:
 
     async def _expire(self, database: Database, until: float) -> None:
         while time.monotonic() < until:
-            async with database.connection() as connection:
-                await connection.execute(_EXPIRE)
+            await database.execute(_EXPIRE)
             await asyncio.sleep(EXPIRE_SECONDS)
 
 

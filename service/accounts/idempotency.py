@@ -75,16 +75,15 @@ class IdempotencyKeys:
             IdempotencyKeyReused: the first request had another file or other fields.
             IdempotencyKeyInUse: an earlier request is still in progress.
         """
-        async with self._database.connection() as connection:
-            row = await connection.fetchrow(
-                _SQL["claim"],
-                claim.account_id,
-                claim.key,
-                claim.fingerprint,
-                claim.job_ids,
-                self._lease,
-                INTERRUPTED,
-            )
+        row = await self._database.fetchrow(
+            _SQL["claim"],
+            claim.account_id,
+            claim.key,
+            claim.fingerprint,
+            claim.job_ids,
+            self._lease,
+            INTERRUPTED,
+        )
         if row is None:
             raise AssertionError("The statement `claim` always returns one row")
         held = _held(claim, row["verdict"], row["jobs"])
@@ -98,8 +97,7 @@ class IdempotencyKeys:
             accounts = [held.claim.account_id for _, held in admitting]
             keys = [held.claim.key for _, held in admitting]
             tokens = [token for token, _ in admitting]
-            async with self._database.connection() as connection:
-                await connection.execute(_SQL["prolong"], accounts, keys, tokens, self._lease)
+            await self._database.execute(_SQL["prolong"], accounts, keys, tokens, self._lease)
 
     def let_go(self, held: Held) -> None:
         """Hand a key over to its jobs, all of which are open or have ended."""
@@ -108,13 +106,11 @@ class IdempotencyKeys:
     async def give_back(self, held: Held) -> None:
         """Free the key of an aborted request. If this fails as well, its lease expires."""
         self.let_go(held)
-        async with self._database.connection() as connection:
-            await connection.execute(_SQL["give_back"], held.claim.account_id, held.claim.key, held.token)
+        await self._database.execute(_SQL["give_back"], held.claim.account_id, held.claim.key, held.token)
 
     async def forget_old(self) -> None:
         """Remove keys older than 24 hours."""
-        async with self._database.connection() as connection:
-            await connection.execute(_SQL["forget"])
+        await self._database.execute(_SQL["forget"])
 
 
 def _held(claim: Claim, verdict: Literal["taken", "answered", "in use", "reused"], jobs: Sequence[UUID] | None) -> Held:

@@ -150,8 +150,7 @@ class Authenticator:
         return caller
 
     async def _look_up(self, statement: str, proofs: Sequence[Proof]) -> list[Caller | None]:
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL[statement], proofs)
+        rows = await self._database.fetch(_SQL[statement], proofs)
         callers = {row["proof"]: _caller_from(dict(row)) for row in rows}
         return [callers.get(proof) for proof in proofs]
 

@@ -1,11 +1,13 @@
 """The connections that requests share.
 
-A capability borrows one while its statements run, never while a file converts:
+A capability borrows one while its statements run, never while a file converts: for one statement, or for several.
+
+    row = await database.fetchrow(QUERIES["read_job"], job_id)
 
     async with database.connection() as connection:
-        row = await connection.fetchrow(QUERIES["read_job"], job_id)
+        ...
 
-If the database is unreachable, refuses the connection, fails or is too slow, the block raises `DatabaseUnavailable`
+If the database is unreachable, refuses the connection, fails or is too slow, both raise `DatabaseUnavailable`
 (interface 7.1: 503 with Retry-After). It is then unknown whether a running transaction took effect, so callers are
 idempotent. Every other error of a statement, such as a violated constraint, is passed on to its caller.
 """
@@ -71,6 +73,26 @@ class Database:
         """
         async with self.connection() as connection, connection.transaction():
             yield connection
+
+    async def fetch(self, statement: str, *arguments: Any) -> "list[asyncpg.Record]":
+        """Run one statement and return its rows; this and the next three raise what `connection` raises."""
+        async with self.connection() as connection:
+            return await connection.fetch(statement, *arguments)
+
+    async def fetchrow(self, statement: str, *arguments: Any) -> asyncpg.Record | None:
+        """Run one statement and return its first row."""
+        async with self.connection() as connection:
+            return await connection.fetchrow(statement, *arguments)
+
+    async def fetchval(self, statement: str, *arguments: Any) -> Any:
+        """Run one statement and return the first value of its first row."""
+        async with self.connection() as connection:
+            return await connection.fetchval(statement, *arguments)
+
+    async def execute(self, statement: str, *arguments: Any) -> None:
+        """Run one statement."""
+        async with self.connection() as connection:
+            await connection.execute(statement, *arguments)
 
     async def take(self) -> Connection:
         """Acquire a connection, to be returned with `keep` or `give_back`."""

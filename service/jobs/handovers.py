@@ -45,23 +45,19 @@ class HandOvers:
 
     async def record_input(self, job_id: JobId, key: str) -> bool:
         """Record the key of an input that is about to be stored; return False if the job is not open."""
-        async with self._database.connection() as connection:
-            return await connection.fetchval(_SQL["record_input"], job_id, key) is not None
+        return await self._database.fetchval(_SQL["record_input"], job_id, key) is not None
 
     async def record(self, handover: HandOver) -> bool:
         """Record the message to workers; return False if the job is not open."""
-        async with self._database.connection() as connection:
-            return await connection.fetchval(_SQL["hand_over"], handover.job.id, write_handover(handover)) is not None
+        return await self._database.fetchval(_SQL["hand_over"], handover.job.id, write_handover(handover)) is not None
 
     async def count(self) -> int:
         """Return how many open jobs were handed over."""
-        async with self._database.connection() as connection:
-            return int(await connection.fetchval(_SQL["count_handed_over"]))
+        return int(await self._database.fetchval(_SQL["count_handed_over"]))
 
     async def backlog(self) -> Backlog:
         """Return what waits for workers in the whole fleet."""
-        async with self._database.connection() as connection:
-            row = await connection.fetchrow(_SQL["backlog"], self._lease, LARGE_BYTES, _LAST_JOBS)
+        row = await self._database.fetchrow(_SQL["backlog"], self._lease, LARGE_BYTES, _LAST_JOBS)
         return msgspec.convert(dict(row or {}), Backlog)
 
     async def unclaimed(self, at_once: int) -> Page:
@@ -81,15 +77,13 @@ class HandOvers:
             after = page.last
 
     async def _page(self, after: UUID, at_once: int) -> Page:
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["handed_over"], after, self._lease, at_once)
+        rows = await self._database.fetch(_SQL["handed_over"], after, self._lease, at_once)
         found = [found for row in rows if (found := _readable(row["handover"]))]
         return Page(found, rows[-1]["id"] if len(rows) == at_once else None)
 
     async def dropped(self, known: Collection[JobId], at_once: int) -> list[HandOver]:
         """Return some recorded handovers of this process that no living worker has, except those that are `known`."""
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["dropped"], self.gateway, list(known), self._lease, at_once)
+        rows = await self._database.fetch(_SQL["dropped"], self.gateway, list(known), self._lease, at_once)
         return [found for row in rows if (found := _readable(row["handover"]))]
 
     def turn(self, page: Page) -> None:

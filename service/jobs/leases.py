@@ -107,47 +107,39 @@ class Leases:
     async def beat(self) -> None:
         """Send a heartbeat."""
         began = self._now()
-        async with self._database.connection() as connection:
-            await connection.execute(_SQL["heartbeat"], self.server_id, *self._told)
+        await self._database.execute(_SQL["heartbeat"], self.server_id, *self._told)
         if not self.is_held:
             self._held_since = began
         self._beaten = began
 
     async def offers(self) -> list[tuple[Availability, ...]]:
         """Return the formats of each living worker."""
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["offers"], self._lease)
+        rows = await self._database.fetch(_SQL["offers"], self._lease)
         return [msgspec.convert(row["formats"], tuple[Availability, ...]) for row in rows]
 
     async def size(self) -> tuple[int, int]:
         """Return how many converters all living workers have, and how many living processes hand over to them."""
-        async with self._database.connection() as connection:
-            row = await connection.fetchrow(_SQL["size"], self._lease)
+        row = await self._database.fetchrow(_SQL["size"], self._lease)
         return (row["converters"], row["gateways"]) if row else (0, 0)
 
     async def give_up(self) -> None:
         """End the lease; jobs that this process still holds are abandoned at once."""
-        async with self._database.connection() as connection:
-            await connection.execute(_SQL["unregister_server"], self.server_id)
+        await self._database.execute(_SQL["unregister_server"], self.server_id)
 
     async def end_abandoned(self, error_message: str) -> int:
         """Fail open jobs whose process has ended or whose lease has expired; return how many.
 
         Fails a few hundred at most. Nothing is charged; the sweep removes their outputs.
         """
-        async with self._database.connection() as connection:
-            return len(await connection.fetch(_SQL["end_abandoned"], self._lease, _AT_ONCE, error_message))
+        return len(await self._database.fetch(_SQL["end_abandoned"], self._lease, _AT_ONCE, error_message))
 
     async def lead(self, chore: str) -> bool:
         """Take or renew the lease on a task that one process suffices for; return whether this process holds it."""
-        async with self._database.connection() as connection:
-            return await connection.fetchval(_SQL["lead"], chore, self.server_id, self._lease) is not None
+        return await self._database.fetchval(_SQL["lead"], chore, self.server_id, self._lease) is not None
 
     async def held(self) -> list[HeldJob]:
         """Return the open jobs that the database attributes to this process."""
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["held"], self.server_id, self._lease)
-        return [HeldJob(row["id"], row["attempt"], row["object_key"]) for row in rows]
+        return await self._held("held", self.server_id, self._lease)
 
     async def secret(self, job_id: JobId) -> str | None:
         """Return the secret with which the handover of a job must be sealed; None if the job has ended."""
@@ -162,38 +154,36 @@ class Leases:
         return await self._claims.submit(_Wanted(job_id, account_id, gateway, new_name))
 
     async def _find_secrets(self, job_ids: Sequence[JobId]) -> list[str | None]:
-        async with self._database.connection() as connection:
-            found = {row["id"]: row["secret"] for row in await connection.fetch(_SQL["secrets"], job_ids)}
+        found = {row["id"]: row["secret"] for row in await self._database.fetch(_SQL["secrets"], job_ids)}
         return [found.get(job_id) for job_id in job_ids]
 
     async def _claim_all(self, wanted: Sequence[_Wanted]) -> list[Claim]:
         """Claim jobs; of several claims of one job, this process has made all, and the first one counts."""
         named = {one.job_id: one for one in reversed(wanted)}
         columns = zip(*named.values(), strict=True)
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["claim"], *columns, self.server_id, self._lease, MOST_DEATHS, POISON)
+        rows = await self._database.fetch(_SQL["claim"], *columns, self.server_id, self._lease, MOST_DEATHS, POISON)
         claims = {row["job_id"]: msgspec.convert(dict(row), Claim) for row in rows}
         ended, held = Claim(verdict="ended"), Claim(verdict="held")
         return [claims.get(one.job_id, ended) if named.pop(one.job_id, None) else held for one in wanted]
 
     async def claimed(self) -> list[HeldJob]:
         """Return the open jobs that this process has claimed."""
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["claimed"], self.server_id)
+        return await self._held("claimed", self.server_id)
+
+    async def _held(self, statement: str, *arguments: object) -> list[HeldJob]:
+        rows = await self._database.fetch(_SQL[statement], *arguments)
         return [HeldJob(row["id"], row["attempt"], row["object_key"]) for row in rows]
 
     async def superseded(self, job_ids: Iterable[JobId]) -> list[JobId]:
         """Return those of these open jobs that another process has claimed meanwhile."""
         if not (asked := list(job_ids)):
             return []
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["superseded"], asked, self.server_id)
+        rows = await self._database.fetch(_SQL["superseded"], asked, self.server_id)
         return [JobId(row["id"]) for row in rows]
 
     async def give_back(self, job_id: JobId, attempt: int) -> bool:
         """Give up the claim on a job, so that another process can claim it; return whether there was one."""
-        async with self._database.connection() as connection:
-            return await connection.fetchval(_SQL["give_back"], job_id, attempt, self.server_id) is not None
+        return await self._database.fetchval(_SQL["give_back"], job_id, attempt, self.server_id) is not None
 
     async def forget_silent(self) -> int:
         """Delete processes whose lease has expired and that hold no jobs; return how many of them were workers.
@@ -203,5 +193,4 @@ class Leases:
         """
         if not self.is_held or self._now() - self._held_since < self._lease.total_seconds():
             return 0
-        async with self._database.connection() as connection:
-            return sum([row["is_worker"] for row in await connection.fetch(_SQL["forget_servers"], self._lease)])
+        return sum([row["is_worker"] for row in await self._database.fetch(_SQL["forget_servers"], self._lease)])

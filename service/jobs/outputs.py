@@ -16,8 +16,7 @@ _LINKED_FOR = timedelta(hours=1)
 
 async def time_of(database: Database) -> datetime:
     """Return the current time by the database's clock, which applies to jobs and outputs."""
-    async with database.connection() as connection:
-        now: datetime = await connection.fetchval(_SQL["time"])
+    now: datetime = await database.fetchval(_SQL["time"])
     return now
 
 
@@ -26,8 +25,7 @@ async def unknown_keys(database: Database, keys: Sequence[str]) -> list[str]:
     unknown: list[str] = []
     for start in range(0, len(keys), _AT_ONCE):
         some = keys[start : start + _AT_ONCE]
-        async with database.connection() as connection:
-            known = {row["object_key"] for row in await connection.fetch(_SQL["known_keys"], some)}
+        known = {row["object_key"] for row in await database.fetch(_SQL["known_keys"], some)}
         unknown.extend(key for key in some if key not in known)
     return unknown
 
@@ -53,8 +51,7 @@ async def recorded_inputs(database: Database) -> dict[str, JobId]:
     found: dict[str, JobId] = {}
     after = UUID(int=0)
     while True:
-        async with database.connection() as connection:
-            rows = await connection.fetch(_SQL["inputs"], after, _AT_ONCE)
+        rows = await database.fetch(_SQL["inputs"], after, _AT_ONCE)
         found |= {row["input_key"]: JobId(row["id"]) for row in rows}
         if len(rows) < _AT_ONCE:
             return found
@@ -65,19 +62,16 @@ async def unknown_jobs(database: Database, jobs: Sequence[JobId]) -> set[JobId]:
     """Return those of these jobs that do not exist."""
     unknown = set(jobs)
     for start in range(0, len(jobs), _AT_ONCE):
-        async with database.connection() as connection:
-            rows = await connection.fetch(_SQL["known_jobs"], jobs[start : start + _AT_ONCE])
+        rows = await database.fetch(_SQL["known_jobs"], jobs[start : start + _AT_ONCE])
         unknown.difference_update(row["id"] for row in rows)
     return unknown
 
 
 async def still_open(database: Database, jobs: Sequence[JobId]) -> list[JobId]:
     """Return those of these jobs that have not ended."""
-    async with database.connection() as connection:
-        return [JobId(row["id"]) for row in await connection.fetch(_SQL["still_open"], jobs)]
+    return [JobId(row["id"]) for row in await database.fetch(_SQL["still_open"], jobs)]
 
 
 async def expire(database: Database, jobs: Sequence[JobId]) -> list[JobId]:
     """Make those of `jobs` that are Completed Expired, because their outputs are gone; return which these were."""
-    async with database.connection() as connection:
-        return [JobId(row["id"]) for row in await connection.fetch(_SQL["expire_lost"], jobs)]
+    return [JobId(row["id"]) for row in await database.fetch(_SQL["expire_lost"], jobs)]

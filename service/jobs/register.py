@@ -37,13 +37,11 @@ class JobRegister:
 
         Returns False if there is nothing to convert: the job has ended, or another attempt has it.
         """
-        async with self._database.connection() as connection:
-            return await connection.fetchval(_SQL["record_begin"], job.id, job.attempt) is not None
+        return await self._database.fetchval(_SQL["record_begin"], job.id, job.attempt) is not None
 
     async def count_failure(self, job: Job) -> int:
         """Count an attempt that a fault of the service has ended; return how many there are, 0 if the job is lost."""
-        async with self._database.connection() as connection:
-            return await connection.fetchval(_SQL["count_failure"], job.id, job.attempt) or 0
+        return await self._database.fetchval(_SQL["count_failure"], job.id, job.attempt) or 0
 
     async def is_open(self, job: Job) -> bool:
         """Whether the job has not ended and no later attempt has it."""
@@ -64,8 +62,7 @@ class JobRegister:
         if due:
             stages, shares = zip(*due.values(), strict=True)
             attempts = [self._begun[job_id][0] for job_id in due]
-            async with self._database.connection() as connection:
-                await connection.execute(_SQL["show_processing"], list(due), stages, shares, attempts)
+            await self._database.execute(_SQL["show_processing"], list(due), stages, shares, attempts)
         # A job that has begun since the previous call is due at the next one.
         self._shown = {job_id: due.get(job_id, self._shown.get(job_id)) for job_id in now if job_id in self._begun}
 
@@ -76,20 +73,19 @@ class JobRegister:
 
         Returns None if the job already exists, or if its `key` no longer names it.
         """
-        async with self._database.connection() as connection:
-            ended_at = await connection.fetchval(
-                _SQL["insert_failed"],
-                job.id,
-                account_id,
-                job.original_file_name,
-                job.input_format,
-                job.output_format,
-                job.input_size_bytes,
-                job.error_message,
-                job.details.encode(),
-                key,
-                interrupted,
-            )
+        ended_at = await self._database.fetchval(
+            _SQL["insert_failed"],
+            job.id,
+            account_id,
+            job.original_file_name,
+            job.input_format,
+            job.output_format,
+            job.input_size_bytes,
+            job.error_message,
+            job.details.encode(),
+            key,
+            interrupted,
+        )
         return msgspec.structs.replace(job, created_at=ended_at, completed_at=ended_at) if ended_at else None
 
     async def find(self, job_id: JobId, account_id: AccountId) -> Job:
@@ -98,43 +94,33 @@ class JobRegister:
         Raises:
             JobNotFound: there is no such job, or it is another account's.
         """
-        async with self._database.connection() as connection:
-            row = await connection.fetchrow(_SQL["find"], job_id, account_id)
+        row = await self._database.fetchrow(_SQL["find"], job_id, account_id)
         if row is None:
             raise JobNotFound(f"This account has no job {job_id}.")
         return job_from(dict(row))
 
     async def find_all(self, job_ids: Sequence[JobId], account_id: AccountId) -> list[Job]:
         """Return those of the account's jobs that exist, in any order."""
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["find_all"], job_ids, account_id)
-        return [job_from(dict(row)) for row in rows]
+        return await self._jobs("find_all", job_ids, account_id)
 
     async def of_any(self, job_ids: Sequence[JobId]) -> list[Job]:
         """Return those of these jobs that exist, of any account."""
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["of_any"], job_ids)
-        return [job_from(dict(row)) for row in rows]
+        return await self._jobs("of_any", job_ids)
 
     async def ended(self, job_ids: Iterable[JobId]) -> list[Job]:
         """Return the jobs among these that have ended, of any account."""
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["ended"], list(job_ids))
-        return [job_from(dict(row)) for row in rows]
+        return await self._jobs("ended", list(job_ids))
 
     async def recent(self, account_id: AccountId, limit: int) -> list[Job]:
         """Return the account's newest jobs, newest first."""
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["recent"], account_id, limit)
-        return [job_from(dict(row)) for row in rows]
+        return await self._jobs("recent", account_id, limit)
 
     async def preview_key(self, job_id: JobId, account_id: AccountId, new_key: str) -> str | None:
         """Return the key of the preview of a job's result: the recorded one, or `new_key`, which is recorded.
 
         Returns None if the result is no longer kept.
         """
-        async with self._database.connection() as connection:
-            key: str | None = await connection.fetchval(_SQL["preview_key"], job_id, account_id, new_key)
+        key: str | None = await self._database.fetchval(_SQL["preview_key"], job_id, account_id, new_key)
         return key
 
     async def dispose(self, remove: Remove, grace: timedelta, at_once: int) -> int:
@@ -142,28 +128,19 @@ class JobRegister:
 
         `remove` may receive keys that no longer exist. No transaction waits for it.
         """
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["disposable"], grace, at_once)
-        if rows:
-            await remove([row["object_key"] for row in rows])
-            async with self._database.connection() as connection:
-                await connection.execute(_SQL["mark_disposed"], [row["id"] for row in rows])
-        return len(rows)
+        return await self._clear(remove, "disposable", "mark_disposed", grace, at_once)
 
     async def open_of(self, account_id: AccountId) -> list[Job]:
         """Return the open jobs of an account."""
-        async with self._database.connection() as connection:
-            return [job_from(dict(row)) for row in await connection.fetch(_SQL["open_of"], account_id)]
+        return await self._jobs("open_of", account_id)
 
     async def kept_of(self, account_id: AccountId, at_most: int) -> list[Job]:
         """Return some jobs of an account that have an output in the store."""
-        async with self._database.connection() as connection:
-            return [job_from(dict(row)) for row in await connection.fetch(_SQL["kept_of"], account_id, at_most)]
+        return await self._jobs("kept_of", account_id, at_most)
 
     async def anonymise(self, account_id: AccountId, reason: str) -> None:
         """Take the names of files, warnings and errors from the ended jobs of an account; failed ones get `reason`."""
-        async with self._database.connection() as connection:
-            await connection.execute(_SQL["anonymise"], account_id, reason)
+        await self._database.execute(_SQL["anonymise"], account_id, reason)
 
     async def erase(self, job_id: JobId, object_key: str, remove: Remove) -> None:
         """Remove the output of a job that completed and its preview, before the end of their retention.
@@ -171,31 +148,30 @@ class JobRegister:
         The job is Expired from the first statement on, and gets no preview any more: if `remove` fails, the sweep
         removes both.
         """
-        async with self._database.connection() as connection:
-            preview_key = await connection.fetchval(_SQL["expire"], job_id)
+        preview_key = await self._database.fetchval(_SQL["expire"], job_id)
         await remove([object_key] if preview_key is None else [object_key, preview_key])
-        async with self._database.connection() as connection:
-            await connection.execute(_SQL["mark_disposed"], [job_id])
+        await self._database.execute(_SQL["mark_disposed"], [job_id])
 
     async def remove_inputs(self, remove: Remove, at_once: int) -> int:
         """Remove inputs of jobs that were handed over and have ended; return how many."""
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["inputs_left"], at_once)
-        if rows:
-            await remove([row["input_key"] for row in rows])
-            async with self._database.connection() as connection:
-                await connection.execute(_SQL["forget_inputs"], [row["id"] for row in rows])
-        return len(rows)
+        return await self._clear(remove, "inputs_left", "forget_inputs", at_once, key="input_key")
 
     async def remove_late(self, remove: Remove, at_once: int) -> int:
         """Remove objects that may have appeared late under keys abandoned by their jobs; return how many were due."""
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["late_objects"], at_once)
-        if keys := [row["object_key"] for row in rows]:
-            await remove(keys)
-            async with self._database.connection() as connection:
-                await connection.execute(_SQL["mark_late"], keys)
-        return len(keys)
+        return await self._clear(remove, "late_objects", "mark_late", at_once, row_id="object_key")
+
+    async def _jobs(self, statement: str, *arguments: object) -> list[Job]:
+        return [job_from(dict(row)) for row in await self._database.fetch(_SQL[statement], *arguments)]
+
+    async def _clear(
+        self, remove: Remove, find: str, mark: str, *arguments: object, key: str = "object_key", row_id: str = "id"
+    ) -> int:
+        """Remove the objects that the statement `find` lists, and `mark` their rows; return how many there were."""
+        rows = await self._database.fetch(_SQL[find], *arguments)
+        if rows:
+            await remove([row[key] for row in rows])
+            await self._database.execute(_SQL[mark], [row[row_id] for row in rows])
+        return len(rows)
 
 
 def _rounded(situation: Situation) -> Situation:

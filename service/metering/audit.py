@@ -72,8 +72,7 @@ CHECKS: tuple[Check, ...] = (
 async def audit_books(database: Database) -> list[str]:
     """Return a sentence for each counter, balance and charge that is wrong."""
     differences = [check.sentence(row) for check in CHECKS async for row in _rows(database, check) if row["differs"]]
-    async with database.connection() as connection:
-        uncounted = await connection.fetch(_SQL["uncounted"])
+    uncounted = await database.fetch(_SQL["uncounted"])
     return [
         *differences,
         *(
@@ -87,8 +86,7 @@ async def _rows(database: Database, check: Check) -> AsyncIterator[_Row]:
     """Yield what a check finds, page by page; rows added meanwhile do not extend it indefinitely."""
     after, more = check.after, True
     while more:
-        async with database.connection() as connection:
-            rows = await connection.fetch(_SQL[check.statement], *after.values(), check.at_once)
+        rows = await database.fetch(_SQL[check.statement], *after.values(), check.at_once)
         for row in rows:
             yield dict(row)
         more = bool(rows) and rows[-1]["more"]

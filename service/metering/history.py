@@ -37,5 +37,4 @@ class History:
 
     async def prune(self, what: str, at_once: int) -> int:
         """Remove up to `at_once` expired rows of one kind of `PRUNED`; return how many."""
-        async with self._database.connection() as connection:
-            return int(await connection.fetchval(_SQL[what], self._kept_for[what], at_once))
+        return int(await self._database.fetchval(_SQL[what], self._kept_for[what], at_once))

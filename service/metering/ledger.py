@@ -155,22 +155,19 @@ class Ledger:
         The end of the job is durable when this returns.
         """
         self._known.take(release.job_id)
-        async with self._database.connection() as connection:
-            ended_at: datetime | None = await connection.fetchval(_SQL["release"], *msgspec.structs.astuple(release))
+        ended_at: datetime | None = await self._database.fetchval(_SQL["release"], *msgspec.structs.astuple(release))
         return ended_at
 
     async def balance(self, account_id: AccountId) -> Balance:
         """Return what the account has left in the current month by the database's clock."""
-        async with self._database.connection() as connection:
-            row = await connection.fetchrow(_SQL["balance"], account_id)
+        row = await self._database.fetchrow(_SQL["balance"], account_id)
         if row is None:
             raise AssertionError("An authenticated account always exists")
         return balance_from(dict(row))
 
     async def reservations(self) -> int:
         """Return how many jobs of all processes currently hold a reservation."""
-        async with self._database.connection() as connection:
-            return int(await connection.fetchval(_SQL["reservations"]))
+        return int(await self._database.fetchval(_SQL["reservations"]))
 
     async def _admit_all(
         self, requests: Sequence[AdmissionRequest]
@@ -217,16 +214,14 @@ class Ledger:
     async def _settle_all(self, settlements: Sequence[Settlement]) -> list[Settled | None]:
         """Settle jobs, and flush admissions that are not durable yet."""
         taken_along = self._known.unsure()
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["settle"], settlements, taken_along)
+        rows = await self._database.fetch(_SQL["settle"], settlements, taken_along)
         settled = {row["id"]: _settled(row) for row in rows if row["settled"]}
         if settled:
             self._known.note(taken_along, {row["id"] for row in rows if not row["settled"]})
         return [settled.pop(settlement.job_id, None) for settlement in settlements]
 
     async def _flush_all(self, job_ids: Sequence[JobId]) -> list[bool]:
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["flush_admissions"], job_ids)
+        rows = await self._database.fetch(_SQL["flush_admissions"], job_ids)
         found = {row["id"] for row in rows}
         return [job_id in found for job_id in job_ids]
 

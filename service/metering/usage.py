@@ -47,14 +47,12 @@ class UsageReports:
 
     async def by_day(self, first: date, last: date, account_id: AccountId | None = None) -> list[DailyUsage]:
         """Return the usage per account and day, in order of the days, as far back as charges are kept."""
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["by_day"], first, last, account_id)
+        rows = await self._database.fetch(_SQL["by_day"], first, last, account_id)
         return [DailyUsage(**row) for row in rows]
 
     async def notice_nearly_used(self) -> list[NearlyUsed]:
         """Return the allowances that were nearly used since the last call; each once a month, by any process."""
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["nearly_used"], NEARLY_PERCENT)
+        rows = await self._database.fetch(_SQL["nearly_used"], NEARLY_PERCENT)
         return [NearlyUsed(**row) for row in rows]
 
 
