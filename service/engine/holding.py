@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeVar
 
 import msgspec
 
@@ -26,7 +27,7 @@ TOO_LONG = frozenset({Ending.WALL_TIME, Ending.CPU_TIME})
 """Endings of runs whose work would take as long in any other run."""
 NEED_WORK_FILE = (INCOMPLETE, MISREAD, UNDEFINED_TYPE)
 """Messages about what only the ways to the work file mend or report."""
-
+T = TypeVar("T")
 Finish = Callable[[Session, list[SeenLayer]], Awaitable[list[SeenLayer] | None]]
 """Changes what is held before it is inspected."""
 
@@ -63,11 +64,6 @@ def environment_for(target: Format) -> Mapping[str, str]:
     return reread.environment if reread is not None else {}
 
 
-def can_hold(place: Workplace) -> bool:
-    """Whether a run can be held open that has room for the upload."""
-    return place.session is not None and bool(place.session.drivers) and place.input_bytes <= LARGEST_BYTES
-
-
 async def hold(
     place: Workplace, reading: Reading, openings: Sequence[Opening], finish: Finish | None = None
 ) -> Facts | None:
@@ -79,28 +75,46 @@ async def hold(
     Raises:
         SessionOver: it took too long, as it would with the work file.
     """
+
+    async def load(session: Session) -> Facts | None:
+        layers = await _load(session, reading, openings)
+        if layers is not None and finish is not None:
+            layers = await finish(session, layers)
+        changes = None if layers is None else changes_of(layers, reading)
+        if layers is None or changes is None:
+            return None
+        session.changes = changes
+        session.held = {
+            layer.table: [(place, column.name, SAME) for place, column in enumerate(layer.columns)] for layer in layers
+        }
+        return facts_of(layers, changes, reading)
+
+    return await in_open_run(place, reading, load)
+
+
+async def in_open_run(place: Workplace, reading: Reading, ask: Callable[[Session], Awaitable[T | None]]) -> T | None:
+    """What `ask` learns from the run that is to hold the upload, and is begun unless it is open.
+
+    None if there is none with room for the upload, or it failed, or `ask` returns None: no run is open then, and the
+    same has to be done without one.
+
+    Raises:
+        SessionOver: it took too long, as it would in any other run.
+    """
     session = place.session
-    if session is None or not can_hold(place):
+    if session is None or not session.drivers or place.input_bytes > LARGEST_BYTES:
         return None
     try:
         if not session.is_open:
             begin(place, session, reading.drivers, reading)
-        layers = await _load(session, reading, openings)
-        if layers is not None and finish is not None:
-            layers = await finish(session, layers)
+        found = await ask(session)
     except SessionOver as over:
         if over.verdict.ending in TOO_LONG:
             raise
         return None
-    changes = None if layers is None else changes_of(layers, reading)
-    if layers is None or changes is None:
+    if found is None:
         await session.abandon()
-        return None
-    session.changes = changes
-    session.held = {
-        layer.table: [(place, column.name, SAME) for place, column in enumerate(layer.columns)] for layer in layers
-    }
-    return facts_of(layers, changes, reading)
+    return found
 
 
 def begin(place: Workplace, session: Session, drivers: Sequence[str], reading: Reading) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from service.engine.holding import TOO_LONG, begin, can_hold
+from service.engine.holding import in_open_run
 from service.engine.jailed.delimited import OURS, UNDERSTOOD
 from service.engine.jailed.places import (
     Column,
@@ -28,7 +28,7 @@ from service.engine.jailed.places import (
     unnamed,
     write_rows,
 )
-from service.engine.session import Answer, Session, SessionOver
+from service.engine.session import Answer, Session
 from service.engine.workspace import Workplace
 from service.formats.facts import MAX_COLUMNS, Count, Name
 from service.formats.format import Reading
@@ -64,19 +64,7 @@ class Looked(Answer, frozen=True):
 
 async def tabulate(place: Workplace, file: str, wanted: Wanted, delimiter: str, reading: Reading) -> Table | None:
     """Normalize `file`, whose `delimiter` may be known; return None if `jailed.delimited` has to do so."""
-    session = place.session
-    if session is None or not can_hold(place):
-        return None
-    try:
-        begin(place, session, reading.drivers, reading)
-        table = await make_table(session, file, wanted, delimiter)
-    except SessionOver as over:
-        if over.verdict.ending in TOO_LONG:
-            raise
-        return None
-    if table is None:
-        await session.abandon()
-    return table
+    return await in_open_run(place, reading, lambda session: make_table(session, file, wanted, delimiter))
 
 
 async def make_table(session: Session, file: str, wanted: Wanted, delimiter: str) -> Table | None:

@@ -10,9 +10,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from service.engine.holding import TOO_LONG, begin, can_hold
+from service.engine.holding import in_open_run
 from service.engine.jailed import styles
-from service.engine.session import Answer, Session, SessionOver
+from service.engine.session import Answer, Session
 from service.engine.workspace import Workplace
 from service.formats.facts import Count
 from service.formats.format import Reading
@@ -59,20 +59,21 @@ class Found(msgspec.Struct, frozen=True):
 
     def warnings(self) -> Iterator[str]:
         """The sentences for the client."""
-        if self.early:
-            yield EARLY_DATES
-        if self.uncalculated:
-            yield UNCALCULATED.format(count=self.uncalculated)
-        if self.escaped:
-            yield ESCAPED.format(count=self.escaped)
-        if self.late:
-            yield LATE.format(count=self.late)
-        if self.named:
-            yield NAMED.format(count=self.named)
-        if self.iso:
-            yield ISO.format(count=self.iso)
-        if self.errors:
-            yield ERRORS.format(count=self.errors, row=self.first_error)
+        for name, sentence in _SENTENCES.items():
+            if count := getattr(self, name):
+                yield sentence.format(count=count, row=self.first_error)
+
+
+_SENTENCES = {
+    "early": EARLY_DATES,
+    "uncalculated": UNCALCULATED,
+    "escaped": ESCAPED,
+    "late": LATE,
+    "named": NAMED,
+    "iso": ISO,
+    "errors": ERRORS,
+}
+"""What is told of each member of what was found."""
 
 
 class Examined(Answer, frozen=True):
@@ -123,7 +124,7 @@ async def prepare_workbook(place: Workplace, file: str, extension: str, reading:
     if not reading.doubts_dates:
         return file, Found()
     plain = f"{PLAIN_FILE}{extension}"
-    found = await _examined(place, file, plain, reading)
+    found = await in_open_run(place, reading, lambda session: _examine(session, file, plain))
     if found is not None:
         return found
     await place.python(styles.__name__, file, plain, FOUND_FILE)
@@ -131,23 +132,11 @@ async def prepare_workbook(place: Workplace, file: str, extension: str, reading:
     return plain if await place.has(plain) else file, told
 
 
-async def _examined(place: Workplace, file: str, plain: str, reading: Reading) -> tuple[str, Found] | None:
+async def _examine(session: Session, file: str, plain: str) -> tuple[str, Found] | None:
     """The same by the run that will hold the workbook; None if `jailed.styles` must look."""
-    session = place.session
-    if session is None or not can_hold(place):
-        return None
-    try:
-        begin(place, session, reading.drivers, reading)
-        examined = await session.ask(Examined, "examine", file)
-        name = await _with_plain_formats(session, file, plain, examined)
-    except SessionOver as over:
-        if over.verdict.ending in TOO_LONG:
-            raise
-        return None
-    if name is None:
-        await session.abandon()
-        return None
-    return name, examined.found()
+    examined = await session.ask(Examined, "examine", file)
+    name = await _with_plain_formats(session, file, plain, examined)
+    return None if name is None else (name, examined.found())
 
 
 async def _with_plain_formats(session: Session, file: str, plain: str, examined: Examined) -> str | None:
