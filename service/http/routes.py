@@ -6,6 +6,7 @@ from starlette.routing import Route
 
 from service import errors
 from service.http.api import inputs
+from service.http.api.auth import Handler, KeyedHandler
 from service.http.api.endpoint import Answer, Keyed, Open
 from service.http.api.schemas import Analysis, BatchResult, ConversionResult, JobRecord, PlanList, RecentJobs
 from service.http.api.urls import API, JOBS, status_path
@@ -46,20 +47,42 @@ _ACCEPTED = Answer(
 )
 _FILE = "*/*"
 _CURRENT = Answer("The copy is current.", status=HTTPStatus.NOT_MODIFIED, media_type="", headers=("ETag",))
-_ASSET = (Answer("The file.", media_type=_FILE, headers=("ETag",)), _CURRENT)
 
-ENDPOINTS: tuple[Open | Keyed, ...] = (
-    Keyed(
+
+def _page(path: str, name: str, handler: Handler, summary: str) -> Open:
+    shown = Answer("A page.", media_type="text/html", headers=("ETag",))
+    return Open(method="GET", path=path, name=name, handler=handler, summary=summary, answers=(shown, _CURRENT))
+
+
+def _asset_of_page(path: str, name: str) -> Open:
+    return Open(
+        method="GET",
+        path=path,
+        name=name,
+        handler=asset,
+        summary="A file of that page",
+        parameters=(inputs.ASSET,),
+        answers=(Answer("The file.", media_type=_FILE, headers=("ETag",)), _CURRENT),
+        faults=(errors.NotFound,),
+    )
+
+
+def _conversion(path: str, name: str, handler: KeyedHandler, summary: str) -> Keyed:
+    return Keyed(
         method="POST",
-        path=f"{API}/convert/file",
-        name="convertFile",
-        handler=convert_file,
-        summary="Convert one file",
+        path=path,
+        name=name,
+        handler=handler,
+        summary=summary,
         form=inputs.CONVERSION,
         parameters=(inputs.DOWNLOAD, *_HEADERS),
         answers=(*_CONVERTED, _ACCEPTED),
         faults=(*_UPLOAD, *_REPEATABLE, errors.UploadTooLarge, errors.DownloadExpired),
-    ),
+    )
+
+
+ENDPOINTS: tuple[Open | Keyed, ...] = (
+    _conversion(f"{API}/convert/file", "convertFile", convert_file, "Convert one file"),
     Keyed(
         method="POST",
         path=f"{API}/convert/batch",
@@ -89,16 +112,11 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         answers=(Answer("The file was received; success says whether it was analyzed.", Analysis),),
         faults=(*_UPLOAD, errors.UploadTooLarge),
     ),
-    Keyed(
-        method="POST",
-        path=f"{API}/convert/upload",
-        name="convertUpload",
-        handler=convert_upload,
-        summary="Convert one file and report the balance (kept for existing integrations)",
-        form=inputs.CONVERSION,
-        parameters=(inputs.DOWNLOAD, *_HEADERS),
-        answers=(*_CONVERTED, _ACCEPTED),
-        faults=(*_UPLOAD, *_REPEATABLE, errors.UploadTooLarge, errors.DownloadExpired),
+    _conversion(
+        f"{API}/convert/upload",
+        "convertUpload",
+        convert_upload,
+        "Convert one file and report the balance (kept for existing integrations)",
     ),
     Keyed(
         method="GET",
@@ -252,42 +270,10 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         summary="Describe this interface, in OpenAPI 3.1",
         answers=(Answer("The description."),),
     ),
-    Open(
-        method="GET",
-        path="/docs",
-        name="docs",
-        handler=docs,
-        summary="Show the interactive documentation",
-        answers=(Answer("A page.", media_type="text/html", headers=("ETag",)), _CURRENT),
-    ),
-    Open(
-        method="GET",
-        path="/docs/{asset}",
-        name="docsAsset",
-        handler=asset,
-        summary="A file of that page",
-        parameters=(inputs.ASSET,),
-        answers=_ASSET,
-        faults=(errors.NotFound,),
-    ),
-    Open(
-        method="GET",
-        path="/",
-        name="page",
-        handler=page,
-        summary="Show the page, on which people convert files",
-        answers=(Answer("A page.", media_type="text/html", headers=("ETag",)), _CURRENT),
-    ),
-    Open(
-        method="GET",
-        path="/page/{asset}",
-        name="pageAsset",
-        handler=asset,
-        summary="A file of that page",
-        parameters=(inputs.ASSET,),
-        answers=_ASSET,
-        faults=(errors.NotFound,),
-    ),
+    _page("/docs", "docs", docs, "Show the interactive documentation"),
+    _asset_of_page("/docs/{asset}", "docsAsset"),
+    _page("/", "page", page, "Show the page, on which people convert files"),
+    _asset_of_page("/page/{asset}", "pageAsset"),
 )
 
 PRIVATE: frozenset[str] = frozenset({"/usage.csv"})
