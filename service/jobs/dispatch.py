@@ -194,9 +194,7 @@ class JobRunner:
     async def withdraw(self, job_id: JobId) -> None:
         """End the run of a job without an outcome; no effect if this process does not run it."""
         if handle := self._handles.get(job_id):
-            handle.cancel()
-            with anyio.move_on_after(CANCEL_SECONDS):
-                await handle.wait()
+            await _end(handle)
 
     async def cancel(self, ended_job: Job) -> None:
         """End the run of a job that has ended otherwise, pass it to all waiting callers, and free its place.
@@ -208,9 +206,7 @@ class JobRunner:
             return
         handle = self._handles[ended_job.id]
         submission.finish(ended_job)
-        handle.cancel()
-        with anyio.move_on_after(CANCEL_SECONDS):
-            await handle.wait()
+        await _end(handle)
 
     def begin_shutdown(self, seconds: float) -> None:
         """Announce that this process will stop within `seconds`; stop waiting for other jobs."""
@@ -262,3 +258,9 @@ class JobRunner:
         self._ends.wake(job_id)
         if self._idle is not None and not self._submissions:
             self._idle.set()
+
+
+async def _end(handle: TaskHandle[None]) -> None:
+    handle.cancel()
+    with anyio.move_on_after(CANCEL_SECONDS):
+        await handle.wait()
