@@ -11,7 +11,7 @@ import asyncpg
 import msgspec
 
 from service.accounts.keys import hash_key, new_key
-from service.accounts.payers import AdministrationError, NewTerms, Owner, Terms, change_payer, payer_for
+from service.accounts.payers import AdministrationError, NewTerms, Terms, change_payer, payer_for
 from service.clock import Clock
 from service.db.pool import Connection, Database
 from service.db.queries import load
@@ -79,31 +79,14 @@ class ListedKey(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     revoked_at: datetime | None
 
 
-class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes to an account; None or false means no change. See `NewTerms` for the first five."""
+class Changes(NewTerms, frozen=True, kw_only=True):
+    """Changes to an account, also of its payer; None or false means no change."""
 
-    plan: str | None = None
-    plan_owner: Owner = "user"
-    organization: str | None = None
-    leave_organization: bool = False
-    wallet: bool = False
     past_due: bool | None = None
     may_convert: bool | None = None
     wallet_cents: int | None = None
     storage_region: str | None = None
     """A region of the store; "" is the home region."""
-
-    @property
-    def new_terms(self) -> NewTerms | None:
-        """The new payer of the account, if it changes."""
-        new_terms = NewTerms(
-            plan=self.plan,
-            plan_owner=self.plan_owner,
-            organization=self.organization,
-            leave_organization=self.leave_organization,
-            wallet=self.wallet,
-        )
-        return new_terms if new_terms != NewTerms(plan_owner=self.plan_owner) else None
 
 
 class Administration:
@@ -145,8 +128,7 @@ class Administration:
         Raises:
             AdministrationError: there is no such key.
         """
-        async with self._database.connection() as connection:
-            owner: UUID | None = await connection.fetchval(_SQL["revoke_key"], key_id, self._clock())
+        owner: UUID | None = await self._database.fetchval(_SQL["revoke_key"], key_id, self._clock())
         if owner is None:
             raise AdministrationError(f"There is no key {key_id}.")
         return AccountId(owner)
@@ -162,8 +144,7 @@ class Administration:
 
     async def list_accounts(self) -> list[ListedAccount]:
         """Return all accounts that were not deleted, the oldest first."""
-        async with self._database.connection() as connection:
-            return [ListedAccount(**row) for row in await connection.fetch(_SQL["list_accounts"])]
+        return [ListedAccount(**row) for row in await self._database.fetch(_SQL["list_accounts"])]
 
     async def list_keys(self, account_id: AccountId) -> list[ListedKey]:
         """Return the keys of an account, the oldest first; revoked ones as long as they are kept.
@@ -207,8 +188,7 @@ class Administration:
             waits_for &= await self._transactions()
 
     async def _transactions(self) -> set[str]:
-        async with self._database.connection() as connection:
-            return {row[0] for row in await connection.fetch(_SQL["transactions_on_accounts"])}
+        return {row[0] for row in await self._database.fetch(_SQL["transactions_on_accounts"])}
 
     async def change_account(self, account_id: AccountId, changes: Changes) -> ChangedAccount:
         """Change an account; changes to plan and past due apply to all members of its organization.
@@ -222,8 +202,8 @@ class Administration:
         effects: tuple[str, ...] = ()
         async with self._alone() as connection:
             await _find(connection, account_id)
-            if changes.new_terms is not None:
-                effects = await change_payer(connection, account_id, changes.new_terms, self._clock())
+            if changes.changes_payer:
+                effects = await change_payer(connection, account_id, changes, self._clock())
             if changes.past_due is not None:
                 await connection.execute(_SQL["set_past_due"], account_id, changes.past_due)
             if changes.may_convert is not None:

@@ -44,6 +44,11 @@ class NewTerms(msgspec.Struct, frozen=True, kw_only=True):
     leave_organization: bool = False
     wallet: bool = False
 
+    @property
+    def changes_payer(self) -> bool:
+        """Whether there is anything to change; an owner alone changes nothing."""
+        return bool(self.plan is not None or self.organization is not None or self.leave_organization or self.wallet)
+
 
 async def payer_for(connection: Connection, account_id: AccountId, name: str, terms: Terms, now: datetime) -> PayerId:
     """Return the payer of a new account; it is created if necessary.
