@@ -1,6 +1,6 @@
 /*
  * Tells what a text looks like: a number, a date, a time, a geometry. The rules are those of the expressions in
- * service/engine/jailed/places.py.
+ * service/engine/jailed/kinds.py and places.py.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>

@@ -10,13 +10,14 @@ import msgspec
 
 from sandbox.command import Limits
 from service.blocking import INLINE_BYTES, run_blocking
-from service.engine.arguments import Origin, dataset_name, origin_of, table_of
+from service.engine.arguments import Origin, dataset_name, origin_of
 from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import EngineDefect, Subject, UnreachableSystem, require_success
+from service.engine.editing import JAILED as EDITING_JAILED
+from service.engine.editing import edit_work_file, renamed_tables
 from service.engine.files import holds_little
 from service.engine.holding import begin, drivers_for, environment_for, needs_work_file, save, shape, tidy
 from service.engine.jailed import facts as facts_program
-from service.engine.jailed import prepare as prepare_program
 from service.engine.jailed import readback as readback_program
 from service.engine.jailed import zones as zones_program
 from service.engine.jailed.readback import READERS
@@ -41,7 +42,6 @@ from service.formats.datasets import Dataset
 from service.formats.detect import Source
 from service.formats.facts import Facts, FieldType, Layer
 from service.formats.format import Format, Reading, Reread, reading_of
-from service.formats.geometry import Family
 from service.formats.names import unique
 from service.formats.plan import Plan
 from service.formats.request import ConversionRequest
@@ -53,16 +53,13 @@ __all__ = ["Engine", "Output"]
 UNASKED = ConversionRequest()
 FACTS_FILE = "facts.json"
 ODD_TIMES_FILE = "odd-times.json"
-EDITS_FILE = "edits.json"
-NOT_IN_XML = "\ufffe\uffff"
-"""Characters that drivers write although no parser of XML reads them."""
 OPEN_OPTION = "-oo"
 JAILED_PROGRAMS = (
     facts_program.__name__,
-    prepare_program.__name__,
     readback_program.__name__,
     zones_program.__name__,
     *JAILED,
+    *EDITING_JAILED,
     *WORKBOOKS_JAILED,
     *WRITERS_JAILED,
     *PREVIEW_JAILED,
@@ -122,7 +119,7 @@ class Engine:
         origin = origin_of(source, plan)
         held = await _held(place, plan, source, origin)
         if held is None and not plan.direct:
-            await _prepare(place, plan)
+            await edit_work_file(place, plan)
         doubtful = that_may_stray(plan, self.catalogue)
         try:
             if held is not None and place.session is not None:
@@ -299,7 +296,7 @@ async def _held(place: Workplace, plan: Plan, source: Source, origin: Origin) ->
         await tidy(session)
         await save(place, session, INTO_WORK_FILE)
         return None
-    await shape(session, map(_names, _one_per_layer(plan)))
+    await shape(session, renamed_tables(plan))
     return origin
 
 
@@ -322,47 +319,3 @@ async def _let_go(place: Workplace, plan: Plan) -> None:
             await session.abandon()
         else:
             await save(place, session, INTO_WORK_FILE)
-
-
-def _names(planned: tuple[Plan, Dataset]) -> tuple[str, str, dict[str, str]]:
-    """The table of a dataset, its name in the plan, and the names of its columns."""
-    plan, dataset = planned
-    return dataset.layer.table, table_of(plan, dataset), {column.name: column.written for column in dataset.columns}
-
-
-async def _prepare(place: Workplace, plan: Plan) -> None:
-    """Edit the work file as the plan requires."""
-    edits = [edit for edit in map(_edit, _one_per_layer(plan)) if _changes(edit)]
-    if edits:
-        await place.write_text(EDITS_FILE, json.dumps(edits))
-        await place.python(prepare_program.__name__, WORK_FILE, EDITS_FILE)
-
-
-def _one_per_layer(plan: Plan) -> list[tuple[Plan, Dataset]]:
-    return [(plan, dataset) for dataset in {dataset.layer.table: dataset for dataset in plan.datasets}.values()]
-
-
-def _edit(planned: tuple[Plan, Dataset]) -> dict[str, object]:
-    plan, dataset = planned
-    return {
-        "table": dataset.layer.table,
-        "name": table_of(plan, dataset),
-        "columns": {column.name: column.written for column in dataset.columns if column.name != column.written},
-        "straighten": dataset.linearise,
-        "explode": bool(dataset.only_types and dataset.layer.collection_parts),
-        "geometry": plan.geometry_name if plan.writing.shows_geometry_name else "",
-        "guard": plan.writing.live_text,
-        "leave_out": NOT_IN_XML if plan.leaves_out_control else "",
-        "system_is_unknown": plan.keeps_coordinates and dataset.layer.is_spatial,
-        "elevation": plan.writing.elevation_column if _has_raised_points(dataset) else "",
-    }
-
-
-def _changes(edit: dict[str, object]) -> bool:
-    asked = ("columns", "explode", "straighten", "guard", "leave_out", "elevation", "geometry", "system_is_unknown")
-    return any(edit[name] for name in asked) or edit["table"] != edit["name"]
-
-
-def _has_raised_points(dataset: Dataset) -> bool:
-    """Whether `dataset` has points with a third coordinate, which some targets have in a column."""
-    return Family.POINT in dataset.layer.families and dataset.declares_z

@@ -16,25 +16,22 @@ from pathlib import Path
 from typing import TextIO
 
 from service.engine.jailed.exits import Exit
+from service.engine.jailed.kinds import NUMBER, Kind, kind_of_cell, type_of
 from service.engine.jailed.places import (
     FINER,
     GEOMETRY_TEXT,
-    NUMBER,
     WKT,
     WKT_VALUE,
     Column,
-    Kind,
     Wanted,
     describe,
     expect,
     find_places,
-    kind_of_cell,
     lacks_names,
     look_at_cell,
     renames,
     require_clear_decimals,
     strip_srids,
-    type_of,
     types_of,
     unique_names,
     unnamed,

@@ -10,12 +10,11 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import date
-from enum import IntFlag, auto
 from pathlib import Path
 from typing import TextIO
 
 from service.engine.jailed.exits import Exit
+from service.engine.jailed.kinds import DECIMAL_COMMA, NUMBER, Kind, is_ambiguous, is_pointed, kind_of_cell
 from service.engine.jailed.place_names import find_pairs, is_height, plain, roles_of
 
 X, Y, Z, WKT = "__x", "__y", "__z", "__wkt"
@@ -31,57 +30,11 @@ WKT_VALUE = re.compile(r"[A-Z0-9=;\s]+\(.*\d\s+[-+.]?\d|.*\bEMPTY\s*$", re.IGNOR
 SRID_TEXT = re.compile(r"\s*SRID=(\d{1,9});\s*", re.IGNORECASE)
 SRID_BYTES = re.compile(r"\s*(?:01[0-9A-F]{6}[26AE]0([0-9A-F]{8})|00[26AE]0[0-9A-F]{6}([0-9A-F]{8}))", re.IGNORECASE)
 """Extended WKB with a system: four bytes after the type, which has a flag for it; in either byte order."""
-NUMBER = re.compile(r"\s*[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][-+]?\d+)?\s*$")
 LEADING_ZEROS = re.compile(r"(?<![\d,.])0+(?=\d)")
 LINE_ENDS = re.compile(r"[\r\n]+")
 """The driver takes the first one for the end of the header, whatever the quotes."""
 
 
-class Kind(IntFlag):
-    """What the cells of a column look like. A column has the kinds of all its cells, and its type follows from them."""
-
-    NONE = 0
-    TEXT = auto()
-    WHOLE = auto()
-    LONG = auto()
-    """A whole number that a floating-point number may not represent exactly."""
-    POINT = auto()
-    """A decimal with a point or an exponent."""
-    COMMA = auto()
-    GROUPED = auto()
-    """A number with a comma before its last three digits, which may belong to a decimal or separate thousands."""
-    POINTED = auto()
-    """The same with a point."""
-    DAY = auto()
-    MOMENT = auto()
-
-
-_KINDS = (
-    (Kind.WHOLE, re.compile(r"-?(?:0|[1-9]\d{0,14})$")),
-    (Kind.LONG, re.compile(r"-?[1-9]\d{15,17}$")),
-    (Kind.POINTED, re.compile(r"-?[1-9]\d{0,2}\.\d{3}$")),
-    (Kind.POINT, re.compile(r"-?(?:(?:0|[1-9]\d*)?\.\d+(?:[eE][-+]?\d+)?|(?:0|[1-9]\d*)[eE][-+]?\d+)$")),
-    (Kind.GROUPED, re.compile(r"-?[1-9]\d{0,2},\d{3}$")),
-    (Kind.COMMA, re.compile(r"-?(?:0|[1-9]\d*)?,\d+(?:[eE][-+]?\d+)?$")),
-    (Kind.DAY, re.compile(r"\d{4}[-/]\d\d[-/]\d\d$")),
-    (
-        Kind.MOMENT,
-        re.compile(
-            r"\d{4}[-/]\d\d[-/]\d\d[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
-            r"(?:Z|[-+](?:0\d|1[0-4])(?::?(?:00|15|30|45))?)?$"
-        ),
-    ),
-)
-_DATES = Kind.DAY | Kind.MOMENT
-_TYPES = (
-    ("Date", Kind.DAY),
-    ("DateTime", _DATES),
-    ("Integer64", Kind.WHOLE | Kind.LONG),
-    ("Real", Kind.WHOLE | Kind.POINT | Kind.POINTED | Kind.COMMA | Kind.GROUPED),
-)
-"""Each type with the kinds that it can represent, the narrowest first."""
-DECIMAL_COMMA = ";"
-"""The delimiter of programs whose decimals have a comma."""
 FINER = re.compile(r".{19}\.\d{3}0*[1-9]")
 """A moment with fractions of milliseconds."""
 
@@ -210,7 +163,7 @@ def require_clear_decimals(columns: Sequence[Column], places: Mapping[int, str],
     if any(is_ambiguous(columns[at].decimals, delimiter) for at in places):
         sys.exit(Exit.AMBIGUOUS_COMMAS)
     has_commas = any((column.kinds | column.decimals) & (Kind.COMMA | Kind.GROUPED) for column in columns)
-    if delimiter == DECIMAL_COMMA and has_commas and any(_is_pointed(columns[at].decimals) for at in places):
+    if delimiter == DECIMAL_COMMA and has_commas and any(is_pointed(columns[at].decimals) for at in places):
         sys.exit(Exit.AMBIGUOUS_POINTS)
 
 
@@ -240,44 +193,6 @@ def describe(
 def kind_of(places: dict[int, str]) -> str:
     """How a table holds its geometry."""
     return "wkt" if WKT in places.values() else "xyz" if Z in places.values() else "xy" if places else ""
-
-
-def kind_of_cell(cell: str) -> Kind:
-    """What a filled `cell` looks like."""
-    kind = next((kind for kind, pattern in _KINDS if pattern.match(cell)), Kind.TEXT)
-    return Kind.TEXT if kind & _DATES and not is_in_calendar(cell) else kind
-
-
-def type_of(kinds: Kind, delimiter: str, others: Kind = Kind.NONE) -> str:
-    """The type of a column with cells of `kinds`; text if a type would change what some of them say.
-
-    A comma before three digits is a decimal's if other cells, or the delimiter, show that decimals have commas. A point
-    before three digits is a decimal's unless all show that they have commas: the delimiter, and `others`, the kinds of
-    all cells of the table.
-    """
-    has_commas = delimiter == DECIMAL_COMMA and Kind.COMMA in others
-    if not kinds or is_ambiguous(kinds, delimiter) or (_is_pointed(kinds) and has_commas):
-        return "String"
-    return next((name for name, held in _TYPES if kinds in held), "String")
-
-
-def is_ambiguous(kinds: Kind, delimiter: str) -> bool:
-    """Whether commas in the cells of a column may be those of decimals or separate thousands."""
-    return Kind.GROUPED in kinds and Kind.COMMA not in kinds and delimiter != DECIMAL_COMMA
-
-
-def _is_pointed(kinds: Kind) -> bool:
-    """Whether all points in the cells of a column may separate thousands."""
-    return Kind.POINTED in kinds and Kind.POINT not in kinds
-
-
-def is_in_calendar(text: str) -> bool:
-    """Whether the date at the beginning of `text`, with two characters between its numbers, exists."""
-    try:
-        date(int(text[:4]), int(text[5:7]), int(text[8:10]))
-    except ValueError:
-        return False
-    return True
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

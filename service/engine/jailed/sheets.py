@@ -12,6 +12,7 @@ from pathlib import Path
 
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import MAX_LAYERS, columns, open_work_file, quoted, tables
+from service.engine.jailed.kinds import kind_of_cell, type_of
 from service.engine.jailed.places import (
     WKT,
     Column,
@@ -20,12 +21,10 @@ from service.engine.jailed.places import (
     describe,
     expect,
     find_places,
-    kind_of_cell,
     look_at_cell,
     renames,
     require_clear_decimals,
     strip_srids,
-    type_of,
     types_of,
     unique_names,
     write_rows,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from service.engine.jailed.gpkg import FID, GEOMETRY, columns, has_geometry, quoted
-from service.engine.jailed.places import is_in_calendar
+from service.engine.jailed.kinds import is_in_calendar
 
 NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d+)?$")
 DATE = re.compile(r"\d{4}-\d\d-\d\d$")

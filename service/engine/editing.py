@@ -1,0 +1,60 @@
+"""Edits what an upload was read into as a plan requires: names of tables and columns, and what a target cannot hold."""
+
+import json
+from collections.abc import Iterator
+
+from service.engine.arguments import table_of
+from service.engine.jailed import prepare
+from service.engine.workspace import WORK_FILE, Workplace
+from service.formats.datasets import Dataset
+from service.formats.geometry import Family
+from service.formats.plan import Plan
+
+EDITS_FILE = "edits.json"
+NOT_IN_XML = "\ufffe\uffff"
+"""Characters that drivers write although no parser of XML reads them."""
+JAILED = (prepare.__name__,)
+
+
+def renamed_tables(plan: Plan) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """For each table: its name in the plan, and the names of its columns there."""
+    for dataset in _one_per_layer(plan):
+        columns = {column.name: column.written for column in dataset.columns}
+        yield dataset.layer.table, table_of(plan, dataset), columns
+
+
+async def edit_work_file(place: Workplace, plan: Plan) -> None:
+    """Edit the work file, unless it is as the plan requires.
+
+    Raises:
+        Rejection: this exceeds the limits.
+    """
+    edits = [edit for dataset in _one_per_layer(plan) if _changes_something(edit := _edit(plan, dataset))]
+    if edits:
+        await place.write_text(EDITS_FILE, json.dumps(edits))
+        await place.python(prepare.__name__, WORK_FILE, EDITS_FILE)
+
+
+def _one_per_layer(plan: Plan) -> list[Dataset]:
+    return list({dataset.layer.table: dataset for dataset in plan.datasets}.values())
+
+
+def _edit(plan: Plan, dataset: Dataset) -> dict[str, object]:
+    """What `jailed.prepare` is to do with the table of a dataset."""
+    has_raised_points = Family.POINT in dataset.layer.families and dataset.declares_z
+    return {
+        "table": dataset.layer.table,
+        "name": table_of(plan, dataset),
+        "columns": {column.name: column.written for column in dataset.columns if column.name != column.written},
+        "straighten": dataset.linearise,
+        "explode": bool(dataset.only_types and dataset.layer.collection_parts),
+        "geometry": plan.geometry_name if plan.writing.shows_geometry_name else "",
+        "guard": plan.writing.live_text,
+        "leave_out": NOT_IN_XML if plan.leaves_out_control else "",
+        "system_is_unknown": plan.keeps_coordinates and dataset.layer.is_spatial,
+        "elevation": plan.writing.elevation_column if has_raised_points else "",
+    }
+
+
+def _changes_something(edit: dict[str, object]) -> bool:
+    return edit["table"] != edit["name"] or any(edit[what] for what in edit.keys() - {"table", "name"})

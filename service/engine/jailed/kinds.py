@@ -1,0 +1,95 @@
+"""Tells what the cells of a table look like, and the type of a column that can hold all of them. Runs in the sandbox.
+
+`looks.c` in the fork server has the same rules.
+"""
+
+import re
+from datetime import date
+from enum import IntFlag, auto
+
+NUMBER = re.compile(r"\s*[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][-+]?\d+)?\s*$")
+
+
+class Kind(IntFlag):
+    """What the cells of a column look like. A column has the kinds of all its cells, and its type follows from them."""
+
+    NONE = 0
+    TEXT = auto()
+    WHOLE = auto()
+    LONG = auto()
+    """A whole number that a floating-point number may not represent exactly."""
+    POINT = auto()
+    """A decimal with a point or an exponent."""
+    COMMA = auto()
+    GROUPED = auto()
+    """A number with a comma before its last three digits, which may belong to a decimal or separate thousands."""
+    POINTED = auto()
+    """The same with a point."""
+    DAY = auto()
+    MOMENT = auto()
+
+
+_KINDS = (
+    (Kind.WHOLE, re.compile(r"-?(?:0|[1-9]\d{0,14})$")),
+    (Kind.LONG, re.compile(r"-?[1-9]\d{15,17}$")),
+    (Kind.POINTED, re.compile(r"-?[1-9]\d{0,2}\.\d{3}$")),
+    (Kind.POINT, re.compile(r"-?(?:(?:0|[1-9]\d*)?\.\d+(?:[eE][-+]?\d+)?|(?:0|[1-9]\d*)[eE][-+]?\d+)$")),
+    (Kind.GROUPED, re.compile(r"-?[1-9]\d{0,2},\d{3}$")),
+    (Kind.COMMA, re.compile(r"-?(?:0|[1-9]\d*)?,\d+(?:[eE][-+]?\d+)?$")),
+    (Kind.DAY, re.compile(r"\d{4}[-/]\d\d[-/]\d\d$")),
+    (
+        Kind.MOMENT,
+        re.compile(
+            r"\d{4}[-/]\d\d[-/]\d\d[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
+            r"(?:Z|[-+](?:0\d|1[0-4])(?::?(?:00|15|30|45))?)?$"
+        ),
+    ),
+)
+_DATES = Kind.DAY | Kind.MOMENT
+_TYPES = (
+    ("Date", Kind.DAY),
+    ("DateTime", _DATES),
+    ("Integer64", Kind.WHOLE | Kind.LONG),
+    ("Real", Kind.WHOLE | Kind.POINT | Kind.POINTED | Kind.COMMA | Kind.GROUPED),
+)
+"""Each type with the kinds that it can represent, the narrowest first."""
+DECIMAL_COMMA = ";"
+"""The delimiter of programs whose decimals have a comma."""
+
+
+def kind_of_cell(cell: str) -> Kind:
+    """What a filled `cell` looks like."""
+    kind = next((kind for kind, pattern in _KINDS if pattern.match(cell)), Kind.TEXT)
+    return Kind.TEXT if kind & _DATES and not is_in_calendar(cell) else kind
+
+
+def type_of(kinds: Kind, delimiter: str, others: Kind = Kind.NONE) -> str:
+    """The type of a column with cells of `kinds`; text if a type would change what some of them say.
+
+    A comma before three digits is a decimal's if other cells, or the delimiter, show that decimals have commas. A point
+    before three digits is a decimal's unless all show that they have commas: the delimiter, and `others`, the kinds of
+    all cells of the table.
+    """
+    has_commas = delimiter == DECIMAL_COMMA and Kind.COMMA in others
+    if not kinds or is_ambiguous(kinds, delimiter) or (is_pointed(kinds) and has_commas):
+        return "String"
+    return next((name for name, held in _TYPES if kinds in held), "String")
+
+
+def is_ambiguous(kinds: Kind, delimiter: str) -> bool:
+    """Whether commas in the cells of a column may be those of decimals or separate thousands."""
+    return Kind.GROUPED in kinds and Kind.COMMA not in kinds and delimiter != DECIMAL_COMMA
+
+
+def is_pointed(kinds: Kind) -> bool:
+    """Whether all points in the cells of a column may separate thousands."""
+    return Kind.POINTED in kinds and Kind.POINT not in kinds
+
+
+def is_in_calendar(text: str) -> bool:
+    """Whether the date at the beginning of `text`, with two characters between its numbers, exists."""
+    try:
+        date(int(text[:4]), int(text[5:7]), int(text[8:10]))
+    except ValueError:
+        return False
+    return True
