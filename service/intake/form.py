@@ -9,21 +9,19 @@ MEBIBYTE = 1024 * 1024
 
 
 class FormSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """The form that an endpoint accepts.
-
-    Attributes:
-        file_field: name of the part that carries a file. fields: names of the text parts that are kept; of all others,
-        which have the same limits, only the names are kept,
-            so that a client can send the same form to two endpoints and learns what one of them ignored.
-        many: whether `file_field` may occur several times (a batch). A file above the maximum then fails its entry,
-            otherwise the request.
-        digest: whether to compute the SHA-256 of the files while they arrive.
-    """
+    """The form that an endpoint accepts."""
 
     file_field: str
+    """The name of the part that carries a file."""
     fields: frozenset[str] = frozenset()
+    """The names of the text parts that are kept; of all others, which have the same limits, only the names are.
+
+    So a client can send the same form to two endpoints, and learns what one of them ignored.
+    """
     many: bool = False
+    """Whether there may be several files (a batch). One above the maximum then fails its entry, not the request."""
     digest: bool = False
+    """Whether to compute the SHA-256 of the files while they arrive."""
 
 
 class IntakeLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,21 +37,18 @@ class IntakeLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Upload(msgspec.Struct, frozen=True, kw_only=True):
-    """A received file.
-
-    Attributes:
-        untrusted_name: last component of the client's file name, without control characters; never part of a path.
-        path: the path of its bytes, alone in a private directory; absent if `oversize`.
-        size_bytes: bytes received, including all bytes of an oversize file.
-        digest: SHA-256 of the bytes if the form requests it and the file was kept.
-        oversize: the file exceeds the maximum size and was not kept (batch only).
-    """
+    """A received file."""
 
     untrusted_name: str
+    """The last component of the client's file name, without control characters; never part of a path."""
     path: Path
+    """The path of its bytes, alone in a private directory; there is nothing at it if the file is `oversize`."""
     size_bytes: int
+    """The bytes received, including all those of an oversize file."""
     digest: bytes | None = None
+    """The SHA-256 of the bytes, if the form requests it and the file was kept."""
     oversize: bool = False
+    """Whether the file exceeds the maximum size and was not kept (in a batch only)."""
 
     @property
     def directory(self) -> Path:
