@@ -30,10 +30,6 @@ class Lanes:
         if name in self._names:
             self._stirred.add(name)
 
-    def stir_all(self) -> None:
-        """Note that any lane may contain a job."""
-        self._stirred.update(self._names)
-
 
 def is_large(lane: str) -> bool:
     """Whether this lane is for large inputs."""
