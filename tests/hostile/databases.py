@@ -115,6 +115,8 @@ READERS = {
     "writefile": "SELECT writefile('{directory}/{slip}', 'x') AS a",
     "gdal_get_pixel_value": "SELECT gdal_get_pixel_value('{csv}', 1, 'georef', 1, 1) AS a",
 }
+NULLS = ("gdal_get_pixel_value",)
+"""The functions of which later versions of GDAL make a missing value; others refuse them."""
 VIEW = "CREATE TABLE d (fid INTEGER PRIMARY KEY, v TEXT); INSERT INTO d VALUES (1, 'x'); CREATE VIEW t AS "
 
 CASES = {
@@ -124,7 +126,8 @@ CASES = {
         for name, sql in MODULES.items()
     },
     **{
-        f"GeoPackage view with {name}": Case("a.gpkg", geopackage(VIEW + sql), REFUSED) for name, sql in READERS.items()
+        f"GeoPackage view with {name}": Case("a.gpkg", geopackage(VIEW + sql), None if name in NULLS else REFUSED)
+        for name, sql in READERS.items()
     },
     "GeoPackage view that attaches": Case("a.gpkg", geopackage(VIEW + "SELECT * FROM pragma_database_list")),
     "GeoPackage trigger": Case(
