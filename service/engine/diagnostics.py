@@ -10,6 +10,7 @@ from sandbox.verdict import Ending, Verdict, plain_language
 from service.engine.jailed.exits import Exit
 from service.errors import Rejection
 from service.formats.names import shown
+from service.geojson.refusals import NOT_ALL_FEATURES
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +125,7 @@ _EXITS = {
     "features.",
     Exit.NOT_A_TABLE: "The file is not a valid {input} file: no table was found in it.",
     Exit.NO_GEOMETRY_COLUMN: "No column of the file holds geometry that could be read.",
-    Exit.STOPPED_EARLY: "Not every line of the file is a GeoJSON feature. Each line has to hold exactly one.",
+    Exit.STOPPED_EARLY: NOT_ALL_FEATURES,
     Exit.NOT_UTF8: "The names of layers or columns in the file are not UTF-8 text: the file is damaged, or in another "
     "encoding. Save it in UTF-8 and send it again.",
     Exit.DAMAGED: _INVALID,

@@ -254,7 +254,11 @@ class Document:
         return [normalised(value)]
 
     def _whole(self, start: int, end: int) -> Feature:
-        """The object between `start` and `end` as a feature; a bare geometry becomes one without properties."""
+        """The object between `start` and `end` as a feature; a bare geometry becomes one without properties.
+
+        Raises:
+            Unreadable: it is neither; some versions of the converter would leave it out.
+        """
         cursor = self._cursor
         cursor.position = start
         feature = self._element()[0]
@@ -262,9 +266,10 @@ class Document:
         kind = feature.type.lower() if isinstance(feature.type, str) else ""
         if kind == "feature":
             feature.type = "Feature"
-        elif kind in _KINDS:
-            return Feature(type="Feature", properties={}, geometry=_bare_geometry(cursor.view[start:end]))
-        return feature
+            return feature
+        if _KINDS.get(kind, COLLECTION) == COLLECTION:
+            raise Unreadable(Reason.OTHER_LINES)
+        return Feature(type="Feature", properties={}, geometry=_bare_geometry(cursor.view[start:end]))
 
     def _sequence(self) -> Iterator[list[Feature]]:
         """The objects after the first one, as in newline-delimited GeoJSON; nothing may follow a collection."""

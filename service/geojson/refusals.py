@@ -18,6 +18,7 @@ class Reason(StrEnum):
     NOT_GEOJSON = "not_geojson"
     NO_FEATURES = "no_features"
     BAD_GEOMETRY = "bad_geometry"
+    OTHER_LINES = "other_lines"
     TOPOJSON = "topojson"
     ESRI_JSON = "esri_json"
     TOO_MANY_FIELDS = "too_many_fields"
@@ -25,6 +26,7 @@ class Reason(StrEnum):
     NO_SCAN = "no_scan"
 
 
+NOT_ALL_FEATURES = "Not every line of the file is a GeoJSON feature. Each line has to hold exactly one."
 OTHER_JSON: Mapping[Reason, str] = MappingProxyType({Reason.TOPOJSON: "TopoJSON", Reason.ESRI_JSON: "Esri JSON"})
 """Documents that are not GeoJSON but are converted anyway."""
 
@@ -47,6 +49,7 @@ SENTENCES: Mapping[Reason, str] = MappingProxyType(
         ),
         Reason.NO_FEATURES: "The FeatureCollection has no member features that is an array.",
         Reason.BAD_GEOMETRY: "The file is one geometry, and its coordinates are not those of its type.",
+        Reason.OTHER_LINES: NOT_ALL_FEATURES,
         Reason.TOPOJSON: "The file is TopoJSON. Convert it to GeoJSON first.",
         Reason.ESRI_JSON: "The file is Esri JSON. Export it as GeoJSON.",
         Reason.TOO_MANY_FIELDS: (

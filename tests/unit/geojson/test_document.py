@@ -61,6 +61,9 @@ REFUSED = {
     '{"type": "FeatureCollection"}': Reason.NO_FEATURES,
     '{"type": "FeatureCollection", "features": null}': Reason.NO_FEATURES,
     '{"type": "FeatureCollection", "features": {}}': Reason.NO_FEATURES,
+    f'{FEATURE}\n{{"type": "Topology"}}': Reason.OTHER_LINES,
+    f'{FEATURE}\n{{"properties": {{"a": 1}}, "geometry": null}}': Reason.OTHER_LINES,
+    f'{FEATURE}\n{{"type": "FeatureCollection", "features": []}}': Reason.OTHER_LINES,
     '{"type": "Point", "coordinates": [1]}': Reason.BAD_GEOMETRY,
     '{"type": "Polygon"}': Reason.BAD_GEOMETRY,
 }
