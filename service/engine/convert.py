@@ -251,7 +251,7 @@ def _tidying(reading: Reading, found: WorkFile) -> str:
         "numbers": sorted(reading.numbers),
         "names": dict(found.names),
         "cells": dict(found.cells),
-        "has_other_texts": found.has_other_texts,
+        "has_other_texts": found.has_other_texts or reading.unchecked_texts,
     }
     return json.dumps(known)
 

@@ -157,9 +157,9 @@ NOTES = """\
   It rounds coordinates to 2e-7 degrees or 2 cm, and to less if they need not be transformed; coordinates that are too
   large for that are refused. Text is Windows-1252 if that can represent it, otherwise UTF-8, which the format cannot
   declare.
-- **Encodings**: texts that are not in the one that a `.cpg` or the charset of a `.mif` declares are read as
-  Windows-1252, UTF-8 that is cut within its last character as UTF-8 with U+FFFD there. A warning reports their number
-  and the first.
+- **Encodings**: texts that are not in the one that a `.cpg` or the charset of a `.mif` declares, or not in UTF-8 in
+  GeoPackage, SQLite and FlatGeobuf, are read as Windows-1252, UTF-8 that is cut within its last character as UTF-8
+  with U+FFFD there. A warning reports their number and the first.
 - **Encodings of XML**: KML, GPX and GML may declare UTF-8, Windows-1250 to 1258, ISO 8859, KOI8 and the usual ones of
   China, Japan and Korea. Text that is not UTF-8, in a file that declares no other encoding, is taken for Windows-1252;
   a warning reports it.

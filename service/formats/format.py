@@ -168,6 +168,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """How a complete file ends, apart from white space, if the driver does not detect truncated files."""
     unread: tuple[Unread, ...] = ()
     """The files with its extension that the driver cannot read."""
+    unchecked_texts: bool = False
+    """Whether the driver copies texts that are not UTF-8, as which the format defines them, without a word."""
     column_prefix: str = ""
     """What the driver puts before the names of columns that it does not know."""
     numbers: frozenset[str] = frozenset()

@@ -41,8 +41,8 @@ _MISREAD = (
         "text",
         "The encoding that the file declares is unknown, or not that of {count} of {layer}, first in feature {first}: "
         "Windows-1252 was assumed, except for UTF-8 that is cut within its last character, which became U+FFFD. If "
-        "letters are wrong, correct what the file declares (in the .cpg of a shapefile, the charset of a .mif) and "
-        "send it again.",
+        "letters are wrong, correct what the file declares (in the .cpg of a shapefile, the charset of a .mif), or "
+        "save its texts as UTF-8, and send it again.",
     ),
 )
 

@@ -28,7 +28,7 @@ GEOPACKAGE = Format(
     token="gpkg",
     title="GeoPackage",
     extensions=(".gpkg",),
-    reading=Reading(drivers=("GPKG",), reader=Reader.GEOPACKAGE, zoned_texts=True),
+    reading=Reading(drivers=("GPKG",), reader=Reader.GEOPACKAGE, zoned_texts=True, unchecked_texts=True),
     writing=Writing(
         driver="GPKG",
         reread=Reread(drivers=("GPKG",)),
@@ -73,7 +73,13 @@ SQLITE = Format(
     token="sqlite",
     title="SQLite",
     extensions=(".sqlite",),
-    reading=Reading(drivers=("SQLite",), reader=Reader.DATABASE, options=("LIST_ALL_TABLES=YES",), zoned_texts=True),
+    reading=Reading(
+        drivers=("SQLite",),
+        reader=Reader.DATABASE,
+        options=("LIST_ALL_TABLES=YES",),
+        zoned_texts=True,
+        unchecked_texts=True,
+    ),
 )
 
 OPENFILEGDB = Format(
@@ -118,7 +124,7 @@ FLATGEOBUF = Format(
     token="flatgeobuf",
     title="FlatGeobuf",
     extensions=(".fgb",),
-    reading=Reading(drivers=("FlatGeobuf",), zoned_texts=True),
+    reading=Reading(drivers=("FlatGeobuf",), zoned_texts=True, unchecked_texts=True),
     writing=Writing(
         driver="FlatGeobuf",
         reread=Reread(drivers=("FlatGeobuf",)),

@@ -1,6 +1,9 @@
 """Texts in another encoding than their file declares: they are read as Windows-1252, and told."""
 
+import json
+import sqlite3
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -58,6 +61,38 @@ async def test_texts_in_another_encoding_than_declared_are_mended_and_told(
         assert told.startswith(TOLD)
         back = done.path if target == "GeoJson" else (await pipeline.to("GeoJson", done.path)).path
         assert [row["properties"] for row in readers.geojson(back)] == [{"n": "plain"}, {"n": "Müller €"}]
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("table", ["towns", "gpkg_towns", "(towns)"])
+async def test_texts_of_a_database_are_mended_whatever_its_tables_are_called(
+    converters: Converters, tmp_path: Path, table: str, *, has_sessions: bool
+) -> None:
+    """Tables with some names are copied twice."""
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection, connection:
+        connection.execute(f'CREATE TABLE "{table}" (id INTEGER PRIMARY KEY, n TEXT)')
+        connection.execute(f"INSERT INTO \"{table}\" (n) VALUES ('plain'), (CAST(? AS TEXT))", (b"M\xfcller \x80",))  # noqa: S608 -- ours
+    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoJson", tmp_path / "a.sqlite")
+    assert [row["properties"] for row in readers.geojson(done.path)] == [{"n": "plain"}, {"n": "Müller €"}]
+    assert [warning.startswith(TOLD.partition("'a'")[0]) for warning in done.output.warnings] == [True]
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("kind", ["GeoPackage", "SpatiaLite", "FlatGeobuf"])
+async def test_texts_of_formats_without_encodings_are_mended(
+    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
+) -> None:
+    """Programs write other bytes than UTF-8 into them all the same; results held JSON that no program can read."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    made = (
+        await pipeline.to(kind, write_geojson(tmp_path / "b.geojson", [point(7, 50, n="plain"), point(7, 50, n="Mü")]))
+    ).path
+    path = tmp_path / f"a{made.suffix}"
+    path.write_bytes(made.read_bytes().replace("Mü".encode(), b"M\xfc\x80"))
+    done = await pipeline.to("GeoJsonSeq", path)
+    rows = [json.loads(line.strip("\x1e"))["properties"] for line in done.path.read_text().splitlines()]
+    assert sorted(row["n"] for row in rows) == ["Mü€", "plain"]
+    assert ["not that of 1 text of " in warning for warning in done.output.warnings] == [True]
 
 
 @pytest.mark.parametrize("has_sessions", [True, False])
