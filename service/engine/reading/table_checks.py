@@ -16,7 +16,7 @@ from service.formats.names import listed, quotes, shown, values_of
 from service.formats.request import ConversionRequest
 
 FEWEST_NAMES = 2
-"""How many names make a row a header although it lacks the first."""
+"""How many names make a row a header although it lacks those before them."""
 
 
 class WrittenTable(msgspec.Struct, frozen=True):
@@ -96,13 +96,13 @@ def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
 def _unnamed(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
     """What is told of tables whose first row may be a title, or empty: names are made for the rest of it.
 
-    A header above the numbers of rows, as pandas writes, lacks only its first name.
+    A header above the numbers or labels of rows, as pandas writes, lacks only the names before all others.
     """
     for table in tables:
         of_driver = [name for number, name in enumerate(table.columns, 1) if name == f"Field{number}"]
         made = of_driver if table.name else [*table.unnamed]
-        is_above_numbers = made in (["Field1"], ["field_1"]) and len(table.columns) > FEWEST_NAMES
-        if made and not is_above_numbers:
+        is_above_labels = made == [*table.columns[: len(made)]] and len(table.columns) >= len(made) + FEWEST_NAMES
+        if made and not is_above_labels:
             what = repr(shown(table.name)) if table.name else "the file"
             yield (
                 f"The first row of {what} seems to name not all columns: "

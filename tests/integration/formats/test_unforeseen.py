@@ -162,6 +162,9 @@ TITLED = {
     ",,\nname,kind,age\noak,a,7\n": "'field_1', 'field_2', 'field_3'",
     "name,kind\noak,a,7\n": "'field_3'",
     ",kind,age\n1,a,7\n": "",
+    ",,kind,age\noak,1,a,7\noak,2,b,8\n": "",
+    ",,kind\noak,1,a\n": "'field_1', 'field_2'",
+    ",kind,,age\noak,a,1,7\n": "'field_1', 'field_3'",
     "name,kind,age,,\noak,a,7,,\nelm,b,8,,\n": "",
     "field_1,Field2,field_3\noak,a,7\n": "",
 }
