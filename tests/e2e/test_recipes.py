@@ -8,6 +8,8 @@ import pytest
 
 JUSTFILE = Path(__file__).parents[2] / "justfile"
 JUST = Path(sys.prefix) / "bin" / "just"
+OTHER_PYTHON = "3.99"
+"""A version that no environment has: recipes find the Python of their own before any on the PATH."""
 
 
 @pytest.fixture
@@ -74,18 +76,18 @@ def test_gdal_that_is_here_is_left_alone(machine: Path, present: str) -> None:
 
 def test_another_python_is_found_on_the_path_or_among_pyenv_s(machine: Path) -> None:
     """A shim on the PATH without an interpreter behind it is skipped."""
-    kept = machine / "versions" / "3.13.7" / "bin"
+    kept = machine / "versions" / f"{OTHER_PYTHON}.7" / "bin"
     kept.mkdir(parents=True)
     _program(kept, "python", "echo of pyenv")
-    _program(machine, "python3.13", "exit 127")
-    assert _which_python(machine, "3.13").stdout == "of pyenv\n"
-    _program(machine, "python3.13", "echo of the path")
-    assert _which_python(machine, "3.13").stdout == "of the path\n"
+    _program(machine, f"python{OTHER_PYTHON}", "exit 127")
+    assert _which_python(machine, OTHER_PYTHON).stdout == "of pyenv\n"
+    _program(machine, f"python{OTHER_PYTHON}", "echo of the path")
+    assert _which_python(machine, OTHER_PYTHON).stdout == "of the path\n"
 
 
 def test_a_python_that_is_missing_is_told(machine: Path) -> None:
     """Through the exit code, so that CI can try the next version."""
-    result = _which_python(machine, "3.13")
+    result = _which_python(machine, OTHER_PYTHON)
     assert (result.returncode, result.stdout) == (1, "")
 
 
