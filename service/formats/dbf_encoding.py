@@ -6,12 +6,13 @@ whatever the encoding is. Text that is valid UTF-8 and not ASCII is UTF-8 in pra
 
 import codecs
 from pathlib import Path
+from typing import BinaryIO
 
 LANGUAGE_BYTE = 29
 RECORDS_AT = slice(8, 10)
 HEADER_BYTES = 32
 UNRELIABLE = frozenset({0x00, 0x57})
-NO_UNICODE = "CP1252"
+NO_UNICODE, UTF8 = "CP1252", "UTF-8"
 CHUNK = 1 << 20
 
 
@@ -22,13 +23,18 @@ def guess_encoding(dbf: Path) -> str:
         if len(header) < HEADER_BYTES or header[LANGUAGE_BYTE] not in UNRELIABLE:
             return ""
         file.seek(int.from_bytes(header[RECORDS_AT], "little"))
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        ascii_only = True
-        try:
-            while chunk := file.read(CHUNK):
-                ascii_only = ascii_only and chunk.isascii()
-                decoder.decode(chunk)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return NO_UNICODE
-    return "" if ascii_only else "UTF-8"
+        return encoding_from(file)
+
+
+def encoding_from(file: BinaryIO) -> str:
+    """The encoding of the text from where `file` is; "" if all of it is ASCII. Blocking."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    ascii_only = True
+    try:
+        while chunk := file.read(CHUNK):
+            ascii_only = ascii_only and chunk.isascii()
+            decoder.decode(chunk)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return NO_UNICODE
+    return "" if ascii_only else UTF8

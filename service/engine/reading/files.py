@@ -35,6 +35,7 @@ from service.formats.detect import Part, Source
 from service.formats.esri_codes import esri_code, has_measures_alone
 from service.formats.facts import Facts
 from service.formats.format import Reading, reading_of
+from service.formats.mif_charset import charset_warning
 from service.formats.names import shown
 
 TAIL_BYTES = 4096
@@ -144,6 +145,7 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
         for part, encoding in zip(source.parts, encodings, strict=True)
         if encoding == NO_UNICODE
     )
+    warnings += tuple(filter(None, [await _charset_warning(place, part) for part in source.parts]))
     labels = 0
 
     async def count_labels(_: Session, layers: list[SeenLayer]) -> list[SeenLayer]:
@@ -192,3 +194,11 @@ async def _encoding(place: Workplace, part: Part) -> str:
     if dbf is None or ".cpg" in part.files:
         return ""
     return await run_blocking(partial(guess_encoding, dbf), inline=place.is_small)
+
+
+async def _charset_warning(place: Workplace, part: Part) -> str:
+    """What to tell of the charset of a .mif with its .mid."""
+    mif, mid = part.files.get(".mif"), part.files.get(".mid")
+    if mif is None or mid is None:
+        return ""
+    return await run_blocking(partial(charset_warning, mif, mid), inline=place.is_small)

@@ -109,6 +109,23 @@ async def test_texts_that_are_cut_within_a_character_keep_the_others(
 
 
 @pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("charset", ["WindowsLatin1", "WindowsCyrillic"])
+async def test_texts_in_utf_8_that_are_declared_otherwise_are_told(
+    converters: Converters, tmp_path: Path, charset: str, *, has_sessions: bool
+) -> None:
+    """The driver reads them as declared, and a charset that fits them is one line away."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    done = await pipeline.to("GeoJson", mapinfo(tmp_path / "a.zip", charset, [b"plain", "Łódź".encode()]))
+    (told,) = done.output.warnings
+    assert told.startswith(
+        f"The .mif declares the charset '{charset}', as which its texts were read, but they look like"
+    )
+    mended = await pipeline.to("GeoJson", mapinfo(tmp_path / "b.zip", "UTF-8", [b"plain", "Łódź".encode()]))
+    assert mended.output.warnings == ()
+    assert [row["properties"] for row in readers.geojson(mended.path)] == [{"n": "plain"}, {"n": "Łódź"}]
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_texts_in_the_declared_encoding_are_kept(
     converters: Converters, tmp_path: Path, *, has_sessions: bool
 ) -> None:

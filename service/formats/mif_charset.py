@@ -1,0 +1,28 @@
+"""Finds a .mid whose text is UTF-8 although its .mif declares another charset, as which its driver reads it."""
+
+import re
+from pathlib import Path
+
+from service.formats.dbf_encoding import UTF8, encoding_from
+from service.formats.names import shown
+
+HEAD_BYTES = 4096
+CHARSET = re.compile(rb'^\s*+charset\s++"(?P<name>[^"\r\n]{1,40})"', re.IGNORECASE | re.MULTILINE)
+COPIED = frozenset({"neutral", "utf-8"})
+"""The charsets of which the text is taken as it is."""
+
+
+def charset_warning(mif: Path, mid: Path) -> str:
+    """What to tell of the charset that `mif` declares for `mid`; "" if it may be right. Blocking."""
+    with mif.open("rb") as file:
+        found = CHARSET.search(file.read(HEAD_BYTES))
+    name = found["name"].decode("ascii", "replace") if found else "Neutral"
+    if name.casefold() in COPIED:
+        return ""
+    with mid.open("rb") as file:
+        if encoding_from(file) != UTF8:
+            return ""
+    return (
+        f"The .mif declares the charset {shown(name)!r}, as which its texts were read, but they look like UTF-8: "
+        'letters such as ü became others. Declare Charset "UTF-8" there and send it again.'
+    )
