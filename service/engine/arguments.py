@@ -21,6 +21,7 @@ LINEAR = ("-nlt", "CONVERT_TO_LINEAR")
 WIDE_INTEGERS = re.compile(r"\bInteger64=\w+")
 NARROW_INTEGERS = "Integer64=Integer"
 PLACE_COLUMNS = frozenset({"x", "y", "z"})
+WKT_COLUMN = "WKT"
 SQL_TYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Point": ("POINT",),
@@ -103,7 +104,7 @@ def places_of(dataset: Dataset) -> Places:
         # without a declared type, the driver writes no coordinates of points with elevations
         return Places(("-lco", f"GEOMETRY=AS_XY{z}", "-nlt", f"POINT{z}"), ("Real",) * len(f"XY{z}"))
     linear = LINEAR if dataset.linearise else ()
-    return Places(("-lco", "GEOMETRY=AS_WKT", "-lco", "GEOMETRY_NAME=WKT", *linear), ("String",))
+    return Places(("-lco", "GEOMETRY=AS_WKT", "-lco", f"GEOMETRY_NAME={WKT_COLUMN}", *linear), ("String",))
 
 
 def opening(plan: Plan) -> list[str]:

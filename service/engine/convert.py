@@ -301,8 +301,12 @@ async def _held(place: Workplace, plan: Plan, source: Source, origin: Origin) ->
 
 
 async def _opened(place: Workplace, session: Session, plan: Plan, source: Source, origin: Origin) -> Origin | None:
-    """Have a session open the upload; between JSON formats, ogr2ogr preserves more than a session can."""
-    if plan.writing.json or needs_work_file(plan):
+    """Have a session open the upload; between JSON formats, ogr2ogr preserves more than a session can.
+
+    An upload without features needs none: some writers would ask it nothing.
+    """
+    is_empty = not any(dataset.features for dataset in plan.datasets)
+    if is_empty or plan.writing.json or needs_work_file(plan):
         await session.abandon()
         return None
     begin(place, session, origin.drivers, reading_of(source.format))

@@ -14,6 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 from service.engine import jailed
 from service.engine.arguments import (
     LINEAR,
+    WKT_COLUMN,
     Origin,
     added_columns,
     dataset_name,
@@ -186,9 +187,9 @@ def _sheet_layer(dataset: Dataset, file: str, layer: str, options: str = "") -> 
 
 
 def _header(dataset: Dataset) -> str:
-    """The only line of a CSV without rows, which the driver would leave out."""
+    """The only line of a CSV without rows, which the driver would leave out. It cannot be read without any name."""
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow([column.written for column in dataset.columns])
+    csv.writer(line, lineterminator="\n").writerow([column.written for column in dataset.columns] or [WKT_COLUMN])
     return line.getvalue()
 
 

@@ -150,6 +150,15 @@ def test_the_dominant_geometry_type_is_reported(client: Client) -> None:
     assert (answer["geometryType"], answer["featureCount"]) == ("Polygon", 3)
 
 
+@pytest.mark.parametrize("output", ["Csv", "Xlsx", "Gml", "Kml", "Shapefile", "GeoPackage", "GeoJsonSeq"])
+def test_a_document_without_features_is_converted(client: Client, output: str) -> None:
+    """To every target that can be empty; CSV was refused as damaged."""
+    answer = client.convert("none.geojson", collection(), outputFormat=output)
+    assert (answer["success"], answer["featureCount"]) == (True, 0), answer
+    if output == "Csv":
+        assert client.download(answer) == b"WKT\n"
+
+
 def test_a_file_name_that_is_not_ascii_is_kept(client: Client) -> None:
     """The job shows the name as sent, and the download carries its base name."""
     answer = client.convert("Seen größer.geojson", lakes(), outputFormat="Kml")
