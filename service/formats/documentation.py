@@ -64,7 +64,7 @@ KINDS: Mapping[str, Facts] = MappingProxyType(
 COLUMN_RULES: Mapping[ColumnRule, str] = MappingProxyType(
     {
         ColumnRule.ANY: "any",
-        ColumnRule.CELL: "no line ends, no blanks around them",
+        ColumnRule.CELL: "no line ends or quotation marks, no blanks around them",
         ColumnRule.XML: "XML names",
         ColumnRule.DBF: "10 bytes",
         ColumnRule.MAPINFO: "31 of A-Z, 0-9, _",

@@ -66,7 +66,8 @@ class ColumnRule(StrEnum):
 
     ANY = "any"
     CELL = "cell"
-    """Column names are cells of the first row: without blanks around them, line ends and what XML lacks."""
+    """Column names are cells of the first row: without blanks around them, line ends, what XML lacks
+    and quotation marks, which the driver of CSV, by way of which they are written, leaves out."""
     XML = "xml"
     DBF = "dbf"
     MAPINFO = "mapinfo"
@@ -205,6 +206,8 @@ class Reread(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the driver may silently record no coordinate system, or another one than WGS 84 if it was told so."""
     least_columns: int = 0
     """How many columns its driver needs to recognise lines at all."""
+    dropped_from_names: str = ""
+    """The characters that its driver leaves out of names of columns."""
     rows_by: str = ""
     """The reader of `jailed.readback` that counts the rows of results in which the driver stops before the end."""
 

@@ -18,7 +18,7 @@ STEM_BYTES = 60
 DEFAULT_STEM = "data"
 XML_NAME_BYTES = 200
 NAMELESS = "field"
-NOT_IN_CELL = re.compile(r"[\x00-\x1f\ufffe\uffff]")
+NOT_IN_CELL = re.compile(r"[\x00-\x1f\"\ufffe\uffff]")
 MAPINFO_NAME = 31
 GEODATABASE_NAME = 62
 """Two less than the maximum, because a suffix may be added to a reserved name."""

@@ -159,6 +159,17 @@ def test_a_document_without_features_is_converted(client: Client, output: str) -
         assert client.download(answer) == b"WKT\n"
 
 
+@pytest.mark.parametrize("output", ["Csv", "Xlsx", "Ods"])
+def test_quotation_marks_in_names_of_columns_are_kept_or_told(client: Client, output: str) -> None:
+    """The driver of CSV, by which results are read back and workbooks are written, leaves them out."""
+    document = collection(feature(point(1, 2), **{'5" pipe': 1, "b": 2}))
+    answer = client.convert("pipes.geojson", document, outputFormat=output)
+    renamed = [] if output == "Csv" else ["Columns were renamed: '5\" pipe' to '5_ pipe'."]
+    assert answer["warnings"] == renamed
+    if output == "Csv":
+        assert client.download(answer).splitlines()[0] == b'X,Y,"5"" pipe",b'
+
+
 def test_a_file_name_that_is_not_ascii_is_kept(client: Client) -> None:
     """The job shows the name as sent, and the download carries its base name."""
     answer = client.convert("Seen größer.geojson", lakes(), outputFormat="Kml")

@@ -29,7 +29,7 @@ CSV = Format(
     ),
     writing=Writing(
         driver="CSV",
-        reread=Reread(drivers=("CSV",), options=CSV_PLACES, least_columns=2),
+        reread=Reread(drivers=("CSV",), options=CSV_PLACES, least_columns=2, dropped_from_names='"'),
         value_losses=frozenset({"infinite", "near_infinite", "binary_texts", "empty_texts"}),
         read_back="delimited",
         empty_is_null=True,
