@@ -28,6 +28,7 @@ ROUNDS_OF_A_JOB = 50
 GOAL_MS = 100.0
 LEASE_SECONDS = 30
 LONG = lengthy(40_000)
+"""A file that takes so long, as a workbook, that none has ended when the worker is stopped."""
 _HELD = """
 SELECT count(*) FILTER (WHERE worker_id IS NOT NULL) AS claimed, count(*) FILTER (WHERE status = 'Processing') AS begun
   FROM job WHERE id = ANY($1) AND completed_at IS NULL
@@ -54,7 +55,7 @@ def _stop_once(fleet: WholeFleet, client: Client) -> float:
     site = fleet.site
     site.await_workers()
     jobs = [
-        client.convert("a.geojson", LONG, outputFormat="csv", headers={"Prefer": "respond-async"})["jobId"]
+        client.convert("a.geojson", LONG, outputFormat="ods", headers={"Prefer": "respond-async"})["jobId"]
         for _ in range(CONVERTERS * PLACES_EACH)
     ]
     wait_until(lambda: site.rows(_HELD, jobs) == [{"claimed": len(jobs), "begun": CONVERTERS}])
