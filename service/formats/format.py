@@ -160,6 +160,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its text declares its encoding as XML does."""
     root: str = ""
     """The start tag of the element around all of its XML, if every file has the same one."""
+    inside_root: frozenset[str] = frozenset()
+    """The elements with which a file without that one may begin."""
     feature_word: bytes = b""
     """A word in the text of every file with features."""
     outline_word: bytes = b""

@@ -1,4 +1,4 @@
-"""Refuses XML whose outermost element is not that of its format, which drivers call damaged."""
+"""Refuses XML that lacks the outermost element of its format, which drivers call damaged."""
 
 import re
 from pathlib import Path
@@ -16,9 +16,9 @@ ROOT = re.compile(
 
 
 def require_root(row: Format, path: Path) -> None:
-    """Refuse the file at `path` if its outermost element is another than that of the format `row`.
+    """Refuse the file at `path` if it begins with what the outermost element of the format `row` should hold.
 
-    Blocking. What is in UTF-16, or begins with more than comments, is left to the driver.
+    Blocking. What is of another kind, in UTF-16, or begins with more than comments, is left to the driver.
 
     Raises:
         Rejection: names the element, and what to do.
@@ -29,9 +29,9 @@ def require_root(row: Format, path: Path) -> None:
     with path.open("rb") as file:
         found = ROOT.match(file.read(HEAD_BYTES))
     name = tag.removeprefix("<").partition(" ")[0]
-    if found is not None and found["name"] != name.encode():
+    if found is not None and found["name"].decode() in reading_of(row).inside_root:
         what = f"A document of the {row.title}" if reading_of(row).member else "The file"
         raise Rejection(
-            f"{what} begins with <{shown(found['name'].decode())}>, where <{name}> has to be. If the rest of it is "
-            f"right, put {tag} before that and </{name}> at its end."
+            f"{what} begins with <{shown(found['name'].decode())}>, where <{name}> has to be. Put {tag} before "
+            f"that and </{name}> at its end."
         )

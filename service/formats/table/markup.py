@@ -169,6 +169,7 @@ _KML_READING = Reading(
     reader=Reader.KML,
     is_xml=True,
     root='<kml xmlns="http://www.opengis.net/kml/2.2">',
+    inside_root=frozenset({"Document", "Folder", "Placemark", "GroundOverlay"}),
     zoned_texts=True,
     # the driver would replace all but ASCII letters and digits in names, and keep one of those that become the same
     environment=MappingProxyType({"LIBKML_LAUNDER_FIELD_NAMES": "NO"}),
@@ -283,6 +284,7 @@ GPX = Format(
         drivers=("GPX",),
         is_xml=True,
         root='<gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1">',
+        inside_root=frozenset({"metadata", "wpt", "rte", "trk"}),
         zoned_texts=True,
         unread=NO_UTF_16,
         environment=MappingProxyType({"GPX_ELE_AS_25D": "YES"}),

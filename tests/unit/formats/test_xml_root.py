@@ -14,7 +14,7 @@ KML, GPX = (
 MISSING = {
     ("a.kml", "<Folder><Placemark/></Folder>"): ("<Folder>", KML),
     ("a.kml", '<?xml version="1.0"?>\n<!-- a - comment -->\n<Placemark id="a"></Placemark>'): ("<Placemark>", KML),
-    ("a.kml", "\ufeff<!DOCTYPE html>\n<html><body>Placemark</body></html>"): ("<html>", KML),
+    ("a.kml", "\ufeff<!DOCTYPE Document>\n<k:Document><k:Placemark/></k:Document>"): ("<Document>", KML),
     ("a.gpx", "<trk><trkseg/></trk>"): ("<trk>", GPX),
 }
 PRESENT = {
@@ -23,6 +23,7 @@ PRESENT = {
         '<?xml version="1.0"?><!-- <Folder> --><k:kml xmlns:k="a"><k:Placemark/></k:kml>',
         "<kml/>",
         "Placemark",
+        "<html><body>Placemark</body></html>",
         "<!DOCTYPE kml [<!ENTITY a 'b'>]><kml><Placemark/></kml>",
         "<!--" + " a" * 10_000 + "--><Folder><Placemark/></Folder>",
     ],
@@ -42,7 +43,7 @@ def test_the_element_that_is_missing_is_named(tmp_path: Path, name: str, text: s
     with pytest.raises(Rejection) as refused:
         detect(path, name, tmp_path / "unpacked")
     assert f"begins with {found}, where {root}> has to be." in str(refused.value)
-    assert f"put {tag} before that and </{root[1:]}> at its end." in str(refused.value)
+    assert f"Put {tag} before that and </{root[1:]}> at its end." in str(refused.value)
 
 
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in PRESENT.items() for text in texts])
