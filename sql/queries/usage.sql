@@ -14,7 +14,7 @@ WITH nearly AS (
       FROM usage u JOIN payer p ON p.id = u.payer_id JOIN plan n ON n.id = p.plan_id
      CROSS JOIN LATERAL (VALUES ('conversions', u.conversions::bigint, n.monthly_conversions::bigint),
                                 ('data', u.bytes, n.monthly_data_bytes)) AS w (allowance, used, allowed)
-     WHERE u.period = service_month() AND w.used * 100 >= w.allowed * $1::int
+     WHERE u.period = service_month() AND w.used::numeric * 100 >= w.allowed::numeric * $1::int
 ), noted AS (
     INSERT INTO allowance_notice (payer_id, period, allowance, noticed_at)
     SELECT payer_id, period, allowance, service_time() FROM nearly

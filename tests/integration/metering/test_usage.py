@@ -67,3 +67,15 @@ async def test_usage_by_day_and_what_is_nearly_used(
         assert (await here.client.get("/usage.csv")).status_code == 404  # on the port of clients
         assert told[0] == "day,accountId,files,conversions,bytes,cents"
         assert told[1:] == [f"2026-05-30,{account_id},3,3,{3 * size},0", f"2026-05-31,{account_id},5,5,{5 * size},0"]
+
+
+async def test_the_largest_allowance_is_never_nearly_used(database_url: str, tmp_path: Path) -> None:
+    """Nor does it hide that another one is."""
+    async with world(database_url, tmp_path, now=START) as here:
+        before = noticed("conversions")
+        await here.services.database.execute(
+            "UPDATE plan SET monthly_data_bytes = 9223372036854775807, monthly_conversions = 1 WHERE id = 'free'"
+        )
+        await here.convert()
+        await notice_usage(here.services)
+        assert (noticed("conversions"), noticed("data")) == (before + 1, 0)
