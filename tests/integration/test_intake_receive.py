@@ -410,7 +410,7 @@ async def test_memory_does_not_grow_with_the_number_of_chunks(area: WorkArea) ->
     gc.collect()
     tracemalloc.start()
     try:
-        await receive_into(area, crumbs())
+        await receive_into(area, crumbs(), limits=replace(LIMITS, min_bytes_per_second=1))
         assert tracemalloc.get_traced_memory()[1] < 2 * MEBIBYTE
     finally:
         tracemalloc.stop()
