@@ -155,10 +155,14 @@ class Promises:
         return Promise(self, None, self._now())
 
     def forget_place(self, promise: Promise) -> None:
-        """Stop counting a place for a promise, so that others may use it."""
+        """Stop counting a place for a promise, also in the share of its account, so that others may use it."""
         if promise.counts:
             promise.counts = False
             self._counting -= 1
+            holder = str(promise.account_id)
+            self._held[holder] -= 1
+            if not self._held[holder]:
+                del self._held[holder]
 
     def release(self, promise: Promise) -> None:
         """End a promise; see `Promise.release`."""
@@ -170,10 +174,6 @@ class Promises:
             return
         self.forget_place(promise)
         self._open -= 1
-        holder = str(promise.account_id)
-        self._held[holder] -= 1
-        if not self._held[holder]:
-            del self._held[holder]
 
     def note_end(self) -> None:
         """Record that a place became free; the time since the last one measures the rate if other requests waited."""

@@ -251,6 +251,17 @@ def test_slow_uploads_keep_nobody_out_and_their_promises() -> None:
     assert not service.is_promised(accounts[2]), "all places are promised"
 
 
+def test_slow_uploads_take_nothing_from_the_share_of_their_account() -> None:
+    """Otherwise an account with many of them is refused as long as it asks, beside converters that have no work."""
+    service = Service()
+    service.flood()
+    service.seconds += PROMPT_SECONDS + 1
+    for promise in service.flood():
+        promise.release()
+    assert service.promises.is_refusing
+    assert len(service.flood()) == CONVERTERS + BURST
+
+
 def test_few_strangers_are_looked_up_at_a_time_while_the_service_is_full() -> None:
     service = Service()
     for _ in range(10 * VISITORS):
