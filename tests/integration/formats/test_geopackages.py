@@ -19,10 +19,11 @@ UNDEFINED = {
     "INTERVAL": ("5 days", "5 days"),
     "TINYTEXT": ("ab", "ab"),
     "POINT": (b"\x01\xff", "01FF"),
+    "GEOMETRY": (b"\x01\xff", "01FF"),
     "UUID": (None, ""),
     "INTEGER": (7, "7"),
 }
-"""Types of columns, all but the last not defined by GeoPackage; a value, and how a CSV file writes it."""
+"""Types of columns, all but the last defined for no attribute; a value, and how a CSV file writes it."""
 
 
 @pytest.mark.parametrize("kind", UNDEFINED)
