@@ -4,7 +4,7 @@ Of the client's file name, only the extension is trusted; of the content, only a
 variants of one format.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from stat import S_ISDIR
 from types import MappingProxyType
@@ -16,9 +16,10 @@ from service.formats.archive import Archive, open_archive
 from service.formats.bounds import Bounds
 from service.formats.catalog import tables_in
 from service.formats.finds import BUNDLES, Find, find_all, remedy
-from service.formats.format import SHARED_EXTENSION, Format, reading_of
+from service.formats.format import SHARED_EXTENSION, Format, Reader, reading_of
 from service.formats.gunzip import gunzip
 from service.formats.json_kinds import HEAD_BYTES, head_of, kind_of_json, sequence_prefix
+from service.formats.kml_features import in_one_document
 from service.formats.left_out import has_features, warn_of_left_out
 from service.formats.names import listed, safe_name, shown, stem_of, unique
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
@@ -142,7 +143,10 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
     documents = _documents(path, member, stem, unpack_into) if member else (Part({own: path}, stem),)
     warnings = [bundle.alone for bundle in reading_of(row).bundles if bundle.main == extension]
     if reading_of(row).is_xml:
-        documents, told = _in_utf8(documents, unpack_into)
+        documents, told = _replaced(documents, in_utf8, unpack_into, "utf8")
+        warnings += told
+    if reading_of(row).reader is Reader.KML:
+        documents, told = _replaced(documents, in_one_document, unpack_into, "whole")
         warnings += told
     left_out = warn_of_left_out(row, [part.path for part in documents])
     parts = tuple(part for part in documents if has_features(row, part.path)) or documents[:1]
@@ -158,9 +162,11 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
     )
 
 
-def _in_utf8(documents: Sequence[Part], unpack_into: Path) -> tuple[tuple[Part, ...], list[str]]:
-    """The documents, as UTF-8 if drivers do not know their encoding, and what was assumed of it."""
-    found = [in_utf8(part.path, unpack_into / f"utf8_{at}{part.extension}") for at, part in enumerate(documents)]
+def _replaced(
+    documents: Sequence[Part], replace: Callable[[Path, Path], tuple[Path, str]], directory: Path, prefix: str
+) -> tuple[tuple[Part, ...], list[str]]:
+    """The documents, some of them in new files, named with `prefix`, that `replace` wrote, and its warnings."""
+    found = [replace(part.path, directory / f"{prefix}_{at}{part.extension}") for at, part in enumerate(documents)]
     parts = tuple(Part({part.extension: path}, part.layer) for part, (path, _) in zip(documents, found, strict=True))
     return parts, [warning for _, warning in found if warning]
 

@@ -96,7 +96,9 @@ NOTES = """\
   and those around names of columns when CSV is.
 - **KML** is read without styles, altitude modes, addresses, phone numbers, network links and images of overlays, and
   beside a `Schema`, without data that it does not declare; a warning reports each. Data with the name of an element,
-  such as `NAME` beside `<name>`, is renamed if it has other content.
+  such as `NAME` beside `<name>`, is renamed if it has other content. Several
+  features in `<kml>` without a document around them are all read; of several geometries in a feature without a
+  MultiGeometry around them, the last is read. Warnings report both.
 - **What a file says of itself** in GPX (name, description, author, copyright, keywords), in documents and folders of
   KML (description, author) and in GML (name, description) is left out, and a warning reports it; dates, bounds and the
   program that wrote the file are left out without one.

@@ -123,6 +123,21 @@ INFORMATION_IN_GML = _of_the_file(
     rb"(?:\w{1,20}:)?(?:FeatureCollection|[fF]eatureMembers?|member)\b",
     rb"gml:(?:name|description)" + _HOLDS,
 )
+_PLACE = rb"(?:Point|LineString|LinearRing|Polygon|MultiGeometry|gx:(?:Multi)?Track)\b"
+_BESIDE_PLACES = rb"[^<]*+(?:<(?!" + _PLACE + rb"|/?Placemark\b)[^<]*+)*+"
+SECOND_GEOMETRY_IN_KML = (
+    rb"<Placemark\b"
+    + _BESIDE_PLACES
+    + rb"(?:<(?P<place>"
+    + _PLACE
+    + rb")[^<]*+(?:<(?!/(?P=place)|(?P=place)|/?Placemark\b)[^<]*+)*+</(?P=place)"
+    + _BESIDE_PLACES
+    + rb"){2}"
+)
+"""A feature with two geometries. So that no byte is read twice, no match goes beyond the feature.
+
+A collection that holds collections is not looked into.
+"""
 NOTHING_HELD = "Empty elements ({count}) became missing values; columns that hold nothing else were left out."
 _KML_LEFT_OUT = (
     LeftOut(
@@ -136,6 +151,11 @@ _KML_LEFT_OUT = (
         is_content=True,
     ),
     LeftOut((b"<gx:Tour", b"<Model>", b"<Model "), "Tours and models ({count}) were left out.", is_content=True),
+    LeftOut(
+        (),
+        "Features with several geometries outside of a MultiGeometry ({count}): only the last of each is read.",
+        pattern=SECOND_GEOMETRY_IN_KML,
+    ),
     LeftOut((b"<Placemark id=",), "Ids of features ({count}) were left out.", column="id"),
     LeftOut((), "Blanks and line ends at the beginning of texts ({count}) were left out.", pattern=SIMPLE_BEGINS_BLANK),
     LeftOut((), "Blanks at the end of texts ({count}) were left out.", pattern=SIMPLE_ENDS_BLANK),

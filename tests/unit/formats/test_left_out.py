@@ -35,6 +35,11 @@ OF_KML = "Descriptions and authors of documents and folders (1) were left out."
 OF_GML = "The name or description of the whole collection was left out."
 OF_GPX = "What the file says of itself (name, description, author, copyright or keywords) was left out."
 VIEWS = "Views (LookAt and Camera, 2) were left out."
+SECOND_IN_KML = "Features with several geometries outside of a MultiGeometry (1): only the last of each is read."
+POINT, LINE = (
+    "<Point><coordinates>1,2</coordinates></Point>",
+    "<LineString id='a'><coordinates>1,2 3,4</coordinates></LineString>",
+)
 PLACE = "<gml:Point><gml:pos>1 2</gml:pos></gml:Point>"
 NO_NUMBERS = "Empty values (1) became 0 in columns that the file declares as numbers, and empty texts in others."
 NUMBERS = '<SimpleField name="m" type="string"/><SimpleField name="n" type="int"/>'
@@ -65,6 +70,12 @@ PARTS = {
         "<Folder><description/><description> </description><description><![CDATA[]]></description>": (),
         "<Document><Schema/></Document><description>d</description>": (),
         "<Placemark><LookAt><range>3</range></LookAt></Placemark><Camera id='a'></Camera>": (VIEWS,),
+        f"<Placemark>{POINT}<name>n</name>\n{LINE}</Placemark><Placemark>{POINT}</Placemark>": (SECOND_IN_KML,),
+        f"<Placemark\n>{POINT}{LINE}{POINT}</Placemark>": (SECOND_IN_KML,),
+        f"<Placemark><MultiGeometry>{POINT}{POINT}</MultiGeometry>{LINE}</Placemark>": (SECOND_IN_KML,),
+        f"<Placemark><Polygon><a><LinearRing></LinearRing></a></Polygon>{POINT}</Placemark>": (SECOND_IN_KML,),
+        f"<Placemark><MultiGeometry>{POINT}{LINE}{POINT}</MultiGeometry></Placemark><Placemark>{LINE}</Placemark>": (),
+        "<Placemark><Polygon><a><LinearRing></LinearRing></a><a><LinearRing/></a></Polygon></Placemark>": (),
     },
     "Gml": {
         "<a:n/>": (EMPTY,),
@@ -159,6 +170,16 @@ def test_each_part_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes) -
     path = tmp_path / "a"
     path.write_bytes(ROOT.encode() + part * (3 * CHUNK // len(part)) + b"<wpt><speed>1</speed></wpt>")
     assert OLDER in warn_of_left_out(find_output("Gpx"), [path])
+
+
+@pytest.mark.parametrize(
+    "part", [b"<Placemark", b"<Placemark><Point>", b"<Placemark><Point></Point", b"<Placemark><Point></Point><a>"]
+)
+def test_each_feature_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes) -> None:
+    """A search for further geometries ends with the feature."""
+    path = tmp_path / "a"
+    path.write_bytes(part * (3 * CHUNK // len(part)) + f"<Placemark>{POINT}{LINE}</Placemark>".encode())
+    assert SECOND_IN_KML in warn_of_left_out(KML, [path])
 
 
 @pytest.mark.parametrize("row", [KML, GML, ESRI_JSON], ids=lambda row: row.token)

@@ -1,0 +1,83 @@
+"""Puts the features of a KML file into a document if there are several directly in its outermost element.
+
+One feature may be there, and of several the driver reads the last, without a word.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import copyfileobj
+
+from service.formats.left_out import has_match
+
+CHUNK = 1 << 20
+LONGEST_TAG = 16 << 10
+ROOT = re.compile(rb"(?P<tag><kml(?:\s[^<>]*+)?(?<!/)>)(?P<document>\s*+<Document[\s>])?+")
+ROOT_END = re.compile(rb"(?P<document></Document>\s*+)?+(?P<tag></kml\s*+>\s*+\Z)")
+NOT_LAST = re.compile(rb"</Document>\s*+(?!</kml)")
+TOKEN = re.compile(
+    rb"<(?:(?P<opens>!--|!\[CDATA\[)"
+    rb"|(?P<ends>/?)(?P<container>Document|Folder|NetworkLinkControl)(?=[\s/>])[^<>]*+>"
+    rb"|(?P<single>Placemark|(?:Ground|Screen|Photo)Overlay|NetworkLink|gx:Tour)[\s/>])"
+    rb"|(?P<closes>--|\]\])>"
+)
+CLOSES = {b"!--": b"--", b"![CDATA[": b"]]"}
+"""What ends that in which tags are none."""
+
+
+def in_one_document(path: Path, target: Path) -> tuple[Path, str]:
+    """The file to read in place of the KML at `path`, and a warning or "". Blocking.
+
+    It is `path` if it is as it should be, or not understood; otherwise `target`, a new file whose directory is created
+    if needed.
+    """
+    with path.open("rb") as file:
+        root = ROOT.search(file.read(LONGEST_TAG))
+        file.seek(max(0, path.stat().st_size - LONGEST_TAG))
+        end = ROOT_END.search(file.read())
+    if root is None or end is None:
+        return path, ""
+    is_usual = root["document"] and end["document"] and not has_match(path, NOT_LAST)  # seen in a tenth of the time
+    features = 1 if is_usual else _count(path, root.end("tag"))
+    if features <= 1:
+        return path, ""
+    target.parent.mkdir(exist_ok=True)
+    with path.open("rb") as file, target.open("xb") as whole:
+        whole.write(file.read(root.end("tag")) + b"<Document>")
+        copyfileobj(file, whole, CHUNK)
+        whole.seek(-len(end["tag"]), 2)
+        whole.write(b"</Document>" + end["tag"])
+    return target, (
+        f"The outermost element holds {features:,} features, where KML allows one; they were read as if they were in "
+        "a Document."
+    )
+
+
+def _count(path: Path, start: int) -> int:
+    """How many features are directly in the outermost element, which begins at `start`; 0 if tags do not match."""
+    features = depth = 0
+    inside = b""
+    for token in _tokens(path, start):
+        if inside or token["closes"]:
+            inside = b"" if token["closes"] == inside else inside
+        elif token["opens"]:
+            inside = CLOSES[token["opens"]]
+        elif token["ends"]:
+            depth -= 1
+        else:
+            features += not depth and token["container"] != b"NetworkLinkControl"
+            depth += bool(token["container"]) and not token[0].endswith(b"/>")
+    return 0 if depth else features
+
+
+def _tokens(path: Path, start: int) -> Iterator[re.Match[bytes]]:
+    """The tags and the like in the file at `path`, from byte `start` on."""
+    text = b""
+    with path.open("rb") as file:
+        file.seek(start)
+        while chunk := file.read(CHUNK):
+            text += chunk
+            end = max(text.rfind(b"<"), len(text) - LONGEST_TAG)
+            yield from TOKEN.finditer(text, 0, end)
+            text = text[end:]
+        yield from TOKEN.finditer(text)
