@@ -3,6 +3,7 @@
 from collections import Counter
 
 import anyio
+import pytest
 
 from service.accounts.administration import Administration, Terms
 from service.accounts.keys import Authenticator, Caller, new_key
@@ -13,10 +14,11 @@ from service.ids import AccountId, uuid7
 from service.metering.ledger import publish_plans
 
 MANY = 20
+UNKNOWN = 300
 
 
 async def test_callers_that_come_at_once_share_a_statement(database_url: str) -> None:
-    """A flood of many accounts asks the database a few times, and each caller still gets its own account."""
+    """A flood of many accounts asks the database once or twice, and each caller still gets its own account."""
     asked: Counter[str] = Counter()
 
     def watch(name: str, _seconds: float) -> None:
@@ -32,9 +34,15 @@ async def test_callers_that_come_at_once_share_a_statement(database_url: str) ->
         async def ask(key: str) -> None:
             found[key] = await authenticator.authenticate(key)
 
+        async def guess() -> None:
+            with pytest.raises(InvalidApiKey):
+                await authenticator.authenticate(new_key())
+
         async with anyio.create_task_group() as tasks:
             for _, key in created:
                 tasks.start_soon(ask, key.api_key)
+            for _ in range(UNKNOWN):
+                tasks.start_soon(guess)
     assert {key: caller.account_id for key, caller in found.items()} == {
         key.api_key: account.account_id for account, key in created
     }
