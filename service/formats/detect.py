@@ -169,7 +169,11 @@ def _replaced(
     """The documents, some of them in new files, named with `prefix`, that `replace` wrote, and its warnings."""
     found = [replace(part.path, directory / f"{prefix}_{at}{part.extension}") for at, part in enumerate(documents)]
     parts = tuple(Part({part.extension: path}, part.layer) for part, (path, _) in zip(documents, found, strict=True))
-    return parts, [warning for _, warning in found if warning]
+    told = [(part.layer, warning) for part, (_, warning) in zip(parts, found, strict=True) if warning]
+    if len(parts) == 1 or not told:
+        return parts, [warning for _, warning in told]
+    (layer, first), count = told[0], len(told)
+    return parts, [f"Documents in other encodings ({count:,}), first {layer!r}: {first}"]
 
 
 def _documents(path: Path, extension: str, stem: str, unpack_into: Path) -> tuple[Part, ...]:

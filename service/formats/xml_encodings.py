@@ -13,7 +13,8 @@ from types import MappingProxyType
 from service.errors import Rejection
 from service.formats.names import shown
 
-CHUNK = 1 << 20
+CHUNK = 64 << 10
+"""A little at a time: while one is decoded, no other thread of the service runs."""
 HEAD_BYTES = 1024
 DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<\?xml\s[^<>]{0,200}?encoding\s*=\s*[\"'](?P<name>[\w.:-]{1,40})[\"']")
 UTF8, MARKS_OF_UTF16 = "utf-8", (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -23,9 +24,16 @@ NOT_TRUE = re.compile(r"utf-?(?:8|16|32)(?:le|be)?|(?:iso-10646-)?ucs-?[24]|(?:u
 CODECS: Mapping[str, str] = MappingProxyType(
     {
         **{
-            name: f"cp{number}" for number in (*range(1250, 1259), 874) for name in (f"windows-{number}", f"cp{number}")
+            f"{kind}{number}": f"cp{number}"
+            for number in (*range(1250, 1259), 874)
+            for kind in ("windows-", "windows", "cp")
         },
-        **{f"iso-8859-{part}": f"iso8859-{part}" for part in (*range(2, 12), *range(13, 17))},
+        **{
+            f"{kind}{part}": f"iso8859-{part}"
+            for part in (*range(1, 12), *range(13, 17))
+            for kind in ("iso-8859-", "iso8859-", "iso_8859-", "iso8859_")
+        },
+        **dict.fromkeys(("latin1", "latin-1", "l1", "cp819", "ibm819"), "iso8859-1"),
         **{f"{kind}{page}": f"cp{page}" for page in (437, 850, 852, 855, 857, 858, 866) for kind in ("cp", "ibm")},
         **dict.fromkeys(("shift_jis", "shift-jis", "windows-31j"), "cp932"),
         **dict.fromkeys(("gb2312", "gbk", "gb18030"), "gb18030"),
@@ -33,6 +41,8 @@ CODECS: Mapping[str, str] = MappingProxyType(
         "koi8-r": "koi8-r",
         "koi8-u": "koi8-u",
         "macintosh": "mac-roman",
+        "x-mac-roman": "mac-roman",
+        "big5-hkscs": "big5hkscs",
         "euc-jp": "euc-jp",
         "big5": "cp950",
         "tis-620": "cp874",

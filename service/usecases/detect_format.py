@@ -5,6 +5,7 @@ from functools import partial
 from service.blocking import INLINE_BYTES, SHARED, Threads, run_blocking
 from service.formats.detect import Source, detect, is_archive
 from service.intake.form import Upload
+from service.intake.workspace import lack_of_room
 
 AT_ONCE = 4
 _unpacking = Threads(AT_ONCE)
@@ -15,10 +16,12 @@ async def detect_format(upload: Upload) -> Source:
 
     Raises:
         Rejection: see `formats.detect.detect`.
+        Overloaded: the disk is full.
     """
     unpacks = is_archive(upload.untrusted_name)
-    return await run_blocking(
-        partial(detect, upload.path, upload.untrusted_name, upload.directory / "unpacked"),
-        inline=upload.size_bytes <= INLINE_BYTES and not unpacks,
-        threads=_unpacking if unpacks else SHARED,
-    )
+    with lack_of_room():
+        return await run_blocking(
+            partial(detect, upload.path, upload.untrusted_name, upload.directory / "unpacked"),
+            inline=upload.size_bytes <= INLINE_BYTES and not unpacks,
+            threads=_unpacking if unpacks else SHARED,
+        )

@@ -1,12 +1,17 @@
 """KML, GPX and GML in the encodings that programs write, whether drivers know them or not."""
 
+import errno
+import os
 import zipfile
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from service.errors import Rejection
+from service.errors import Overloaded, Rejection
 from service.formats.xml_encodings import CHUNK
+from service.intake.form import Upload
+from service.usecases.detect_format import detect_format
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 from tests.support.converters import Converters
@@ -29,6 +34,9 @@ DECLARED = {
     "windows-1252": "Mü€",
     "ISO-8859-1": "Mü",
     "iso-8859-2": "Łódź",
+    "latin1": "Mü",
+    "ISO8859-1": "Mü",
+    "ISO_8859-2": "Łódź",
     "ISO-8859-15": "Mü€",
     "koi8-r": "Москва",
     "Shift_JIS": "東京",
@@ -96,6 +104,32 @@ async def test_every_document_of_an_archive_has_its_own_encoding(
             packed.write(write(tmp_path / f"{name}.kml", encoding, encoding, text), f"{name}.kml")
     done = await Pipeline(converters, has_sessions=has_sessions).to("Csv", tmp_path / "a.kmz", layer="a")
     assert "Москва" in done.path.read_text()
+
+
+def test_one_warning_tells_of_all_documents_of_an_archive(converters: Converters, tmp_path: Path) -> None:
+    """There may be thousands of them."""
+    texts = {"a": "utf-8", "b": "cp1252", "c": "cp1252"}
+    with zipfile.ZipFile(tmp_path / "a.kmz", "w") as packed:
+        for name, encoding in texts.items():
+            packed.write(write(tmp_path / f"{name}.kml", encoding, "", "ü"), f"{name}.kml")
+    _, source = Pipeline(converters).receive(tmp_path / "a.kmz")
+    (told,) = source.warnings
+    assert told.startswith(f"Documents in other encodings (2), first 'b': {ASSUMED.format(1)}")
+
+
+async def test_a_full_disk_is_not_said_to_be_the_fault_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Text that is brought into UTF-8 needs space; the client is asked to try again."""
+    path = write(tmp_path / "a.kml", "windows-1250", "windows-1250", "Łódź")
+
+    def no_space(*arguments: object, **named: object) -> NoReturn:
+        del arguments, named
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "mkdir", no_space)
+    with pytest.raises(Overloaded, match="no space"):
+        await detect_format(Upload(untrusted_name="a.kml", path=path, size_bytes=path.stat().st_size))
 
 
 @pytest.mark.parametrize("kind", FEATURES)
