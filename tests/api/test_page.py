@@ -172,6 +172,13 @@ class Visit:
         """Wait until this many files have ended this way."""
         await expect(self.page.locator(f".state.{state}")).to_have_count(count, timeout=PATIENCE_MS)
 
+    async def tells_what_became_of_its_job(self, client: Client) -> None:
+        """Whether the account's only job was cancelled in time or not, the page says so."""
+        await expect(self.page.locator(".state:not(.busy)")).to_have_text(re.compile("Cancelled|Converted"))
+        shown = await self.page.locator(".state").text_content()
+        [job] = client.get("/api/geo/convert/jobs").json()["jobs"]
+        assert (job["status"], shown) in {("Failed", "Cancelled"), ("Completed", "Converted")}
+
     async def shoot(self, name: str, *, full_page: bool = True) -> None:
         """Save a screenshot for design reviews."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
@@ -486,10 +493,33 @@ async def test_an_upload_of_which_the_page_hears_late_is_not_called_cancelled_to
     await visit.page.evaluate(CANCEL_UNTOLD)
     await visit.choose(("lakes.geojson", lakes()))
     await visit.convert()
-    await expect(visit.page.locator(".state:not(.busy)")).to_have_text(re.compile("Cancelled|Converted"))
-    shown = await visit.page.locator(".state").text_content()
-    [job] = client.get("/api/geo/convert/jobs").json()["jobs"]
-    assert (job["status"], shown) in {("Failed", "Cancelled"), ("Completed", "Converted")}
+    await visit.tells_what_became_of_its_job(client)
+
+
+async def test_an_upload_whose_response_was_lost_is_not_called_cancelled_while_the_server_is_busy(
+    visit: Visit, client: Client
+) -> None:
+    """The server has accepted the first attempt, and refuses the second before it looks whether it knows the file."""
+    page, begun = visit.page, list[str]()
+
+    async def lose_then_refuse(route: Route) -> None:
+        begun.append(route.request.url)
+        if len(begun) == 1:
+            await route.fetch()
+            await route.abort()
+        elif len(begun) == 2:
+            await route.fulfill(status=503, headers={"Retry-After": "5"}, body="{}")
+        else:
+            await route.continue_()
+
+    await visit.open(client.key.api_key)
+    await page.route("**/convert/file", lose_then_refuse)
+    await page.evaluate(PRETEND_SENT)
+    await visit.choose(("lakes.geojson", lakes()))
+    await visit.convert()
+    await expect(page.locator(".state")).to_contain_text("busy")
+    await page.get_by_role("button", name="Cancel").click()
+    await visit.tells_what_became_of_its_job(client)
 
 
 async def test_a_server_that_is_away_for_a_while_ends_nothing(visit: Visit, client: Client) -> None:

@@ -24,6 +24,7 @@ export class Card {
     this.isCancelled = false;
     this.begun = null;
     this.share = 0;
+    this.isLost = false; // whether what became of an upload was not told: a later refusal says nothing of that one
     this.abort = new AbortController();
     this.state = element("p", { className: "state" });
     this.bar = element("progress", { max: 1, "aria-label": name });
@@ -117,7 +118,8 @@ export class Card {
   }
 
   paused(text, error) {
-    if (error.isBusy) {
+    if (!error.isBusy) this.isLost ||= this.share === 1;
+    else if (!this.isLost) {
       this.begun = null;
       this.share = 0;
     }
