@@ -23,6 +23,7 @@ from service.engine.jailed.places import (
     find_places,
     lacks_names,
     renames,
+    replace_quotes,
     types_of,
     unique_names,
     unnamed,
@@ -78,6 +79,7 @@ async def make_table(session: Session, file: str, wanted: Wanted, delimiter: str
         return None
     columns = columns_of(looked, wanted)
     places, others = find_places(columns, wanted)
+    replace_quotes(columns, places)
     written = io.StringIO()
     write_rows(written, looked.delimiter, [places.get(at, column.name) for at, column in enumerate(columns)], ())
     types = types_of(columns, places)

@@ -30,6 +30,7 @@ from service.engine.jailed.places import (
     lacks_names,
     look_at_cell,
     renames,
+    replace_quotes,
     require_clear_decimals,
     strip_srids,
     types_of,
@@ -71,6 +72,7 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
         columns, header = _look(file, delimiter, asked)
         places, others = find_places(columns, asked)
         require_clear_decimals(columns, places, delimiter)
+        replace_quotes(columns, places)
         table = describe(OURS, "", columns, (places, others))
         names = [places.get(at, column.name) for at, column in enumerate(columns)]
         file.seek(start)

@@ -89,7 +89,7 @@ class Table:
     """Further pairs of columns that could be coordinates, which stay data."""
     srid: int | None = None
     renamed: tuple[tuple[str, str], ...] = ()
-    """Columns whose name is repeated, or has line ends, and their new names."""
+    """Columns whose name is repeated, or has line ends or quotation marks, and their new names."""
     finer: Mapping[str, int] = field(default_factory=dict)
     """How many times in each of the columns of times have fractions of milliseconds, which are lost."""
     lacks_names: bool = False
@@ -158,6 +158,18 @@ def find_places(columns: Sequence[Column], wanted: Wanted) -> tuple[dict[int, st
     return {x: X, y: Y} | ({} if z is None else {z: Z}), pairs[1:]
 
 
+def replace_quotes(columns: Sequence[Column], places: Mapping[int, str]) -> None:
+    """Rename columns whose names hold quotation marks, which the driver leaves out; `places` have new names."""
+    names = [column.name if at in places else without_quotes(column.name) for at, column in enumerate(columns)]
+    for column, name in zip(columns, unique_names(names), strict=True):
+        column.name = name
+
+
+def without_quotes(name: str) -> str:
+    """`name` as other columns than places have it."""
+    return name.replace('"', "_")
+
+
 def require_clear_decimals(columns: Sequence[Column], places: Mapping[int, str], delimiter: str) -> None:
     """Exit if commas or points in coordinates may separate thousands: read as decimals, they would be elsewhere."""
     if any(is_ambiguous(columns[at].decimals, delimiter) for at in places):
@@ -211,7 +223,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 
 def renames(names: Sequence[str], written: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Which of `names` were changed in `written` because they were repeated, or had line ends."""
+    """Which of `names` were changed in `written`: repeated ones, and those with line ends or quotation marks."""
     return tuple((old.strip(), new) for old, new in zip(names, written, strict=False) if old.strip() not in {"", new})
 
 
@@ -259,15 +271,19 @@ def write_tables(path: str, tables: Sequence[Table]) -> None:
 
 
 def _named(columns: Sequence[Column], wanted: Wanted) -> dict[int, str]:
-    """The wanted columns, by exact name or else without regard to case; none unless all exist."""
+    """The wanted columns, by exact name or else without regard to case and quotation marks; none unless all exist."""
     found: dict[int, str] = {}
     for ours, name in wanted.names().items():
         exact = [at for at, column in enumerate(columns) if column.name == name]
-        alike = [at for at, column in enumerate(columns) if column.name.casefold() == name.casefold()]
+        alike = [at for at, column in enumerate(columns) if _alike(column.name) == _alike(name)]
         if not exact and not alike:
             return {}
         found[(exact or alike)[0]] = ours
     return found
+
+
+def _alike(name: str) -> str:
+    return without_quotes(name).casefold()
 
 
 def _with(columns: Sequence[Column], places: dict[int, str]) -> list[tuple[str, Column]]:

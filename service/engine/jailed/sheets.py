@@ -23,6 +23,7 @@ from service.engine.jailed.places import (
     find_places,
     look_at_cell,
     renames,
+    replace_quotes,
     require_clear_decimals,
     strip_srids,
     types_of,
@@ -64,6 +65,7 @@ def _write(connection: sqlite3.Connection, table: str, number: int, wanted: Want
         _look(connection, table, original, column)
     places, others = find_places(seen, wanted)
     require_clear_decimals(seen, places, "")
+    replace_quotes(seen, places)
     path = Path(f"t{number}.csv")
     found = describe(path.name, table, seen, (places, others))
     found = replace(found, renamed=renames([name for name, _ in declared], found.columns))

@@ -81,7 +81,7 @@ def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
     renamed = [pair for table in tables for pair in table.renamed]
     if renamed:
         pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in renamed], LISTED)
-        yield f"Names of columns are repeated in the header, or have line ends: {pairs}."
+        yield f"Names of columns are repeated in the header, or have line ends or quotation marks: {pairs}."
     yield from rounded_warnings({name: count for table in tables for name, count in table.finer.items()})
     for table in tables:
         if table.others:

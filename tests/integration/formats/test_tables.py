@@ -1,5 +1,6 @@
 """Tables: where their geometry is, and what happens to cells that are not part of it."""
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -168,3 +169,42 @@ async def test_fractions_of_milliseconds_in_a_table_are_told(
     path.write_text(f"id,x,y,at,text\n{first}2,1,2,2024-01-02 03:04:05.120000,soon\n")
     done = await Pipeline(converters, has_sessions=has_sessions).to("GeoJson", path, source_epsg=4326)
     assert [words for words in done.output.warnings if words.startswith("1 value of 'at' lost digits")]
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("separator", [",", "|"])
+async def test_quotation_marks_in_a_header_are_replaced_and_told(
+    converters: Converters, tmp_path: Path, separator: str, *, has_sessions: bool
+) -> None:
+    """The driver leaves them out. Columns of coordinates may have them: they can be asked for by their names."""
+    header = ('"Lon ""deg"""', "Lat", '"5"" pipe"', "5_ pipe", '"a ""b"""')
+    path = table(tmp_path / "a.csv", f"{separator.join(header)}\n{separator.join('12345')}\n")
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    with pytest.raises(Rejection, match=r"no such columns: .* Its columns are 'Lon _deg_'"):
+        await pipeline.to("GeoJson", path, x_field="no", y_field="lat")
+    await pipeline.to("GeoJson", path, source_epsg=4326, x_field="Lon _deg_", y_field="lat")
+    done = await pipeline.to("GeoJson", path, source_epsg=4326, x_field='Lon "deg"', y_field="lat")
+    assert places(done) == [[1, 2]]
+    assert rows(done) == [{"5_ pipe": 3, "5_ pipe_2": 4, "a _b_": 5}]
+    (told,) = done.output.warnings
+    assert told == (
+        "Names of columns are repeated in the header, or have line ends or quotation marks: "
+        "'5\" pipe' became '5_ pipe', '5_ pipe' became '5_ pipe_2', 'a \"b\"' became 'a _b_'."
+    )
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("extension", ["xlsx", "ods"])
+async def test_quotation_marks_in_names_of_a_workbook_are_replaced_and_told(
+    converters: Converters, tmp_path: Path, extension: str, *, has_sessions: bool
+) -> None:
+    """As in a CSV file, because workbooks are read by way of one."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    made = await pipeline.to(extension, table(tmp_path / "a.csv", "x,y,5@ pipe\n1,2,3\n"), source_epsg=4326)
+    path = tmp_path / f"b.{extension}"
+    with zipfile.ZipFile(made.path) as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b"5@", b"5&quot;"))
+    done = await pipeline.to("GeoJson", path, source_epsg=4326)
+    assert rows(done) == [{"5_ pipe": 3}]
+    assert any("'5\" pipe' became '5_ pipe'" in warning for warning in done.output.warnings)
