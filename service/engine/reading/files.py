@@ -30,6 +30,7 @@ from service.engine.session import Session
 from service.engine.shape_records import require_match
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
+from service.formats.cpg import declared_encoding
 from service.formats.dbf_encoding import NO_UNICODE, guess_encoding
 from service.formats.detect import Part, Source
 from service.formats.esri_codes import esri_code, has_measures_alone
@@ -143,7 +144,7 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
     warnings = tuple(
         TAKEN_FOR_WINDOWS.format(what=repr(shown(part.layer)), remedy="Send a .cpg with the name of its encoding")
         for part, encoding in zip(source.parts, encodings, strict=True)
-        if encoding == NO_UNICODE
+        if encoding == NO_UNICODE and ".cpg" not in part.files
     )
     warnings += tuple(filter(None, [await _charset_warning(place, part) for part in source.parts]))
     labels = 0
@@ -189,10 +190,12 @@ def _label_warnings(labels: int) -> Iterator[str]:
 
 
 async def _encoding(place: Workplace, part: Part) -> str:
-    """The encoding of a shapefile that does not record it, or may record a wrong one; "" if it is to be trusted."""
-    dbf = part.files.get(".dbf")
-    if dbf is None or ".cpg" in part.files:
+    """The encoding of a shapefile if its driver may read no name of it, or a wrong one; "" if the driver may judge."""
+    dbf, cpg = part.files.get(".dbf"), part.files.get(".cpg")
+    if dbf is None:
         return ""
+    if cpg is not None:
+        return await run_blocking(partial(declared_encoding, cpg), inline=place.is_small)
     return await run_blocking(partial(guess_encoding, dbf), inline=place.is_small)
 
 

@@ -13,6 +13,17 @@ from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
 from tests.support.converters import Converters
 
+DECLARED = {
+    **dict.fromkeys(
+        ("OEM 866", "866", "IBM866", "oem-866", "CP-866", "DOS 866\r\n", "x-cp866", "CodePage 866"), "cp866"
+    ),
+    **dict.fromkeys(("ANSI 1251", "ansi_1251", "Windows 1251", "win1251", "Microsoft-CP1251", "1251"), "cp1251"),
+    **dict.fromkeys(("KOI8-R", "koi8_r"), "koi8-r"),
+    **dict.fromkeys(("ISO 8859-5", "ISO8859_5", "88595"), "iso8859-5"),
+    **dict.fromkeys(("UTF-8", "65001", ""), "utf-8"),
+    "Windows 1252": "cp1252",
+}
+"""What files declare, and what that is."""
 TOLD = (
     "The encoding that the file declares is unknown, or not that of 1 text of 'a', first in feature 2: Windows-1252 "
     "was assumed, except for UTF-8 that is cut within its last character, which became U+FFFD."
@@ -31,9 +42,14 @@ def mapinfo(path: Path, charset: str, texts: list[bytes]) -> Path:
 
 async def shapefile(pipeline: Pipeline, path: Path, declared: str) -> Path:
     """A shapefile with text in Windows-1252 whose .cpg declares another encoding."""
-    rows = [point(7, 50, n=name) for name in ("plain", "Müller €")]
+    return await shapefile_of(pipeline, path, declared, "Müller €", "cp1252")
+
+
+async def shapefile_of(pipeline: Pipeline, path: Path, declared: str, text: str, encoding: str) -> Path:
+    """A shapefile with the value `text` in its second row, in `encoding`, and a .cpg that says `declared`."""
+    rows = [point(7, 50, n=name) for name in ("plain", text)]
     made = (await pipeline.to("Shapefile", write_geojson(path / "a.geojson", rows))).path
-    there, here = ("Müller €".encode(code) for code in ("utf-8", "cp1252"))
+    there, here = (text.encode(code) for code in ("utf-8", encoding))
     with zipfile.ZipFile(made) as former, zipfile.ZipFile(path / "a.zip", "w") as packed:
         for name in [name for name in former.namelist() if not name.endswith(".cpg")]:
             packed.writestr(name, former.read(name).replace(there, here.ljust(len(there))))
@@ -61,6 +77,20 @@ async def test_texts_in_another_encoding_than_declared_are_mended_and_told(
         assert told.startswith(TOLD)
         back = done.path if target == "GeoJson" else (await pipeline.to("GeoJson", done.path)).path
         assert [row["properties"] for row in readers.geojson(back)] == [{"n": "plain"}, {"n": "Müller €"}]
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("declared", DECLARED)
+async def test_an_encoding_is_known_by_every_name_that_has_one_meaning(
+    converters: Converters, tmp_path: Path, declared: str, *, has_sessions: bool
+) -> None:
+    """The driver knows few of them, and texts were taken for Windows-1252."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    encoding = DECLARED[declared]
+    text = "Müller €" if encoding == "cp1252" else "Привет"
+    done = await pipeline.to("GeoJson", await shapefile_of(pipeline, tmp_path, declared, text, encoding))
+    assert [row["properties"] for row in readers.geojson(done.path)] == [{"n": "plain"}, {"n": text}]
+    assert not done.output.warnings
 
 
 @pytest.mark.parametrize("has_sessions", [True, False])
