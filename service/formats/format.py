@@ -31,6 +31,7 @@ class Reader(StrEnum):
     """Formats of several files; each set is a layer."""
     KML = "kml"
     """One document, or several, each with layers of its own."""
+    GPX = "gpx"
     PARQUET = "parquet"
 
 

@@ -11,6 +11,7 @@ import msgspec
 from service.engine.jailed import column_types, database, delimited, kml_names, lines, relabel, shape_records, sheets
 from service.engine.reading.databases import read_database, read_geopackage
 from service.engine.reading.files import read_esri_json, read_json, read_parts, read_single
+from service.engine.reading.gpx import read_gpx
 from service.engine.reading.kml import read_kml
 from service.engine.reading.tables import read_delimited, read_parquet, read_workbook
 from service.engine.reading.work_file import WorkFile
@@ -29,6 +30,7 @@ _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = 
         Reader.LINES: read_json,
         Reader.PARTS: read_parts,
         Reader.KML: read_kml,
+        Reader.GPX: read_gpx,
         Reader.DATABASE: read_database,
         Reader.GEOPACKAGE: read_geopackage,
         Reader.ESRI_JSON: read_esri_json,

@@ -302,6 +302,7 @@ GPX = Format(
     extensions=(".gpx",),
     reading=Reading(
         drivers=("GPX",),
+        reader=Reader.GPX,
         is_xml=True,
         root='<gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1">',
         inside_root=frozenset({"metadata", "wpt", "rte", "trk"}),
