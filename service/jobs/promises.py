@@ -5,8 +5,8 @@ in use at a time. It is the largest of: as many conversions as can start within 
 that accepted requests are served soon; a burst, if it can start within a few seconds; and a few for each converter,
 however slow it is. The queue's own size is the upper bound. An account that uses less than its share is accepted beyond
 the depth: a flood fills the common places, not those reserved for other accounts. While requests are being refused, an
-account gets no more than its share: accounts take turns, so its second file would wait for a turn of all others, twice
-as long as the depth is meant to allow.
+account gets no more than its share, except of converters that would have no work: accounts take turns, so its second
+file would wait for a turn of all others, twice as long as the depth is meant to allow.
 
 Pure: the clock is an argument, and every change is one synchronous call.
 """
@@ -202,7 +202,8 @@ class Promises:
         if self._taken() + self._open >= self._most:
             return False
         under_way = self._under_way()
-        return (under_way < self.depth and not self.is_refusing) or self._has_place_of_its_share(account, under_way)
+        open_to_all = self._converters if self.is_refusing else self.depth
+        return under_way < open_to_all or self._has_place_of_its_share(account, under_way)
 
     def _has_place_of_its_share(self, account: str, under_way: int) -> bool:
         """Whether the account uses less than its share, and other such accounts leave a place, reserved or not."""

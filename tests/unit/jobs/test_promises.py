@@ -37,6 +37,7 @@ class Service:
     """A service with a known clock and a known number of taken places."""
 
     most: int = MOST
+    converters: int = CONVERTERS
     taken: int = 0
     taken_by: dict[str, int] = field(default_factory=dict)
     seconds: float = 100.0
@@ -44,7 +45,7 @@ class Service:
 
     def __post_init__(self) -> None:
         self.promises = Promises(
-            converters=CONVERTERS,
+            converters=self.converters,
             most=self.most,
             taken=lambda: self.taken,
             taken_by=self.taken_by,
@@ -219,6 +220,15 @@ def test_while_the_service_refuses_nobody_has_a_second_file_waiting_before_other
     promises[2].release()
     service.seconds += REFUSING_SECONDS
     assert service.is_promised(flooders[1]), "a service that refuses nobody has room for everybody's files"
+
+
+def test_a_converter_without_work_is_promised_to_whoever_asks() -> None:
+    """The shares of a few accounts may be fewer than the converters where little may wait."""
+    service = Service(converters=4, most=5)
+    for promise in service.flood():
+        promise.release()
+    assert [service.is_promised(account) for account in accounts[:3]] == [True] * 3
+    assert [service.is_promised(accounts[0]) for _ in range(2)] == [True, False]
 
 
 def test_what_is_released_can_be_promised_again_and_releasing_twice_changes_nothing() -> None:
