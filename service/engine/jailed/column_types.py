@@ -20,10 +20,8 @@ DEFINED = re.compile(
 """The types that GeoPackage defines for columns of attributes."""
 KINDS = "integer real text blob"
 """The kinds of values, as SQLite calls them: a column has the type of the last kind that it holds."""
-EMPTY = "TEXT"
-"""The type of a column without values."""
+TEXT = "TEXT"
 NOT_DATA = ("gpkg_", "rtree_", "sqlite_")
-FORMER = "__geomill_former"
 HIDDEN = 1
 """How SQLite marks the internal columns of a virtual table."""
 CONTENTS = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY rowid"
@@ -42,7 +40,8 @@ def main(gpkg: str, copy: str) -> None:
     shutil.copyfile(gpkg, copy)
     try:
         with closing(open_work_file(copy)) as connection:
-            connection.execute("PRAGMA legacy_alter_table = ON")  # views and triggers keep the names that they use
+            connection.execute("ATTACH ? AS former", (f"file:{gpkg}?mode=ro",))
+            connection.create_function("exact", 1, repr, deterministic=True)
             for table, definition in tables.items():
                 _replace(connection, table, definition)
     except sqlite3.DatabaseError:
@@ -71,18 +70,22 @@ def _types_of(connection: sqlite3.Connection, table: str, names: Sequence[str]) 
     places = ", ".join(f"max(instr('{KINDS}', typeof({quoted(name)})))" for name in names)
     found = connection.execute(f"SELECT {places} FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
     return {
-        name: KINDS[at - 1 :].partition(" ")[0].upper() if at else EMPTY for name, at in zip(names, found, strict=True)
+        name: KINDS[at - 1 :].partition(" ")[0].upper() if at else TEXT for name, at in zip(names, found, strict=True)
     }
 
 
 def _replace(connection: sqlite3.Connection, table: str, definition: Mapping[str, str]) -> None:
-    new, former = quoted(table), quoted(FORMER)
-    names = ", ".join(map(quoted, definition))
+    """Make `table` anew; to rename it would take as long as the file has other tables."""
+    values = ", ".join(_value(quoted(name), kind) for name, kind in definition.items())
     columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in definition.items())
-    connection.execute(f"ALTER TABLE {new} RENAME TO {former}")
-    connection.execute(f"CREATE TABLE {new} ({columns})")
-    connection.execute(f"INSERT INTO {new} SELECT {names} FROM {former}")  # noqa: S608 -- quoted
-    connection.execute(f"DROP TABLE {former}")
+    connection.execute(f"DROP TABLE main.{quoted(table)}")
+    connection.execute(f"CREATE TABLE main.{quoted(table)} ({columns})")
+    connection.execute(f"INSERT INTO main.{quoted(table)} SELECT {values} FROM former.{quoted(table)}")  # noqa: S608 -- quoted
+
+
+def _value(name: str, kind: str) -> str:
+    """The value of a column; a number that becomes a text keeps its last digits, of which SQLite would round some."""
+    return f"CASE typeof({name}) WHEN 'real' THEN exact({name}) ELSE {name} END" if kind == TEXT else name
 
 
 if __name__ == "__main__":

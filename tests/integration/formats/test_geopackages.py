@@ -40,6 +40,33 @@ async def test_a_column_of_an_undefined_type_is_kept(
     assert rows == [("1", text, "7"), ("1", text, "")]
 
 
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_numbers_beside_texts_keep_all_of_their_digits(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """A column that holds both becomes one of texts, as which SQLite writes 15 digits."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await database(pipeline, tmp_path, ["c DECIMAL(10,2)", "n INTEGER"], (0.1 + 0.2, 7), ("a", None))
+    done = await pipeline.to("Csv", path)
+    assert [row["c"] for row in readers.table(done.path)] == ["0.30000000000000004", "a"]
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_a_table_is_made_anew_beside_whatever_else_a_file_defines(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """Triggers see nothing of it, and no name is needed that a view may have."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await database(pipeline, tmp_path, ["c VARCHAR(80)", "n INTEGER"], ("ab", 7))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
+        connection.execute(f'CREATE VIEW __geomill_former AS SELECT * FROM "{table}"')  # noqa: S608 -- ours
+        for at in ("BEFORE DELETE", "AFTER INSERT"):
+            connection.execute(f'CREATE TRIGGER "{at}" {at} ON "{table}" BEGIN SELECT RAISE(ABORT, \'no\'); END')
+    done = await pipeline.to("Csv", path)
+    assert [(row["c"], row["n"]) for row in readers.table(done.path)] == [("ab", "7")]
+
+
 @pytest.mark.parametrize("target", ["FlatGeobuf", "SpatiaLite", "GeoParquet"])
 @pytest.mark.parametrize("has_sessions", [True, False])
 async def test_geometries_of_other_types_than_a_layer_declares_are_kept(
