@@ -1,6 +1,7 @@
 """What a target cannot hold: refused if nothing useful would be left, otherwise reported as a warning."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from unicodedata import normalize
 
 import msgspec
 
@@ -244,4 +245,9 @@ def _has_long_cell(layers: Sequence[Layer], limit: int) -> bool:
 
 
 def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
-    return listed([f"{shown(old)!r} to {shown(new)!r}" for old, new in pairs])
+    return listed([f"{shown(old)!r} to {shown(new)!r}{_difference(old, new)}" for old, new in pairs])
+
+
+def _difference(old: str, new: str) -> str:
+    """What two names that look the same differ in; "" if it can be seen."""
+    return " (letters with their accents as one character)" if normalize("NFC", old) == new else ""

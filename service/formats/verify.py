@@ -83,12 +83,13 @@ def _differences(plan: Plan, dataset: Dataset, found: VerifiedLayer | None) -> I
     features, geometries = _expected(writing, dataset)
     if found is None:
         if features:
-            yield f"{name!r} could not be read back, so it is not proven that its {features:,} features are complete."
+            whole = f"complete, with {counted(features, 'feature')}"
+            yield f"{name!r} could not be read back, so it is not proven that it is {whole}."
         return
     _refuse_empty(plan, name, found, (features, geometries))
     splits = writing.splits & dataset.layer.geometry_types.keys()
     if found.features != features and not splits:
-        yield f"Read back, {name!r} holds {found.features:,} features; {features:,} were expected."
+        yield f"Read back, {name!r} holds {counted(found.features, 'feature')}; {_expected_were(features)}."
         return  # all other differences follow from it
     if found.stops_after is not None:
         part = f"{found.stops_after:,}" if found.stops_after else "some"
@@ -98,7 +99,8 @@ def _differences(plan: Plan, dataset: Dataset, found: VerifiedLayer | None) -> I
         )
         return
     if found.geometries is not None and found.geometries != geometries and not splits:
-        yield f"Read back, {found.geometries:,} features of {name!r} have geometry; {geometries:,} were expected."
+        have = f"{counted(found.geometries, 'feature')} of {name!r} {'has' if found.geometries == 1 else 'have'}"
+        yield f"Read back, {have} geometry; {_expected_were(geometries)}."
     if geometries:
         dimensions = dataset.dimensions(writing)
         if writing.z and "Z" in dimensions and found.has_z is False:
@@ -166,6 +168,10 @@ def _column_differences(writing: Writing, dataset: Dataset, columns: Mapping[str
             yield from _value_differences(writing, field, found)
 
 
+def _expected_were(count: int) -> str:
+    return f"{count:,} {'was' if count == 1 else 'were'} expected"
+
+
 def _is_kept(writing: Writing, field: Field) -> bool:
     """Whether the column is written unchanged; one of infinite numbers may be left out, with a warning of its own."""
     is_binary = field.type is FieldType.BINARY and "binary" in writing.value_losses
@@ -176,7 +182,7 @@ def _is_kept(writing: Writing, field: Field) -> bool:
 def _value_differences(writing: Writing, field: Field, found: VerifiedColumn) -> Iterator[str]:
     filled = (field.filled or 0) - (field.empty if writing.empty_is_null else 0)
     if found.filled is not None and found.filled != filled:
-        yield f"Read back, {shown(field.name)!r} has {found.filled:,} filled values; {filled:,} were expected."
+        yield f"Read back, {shown(field.name)!r} has {counted(found.filled, 'filled value')}; {_expected_were(filled)}."
     exact = not (field.inexact_in_dbf or field.beyond_dbf or field.beyond_53_bits)
     if found.total is not None and field.total is not None and exact:
         larger = max(abs(found.total), abs(field.total))

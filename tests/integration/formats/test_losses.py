@@ -260,6 +260,17 @@ async def test_the_end_of_time_is_told_where_utc_has_no_such_year(pipeline: Pipe
     assert "first in feature 2" in told
 
 
+async def test_a_name_that_only_seems_to_stay_the_same_is_explained(pipeline: Pipeline, tmp_path: Path) -> None:
+    """XML has accents in one character with their letter, where other formats may have two."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, **{"cafe\u0301": 1, "a b": 2})])
+    done = await pipeline.to("Kml", path)
+    (told,) = done.output.warnings
+    assert told == (
+        "Columns were renamed: 'cafe\u0301' to 'caf\u00e9' (letters with their accents as one character), "
+        "'a b' to 'a_b'."
+    )
+
+
 async def test_times_of_other_zones_are_the_same_moment_in_a_geodatabase(pipeline: Pipeline, tmp_path: Path) -> None:
     """It holds them in UTC. Whole seconds have no fractions, and names that the driver changes are changed before."""
     path = tmp_path / "a.csv"

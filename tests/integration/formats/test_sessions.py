@@ -432,9 +432,12 @@ async def test_a_result_that_lacks_features_is_told(ways: Ways, output: str) -> 
 
 
 TALLIED: Mapping[str, tuple[list[Json], str]] = {
-    "a value": ([point(1, 2, name="a", n=1), point(3, 4, name="b")], "'n' has 1 filled values"),
+    "a value": ([point(1, 2, name="a", n=1), point(3, 4, name="b")], "'n' has 1 filled value; 2 were expected"),
     "a column": ([point(1, 2, name="a"), point(3, 4, name="b")], "lacks columns: 'n'"),
-    "a geometry": ([point(1, 2, name="a", n=1), feature(None, name="b", n=2)], "1 features of 'in' have geometry"),
+    "a geometry": (
+        [point(1, 2, name="a", n=1), feature(None, name="b", n=2)],
+        "1 feature of 'in' has geometry; 2 were expected",
+    ),
     "elevations": ([point(1, 2, name="a", n=1), point(3, 4, name='"b"', n=2)], "has no elevations"),
 }
 """Results that differ from what is written, and what tells it."""

@@ -269,7 +269,7 @@ async def test_geojson_is_read_back_by_its_scan(pipeline: Pipeline, tmp_path: Pa
 BEFORE = {
     "holds 2 features; 3 were": "DELETE FROM {} WHERE n = 1",
     "2 features of 'a' have geometry": "UPDATE {} SET __geomill_geometry = NULL WHERE n = 1",
-    "'name' has 1 filled values; 2 were": "UPDATE {} SET name = NULL WHERE n = 1",
+    "'name' has 1 filled value; 2 were": "UPDATE {} SET name = NULL WHERE n = 1",
     "numbers in 'n' add up": "UPDATE {} SET n = 21 WHERE n = 20",
 }
 
@@ -307,7 +307,7 @@ async def test_a_result_thatnothing_here_can_read_is_told(pipeline: Pipeline, tm
     """The reader may be what fails, so the result is not refused."""
     path = (await pipeline.to("GeoPackage", write_geojson(tmp_path / "a.geojson", ROWS))).path
     (told,) = await written(pipeline, path, target, _unreadable)
-    assert "'a' could not be read back, so it is not proven that its 3 features are complete." in told
+    assert "'a' could not be read back, so it is not proven that it is complete, with 3 features." in told
 
 
 @pytest.mark.parametrize("has_sessions", [True, False])
