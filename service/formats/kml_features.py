@@ -77,7 +77,7 @@ def _tokens(path: Path, start: int) -> Iterator[re.Match[bytes]]:
         file.seek(start)
         while chunk := file.read(CHUNK):
             text += chunk
-            end = max(text.rfind(b"<"), len(text) - LONGEST_TAG)
+            end = max(text.rfind(b"<"), text.rfind(b">") + 1, len(text) - LONGEST_TAG)
             yield from TOKEN.finditer(text, 0, end)
             text = text[end:]
         yield from TOKEN.finditer(text)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.formats.kml_features import CHUNK, in_one_document
+from service.formats.kml_features import CHUNK, LONGEST_TAG, in_one_document
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 
@@ -69,6 +69,15 @@ def test_features_are_counted_wherever_they_begin(tmp_path: Path, before: int) -
     path.write_text(KML.format(" " * before + f"<Folder>{A}</Folder>{B}"), encoding="utf-8")
     assert in_one_document(path, new) == (new, TOLD.format(2))
     assert new.read_text("utf-8") == KML.format("<Document>" + " " * before + f"<Folder>{A}</Folder>{B}</Document>")
+
+
+@pytest.mark.parametrize("before", range(CHUNK - LONGEST_TAG - 8, CHUNK - LONGEST_TAG))
+def test_comments_end_wherever_a_piece_does(tmp_path: Path, before: int) -> None:
+    """Also if what follows has no tags for long."""
+    path, new = tmp_path / "a.kml", tmp_path / "new.kml"
+    blanks = " " * 2 * LONGEST_TAG
+    path.write_text(KML.format(f"<!--{'x' * before}-->{blanks}{A}{B}"), encoding="utf-8")
+    assert in_one_document(path, new) == (new, TOLD.format(2))
 
 
 @pytest.mark.parametrize("part", CRAFTED)
