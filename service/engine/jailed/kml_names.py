@@ -11,16 +11,26 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+
+def _up_to(tag: bytes) -> bytes:
+    """A regular expression of what an element holds: up to the next tag of its kind, so that no byte is read twice."""
+    return rb"(?:[^<]++|<(?!/?" + tag + rb"\b))*+"
+
+
 _NAME = rb"\bname\s*=\s*[\"'](?P<name>[^\"'<>]*)[\"']"
 DATA = re.compile(
-    rb"<(?P<tag>Data|SimpleData)\b[^<>]*?" + _NAME + rb"[^<>]*+(?<!/)>(?P<value>.*?)</(?P=tag)>", re.DOTALL
+    rb"<(?P<tag>Data|SimpleData)\b[^<>]*?"
+    + _NAME
+    + rb"[^<>]*+(?<!/)>(?P<value>"
+    + _up_to(rb"(?P=tag)")
+    + rb")</(?P=tag)>"
 )
 NAMED = re.compile(rb"<(?:Data|SimpleData|SimpleField)\b[^<>]*?" + _NAME)
-FEATURE = re.compile(rb"<Placemark\b.*?</Placemark>", re.DOTALL)
-VALUE = re.compile(rb"<value>(.*?)</value>", re.DOTALL)
+FEATURE = re.compile(rb"<Placemark\b" + _up_to(b"Placemark") + rb"</Placemark>")
+VALUE = re.compile(rb"<value>(" + _up_to(b"value") + rb")</value>")
 CHARACTERS = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 DATE, WHOLE = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?"), re.compile(r"[+-]?\d{1,9}")
-TEXTS = {name: re.compile(rb"<%b>(.*?)</%b>" % (name, name), re.DOTALL) for name in (b"name", b"description")}
+TEXTS = {name: re.compile(rb"<%b>(%b)</%b>" % (name, _up_to(name), name)) for name in (b"name", b"description")}
 """The elements that hold texts."""
 TYPED = {
     **dict.fromkeys((b"timestamp", b"begin", b"end"), DATE),
@@ -44,11 +54,11 @@ def main(kml: str, renamed_kml: str, names_file: str) -> None:
 def _clashing(feature: bytes) -> set[bytes]:
     """The names of data in `feature` whose values differ from the element of that name, or are not of its type."""
     found = set()
+    own = {name: _text(held[1]) for name, element in TEXTS.items() if (held := element.search(feature))}
     for data in DATA.finditer(feature):
         name = data["name"].lower()
         value = _value(data)
-        own = TEXTS[name].search(feature) if name in TEXTS else None
-        replaces = own is not None and _text(own[1]) not in {"", value}
+        replaces = own.get(name, "") not in {"", value}
         if replaces or (value and name in TYPED and TYPED[name].fullmatch(value) is None):
             found.add(data["name"])
     return found

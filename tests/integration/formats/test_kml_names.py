@@ -63,3 +63,17 @@ async def test_data_gets_a_name_that_is_free(converters: Converters, tmp_path: P
     assert done.output.warnings == (
         "Data with the names of elements of KML, but other content, was renamed: 'Name' became 'Name3'.",
     )
+
+
+async def test_a_file_of_many_tags_without_ends_is_read(pipeline: Pipeline, tmp_path: Path) -> None:
+    """To look for the end of each in the whole rest of the file would take hours."""
+    path = tmp_path / "a.kml"
+    tags = '<Placemark><Data name="name"><value><name>' * 50_000
+    point = "<Point><coordinates>1,2</coordinates></Point>"
+    path.write_text(
+        KML.format(f"<Placemark><name>a</name><description><![CDATA[{tags}]]></description>{point}</Placemark>"),
+        encoding="utf-8",
+    )
+    done = await pipeline.to("GeoJson", path)
+    (row,) = readers.geojson(done.path)
+    assert row["properties"] == {"Name": "a", "description": tags}
