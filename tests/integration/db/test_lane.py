@@ -10,7 +10,7 @@ from service.errors import DatabaseUnavailable
 
 async def test_a_full_lane_is_unavailable_in_the_end_while_others_are_served(empty_database_url: str) -> None:
     """Who waits too long for a place raises what waiting for a connection raises, and no place is lost."""
-    async with open_pool(empty_database_url, max_size=2, acquire_timeout_seconds=0.2) as database:
+    async with open_pool(empty_database_url, max_size=2, acquire_timeout_seconds=1) as database:
         lane = Lane(database, 1)
         async with lane.connection():
             with pytest.raises(DatabaseUnavailable):
