@@ -2,7 +2,7 @@
  * Examines a whole file of separated values before a driver reads it: its delimiter, its header row, and for each column
  * its type and how many of its cells are filled, numbers and geometries. The result is that of
  * service/engine/jailed/delimited.py, in a fraction of its time. If the two could differ (other encodings, unusual line
- * ends, digits of other scripts), the file counts as odd and is left to that program.
+ * ends, digits of other scripts), or cells hold bare quotation marks, the file counts as odd and is left to that program.
  *
  * Rows are split as Python's csv module splits them, and cells are matched as its regular expressions match them.
  */
@@ -37,7 +37,7 @@ struct table {
 /* A row: its cells as zero-terminated texts, one after the other. */
 struct row {
     char *text, *cells[MOST_CELLS];
-    int count;
+    int count, has_bare_quote; /* within a cell that does not begin with one: drivers differ about its meaning */
 };
 
 /* ---- bytes ---- */
@@ -150,7 +150,7 @@ static const char *next_row(const char *at, const char *end, char delimiter, str
 {
     enum { FIRST, PLAIN, QUOTED, AFTER_QUOTE } state = FIRST;
     size_t size = 0, begun = 0;
-    row->count = 0;
+    row->count = row->has_bare_quote = 0;
     if (at < end && (*at == '\n' || *at == '\r'))
         return at + 1 + (*at == '\r');
     for (; at < end; at++) {
@@ -171,6 +171,7 @@ static const char *next_row(const char *at, const char *end, char delimiter, str
                 row->text[size++] = letter;
             state = QUOTED;
         } else {
+            row->has_bare_quote |= letter == '"';
             row->text[size++] = letter;
             state = PLAIN;
         }
@@ -288,6 +289,7 @@ static void see_cell(struct table *table, struct cells *column, const char *cell
 static void see_row(struct table *table, const struct row *row)
 {
     int last = row->count;
+    table->is_odd |= row->has_bare_quote;
     while (last > table->width && !*row->cells[last - 1])
         last--;
     if (last > table->width)

@@ -15,6 +15,7 @@ from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import TextIO
 
+from service.engine.jailed.bare_quotes import has_bare_quotes
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.kinds import NUMBER, Kind, kind_of_cell, type_of
 from service.engine.jailed.places import (
@@ -75,9 +76,11 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
         replace_quotes(columns, places)
         table = describe(OURS, "", columns, (places, others))
         names = [places.get(at, column.name) for at, column in enumerate(columns)]
-        file.seek(start)
         geometry = next((at for at, ours in places.items() if ours == WKT and table.srid is not None), None)
-        written = _write(file, delimiter, names, has_header=bool(header), geometry=geometry)
+        file.seek(start)
+        is_copied = geometry is None and not has_bare_quotes(file, delimiter, has_header=bool(header))
+        file.seek(start)
+        written = _write(file, delimiter, names, has_header=bool(header), is_copied=is_copied, geometry=geometry)
     Path(OURS).with_suffix(".csvt").write_text(types_of(columns, places), encoding="ascii")
     repeated = renames(header, [column.name for column in columns])
     is_guess = encoding == NO_UNICODE
@@ -198,19 +201,21 @@ def _widen(columns: list[Column], row: Sequence[str]) -> None:
     columns.extend(Column(name) for name in names[len(columns) :])
 
 
-def _write(file: TextIO, delimiter: str, names: Sequence[str], *, has_header: bool, geometry: int | None) -> str:
+def _write(
+    file: TextIO, delimiter: str, names: Sequence[str], *, has_header: bool, is_copied: bool, geometry: int | None
+) -> str:
     """Write the normalized table and return its delimiter; `geometry` is a WKT column that names its system."""
-    raw = delimiter in UNDERSTOOD and len(names) > 1 and geometry is None
+    written = delimiter if delimiter in UNDERSTOOD and len(names) > 1 else ","
     with Path(OURS).open("w", encoding="utf-8", newline="") as ours:
-        if not raw:
+        if written != delimiter or len(names) == 1 or not is_copied:
             rows = islice(_rows(file, delimiter), int(has_header), None)
-            write_rows(ours, ",", names, rows if geometry is None else strip_srids(rows, geometry))
-            return ","
+            write_rows(ours, written, names, rows if geometry is None else strip_srids(rows, geometry))
+            return written
         write_rows(ours, delimiter, names, ())
         if has_header:
             next(row for row in csv.reader(iter(file.readline, ""), delimiter=delimiter) if row)
         shutil.copyfileobj(file, ours, SAMPLE_CHARACTERS)
-    return delimiter
+    return written
 
 
 if __name__ == "__main__":

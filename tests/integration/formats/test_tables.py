@@ -208,3 +208,18 @@ async def test_quotation_marks_in_names_of_a_workbook_are_replaced_and_told(
     done = await pipeline.to("GeoJson", path, source_epsg=4326)
     assert rows(done) == [{"5_ pipe": 3}]
     assert any("'5\" pipe' became '5_ pipe'" in warning for warning in done.output.warnings)
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+async def test_quotation_marks_within_cells_are_kept(
+    converters: Converters, tmp_path: Path, separator: str, *, has_sessions: bool
+) -> None:
+    """GDAL 3.6 takes one in a cell that does not begin with it for the beginning of a text, which may hold lines."""
+    rest = ['1@2@5" pipe@7~5', '1@2@3"x4" ""@8~5', '1@2@"a ""b"""@9~5']
+    text = "\n".join(["x@y@size@n", *rest]).replace("@", separator).replace("~", "," if separator == ";" else ".")
+    done = await Pipeline(converters, has_sessions=has_sessions).to(
+        "GeoJson", table(tmp_path / "a.csv", text), source_epsg=4326
+    )
+    assert rows(done) == [{"size": '5" pipe', "n": 7.5}, {"size": '3"x4" ""', "n": 8.5}, {"size": 'a "b"', "n": 9.5}]
+    assert done.output.warnings == ()
