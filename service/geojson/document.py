@@ -276,8 +276,10 @@ class Document:
         cursor = self._cursor
         cursor.skip(SPACE_OR_SEPARATOR)
         while cursor.byte():
-            if self.kind == COLLECTION or cursor.byte() != b"{":
+            if self.kind == COLLECTION:
                 raise Unreadable(Reason.NOT_JSON)
+            if cursor.byte() != b"{":
+                raise Unreadable(Reason.OTHER_LINES)
             limit = cursor.position + WINDOW_BYTES
             batch = []
             while cursor.position < limit and cursor.byte() == b"{":

@@ -28,12 +28,14 @@ from service.geojson import normalize as normalize_program
 from service.geojson import scan as scan_program
 from service.geojson.findings import Scan, read_scan
 from service.geojson.normalize import KEEP, WRAP, normalize
-from service.geojson.refusals import Unreadable
+from service.geojson.refusals import Reason, Unreadable
 from service.geojson.scan import EDGES, read_light, scan_bytes
 
 SCAN_FILE = "scan.json"
 NORMALIZED_FILE = "normalized"
 NORMALIZED_EXTENSION = ".geojson"
+MISREAD = frozenset({Reason.OTHER_LINES, Reason.TRUNCATED})
+"""Why a document cannot be analyzed although the converter may read the first of its features without an error."""
 JAILED_PROGRAMS = (scan_program.__name__, normalize_program.__name__)
 """The modules that run in the sandbox, for a launcher that keeps them loaded."""
 
@@ -54,7 +56,9 @@ async def inspect_source(
     try:
         is_json = reading_of(source.format).json
         found = await scan_document(engine, run, source, seeks_edges=seeks_edges) if is_json else None
-    except Unreadable:
+    except Unreadable as unreadable:
+        if unreadable.reason in MISREAD:
+            raise
         # The converter reads more than GeoJSON under this name, and gives its own reason for a rejection.
         facts = await engine.inspect(run, source, directory, request)
         return Inspection(facts, source, None)

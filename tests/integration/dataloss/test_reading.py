@@ -248,3 +248,14 @@ async def test_latitudes_at_the_poles_are_told_in_mercator(converters: Converter
         converted = await convert(converters, document, "Csv", request=request, has_sessions=has_sessions)
         told = any("those beyond 85.06 degrees" in warning for warning in converted.warnings)
         assert told is is_told, (latitude, epsg, converted.warnings)
+
+
+@pytest.mark.parametrize("name", ["upload.geojson", "upload.geojsonl"])
+@pytest.mark.parametrize("rest", [",{other}", ",\n{other}", '{{"a": 1}}{other}', " and more", '{other}{{"type": "Fea'])
+async def test_what_follows_the_first_feature_is_read_or_the_file_refused(
+    converters: Converters, name: str, rest: str
+) -> None:
+    """The driver would read the first feature alone, without an error."""
+    one, other = (json.dumps(feature({"a": text})) for text in ("x", "y"))
+    with pytest.raises(Rejection, match=r"Not every line|in the middle"):
+        await convert(converters, (one + rest.format(other=other)).encode(), "Csv", name)
