@@ -20,6 +20,8 @@ DOCUMENTS = {
     ("<description>a</description>", "Description", "b &lt; c"): {"description": "a", "Description2": "b < c"},
     ("", "begin", "Main Street"): {"begin2": "Main Street"},
     ("", "begin", "2024-01-02"): {"begin": "2024/01/02 00:00:00"},
+    ("", "begin", "2024/01/02"): {"begin": "2024/01/02 00:00:00"},
+    ("", "end", "2024/1/2 03:04:05"): {"end": "2024/01/02 03:04:05"},
     ("", "visibility", "high"): {"visibility2": "high"},
     ("<visibility>0</visibility>", "t", "b"): {"visibility": "0", "t": "b"},
 }
