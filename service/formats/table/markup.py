@@ -120,7 +120,7 @@ INFORMATION_IN_KML = _of_the_file(
 )
 INFORMATION_IN_GML = _of_the_file(
     rb"(?:\w{1,20}:)?FeatureCollection\b",
-    rb"(?:\w{1,20}:)?(?:FeatureCollection|[fF]eatureMembers?|member)\b",
+    rb"(?:\w{1,20}:)?(?:FeatureCollection|\w*+(?:(?<=[mM]ember)|(?<=[mM]embers)))\b",
     rb"gml:(?:name|description)" + _HOLDS,
 )
 _PLACE = rb"(?:Point|LineString|LinearRing|Polygon|MultiGeometry|gx:(?:Multi)?Track)\b"

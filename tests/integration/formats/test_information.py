@@ -54,3 +54,16 @@ async def test_what_a_file_says_of_itself_is_told(
         (found,) = (row["properties"] for row in readers.geojson(done.path))
         assert isinstance(found, dict)
         assert "n" in found.values()
+
+
+async def test_names_of_features_are_not_said_to_be_left_out(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Whatever the element is called that holds a feature in its collection."""
+    path = tmp_path / "a.gml"
+    path.write_text(
+        FILES["a.gml"][0]
+        .replace("<gml:description>Three days</gml:description><gml:name>Tour</gml:name>", "")
+        .replace("gml:featureMember", "ogr:topographicMember")
+        .replace("ogr:name", "gml:name")
+    )
+    done = await pipeline.to("GeoPackage", path)
+    assert done.output.warnings == ()
