@@ -5,6 +5,7 @@ variants of one format.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 from stat import S_ISDIR
 from types import MappingProxyType
@@ -144,7 +145,8 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
     documents = _documents(path, member, stem, unpack_into) if member else (Part({own: path}, stem),)
     warnings = [bundle.alone for bundle in reading_of(row).bundles if bundle.main == extension]
     if reading_of(row).is_xml:
-        documents, told = _replaced(documents, in_utf8, unpack_into, "utf8")
+        all_bytes = sum(part.path.stat().st_size for part in documents)
+        documents, told = _replaced(documents, partial(in_utf8, all_bytes=all_bytes), unpack_into, "utf8")
         warnings += told
     if reading_of(row).reader is Reader.KML:
         documents, told = _replaced(documents, in_one_document, unpack_into, "whole")
@@ -173,7 +175,7 @@ def _replaced(
     if len(parts) == 1 or not told:
         return parts, [warning for _, warning in told]
     (layer, first), count = told[0], len(told)
-    return parts, [f"Documents in other encodings ({count:,}), first {layer!r}: {first}"]
+    return parts, [f"Documents ({count:,}, first {layer!r}): {first}"]
 
 
 def _documents(path: Path, extension: str, stem: str, unpack_into: Path) -> tuple[Part, ...]:

@@ -15,6 +15,8 @@ from service.formats.names import shown
 
 CHUNK = 64 << 10
 """A little at a time: while one is decoded, no other thread of the service runs."""
+MOST_BYTES = 128 << 20
+"""What is brought into UTF-8 at most: no upload is larger, but what an archive unpacks to may be."""
 HEAD_BYTES = 1024
 DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<\?xml\s[^<>]{0,200}?encoding\s*=\s*[\"'](?P<name>[\w.:-]{1,40})[\"']")
 UTF8, MARKS_OF_UTF16 = "utf-8", (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -55,13 +57,14 @@ RUN = re.compile(rb"[^<]{16}[^<]*+|[\s\S]{1,16}")
 """What is taken for one text: it ends at a tag, but a crafted file of the shortest ones must not take long."""
 
 
-def in_utf8(path: Path, target: Path) -> tuple[Path, str]:
+def in_utf8(path: Path, target: Path, all_bytes: int) -> tuple[Path, str]:
     """The file to read in place of the XML at `path`, and a warning or "". Blocking.
 
     It is `path` if drivers can read it, otherwise `target`, a new file whose directory is created if needed.
+    `all_bytes` is the size of the upload's documents together.
 
     Raises:
-        Rejection: the file declares an encoding that is not known.
+        Rejection: the file declares an encoding that is not known, or the documents are too large to be written anew.
     """
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
@@ -71,7 +74,7 @@ def in_utf8(path: Path, target: Path) -> tuple[Path, str]:
     declared = found["name"].decode("ascii", "replace") if found else UTF8
     name = declared.lower()
     if NOT_TRUE.fullmatch(name):
-        return _mended(path, target, is_right=name == UTF8)
+        return _mended(path, target, all_bytes, is_right=name == UTF8)
     if name in READ_BY_DRIVERS:
         return path, ""
     if name not in CODECS:
@@ -79,18 +82,28 @@ def in_utf8(path: Path, target: Path) -> tuple[Path, str]:
             f"The file declares the encoding {shown(declared)!r}, which cannot be read. Save it as UTF-8 and send it "
             "again."
         )
+    _require_few(all_bytes)
     lost = _write(path, target, CODECS[name], "replace")
     told = f"{lost:,} characters that {shown(declared)}, the declared encoding, does not have became U+FFFD."
     return target, told if lost else ""
 
 
-def _mended(path: Path, target: Path, *, is_right: bool) -> tuple[Path, str]:
+def _mended(path: Path, target: Path, all_bytes: int, *, is_right: bool) -> tuple[Path, str]:
     """The same for a file that can only be UTF-8; `is_right` if it does not declare another encoding."""
     line = _first_other_line(path)
     if is_right and not line:
         return path, ""
+    _require_few(all_bytes)
     _write(path, target, UTF8, ASSUMED)
     return target, _assumed(line) if line else ""
+
+
+def _require_few(all_bytes: int) -> None:
+    if all_bytes > MOST_BYTES:
+        raise Rejection(
+            f"The file has {-(-all_bytes >> 20):,} MiB of text that is not, or not said to be, UTF-8; at most "
+            f"{MOST_BYTES >> 20} MiB are converted from another encoding. Save it as UTF-8 and send it again."
+        )
 
 
 def _assumed(line: int) -> str:

@@ -1,15 +1,18 @@
 """KML, GPX and GML in the encodings that programs write, whether drivers know them or not."""
 
 import errno
+import gzip
 import os
+import random
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 from service.errors import Overloaded, Rejection
-from service.formats.xml_encodings import CHUNK
+from service.formats.xml_encodings import CHUNK, MOST_BYTES
 from service.intake.form import Upload
 from service.usecases.detect_format import detect_format
 from tests.integration.formats import readers
@@ -114,7 +117,7 @@ def test_one_warning_tells_of_all_documents_of_an_archive(converters: Converters
             packed.write(write(tmp_path / f"{name}.kml", encoding, "", "ü"), f"{name}.kml")
     _, source = Pipeline(converters).receive(tmp_path / "a.kmz")
     (told,) = source.warnings
-    assert told.startswith(f"Documents in other encodings (2), first 'b': {ASSUMED.format(1)}")
+    assert told.startswith(f"Documents (2, first 'b'): {ASSUMED.format(1)}")
 
 
 async def test_a_full_disk_is_not_said_to_be_the_fault_of_a_file(
@@ -137,6 +140,22 @@ def test_an_encoding_that_is_not_known_is_named(converters: Converters, tmp_path
     """The file was said to be damaged."""
     path = write(tmp_path / f"a.{kind}", "utf-8", "klingon", "a")
     with pytest.raises(Rejection, match=r"declares the encoding 'klingon', which cannot be read\. Save it as UTF-8"):
+        Pipeline(converters).receive(path)
+
+
+@pytest.mark.parametrize(("declared", "is_refused"), [("windows-1250", True), ("UTF-16", True), ("UTF-8", False)])
+def test_a_small_archive_of_much_text_in_another_encoding_is_refused(
+    converters: Converters, tmp_path: Path, declared: str, *, is_refused: bool
+) -> None:
+    """It would keep the service busy for minutes."""
+    path = tmp_path / "a.kml.gz"
+    start = f'<?xml version="1.0" encoding="{declared}"?><kml>'.encode()
+    packed_little = random.Random(0).randbytes(1 << 20).hex().encode()  # 200 times less than the rest
+    path.write_bytes(
+        gzip.compress(start + packed_little + bytes([32]) * (MOST_BYTES - len(packed_little)) + b"</kml>", 1)
+    )
+    refusal = pytest.raises(Rejection, match="129 MiB of text that is not, or not said to be, UTF-8; at most 128 MiB")
+    with refusal if is_refused else nullcontext():
         Pipeline(converters).receive(path)
 
 
