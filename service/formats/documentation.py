@@ -164,7 +164,7 @@ NOTES = """\
   with U+FFFD there. A warning reports their number and the first.
 - **Encodings of XML**: KML, GPX and GML may declare UTF-8, Windows-1250 to 1258, ISO 8859, KOI8 and the usual ones of
   China, Japan and Korea. Text that is not UTF-8, in a file that declares no other encoding, is taken for Windows-1252;
-  a warning reports it.
+  a warning reports it. At most 128 MiB are converted from other encodings than UTF-8.
 - **GML** is 3.2 without a schema file; types follow from the values when it is read. The bounds of its features, and
   any columns `lowerCorner` and `upperCorner`, are left out.
 - **Wkt** is one geometry per line, `GEOMETRYCOLLECTION EMPTY` for a feature without geometry.

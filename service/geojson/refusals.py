@@ -41,7 +41,7 @@ SENTENCES: Mapping[Reason, str] = MappingProxyType(
         Reason.EMPTY: "The file is empty.",
         Reason.NOT_UTF8: "The file is not UTF-8 text, which GeoJSON must be. Save it as UTF-8 and send it again.",
         Reason.NOT_JSON: "The file is not valid JSON. Check it with a JSON validator and send it again.",
-        Reason.TRUNCATED: "The file ends in the middle of the document. It is probably cut off; send the whole file.",
+        Reason.TRUNCATED: "The GeoJSON ends in the middle of the file. It is probably cut off; send the whole file.",
         Reason.TOO_DEEP: "Objects and arrays in the file are nested too deeply, hundreds of levels.",
         Reason.NOT_GEOJSON: (
             "The file is JSON but not GeoJSON: its outermost object must have a member type with the value "
