@@ -8,8 +8,10 @@ and 3.10 on every pair of formats.
 from service.formats.format import Format
 from service.formats.table.databases import FLATGEOBUF, GEOPACKAGE, GEOPARQUET, OPENFILEGDB, SPATIALITE, SQLITE
 from service.formats.table.drawings import DXF, MAPINFO, SHAPEFILE, WKT
+from service.formats.table.gml import GML
+from service.formats.table.gpx import GPX
 from service.formats.table.json_family import ESRIJSON, GEOJSON, GEOJSONSEQ, TOPOJSON
-from service.formats.table.markup import GML, GPX, KML, KMZ
+from service.formats.table.markup import KML, KMZ
 from service.formats.table.tables import CSV, ODS, XLSX
 
 FORMATS: tuple[Format, ...] = (

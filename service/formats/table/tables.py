@@ -4,6 +4,7 @@
 from types import MappingProxyType
 
 from service.formats.format import ColumnRule, Format, Reader, Reading, Reread, Writer, Writing
+from service.formats.table.xml_parts import XML_LOSSES
 from service.formats.unread import ENCRYPTED_WORKBOOK, UTF_16_WITHOUT_MARK
 
 CSV_PLACES = (
@@ -63,20 +64,7 @@ ODS = Format(
             rows_by="opendocument",
         ),
         empty_is_null=True,
-        value_losses=frozenset(
-            {
-                "infinite",
-                "near_infinite",
-                "beyond_53_bits",
-                "tiny",
-                "zones",
-                "empty_texts",
-                "binary_texts",
-                "carriage_returns",
-                "control",
-                "like_formulas",
-            }
-        ),
+        value_losses=XML_LOSSES | {"beyond_53_bits", "tiny", "zones", "empty_texts", "like_formulas"},
         extension=".ods",
         media_type="application/vnd.oasis.opendocument.spreadsheet",
         writer=Writer.WORKBOOK,
@@ -108,20 +96,7 @@ XLSX = Format(
         driver="XLSX",
         reread=Reread(drivers=("XLSX",), environment=MappingProxyType({"OGR_XLSX_HEADERS": "FORCE"}), geometries=False),
         empty_is_null=True,
-        value_losses=frozenset(
-            {
-                "infinite",
-                "near_infinite",
-                "beyond_53_bits",
-                "leap_seconds",
-                "zones",
-                "old_dates",
-                "empty_texts",
-                "binary_texts",
-                "carriage_returns",
-                "control",
-            }
-        ),
+        value_losses=XML_LOSSES | {"beyond_53_bits", "leap_seconds", "zones", "old_dates", "empty_texts"},
         extension=".xlsx",
         media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         writer=Writer.WORKBOOK,

@@ -1,0 +1,88 @@
+# ruff: noqa: S106 -- a token is a format's short name here
+"""The row of GML."""
+
+from types import MappingProxyType
+
+from service.formats.format import ColumnRule, Format, LeftOut, Reading, Reread, Writer, Writing
+from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
+from service.formats.unread import NO_UTF_16
+
+BEGINS_BLANK = rb">(?:<!\[CDATA\[)?\s++(?:[^<\s\d.+-]|[\d.+-][\d.,eE+\-\s]*+[^<\d.,eE+\-\s])"
+"""A text with blanks or line ends at its beginning; those of coordinates and other numbers do not matter."""
+EMPTY_IN_GML = rb"<(?!gml:)([\w:.-]++)(?:\s?/>|></\1>)"
+_GEOMETRY = (
+    rb"(?:\w{1,20}:)?(?:Point|LineString|Polygon|Curve|Surface|Solid"
+    rb"|Multi(?:Point|LineString|Polygon|Curve|Surface|Geometry))"
+)
+_START, _END = rb"<[\w:.-]++(?:\s[^<>]*+)?(?<!/)>\s*+", rb"</[\w:.-]++>\s*+"
+_VALUE, _EMPTY = _START + rb"[^<>]*+" + _END, rb"<[\w:.-]++(?:\s[^<>]*+(?<=/)|/)>\s*+"
+SECOND_GEOMETRY = (
+    rb"</"
+    + _GEOMETRY
+    + rb">\s*+</(?!(?:\w{1,20}:)?(?:\w{0,12}[mM]embers?|exterior|interior)>)[\w:.-]++>\s*+(?:"
+    + rb"|".join((_VALUE, _EMPTY, _START + rb"(?:" + _VALUE + rb"|" + _EMPTY + rb")*+" + _END))
+    + rb")*+("
+    + _START
+    + rb"<"
+    + _GEOMETRY
+    + rb"[\s>])?"
+)
+"""Two properties of one feature that are geometries, perhaps with values between them; parts of one are none.
+
+The group is the second one. A match without it passes the values, which would be searched again after every geometry.
+"""
+
+INFORMATION_IN_GML = of_the_file(
+    rb"(?:\w{1,20}:)?FeatureCollection\b",
+    rb"(?:\w{1,20}:)?(?:FeatureCollection|\w*+(?:(?<=[mM]ember)|(?<=[mM]embers)))\b",
+    rb"gml:(?:name|description)" + HOLDS,
+)
+
+GML = Format(
+    name="Gml",
+    token="gml",
+    title="GML",
+    extensions=(".gml",),
+    reading=Reading(
+        drivers=("GML",),
+        is_xml=True,
+        unread=NO_UTF_16,
+        options=("WRITE_GFS=NO",),
+        environment=MappingProxyType({"GML_FIELDTYPES": "ALWAYS_STRING"}),
+        left_out=(
+            LeftOut(
+                (), "Blanks and line ends at the beginning of texts ({count}) were left out.", pattern=BEGINS_BLANK
+            ),
+            LeftOut((), NOTHING_HELD, pattern=EMPTY_IN_GML),
+            LeftOut(
+                (),
+                "Further geometries of features ({count}) were left out: of the geometries of a feature, one is read.",
+                pattern=SECOND_GEOMETRY,
+            ),
+            LeftOut((), "The name or description of the whole collection was left out.", pattern=INFORMATION_IN_GML),
+            LeftOut((b"xlink:href=",), "References to other elements (xlink:href, {count}) were left out."),
+        ),
+        overflows=frozenset({"infinite"}),
+        guesses_types=True,
+        # of the bounds of a feature, the driver of GDAL 3.10 makes columns
+        noise_columns=MappingProxyType({"gml_id": ("{layer}.*",), "lowerCorner": ("*",), "upperCorner": ("*",)}),
+    ),
+    writing=Writing(
+        driver="GML",
+        reread=Reread(drivers=("GML",), options=("WRITE_GFS=NO",)),
+        empty_is_null=True,
+        value_losses=XML_LOSSES | {"leading_zeros", "empty_texts", "leading_blanks"},
+        extension=".gml",
+        media_type="application/gml+xml; version=3.2",
+        writer=Writer.AT_ONCE,
+        options=("-dsco", "FORMAT=GML3.2", "-dsco", "XSISCHEMA=OFF", "-dsco", "WRITE_FEATURE_BOUNDED_BY=NO"),
+        multi_layer=True,
+        needs_every_axis=True,
+        curves=True,
+        column_names=ColumnRule.XML,
+        geometry_names=("geometryProperty", "geometry", "the_geom"),
+        shows_geometry_name=True,
+        root_attributes='xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"',
+        trailer=b"FeatureCollection>",
+    ),
+)

@@ -1,0 +1,155 @@
+# ruff: noqa: S106 -- a token is a format's short name here
+"""The row of GPX."""
+
+from types import MappingProxyType
+
+from service.formats.crs import WGS84
+from service.formats.facts import FieldType
+from service.formats.format import ColumnRule, Format, LeftOut, Reader, Reading, Reread, Writer, Writing
+from service.formats.geometry import Family
+from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
+from service.formats.unread import NO_UTF_16
+
+EMPTY_IN_GPX = rb"<(?!(?:gpx|metadata|author|copyright|rte|trk|trkseg|extensions)\b)([\w:.-]++)(?:\s?/>|></\1>)"
+"""An element without content; those with attributes may hold something there."""
+LINES_IN_GPX = (
+    rb">(?:<!\[CDATA\[)?+(?!\s*+<)[^<>\n]*+\n[^<>]*+>?+"
+    rb"</(?!(?:name|cmt|desc|src|sym|type|text|author|keywords|email|urlname)>)[\w:.-]++>"
+)
+"""A text with line ends in an extension, of which the driver joins the lines."""
+NESTED_IN_GPX = rb"<[\w.-]++:[\w.-]++(?:\s[^<>]*+)?(?<!/)>\s*+<[\w.-]++:"
+"""Elements in an element of another namespace."""
+_READ = (
+    rb"(?:ele|time|magvar|geoidheight|name|cmt|desc|src|link|number|sym|type|fix|sat|[hvp]dop|ageofdgpsdata|dgpsid)\b"
+)
+_OLDER = rb"(?:url|urlname|course|speed)\b"
+_ENCLOSING = rb"(?:wpt|(?:rte|trk)(?:pt|seg)?|extensions|metadata|author|copyright|keywords)\b"
+_REST = (
+    rb"\s*+(?:<(?:" + _READ + rb"|" + _OLDER + rb")[^<>]*+(?:(?<=/)>"
+    rb"|>(?:<!\[CDATA\[(?:[^\]<]++|<(?!!))*+\]\]>|[^<>]*+)"
+    rb"(?:<(?:text|type)>[^<>]*+</(?:text|type)>\s*+)*+</[\w:.-]++>)\s*+)*+"
+)
+"""What may follow an element in its parent. So that no byte is read twice, a match takes it whether or not the parent
+ends there, which fills the group."""
+UNREAD_IN_GPX = (
+    rb"</(?!"
+    + _READ
+    + rb"|"
+    + _OLDER
+    + rb"|"
+    + _ENCLOSING
+    + rb")[\w:.-]++>"
+    + _REST
+    + rb"(</(?:wpt|(?:rte|trk)pt)>|<(?:extensions|trkseg|rtept)\b)?"
+    rb"|</url(?:name)?+>" + _REST + rb"(<(?:trkseg|rtept)\b)?"
+)
+"""The last element that the driver does not read in a point, route or track, outside of its extensions."""
+OLDER_IN_GPX = rb"</" + _OLDER + rb">" + _REST + rb"(</(?:wpt|(?:rte|trk)pt)>|<extensions\b)?"
+"""Elements of GPX 1.0 in a point, which the driver reads if the file declares that version."""
+NOT_GPX_1_0 = rb"<gpx\b(?![^<>]*\sversion\s*=\s*[\"']1\.0[\"'])"
+INFORMATION_IN_GPX = of_the_file(
+    rb"(?:gpx|metadata)\b",
+    rb"(?:gpx|metadata|wpt|rte|trk)\b|/metadata>",
+    rb"(?:name|desc|author|keywords)" + HOLDS + rb"|(?:copyright|email)\b[^<>]*?\s(?:author|id)\s*=\s*[\"'][^\"']",
+)
+_GPX_ORDER = ("route_fid", "route_point_id", "track_fid", "track_seg_id", "track_seg_point_id")
+GPX_NUMBERS = frozenset(
+    {"ele", "magvar", "geoidheight", "sat", "hdop", "vdop", "pdop", "ageofdgpsdata", "dgpsid", "number", *_GPX_ORDER}
+)
+_WHOLE, _DECIMAL = frozenset({FieldType.INTEGER}), frozenset({FieldType.INTEGER, FieldType.REAL})
+GPX_TYPES = MappingProxyType(
+    {
+        Family.POINT: {
+            **dict.fromkeys(("ele", "magvar", "geoidheight", "hdop", "vdop", "pdop", "ageofdgpsdata"), _DECIMAL),
+            **dict.fromkeys(("sat", "dgpsid"), _WHOLE),
+            "time": frozenset({FieldType.DATE, FieldType.DATETIME}),
+        },
+        Family.LINE: {"number": _WHOLE},
+    }
+)
+"""The elements that are no texts; the driver writes a text in one of them as 0, or leaves it out."""
+
+GPX = Format(
+    name="Gpx",
+    token="gpx",
+    title="GPX",
+    extensions=(".gpx",),
+    reading=Reading(
+        drivers=("GPX",),
+        reader=Reader.GPX,
+        is_xml=True,
+        root='<gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1">',
+        inside_root=frozenset({"metadata", "wpt", "rte", "trk"}),
+        zoned_texts=True,
+        unread=NO_UTF_16,
+        environment=MappingProxyType({"GPX_ELE_AS_25D": "YES"}),
+        left_out=(
+            LeftOut((), NOTHING_HELD, pattern=EMPTY_IN_GPX),
+            LeftOut(
+                (),
+                "What the file says of itself (name, description, author, copyright or keywords) was left out.",
+                pattern=INFORMATION_IN_GPX,
+            ),
+            LeftOut(
+                (),
+                "Line ends in texts of extensions ({count}) were left out; words beside them may have been joined.",
+                pattern=LINES_IN_GPX,
+            ),
+            LeftOut(
+                (),
+                "Elements within elements of extensions ({count}) were not read; their columns are 0, or hold XML.",
+                pattern=NESTED_IN_GPX,
+            ),
+            LeftOut(
+                (),
+                "Elements that GPX 1.1 does not define were left out of points, routes and tracks ({count}): "
+                "only those within extensions are read.",
+                pattern=UNREAD_IN_GPX,
+            ),
+            LeftOut(
+                (),
+                "Elements of GPX 1.0, such as speed, course and url, were left out of points ({count}). To keep them, "
+                'declare version="1.0" in the file.',
+                pattern=OLDER_IN_GPX,
+                beside=NOT_GPX_1_0,
+            ),
+        ),
+        fixed_layers=True,
+        derived_layers=frozenset({"route_points", "track_points"}),
+        derived_columns=frozenset({*_GPX_ORDER, "ele"}),
+        column_prefix="ogr_",
+        numbers=GPX_NUMBERS,
+        noise_columns=MappingProxyType({"*": ()}),
+    ),
+    writing=Writing(
+        driver="GPX",
+        reread=Reread(
+            drivers=("GPX",), environment=MappingProxyType({"GPX_ELE_AS_25D": "YES"}), columns=False, is_one=True
+        ),
+        empty_columns_lost=frozenset({"*"}),
+        value_losses=XML_LOSSES | {"moments", "like_markup"},
+        typed_columns=GPX_TYPES,
+        live_text="<",
+        extension=".gpx",
+        media_type="application/gpx+xml",
+        writer=Writer.TRACKS,
+        options=(
+            "-dsco",
+            "GPX_USE_EXTENSIONS=YES",
+            "-mapFieldType",
+            "Integer64=String,Real=String",
+            "-lco",
+            "FORCE_GPX_TRACK=YES",
+        ),
+        multi_layer=True,
+        epsg=WGS84,
+        holds=frozenset({Family.POINT, Family.LINE}),
+        null_geometry=False,
+        tables=False,
+        column_names=ColumnRule.XML,
+        splits=frozenset({"MultiPoint"}),
+        elevation_column="ele",
+        wraps_dateline=True,
+        trailer=b"</gpx>",
+    ),
+)
