@@ -1,12 +1,13 @@
 """The server on the genuine ogr2ogr, as the spawner sees it; the process itself is `forkserver/forkserver.c`."""
 
 import struct
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from sandbox.command import Command
 from sandbox.config import LauncherName, Ogr2ogr
 from sandbox.launchers.environment import Started
+from sandbox.launchers.server_process import Program
 
 # As `struct request` in forkserver.c.
 _HEADER: Final = struct.Struct("=4I")
@@ -18,8 +19,9 @@ class Ogr2ogrServerKind:
 
     name = LauncherName.FORK_SERVER
 
-    def __init__(self, ogr2ogr: Ogr2ogr) -> None:
+    def __init__(self, ogr2ogr: Ogr2ogr, library: Path) -> None:
         self._ogr2ogr = ogr2ogr
+        self._library = library
         self._started = Started(ogr2ogr.environment)
 
     def takes(self, command: Command) -> bool:
@@ -30,19 +32,20 @@ class Ogr2ogrServerKind:
             and self._started.can_become(command.environment)
         )
 
-    def argv(self, link: int) -> tuple[Sequence[str], dict[str, str]]:
-        """The program, with the library preloaded.
+    def program(self, link: int) -> Program:
+        """ogr2ogr, with the library preloaded: by its name in the directory, since a blank or colon ends a path there.
 
         It has one thread, since a fork copies no other, and looks up the names of all functions at its start, or every
         child would look up those that it needs.
         """
-        return (str(self._ogr2ogr.program),), {
+        environment = {
             **self._ogr2ogr.environment,
-            "LD_PRELOAD": str(self._ogr2ogr.fork_server),
+            "LD_PRELOAD": f"./{self._library.name}",
             "SANDBOX_LINK": str(link),
             "OPENBLAS_NUM_THREADS": "1",
             "LD_BIND_NOW": "1",
         }
+        return Program((str(self._ogr2ogr.program),), environment, self._library.parent)
 
     def request(self, command: Command, steps: bytes) -> bytes:
         """The command as `struct request` and its data."""

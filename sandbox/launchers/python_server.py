@@ -12,6 +12,7 @@ from sandbox.command import Command
 from sandbox.config import Config, LauncherName
 from sandbox.interpreter import PYTHON
 from sandbox.launchers.environment import Started
+from sandbox.launchers.server_process import Program
 from sandbox.process import wire
 
 
@@ -43,13 +44,13 @@ class PythonServerKind:
         module, *_ = _after_m(command)
         return module in self._modules and self._started.can_become(command.environment)
 
-    def argv(self, link: int) -> tuple[Sequence[str], dict[str, str]]:
+    def program(self, link: int) -> Program:
         """Python with this package, and the modules to keep loaded."""
         given = self._environment
         found = [str(Path(__file__).resolve().parents[__name__.count(".")]), *filter(None, sys.path)]
         path = os.pathsep.join([*given.get("PYTHONPATH", "").split(os.pathsep), *found]).strip(os.pathsep)
         server = (PYTHON, "-s", "-P", "-m", f"{__package__}.zygote", str(link), *self._modules)
-        return server, {**given, "PYTHONPATH": path}
+        return Program(server, {**given, "PYTHONPATH": path})
 
     def request(self, command: Command, steps: bytes) -> bytes:
         """One command, packed."""

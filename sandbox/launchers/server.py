@@ -9,14 +9,14 @@ A server that is silent for two seconds is taken for dead: it is killed and repl
 It is also replaced after many commands, because all its children share the layout of its memory.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from sandbox.command import Command
 from sandbox.config import LauncherName
 from sandbox.isolation.context import IsolationContext
 from sandbox.launchers import Failed, OnSpawned
-from sandbox.launchers.server_process import ServerLost, ServerProcess
+from sandbox.launchers.server_process import Program, ServerLost, ServerProcess
 from sandbox.launchers.spawning import Spawning
 from sandbox.process.loop import Loop
 from sandbox.process.run import Streams
@@ -38,8 +38,8 @@ class Kind(Protocol):
     def takes(self, command: Command) -> bool:
         """Whether it can run this command."""
 
-    def argv(self, link: int) -> tuple[Sequence[str], Mapping[str, str]]:
-        """The server's command line and environment; `link` is the descriptor of its socket."""
+    def program(self, link: int) -> Program:
+        """The server's program; `link` is the descriptor of its socket."""
 
     def request(self, command: Command, steps: bytes) -> bytes:
         """One command in the server's format, with the steps that its child takes first."""
@@ -160,7 +160,7 @@ class ServerLauncher:
         if self._next is not None:
             return
         try:
-            server = self._next = ServerProcess(self._kind.argv)
+            server = self._next = ServerProcess(self._kind.program)
         except OSError:
             self._restore_later()
         else:

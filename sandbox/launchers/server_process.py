@@ -7,9 +7,20 @@ import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
 
-Started = Callable[[int], tuple[Sequence[str], Mapping[str, str]]]
-"""From the descriptor of a server's socket to its command line and environment."""
+
+class Program(NamedTuple):
+    """A server's command line and environment, and the directory that it starts in if that matters."""
+
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    directory: Path | None = None
+
+
+Started = Callable[[int], Program]
+"""From the descriptor of a server's socket to its program."""
 
 
 class ServerLost(OSError):
@@ -19,7 +30,7 @@ class ServerLost(OSError):
 class ServerProcess:
     """A server, which ends by itself when its link is closed, after what it is doing."""
 
-    def __init__(self, argv: Started) -> None:
+    def __init__(self, started: Started) -> None:
         """Start it.
 
         Raises:
@@ -27,7 +38,7 @@ class ServerProcess:
         """
         self.link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self.pid = _execute(*argv(theirs.fileno()), theirs)
+            self.pid = _execute(started(theirs.fileno()), theirs)
         self.link.setblocking(False)
         self.commands = 0
 
@@ -60,7 +71,7 @@ class ServerProcess:
             os.kill(self.pid, signal.SIGKILL)
 
 
-def _execute(argv: Sequence[str], environment: Mapping[str, str], link: socket.socket) -> int:
+def _execute(program: Program, link: socket.socket) -> int:
     pid = os.fork()
     if pid == 0:
         try:
@@ -69,7 +80,9 @@ def _execute(argv: Sequence[str], environment: Mapping[str, str], link: socket.s
             for descriptor in (0, 1, 2):
                 os.dup2(null, descriptor)
             os.set_inheritable(link.fileno(), True)
-            os.execve(argv[0], list(argv), dict(environment))  # noqa: S606 - no shell is wanted
+            if program.directory is not None:
+                os.chdir(program.directory)
+            os.execve(program.argv[0], list(program.argv), dict(program.environment))  # noqa: S606 - no shell is wanted
         finally:
             os._exit(127)
     return pid

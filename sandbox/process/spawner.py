@@ -236,7 +236,7 @@ def _launchers(config: Config, isolation: IsolationContext, loop: Loop) -> tuple
     ogr2ogr = config.ogr2ogr
     commands = config.commands_per_server
     if LauncherName.FORK_SERVER in config.launchers and ogr2ogr is not None and ogr2ogr.fork_server is not None:
-        found.append(ServerLauncher(Ogr2ogrServerKind(ogr2ogr), isolation, loop, commands))
+        found.append(ServerLauncher(Ogr2ogrServerKind(ogr2ogr, ogr2ogr.fork_server), isolation, loop, commands))
     idle_seconds = config.python.idle_seconds
     found += (OnDemandLauncher(kind, isolation, loop, commands, idle_seconds) for kind in python_servers(config))
     return (*found, PlainExec(isolation))

@@ -277,6 +277,20 @@ def test_a_command_has_the_drivers_and_settings_of_its_own_environment(
 
 @NEEDS_OGR2OGR
 @NEEDS_COMPILER
+async def test_the_fork_server_starts_wherever_its_library_is(place: Place) -> None:
+    """Even if the path has characters that separate the names of preloaded libraries."""
+    assert place.library
+    there = place.path / "Geo mill: Öl"
+    there.mkdir()
+    library = Path(shutil.copy(place.library, there))
+    async with opened(Place(place.path, library)) as pool:
+        verdict, _ = await pool.convert(LauncherName.FORK_SERVER, "-f", "CSV", "out.csv", "in.geojson")
+    assert verdict.launcher == LauncherName.FORK_SERVER
+    assert verdict.ending is Ending.OK
+
+
+@NEEDS_OGR2OGR
+@NEEDS_COMPILER
 @pytest.mark.parametrize("option", ["GDAL_SKIP", "OGR_SKIP"])
 @pytest.mark.parametrize("names", ["CSV", "FlatGeobuf,CSV", "FlatGeobuf, CSV", "FlatGeobuf CSV"])
 @pytest.mark.parametrize("way", ["variable", "argument"])
