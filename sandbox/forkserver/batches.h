@@ -1,5 +1,5 @@
 /* What a layer holds, read in whole columns; see batches.c. */
-#include "counts.h"
+#include "counted.h"
 
 #pragma GCC visibility push(hidden)
 

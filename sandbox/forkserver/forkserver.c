@@ -22,23 +22,21 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <link.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "database.h"
+#include "drivers.h"
 #include "gdal.h"
+#include "large_pages.h"
 #include "rehearsal.h"
 #include "session.h"
 
@@ -66,7 +64,6 @@ enum { STORE = -1 };
 #define ANYTHING INT64_MIN
 
 enum { MESSAGE_BYTES = 1 << 18, STRINGS = 4096, NEVER_STARTED = 120, MOST_SENT = 4 };
-enum { LARGE_PAGE = 2 << 20, MOST_DESCRIPTORS = 1024, UNKNOWN = -1 };
 
 typedef int main_function(int, char **, char **);
 
@@ -77,15 +74,10 @@ extern __attribute__((weak)) int malloc_trim(size_t);
 enum { SESSION_ARGUMENTS = 4 };
 
 static main_function *real_main;
-static int is_child;
 static _Alignas(8) char message[MESSAGE_BYTES];
 static int control, error_end;
 /* The descriptors that the steps need follow these two. */
 static int sent[MOST_SENT];
-/* PROJ's database: its path, the descriptor with which PROJ reads it, and one for the next child only. */
-static char database_path[PATH_MAX];
-static struct stat database_status;
-static int database = UNKNOWN, own_database = UNKNOWN;
 
 static void fail(const char *what)
 {
@@ -163,10 +155,8 @@ static void own_descriptions(void)
     need(dup2(null, STDOUT_FILENO), "descriptors");
     need(dup2(error_end, STDERR_FILENO), "descriptors");
     close(null);
-    if (database != UNKNOWN) {
-        need(dup3(own_database, database, O_CLOEXEC), "descriptors");
-        close(own_database);
-    }
+    need(take_own_database(), "descriptors");
+    close_own_database();
 }
 
 /* Run the program, or a conversation with it. */
@@ -199,7 +189,7 @@ static void become(int link)
         _exit(NEVER_STARTED);
     take_strings(take_strings(strings, arguments, request->arguments), variables, request->variables);
     environ = variables;
-    is_child = 1;
+    are_registered = 1;
     int code = run_main((int)request->arguments, arguments, variables);
     fflush(NULL);
     /* Not exit(): the destructors of a hundred libraries cost more than a small conversion. */
@@ -226,163 +216,17 @@ static size_t receive(int link, int *descriptors, int most, int *count)
     return (size_t)size;
 }
 
-/* Drivers are not destroyed: freeing their memory would copy the pages that contain it. */
-static void deregister(handle driver)
-{
-    if (driver)
-        GDALDeregisterDriver(driver);
-}
-
-/* In a child, the only effect of registering the drivers again: the named ones are skipped. Names are separated by commas
- * or, without any comma, by `separators`. */
-static void skip_drivers(const char *option, const char *separators)
-{
-    const char *names = CPLGetConfigOption(option, NULL);
-    char *rest = names ? strdup(names) : NULL, *name;
-    const char *separator = names && strchr(names, ',') ? "," : separators;
-    while ((name = strsep(&rest, separator)))
-        deregister(GDALGetDriverByName(name));
-}
-
-static void register_drivers(const char *function)
-{
-    void (*real)(void) = (void (*)(void))dlsym(RTLD_NEXT, function);
-    if (is_child) {
-        skip_drivers("GDAL_SKIP", " ");
-        skip_drivers("OGR_SKIP", ",");
-    } else if (real) {
-        real();
-    }
-}
-
-/* What main() calls first and last, in place of GDAL's own. A child ends with _exit(), so nothing needs to be freed. */
-void GDALAllRegister(void)
-{
-    register_drivers("GDALAllRegister");
-}
-
-void OGRRegisterAll(void)
-{
-    register_drivers("OGRRegisterAll");
-}
-
-void GDALDestroy(void) {}
-void GDALDestroyDriverManager(void) {}
-void OGRCleanupAll(void) {}
-
-/* Drivers that open no vector data: ogr2ogr uses none of them, but goes through them for every file. */
-static void forget_raster_drivers(void)
-{
-    for (int number = GDALGetDriverCount() - 1; number >= 0; number--)
-        if (!GDALGetMetadataItem(GDALGetDriver(number), "DCAP_VECTOR", NULL))
-            deregister(GDALGetDriver(number));
-}
-
-static int is_database(const struct stat *found)
-{
-    return found->st_dev == database_status.st_dev && found->st_ino == database_status.st_ino;
-}
-
-/* Get the path of the database from PROJ. */
-static void find_database(void)
-{
-    handle context = proj_context_create();
-    const char *path = proj_context_get_database_path(context);
-    if (path && strlen(path) < sizeof database_path && stat(path, &database_status) == 0)
-        strcpy(database_path, path);
-    proj_context_destroy(context);
-}
-
-/* Open the database again for a child. If another file has replaced it, the server ends; the next one reads that. */
-static void open_own_database(void)
-{
-    struct stat found;
-    if (database == UNKNOWN)
-        return;
-    own_database = open(database_path, O_RDONLY | O_CLOEXEC);
-    if (own_database < 0 || fstat(own_database, &found) < 0 || !is_database(&found))
-        _exit(1);
-}
-
-/* Whether all open files but the link can be reopened for a child: PROJ's database and no others. */
-static int knows_its_descriptors(int link)
-{
-    struct stat found;
-    for (int number = STDERR_FILENO + 1; number < MOST_DESCRIPTORS; number++) {
-        if (number == link || fstat(number, &found) < 0)
-            continue;
-        if (database != UNKNOWN || !database_path[0] || !is_database(&found))
-            return 0;
-        database = number;
-    }
-    return 1;
-}
-
-static char *round_up(const char *address, size_t unit)
-{
-    return (char *)(((uintptr_t)address + unit - 1) & ~(unit - 1));
-}
-
-static long faults(void)
-{
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_minflt : 0;
-}
-
-/*
- * Move code into large pages: a copy in them is made executable and read-only, and then replaces the code in one step. If
- * the host has no large pages, or lets nothing become executable, nothing changes: small anonymous pages would cost every
- * child more than those of the file.
- */
-static void move_code(char *from, size_t size)
-{
-    size_t room = size + LARGE_PAGE;
-    char *space = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (space == MAP_FAILED)
-        return;
-    char *copy = round_up(space, LARGE_PAGE);
-    long before = faults();
-    if (madvise(copy, size, MADV_HUGEPAGE) == 0 && memset(copy, 0, size)) {
-        int are_large = (size_t)(faults() - before) <= size / LARGE_PAGE;
-        memcpy(copy, from, size);
-        if (are_large && mprotect(copy, size, PROT_READ | PROT_EXEC) == 0)
-            if (mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, from) == MAP_FAILED)
-                _exit(1);
-    }
-    munmap(space, room);
-}
-
-static int move_code_around(struct dl_phdr_info *library, size_t size, void *wanted)
-{
-    (void)size;
-    for (int number = 0; number < library->dlpi_phnum; number++) {
-        const ElfW(Phdr) *part = library->dlpi_phdr + number;
-        char *start = (char *)(library->dlpi_addr + part->p_vaddr), *end = start + part->p_memsz;
-        int is_code = part->p_type == PT_LOAD && part->p_flags == (PF_R | PF_X);
-        if (!is_code || (char *)wanted < start || (char *)wanted >= end)
-            continue;
-        start = round_up(start, LARGE_PAGE);
-        end -= (uintptr_t)end % LARGE_PAGE;
-        if (start < end)
-            move_code(start, (size_t)(end - start));
-        return 1;
-    }
-    return 0;
-}
-
 /* Do once what every conversion does, so that children inherit the result; nothing, where the program shows none of GDAL or
  * PROJ. */
 static void get_ready(void)
 {
     void *code = dlsym(RTLD_NEXT, "GDALOpenEx");
-    OGRRegisterAll();
-    if (GDALGetDriverCount)
-        forget_raster_drivers();
+    prepare_drivers();
     if (proj_context_create)
         find_database();
     rehearse();
     if (code)
-        dl_iterate_phdr(move_code_around, code);
+        move_into_large_pages(code);
     if (malloc_trim)
         malloc_trim(0);
 }
@@ -418,7 +262,7 @@ static int serve(int argc, char **argv, char **environment)
         if (child < 0)
             dprintf(control, "fork: %s", strerror(errno));
         memset(message, 0, size);
-        close(own_database);
+        close_own_database();
         for (int number = 0; number < count; number++)
             close(descriptors[number]);
     }

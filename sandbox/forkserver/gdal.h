@@ -27,7 +27,7 @@ union value {
     } binary; /* no other is larger */
 };
 
-void GDALAllRegister(void); /* that of forkserver.c */
+void GDALAllRegister(void); /* that of drivers.c */
 GDAL int GDALGetDriverCount(void);
 GDAL handle GDALGetDriver(int);
 GDAL handle GDALGetDriverByName(const char *);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "answer.h"
-#include "counts.h"
+#include "counted.h"
 #include "mapped.h"
 #include "shapefile.h"
 

@@ -258,11 +258,18 @@ static void see_days(struct workbook *book, const char *file)
     free(text);
 }
 
+/* Where a number is in the list; its end if it is not. */
+static int place_of(const struct workbook *book, int number)
+{
+    int place = 0;
+    while (place < book->number_count && book->numbers[place] != number)
+        place++;
+    return place;
+}
+
 static void see_number(struct workbook *book, int number, struct moments moments)
 {
-    int known = 0;
-    while (known < book->number_count && book->numbers[known] != number)
-        known++;
+    int known = place_of(book, number);
     book->is_odd |= known == MOST_NUMBERS;
     if (book->is_odd)
         return;
@@ -298,12 +305,10 @@ static void tell_codes(struct workbook *book, const char *text, const char *end)
     put(",\"codes\":[");
     for (const char *at = text; (at = find(at, end, "<numFmt")); at++) {
         struct tag format = tag_at(at, end, "<numFmt"), code = attribute(format, "formatCode");
-        int number = number_of(format, "numFmtId", NO_NUMBER), known = 0;
+        int number = number_of(format, "numFmtId", NO_NUMBER), known = place_of(book, number);
         if (begins(format.start, end, "s")) /* the element around them */
             continue;
         book->is_odd |= !format.end || !code.end || code.end - code.start > LONGEST_CODE || number == NO_NUMBER || told == MOST_NUMBERS;
-        while (known < book->number_count && book->numbers[known] != number)
-            known++;
         if (book->is_odd || known == book->number_count)
             continue;
         char copy[LONGEST_CODE + 1] = "";
