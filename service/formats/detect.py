@@ -21,8 +21,8 @@ from service.formats.format import SHARED_EXTENSION, Format, Reader, reading_of
 from service.formats.gunzip import gunzip
 from service.formats.json_kinds import HEAD_BYTES, head_of, kind_of_json, sequence_prefix
 from service.formats.kml_features import in_one_document
-from service.formats.kml_repeated import repeated_data
-from service.formats.left_out import has_features, warn_of_left_out
+from service.formats.left_out import has_features
+from service.formats.looks import look_at
 from service.formats.names import listed, safe_name, shown, stem_of, unique
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
 from service.formats.unread import START_BYTES, refuse_unread
@@ -150,8 +150,8 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
         warnings += told
     if reading_of(row).reader is Reader.KML:
         documents, told = _replaced(documents, in_one_document, unpack_into, "whole")
-        warnings += [*told, *filter(None, (repeated_data(part.path) for part in documents))]
-    left_out = warn_of_left_out(row, [part.path for part in documents])
+        warnings += told
+    repeated, left_out = look_at(row, [part.path for part in documents])
     parts = tuple(part for part in documents if has_features(row, part.path)) or documents[:1]
     for part in parts:
         require_root(row, part.path)
@@ -160,7 +160,7 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
         parts=parts,
         stem=stem,
         prefix=sequence_prefix(row, head),
-        warnings=(*warnings, *(warning for warning, column in left_out.items() if not column)),
+        warnings=(*warnings, *repeated, *(warning for warning, column in left_out.items() if not column)),
         warnings_without={warning: column for warning, column in left_out.items() if column},
     )
 

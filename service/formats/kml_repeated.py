@@ -5,8 +5,6 @@ For the driver, as here, ASCII letters are the same as their capitals.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 from service.formats.names import shown
 
@@ -16,30 +14,37 @@ DATA = re.compile(rb"(?><((?:simple)?data)\s[^<>]*?\bname\s*=\s*(?:\"([^\"<>]*)\
 """Data that may have a value, in lower case; data without a Schema does not replace that with one."""
 
 
-def repeated_data(path: Path) -> str:
-    """A warning about names that features in the KML at `path` have twice, or "". Blocking."""
-    count, example = 0, b""
-    for feature in _features(path):
+class RepeatedData:
+    """Finds names that features of a KML have twice, in its text."""
+
+    def __init__(self) -> None:
+        self._count, self._example, self._rest = 0, b"", b""
+
+    def add(self, text: bytes) -> None:
+        """Look at the next piece of the text."""
+        *features, self._rest = (self._rest + text.lower()).split(FEATURE_END)
+        for feature in features:
+            self._look_at(feature)
+        if len(self._rest) > CHUNK:  # a feature as long as none is
+            self.end()
+
+    def end(self) -> None:
+        """Look at what follows the data of the last feature."""
+        self._look_at(self._rest)
+        self._rest = b""
+
+    def _look_at(self, feature: bytes) -> None:
         names = DATA.findall(feature)
         if len(set(names)) < len(names):
-            count += 1
-            example = example or b"".join(Counter(names).most_common(1)[0][0][1:])
-    if not count:
-        return ""
-    return (
-        f"Features with several data of one name, apart from capital letters ({count:,}), such as "
-        f"{shown(example.decode('utf-8', 'replace'))!r}: only the last value is read."
-    )
+            self._count += 1
+            self._example = self._example or b"".join(Counter(names).most_common(1)[0][0][1:])
 
-
-def _features(path: Path) -> Iterator[bytes]:
-    """The content of the file at `path` in lower case, divided after the data of each feature."""
-    rest = b""
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            *features, rest = (rest + chunk.lower()).split(FEATURE_END)
-            yield from features
-            if len(rest) > CHUNK:  # a feature as long as none is
-                yield rest
-                rest = b""
-    yield rest
+    @property
+    def warning(self) -> str:
+        """What to tell about them, or ""."""
+        if not self._count:
+            return ""
+        return (
+            f"Features with several data of one name, apart from capital letters ({self._count:,}), such as "
+            f"{shown(self._example.decode('utf-8', 'replace'))!r}: only the last value is read."
+        )

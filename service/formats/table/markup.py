@@ -31,7 +31,7 @@ _SNIPPET = rb"nippet(?:\s[^<>]*+)?(?<!/)>"
 SNIPPET = _SNIPPET + rb"\s*+(?:[^<\s]|<!\[CDATA\[\s*+[^\]\s])"
 SNIPPET_WITH_BLANKS = _SNIPPET + rb"(?:<!\[CDATA\[)?(?:\s++[^<\s]|[^<\s][^<]*+(?<=\s)</)"
 """Snippets that are not empty; without their first letter, which may be a capital, they are found sooner."""
-SCHEMA = rb"<Schema\b"
+SCHEMA = rb"<Schema[\s/>]"
 INFORMATION_IN_KML = of_the_file(
     rb"(?:Document|Folder)\b",
     rb"(?:Document|Folder|Placemark|(?:Ground|Screen|Photo)Overlay|NetworkLink|gx:Tour|Style|Schema)",
@@ -40,13 +40,11 @@ INFORMATION_IN_KML = of_the_file(
 _PLACE = rb"(?:Point|LineString|LinearRing|Polygon|MultiGeometry|gx:(?:Multi)?Track)\b"
 _BESIDE_PLACES = rb"[^<]*+(?:<(?!" + _PLACE + rb"|/?Placemark\b)[^<]*+)*+"
 SECOND_GEOMETRY_IN_KML = (
-    rb"<Placemark\b"
+    rb"<Placemark\b(?:"
     + _BESIDE_PLACES
-    + rb"(?:<(?P<place>"
+    + rb"<(?P<place>"
     + _PLACE
-    + rb")[^<]*+(?:<(?!/(?P=place)|(?P=place)|/?Placemark\b)[^<]*+)*+</(?P=place)"
-    + _BESIDE_PLACES
-    + rb"){2}"
+    + rb")[^<]*+(?:<(?!/(?P=place)|(?P=place)|/?Placemark\b)[^<]*+)*+</(?P=place)){2}"
 )
 """A feature with two geometries. So that no byte is read twice, no match goes beyond the feature.
 
@@ -83,7 +81,7 @@ _KML_LEFT_OUT = (
     LeftOut(
         (),
         "Data of features ({count}) may have been left out: beside a Schema, only what it declares is read.",
-        pattern=rb"<Data\b",
+        pattern=rb"<Data[\s/>]",
         beside=SCHEMA,
     ),
     LeftOut(

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from service.formats.kml_repeated import CHUNK, repeated_data
+from service.formats.kml_repeated import CHUNK
+from service.formats.looks import look_at
+from service.formats.registry import find_output
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 
@@ -51,7 +53,7 @@ def test_data_that_stays_is_not_told(tmp_path: Path, content: str) -> None:
     """Data of one name in several features, without a value, or with letters that are two for the driver."""
     path = tmp_path / "a.kml"
     path.write_text(KML.format(content), encoding="utf-8")
-    assert not repeated_data(path)
+    assert look_at(find_output("Kml"), [path])[0] == []
 
 
 @pytest.mark.parametrize("before", [0, *range(CHUNK - 200, CHUNK + 1, 9)])
@@ -59,7 +61,7 @@ def test_features_with_data_of_one_name_are_counted_wherever_they_begin(tmp_path
     """Also in two of the pieces in which a file is read."""
     path = tmp_path / "a.kml"
     path.write_text(KML.format(" " * before + 2 * REPEATED["two cases"]), encoding="utf-8")
-    assert repeated_data(path) == TOLD.format(2)
+    assert look_at(find_output("Kml"), [path])[0] == [TOLD.format(2)]
 
 
 @pytest.mark.parametrize(
@@ -69,4 +71,4 @@ def test_crafted_data_is_read_once(tmp_path: Path, part: bytes) -> None:
     """A search that began anew at every byte would stop the service."""
     path = tmp_path / "a.kml"
     path.write_bytes(b"<kml><Data " + part + b"<" + REPEATED["two cases"].encode())
-    assert repeated_data(path) == TOLD.format(1)
+    assert look_at(find_output("Kml"), [path])[0] == [TOLD.format(1)]

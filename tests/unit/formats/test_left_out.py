@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from service.formats.format import Format, reading_of
-from service.formats.left_out import CHUNK, LONGEST_MATCH, has_features, warn_of_left_out
+from service.formats.left_out import CHUNK, LONGEST_MATCH, has_features
+from service.formats.looks import look_at
 from service.formats.registry import find_output
 from service.formats.table import FORMATS
 
@@ -143,7 +144,7 @@ def test_blanks_at_the_ends_of_texts_are_counted_once(tmp_path: Path, before: in
     """Wherever the pieces begin in which a file is read."""
     path = tmp_path / "a.kml"
     path.write_bytes(b"<Placemark>".ljust(before, b"x") + b"".join((*ENDS, *NO_ENDS)))
-    told = [warning for warning in warn_of_left_out(KML, [path]) if "at the end" in warning]
+    told = [warning for warning in look_at(KML, [path])[1] if "at the end" in warning]
     assert told == [f"Blanks at the end of texts ({len(ENDS)}) were left out."]
 
 
@@ -153,7 +154,7 @@ def test_what_the_driver_leaves_out_is_counted(tmp_path: Path, name: str, part: 
     """What it keeps is not, however similar it is."""
     path = tmp_path / "a"
     path.write_bytes(b"x" * before + part.encode())
-    assert tuple(warn_of_left_out(find_output(name), [path])) == PARTS[name][part]
+    assert tuple(look_at(find_output(name), [path])[1]) == PARTS[name][part]
 
 
 @pytest.mark.parametrize("part", [b"<gpx ", b"<metadata>a", b"<a> ", b"<author><name>", b"<name>  <"])
@@ -161,7 +162,7 @@ def test_what_is_said_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes
     """A search that began anew at every byte would stop the service."""
     path = tmp_path / "a"
     path.write_bytes(ROOT.encode() + part * (3 * CHUNK // len(part)) + b"<metadata><name>n</name></metadata>")
-    assert OF_GPX in warn_of_left_out(find_output("Gpx"), [path])
+    assert OF_GPX in look_at(find_output("Gpx"), [path])[1]
 
 
 @pytest.mark.parametrize("part", REPEATED)
@@ -169,7 +170,7 @@ def test_each_part_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes) -
     """The time would grow with the square of the file's size, and nothing else of the service would run meanwhile."""
     path = tmp_path / "a"
     path.write_bytes(ROOT.encode() + part * (3 * CHUNK // len(part)) + b"<wpt><speed>1</speed></wpt>")
-    assert OLDER in warn_of_left_out(find_output("Gpx"), [path])
+    assert OLDER in look_at(find_output("Gpx"), [path])[1]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +180,7 @@ def test_each_feature_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes
     """A search for further geometries ends with the feature."""
     path = tmp_path / "a"
     path.write_bytes(part * (3 * CHUNK // len(part)) + f"<Placemark>{POINT}{LINE}</Placemark>".encode())
-    assert SECOND_IN_KML in warn_of_left_out(KML, [path])
+    assert SECOND_IN_KML in look_at(KML, [path])[1]
 
 
 @pytest.mark.parametrize("row", [KML, GML, ESRI_JSON], ids=lambda row: row.token)
@@ -190,7 +191,7 @@ def test_every_word_is_counted_for_its_own_warning(tmp_path: Path, row: Format, 
     for entry in reading_of(row).left_out:
         for word in entry.words:
             path.write_bytes(b"Placemark".ljust(before, b"x") + word * 3)
-            assert list(warn_of_left_out(row, [path])) == [entry.sentence.format(count=3)]
+            assert list(look_at(row, [path])[1]) == [entry.sentence.format(count=3)]
 
 
 @pytest.mark.parametrize("before", [0, CHUNK - 5, CHUNK, 3 * CHUNK])
@@ -210,4 +211,14 @@ def test_values_between_geometries_are_passed_once(tmp_path: Path, crafted: byte
     """A pattern that looked on through all values after every geometry would take hours, and stop the service."""
     path = tmp_path / "a.gml"
     path.write_bytes(crafted * (2 * CHUNK // len(crafted)) + f"</x></y><a:g>{PLACE}</a:g><a:h>{PLACE}</a:h>".encode())
-    assert GEOMETRIES in warn_of_left_out(GML, [path])
+    assert GEOMETRIES in look_at(GML, [path])[1]
+
+
+@pytest.mark.parametrize("at", range(1, 60))
+def test_what_ends_a_piece_of_a_file_is_not_taken_for_whole(tmp_path: Path, at: int) -> None:
+    """Neither the beginning of a longer name, nor a feature that goes on, which would count twice."""
+    path = tmp_path / "a.kml"
+    second = f"<Placemark>{POINT}{LINE}{'<a>b</a>' * 9}</Placemark>"
+    for start, told in (("<SchemaData/><Data name='a'/>", {}), (second, {SECOND_IN_KML: ""})):
+        path.write_text(" " * (CHUNK - len(start) + at) + start, encoding="utf-8")
+        assert look_at(KML, [path])[1] == told
