@@ -16,8 +16,9 @@ from service.errors import Rejection
 from service.formats.archive import Archive, open_archive
 from service.formats.bounds import Bounds
 from service.formats.catalog import tables_in
+from service.formats.dxf_encodings import dxf_in_utf8
 from service.formats.finds import BUNDLES, Find, find_all, remedy
-from service.formats.format import SHARED_EXTENSION, Format, Reader, reading_of
+from service.formats.format import SHARED_EXTENSION, Declares, Format, Reader, reading_of
 from service.formats.gunzip import gunzip
 from service.formats.json_kinds import HEAD_BYTES, head_of, kind_of_json, sequence_prefix
 from service.formats.kml_features import in_one_document
@@ -32,6 +33,7 @@ from service.formats.xml_root import require_root
 ZIP = SHARED_EXTENSION
 GZ = ".gz"
 LISTED = 50
+IN_UTF8 = MappingProxyType({Declares.XML: in_utf8, Declares.DXF: dxf_in_utf8})
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -144,9 +146,9 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
     own = extension if extension in row.extensions else row.extensions[0]
     documents = _documents(path, member, stem, unpack_into) if member else (Part({own: path}, stem),)
     warnings = [bundle.alone for bundle in reading_of(row).bundles if bundle.main == extension]
-    if reading_of(row).is_xml:
+    if declares := reading_of(row).declares:
         all_bytes = sum(part.path.stat().st_size for part in documents)
-        documents, told = _replaced(documents, partial(in_utf8, all_bytes=all_bytes), unpack_into, "utf8")
+        documents, told = _replaced(documents, partial(IN_UTF8[declares], all_bytes=all_bytes), unpack_into, "utf8")
         warnings += told
     if reading_of(row).reader is Reader.KML:
         documents, told = _replaced(documents, in_one_document, unpack_into, "whole")

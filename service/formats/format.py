@@ -14,6 +14,13 @@ SHARED_EXTENSION = ".zip"
 """The extension that several formats share, so that it identifies none."""
 
 
+class Declares(StrEnum):
+    """How the text of a file declares its encoding."""
+
+    XML = "xml"
+    DXF = "dxf"
+
+
 class Reader(StrEnum):
     """How an upload is read into the work file."""
 
@@ -157,8 +164,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     folder: Folder | None = None
     told_by: tuple[tuple[str, str], ...] = ()
     """The members of the outermost JSON object, with their values or "" for any, that distinguish it from GeoJSON."""
-    is_xml: bool = False
-    """Whether its text declares its encoding as XML does."""
+    declares: Declares | None = None
+    """How its text declares its encoding, if drivers do not read all encodings that it may declare."""
     root: str = ""
     """The start tag of the element around all of its XML, if every file has the same one."""
     inside_root: frozenset[str] = frozenset()

@@ -6,20 +6,17 @@ here have ASCII in its usual place, so that the declaration of a file can be rea
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from service.errors import Rejection
+from service.formats.into_utf8 import UTF8, first_other_line, require_few, write_utf8
 from service.formats.names import shown
 
-CHUNK = 64 << 10
-"""A little at a time: while one is decoded, no other thread of the service runs."""
-MOST_BYTES = 128 << 20
-"""What is brought into UTF-8 at most: no upload is larger, but what an archive unpacks to may be."""
 HEAD_BYTES = 1024
 DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<\?xml\s[^<>]{0,200}?encoding\s*=\s*[\"'](?P<name>[\w.:-]{1,40})[\"']")
-UTF8, MARKS_OF_UTF16 = "utf-8", (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+MARKS_OF_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 READ_BY_DRIVERS = frozenset({"iso-8859-1"})
 NOT_TRUE = re.compile(r"utf-?(?:8|16|32)(?:le|be)?|(?:iso-10646-)?ucs-?[24]|(?:us-)?ascii", re.ASCII)
 """Encodings of which one cannot be that of a file whose declaration is ASCII, and others are contained in UTF-8."""
@@ -82,28 +79,20 @@ def in_utf8(path: Path, target: Path, all_bytes: int) -> tuple[Path, str]:
             f"The file declares the encoding {shown(declared)!r}, which cannot be read. Save it as UTF-8 and send it "
             "again."
         )
-    _require_few(all_bytes)
-    lost = _write(path, target, CODECS[name], "replace")
+    require_few(all_bytes)
+    lost = write_utf8(path, target, CODECS[name], "replace", _declared)
     told = f"{lost:,} characters that {shown(declared)}, the declared encoding, does not have became U+FFFD."
     return target, told if lost else ""
 
 
 def _mended(path: Path, target: Path, all_bytes: int, *, is_right: bool) -> tuple[Path, str]:
     """The same for a file that can only be UTF-8; `is_right` if it does not declare another encoding."""
-    line = _first_other_line(path)
+    line = first_other_line(path)
     if is_right and not line:
         return path, ""
-    _require_few(all_bytes)
-    _write(path, target, UTF8, ASSUMED)
+    require_few(all_bytes)
+    write_utf8(path, target, UTF8, ASSUMED, _declared)
     return target, _assumed(line) if line else ""
-
-
-def _require_few(all_bytes: int) -> None:
-    if all_bytes > MOST_BYTES:
-        raise Rejection(
-            f"The file has {-(-all_bytes >> 20):,} MiB of text that is not, or not said to be, UTF-8; at most "
-            f"{MOST_BYTES >> 20} MiB are converted from another encoding. Save it as UTF-8 and send it again."
-        )
 
 
 def _assumed(line: int) -> str:
@@ -114,44 +103,10 @@ def _assumed(line: int) -> str:
     )
 
 
-def _first_other_line(path: Path) -> int:
-    """The first line of the file that is not UTF-8, from 1; 0 if there is none."""
-    decoder = codecs.getincrementaldecoder(UTF8)()
-    lines = 1
-    try:
-        for piece in _pieces(path):
-            decoder.decode(piece, final=not piece)
-            lines += piece.count(b"\n")
-    except UnicodeDecodeError as error:
-        return lines + error.object[: error.start].count(b"\n")
-    return 0
-
-
-def _write(path: Path, target: Path, encoding: str, errors: str) -> int:
-    """Write the file into the new file `target`, as UTF-8; return how many characters were replaced."""
-    decoder = codecs.getincrementaldecoder(encoding)(errors)
-    replaced = 0
-    target.parent.mkdir(exist_ok=True)
-    with target.open("xb") as file:
-        for number, piece in enumerate(_pieces(path)):
-            text = decoder.decode(piece if number else _declared(piece), final=not piece)
-            replaced += text.count("\ufffd")
-            file.write(text.encode())
-    return replaced
-
-
 def _declared(start: bytes) -> bytes:
     """The start of a file that declares UTF-8."""
     found = DECLARATION.match(start)
     return start if found is None else start[: found.start("name")] + UTF8.encode() + start[found.end("name") :]
-
-
-def _pieces(path: Path) -> Iterator[bytes]:
-    """The content of a file, and an empty piece at its end."""
-    with path.open("rb") as file:
-        while piece := file.read(CHUNK):
-            yield piece
-    yield b""
 
 
 def _as_windows(error: UnicodeError) -> tuple[str, int]:

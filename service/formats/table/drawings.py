@@ -9,6 +9,7 @@ from service.formats.format import (
     SHARED_EXTENSION,
     Bundle,
     ColumnRule,
+    Declares,
     Delivery,
     Format,
     Reader,
@@ -121,7 +122,14 @@ DXF = Format(
     token="dxf",
     title="DXF",
     extensions=(".dxf",),
-    reading=Reading(drivers=("DXF",), records_crs=False, trailer=b"EOF", unread=(*NO_UTF_16, BINARY_DXF)),
+    reading=Reading(
+        drivers=("DXF",),
+        environment=MappingProxyType({"DXF_ENCODING": "UTF-8"}),
+        declares=Declares.DXF,
+        records_crs=False,
+        trailer=b"EOF",
+        unread=(*NO_UTF_16, BINARY_DXF),
+    ),
     writing=Writing(
         driver="DXF",
         reread=Reread(drivers=("DXF",), columns=False),

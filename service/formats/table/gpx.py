@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from service.formats.crs import WGS84
 from service.formats.facts import FieldType
-from service.formats.format import ColumnRule, Format, LeftOut, Reader, Reading, Reread, Writer, Writing
+from service.formats.format import ColumnRule, Declares, Format, LeftOut, Reader, Reading, Reread, Writer, Writing
 from service.formats.geometry import Family
 from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
 from service.formats.unread import NO_UTF_16
@@ -77,7 +77,7 @@ GPX = Format(
     reading=Reading(
         drivers=("GPX",),
         reader=Reader.GPX,
-        is_xml=True,
+        declares=Declares.XML,
         root='<gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1">',
         inside_root=frozenset({"metadata", "wpt", "rte", "trk"}),
         zoned_texts=True,

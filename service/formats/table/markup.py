@@ -6,7 +6,18 @@ from types import MappingProxyType
 import msgspec
 
 from service.formats.crs import WGS84
-from service.formats.format import ColumnRule, Delivery, Format, LeftOut, Reader, Reading, Reread, Writer, Writing
+from service.formats.format import (
+    ColumnRule,
+    Declares,
+    Delivery,
+    Format,
+    LeftOut,
+    Reader,
+    Reading,
+    Reread,
+    Writer,
+    Writing,
+)
 from service.formats.table.xml_parts import HOLDS, XML_LOSSES, of_the_file
 
 _KML_NOISE = MappingProxyType(
@@ -98,7 +109,7 @@ _KML_LEFT_OUT = (
 _KML_READING = Reading(
     drivers=("LIBKML",),
     reader=Reader.KML,
-    is_xml=True,
+    declares=Declares.XML,
     root='<kml xmlns="http://www.opengis.net/kml/2.2">',
     inside_root=frozenset({"Document", "Folder", "Placemark", "GroundOverlay"}),
     zoned_texts=True,

@@ -12,7 +12,7 @@ from typing import NoReturn
 import pytest
 
 from service.errors import Overloaded, Rejection
-from service.formats.xml_encodings import CHUNK, MOST_BYTES
+from service.formats.into_utf8 import CHUNK, MOST_BYTES
 from service.intake.form import Upload
 from service.usecases.detect_format import detect_format
 from tests.integration.formats import readers

@@ -1,0 +1,63 @@
+"""Writes texts in other encodings anew as UTF-8, in little memory."""
+
+import codecs
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from service.errors import Rejection
+
+CHUNK = 64 << 10
+"""A little at a time: while one is decoded, no other thread of the service runs."""
+MOST_BYTES = 128 << 20
+"""What is brought into UTF-8 at most: no upload is larger, but what an archive unpacks to may be."""
+UTF8 = "utf-8"
+
+
+def require_few(all_bytes: int) -> None:
+    """Refuse documents that are too large to be written anew, of `all_bytes` together.
+
+    Raises:
+        Rejection: they are.
+    """
+    if all_bytes > MOST_BYTES:
+        raise Rejection(
+            f"The file has {-(-all_bytes >> 20):,} MiB of text that is not, or not said to be, UTF-8; at most "
+            f"{MOST_BYTES >> 20} MiB are converted from another encoding. Save it as UTF-8 and send it again."
+        )
+
+
+def first_other_line(path: Path, encoding: str = UTF8) -> int:
+    """The first line of the file that is not in `encoding`, from 1; 0 if there is none. Blocking."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    lines = 1
+    try:
+        for piece in pieces(path):
+            decoder.decode(piece, final=not piece)
+            lines += piece.count(b"\n")
+    except UnicodeDecodeError as error:
+        return lines + error.object[: error.start].count(b"\n")
+    return 0
+
+
+def write_utf8(path: Path, target: Path, encoding: str, errors: str, declare: Callable[[bytes], bytes] = bytes) -> int:
+    """Write the file into the new file `target`, as UTF-8; return how many characters were replaced. Blocking.
+
+    `errors` is what codecs do with other bytes; `declare` changes the start of the file to what declares UTF-8.
+    """
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
+    replaced = 0
+    target.parent.mkdir(exist_ok=True)
+    with target.open("xb") as file:
+        for number, piece in enumerate(pieces(path)):
+            text = decoder.decode(piece if number else declare(piece), final=not piece)
+            replaced += text.count("\ufffd")
+            file.write(text.encode())
+    return replaced
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """The content of a file, and an empty piece at its end."""
+    with path.open("rb") as file:
+        while piece := file.read(CHUNK):
+            yield piece
+    yield b""
