@@ -80,9 +80,20 @@ def count_rounded(values: pa.Array) -> int:
     return int(pc.sum(pc.not_equal(values, kept)).as_py() or 0)
 
 
+def count_emptied(values: pa.Array) -> int:
+    """How many of `values` are empty texts, which a table without geometry cannot tell from missing ones."""
+    values = storage(values)
+    if types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    is_text = types.is_string(values.type) or types.is_large_string(values.type) or types.is_string_view(values.type)
+    return int(pc.sum(pc.equal(values.cast(pa.string()), "")).as_py() or 0) if is_text else 0
+
+
 _CONVERSIONS: tuple[tuple[Callable[[Any], bool], Convert], ...] = (
     (types.is_nested, _to_json),
-    (lambda kind: types.is_decimal(kind) or types.is_float16(kind), lambda values: values.cast(pa.float64())),
+    (types.is_decimal, lambda values: values.cast(pa.string()).cast(pa.float64())),  # a direct cast makes 47.3 inexact
+    (types.is_float16, lambda values: values.cast(pa.float64())),
+    (lambda kind: types.is_int8(kind) or types.is_uint8(kind), lambda values: values.cast(pa.int16())),
     (lambda kind: types.is_uint64(kind) or types.is_time(kind), _to_text),
     (types.is_duration, _to_durations),
     (types.is_timestamp, lambda values: values.cast(pa.timestamp("ms", tz=_written_zone(values.type.tz)), safe=False)),

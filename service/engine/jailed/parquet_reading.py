@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyogrio import write_arrow
 
-from service.engine.jailed.arrow_columns import count_moved, count_rounded, plain, storage
+from service.engine.jailed.arrow_columns import count_emptied, count_moved, count_rounded, plain, storage
 from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.geoarrow import DEPTHS, to_wkb
@@ -32,6 +32,8 @@ CRS_TEXT = re.compile(
 Changes = dict[str, Counter[str]]
 COUNTS: Mapping[str, Callable[[pa.Array], int]] = {"rounded": count_rounded, "moved": count_moved}
 """The kinds of changes, and how many of the values in an array are changed so."""
+COUNTS_OF_TABLES: Mapping[str, Callable[[pa.Array], int]] = {**COUNTS, "emptied": count_emptied}
+"""The same in a table without geometry, which is written as text to find its geometry."""
 MALFORMED = (
     pa.ArrowException,
     OSError,
@@ -50,7 +52,7 @@ def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> N
 
     For each kind of change, the number of values per column goes to `changes_file`.
     """
-    changes: Changes = {kind: Counter() for kind in COUNTS}
+    changes: Changes = {kind: Counter() for kind in COUNTS_OF_TABLES}
     try:
         file = pq.ParquetFile(parquet, memory_map=False, pre_buffer=False)  # reading ahead takes threads
         geo = json.loads((file.metadata.metadata or {}).get(GEO, b"null")) or {}
@@ -67,14 +69,16 @@ def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> N
     Path(changes_file).write_text(json.dumps(counted), encoding="utf-8")
 
 
-def _count(changes: Changes, name: str, values: pa.Array) -> None:
-    for kind, count in COUNTS.items():
+def _count(
+    changes: Changes, name: str, values: pa.Array, counts: Mapping[str, Callable[[pa.Array], int]] = COUNTS
+) -> None:
+    for kind, count in counts.items():
         changes[kind][name] += count(values)
 
 
 def _read_table(file: Any, sheets_file: str, changes: Changes) -> None:
     def convert(name: str, values: pa.Array) -> pa.Array:
-        _count(changes, name, values)
+        _count(changes, name, values, COUNTS_OF_TABLES)
         return plain(values, binary=_hexed)
 
     _write_gpkg(file, file.schema_arrow.names, convert, sheets_file, {})

@@ -34,8 +34,10 @@ from service.engine.jailed.places import (
 
 CSV_TYPES = {
     "BOOLEAN": "Integer(Boolean)",
+    "SMALLINT": "Integer(Int16)",
     "MEDIUMINT": "Integer",
     "INTEGER": "Integer64",
+    "FLOAT": "Real(Float32)",
     "REAL": "Real",
     "DATE": "Date",
     "DATETIME": "DateTime",

@@ -120,6 +120,15 @@ def rounded_warnings(rounded: Mapping[str, int]) -> Iterator[str]:
         )
 
 
+def emptied_warnings(emptied: Mapping[str, int]) -> Iterator[str]:
+    """What is told of columns with empty texts that became missing, by how many."""
+    if emptied:
+        yield (
+            "Tables without geometry of their own cannot tell an empty text from a missing value; "
+            f"{values_of(emptied, LISTED)} became missing."
+        )
+
+
 def moved_warnings(moved: Mapping[str, int]) -> Iterator[str]:
     """What is told of columns with times that were converted to UTC, by how many."""
     if moved:

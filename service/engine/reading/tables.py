@@ -18,6 +18,7 @@ from service.engine.reading.files import read_document, reading_with_options
 from service.engine.reading.table_checks import (
     Tables,
     WrittenTable,
+    emptied_warnings,
     moved_warnings,
     require_places,
     rounded_warnings,
@@ -66,10 +67,11 @@ Counts = Annotated[dict[Name, Count], Meta(max_length=MAX_COLUMNS)]
 
 
 class _Changes(msgspec.Struct, frozen=True):
-    """By column, how many values of a Parquet file lose digits, and how many become times in UTC."""
+    """By column, how many values of a Parquet file lose digits, become times in UTC, or, as empty texts, missing."""
 
     rounded: Counts
     moved: Counts
+    emptied: Counts
 
 
 async def read_delimited(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
@@ -161,6 +163,10 @@ async def read_parquet(place: Workplace, source: Source, request: ConversionRequ
         return await read_document(place, source)
     await place.python(PARQUET_READING, staged_names(source)[0], WORK_FILE, SHEETS_FILE, CHANGES_FILE)
     changes = await place.read_json(CHANGES_FILE, _Changes)
-    told = (*rounded_warnings(changes.rounded), *moved_warnings(changes.moved))
+    told = (
+        *rounded_warnings(changes.rounded),
+        *moved_warnings(changes.moved),
+        *emptied_warnings(changes.emptied),
+    )
     found = WorkFile() if await place.has(WORK_FILE) else await _read_sheets(place, request)
     return msgspec.structs.replace(found, warnings=(*told, *found.warnings))
