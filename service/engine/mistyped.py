@@ -1,24 +1,26 @@
-"""Counts values of other types than the columns of a GeoPackage declare, which SQLite allows and the driver changes."""
+"""Checks that the driver of a GeoPackage reads all of its values, of which SQLite stores any in any column."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated
 
 from msgspec import Meta
 
-from service.engine.jailed.database import EXPRESSIONS_A_QUERY, MISTYPED_OF, counting
+from service.engine.jailed.declared import EXPRESSIONS_A_QUERY, GEOPACKAGE, KEYS, counting, declared_as
+from service.engine.jailed.gpkg import quoted
 from service.engine.seen import SeenLayer
 from service.engine.session import Answer, Session
 from service.formats.facts import Count, FieldType
 
 DECLARED: Mapping[FieldType, str] = MappingProxyType(
     {
-        FieldType.BOOLEAN: "INTEGER",
+        FieldType.BOOLEAN: "BOOLEAN",
         FieldType.INTEGER: "INTEGER",
         FieldType.REAL: "REAL",
         FieldType.DATE: "DATE",
         FieldType.DATETIME: "DATETIME",
+        FieldType.TEXT: "TEXT",
+        FieldType.BINARY: "BLOB",
     }
 )
 """How a GeoPackage declares the types of which values may be something else."""
@@ -28,27 +30,31 @@ class _Numbers(Answer, frozen=True):
     numbers: Annotated[tuple[Count, ...], Meta(max_length=EXPRESSIONS_A_QUERY)]
 
 
-class TypeCheck:
-    """Counts them in a run that holds a GeoPackage; `mistyped` says by column how many there are."""
-
-    def __init__(self) -> None:
-        self.mistyped: Counter[str] = Counter()
-
-    async def __call__(self, session: Session, layers: list[SeenLayer]) -> list[SeenLayer] | None:
-        """Examine `layers`, and return them; None if the run cannot."""
-        for layer in layers:
-            for part in _parts(layer):
-                sql = counting(layer.name, [(name, MISTYPED_OF[kind]) for name, kind in part])
-                found = await session.ask(_Numbers, "query", sql)
-                if not found.ok:
-                    return None
-                counts = zip(part, found.numbers, strict=False)
-                self.mistyped.update({name: count for (name, _), count in counts if count})
-        return layers
+async def all_types_fit(session: Session, layers: list[SeenLayer]) -> list[SeenLayer] | None:
+    """`layers`, which the run holds; None if the driver changed values, or left out the ids of rows with own ones."""
+    for layer in layers:
+        for sql in (_own_ids(layer.name), *_mistyped(layer)):
+            found = await session.ask(_Numbers, "query", sql)
+            if not found.ok or any(found.numbers):
+                return None
+    return layers
 
 
-def _parts(layer: SeenLayer) -> Iterator[Sequence[tuple[str, str]]]:
-    """The columns to examine, with their declared types, as many as one query may."""
-    columns = [(column.name, DECLARED[column.type]) for column in layer.columns if column.type in DECLARED]
+def _own_ids(table: str) -> str:
+    """The query for whether `table` has a key whose values are others than 1, 2, 3 and so on, or the same from 0."""
+    text = "'" + table.replace("'", "''") + "'"
+    kinds = ", ".join(f"'{kind}'" for kind in KEYS)
+    has_key = f"SELECT count(*) = 1 AND max(upper(type) IN ({kinds})) FROM pragma_table_info({text}) WHERE pk"  # noqa: S608 -- quoted
+    are_own = "coalesce(min(rowid) NOT IN (0, 1) OR max(rowid) - min(rowid) <> count(*) - 1, 0)"
+    return f"SELECT {are_own} AND ({has_key}) FROM {quoted(table)}"  # noqa: S608 -- quoted
+
+
+def _mistyped(layer: SeenLayer) -> Iterator[str]:
+    """Queries for how many values of each column the driver changed, with as many columns as one may have."""
+    columns: Sequence[tuple[str, str]] = [
+        (column.name, declared_as(DECLARED[column.type], GEOPACKAGE).lost)
+        for column in layer.columns
+        if column.type in DECLARED
+    ]
     for start in range(0, len(columns), EXPRESSIONS_A_QUERY):
-        yield columns[start : start + EXPRESSIONS_A_QUERY]
+        yield counting(layer.name, columns[start : start + EXPRESSIONS_A_QUERY])

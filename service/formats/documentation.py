@@ -179,8 +179,10 @@ NOTES = """\
 - **Esri JSON** may name its system by a code of Esri's, such as 102003, or of EPSG's.
 - **UTF-16** is read in KML, and in CSV and WKT with a byte order mark; other formats and files are refused.
 - **SQLite** is read with all its tables except those of SpatiaLite.
-- **GeoPackage**: a column of a type that the standard does not define, such as `VARCHAR(80)`, gets one that fits its
-  values.
+- **GeoPackage, SQLite**: a column gets a type that holds all its values if it declares none that does: one with texts
+  beside numbers becomes a column of texts, and so does one with binary values beside others, as hexadecimal digits; a
+  warning reports both. The key that numbers the rows of a table is left out if it counts from 0 or 1 without gaps, and
+  becomes a column otherwise.
 
 ## Memory and size
 

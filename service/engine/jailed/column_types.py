@@ -1,77 +1,90 @@
-"""Gives columns of a GeoPackage types that its driver reads. Runs in the sandbox: `python -m …column_types GPKG OUT`.
+"""Gives columns of a database types that its driver reads.
 
-The driver takes a column of a type that GeoPackage does not define, such as VARCHAR(80), for a geometry and leaves it
-out, or reads its texts as 0. Uses only the standard library.
+Runs in the sandbox: `python -m …column_types FILE COPY REPORT KIND`. A driver makes 0 of a text in a column of
+integers, and cuts integers that exceed the type of the first one. The driver of GeoPackage takes a column of a type
+that the standard does not define, such as VARCHAR(80), for a geometry and leaves it out. Neither reads the key of a
+table as a column. Uses only the standard library.
 """
 
-import re
+import json
 import shutil
 import sqlite3
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import closing
+from pathlib import Path
 
+from service.engine.jailed.database import data_tables, layers
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import open_work_file, quoted
+from service.engine.jailed.table_types import TEXT, Table, examine
 
-DEFINED = re.compile(
-    r"BOOLEAN|(TINY|SMALL|MEDIUM)?INT|INTEGER|FLOAT|DOUBLE|REAL|DATE|DATETIME|(TEXT|BLOB)(\(\d+\))?", re.IGNORECASE
-)
-"""The types that GeoPackage defines for columns of attributes."""
-KINDS = "integer real text blob"
-"""The kinds of values, as SQLite calls them: a column has the type of the last kind that it holds."""
-TEXT = "TEXT"
+GEOPACKAGE = "geopackage"
 NOT_DATA = ("gpkg_", "rtree_", "sqlite_")
-HIDDEN = 1
-"""How SQLite marks the internal columns of a virtual table."""
 CONTENTS = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY rowid"
-GEOMETRIES = "SELECT lower(column_name) FROM gpkg_geometry_columns WHERE lower(table_name) = lower(?)"
 
 
-def main(gpkg: str, copy: str) -> None:
-    """Write `gpkg` to `copy` with types that the driver reads, according to the values; nothing if it has only such."""
+def main(database: str, copy: str, report: str, kind: str = "") -> None:
+    """Write `database` to `copy` with types that hold all values; nothing if it declares only such.
+
+    Write to `report` the names of the tables that hold data, how many values of each column are of another type than
+    it declares, and how many bytes in it become texts. If `kind` is "geopackage", the tables are its layers.
+    """
+    is_geopackage = kind == GEOPACKAGE
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        names = layers(connection) if is_geopackage else data_tables(connection)
+        tables = _attributes(connection) if is_geopackage else names
+        found = {name: _examined(connection, name, is_geopackage=is_geopackage) for name in tables}
+    written = {
+        "tables": names,
+        "mistyped": _total(table.mistyped for table in found.values()),
+        "spelled": _total(table.spelled for table in found.values()),
+        "hidden_keys": sorted({table.hidden_key for table in found.values()} - {""}),
+    }
+    Path(report).write_text(json.dumps(written), encoding="utf-8")
+    definitions = {name: table.definition for name, table in found.items() if table.definition}
+    if definitions:
+        _copy(database, copy, definitions)
+
+
+def _attributes(connection: sqlite3.Connection) -> list[str]:
+    """The tables of a GeoPackage that may be layers; none if it cannot be read."""
     try:
-        with closing(sqlite3.connect(f"file:{gpkg}?mode=ro", uri=True)) as connection:
-            tables = {table: found for table in _tables(connection) if (found := _definition(connection, table))}
+        return [name for (name,) in connection.execute(CONTENTS) if not name.lower().startswith(NOT_DATA)]
     except sqlite3.DatabaseError:
-        return  # the driver reports what is wrong
-    if not tables:
-        return
-    shutil.copyfile(gpkg, copy)
+        return []  # the driver reports what is wrong
+
+
+def _examined(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> Table:
+    try:
+        return examine(connection, table, is_geopackage=is_geopackage)
+    except sqlite3.Error:
+        return Table({}, {}, {})  # the driver reports what is wrong
+
+
+def _total(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for found in counts:
+        total.update(found)
+    return total
+
+
+def _copy(database: str, copy: str, definitions: Mapping[str, Mapping[str, str]]) -> None:
+    shutil.copyfile(database, copy)
     try:
         with closing(open_work_file(copy)) as connection:
-            connection.execute("ATTACH ? AS former", (f"file:{gpkg}?mode=ro",))
-            connection.create_function("exact", 1, repr, deterministic=True)
-            for table, definition in tables.items():
+            connection.execute("ATTACH ? AS former", (f"file:{database}?mode=ro",))
+            connection.create_function("exact", 1, _exact, deterministic=True)
+            for table, definition in definitions.items():
                 _replace(connection, table, definition)
     except sqlite3.DatabaseError:
         sys.exit(Exit.DAMAGED)
 
 
-def _tables(connection: sqlite3.Connection) -> list[str]:
-    return [name for (name,) in connection.execute(CONTENTS) if not name.lower().startswith(NOT_DATA)]
-
-
-def _definition(connection: sqlite3.Connection, table: str) -> dict[str, str]:
-    """The columns of `table` with the types to give them; none if all have types that the driver reads."""
-    geometries = {name for (name,) in connection.execute(GEOMETRIES, (table,))}
-    rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
-    columns = {name: kind for _, name, kind, *_, hidden in rows if hidden != HIDDEN}
-    keys = [name for _, name, *_, key, _ in rows if key]
-    undefined = [name for name, kind in columns.items() if not (DEFINED.fullmatch(kind) or name.lower() in geometries)]
-    if not undefined:
-        return {}
-    types = {**columns, **_types_of(connection, table, undefined)}
-    return {name: f"{kind} PRIMARY KEY" if keys == [name] else kind for name, kind in types.items()}
-
-
-def _types_of(connection: sqlite3.Connection, table: str, names: Sequence[str]) -> dict[str, str]:
-    """The types of the columns `names` by their values; one query, because each reads all rows."""
-    places = ", ".join(f"max(instr('{KINDS}', typeof({quoted(name)})))" for name in names)
-    found = connection.execute(f"SELECT {places} FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
-    return {
-        name: KINDS[at - 1 :].partition(" ")[0].upper() if at else TEXT for name, at in zip(names, found, strict=True)
-    }
+def _exact(number: float) -> str:
+    """A number with all its digits, which SQLite would round to 15."""
+    return repr(number).removesuffix(".0")
 
 
 def _replace(connection: sqlite3.Connection, table: str, definition: Mapping[str, str]) -> None:
@@ -84,9 +97,11 @@ def _replace(connection: sqlite3.Connection, table: str, definition: Mapping[str
 
 
 def _value(name: str, kind: str) -> str:
-    """The value of a column; a number that becomes a text keeps its last digits, of which SQLite would round some."""
-    return f"CASE typeof({name}) WHEN 'real' THEN exact({name}) ELSE {name} END" if kind == TEXT else name
+    """The value of a column, as a text if it becomes one."""
+    if kind != TEXT:
+        return name
+    return f"CASE typeof({name}) WHEN 'real' THEN exact({name}) WHEN 'blob' THEN hex({name}) ELSE {name} END"
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main(*sys.argv[1:5])

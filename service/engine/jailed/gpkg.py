@@ -69,17 +69,18 @@ def open_work_file(path: str) -> sqlite3.Connection:
 def tables(connection: sqlite3.Connection) -> Iterator[str]:
     """The tables that are layers, in the order in which they were written."""
     query = "SELECT table_name FROM gpkg_contents WHERE data_type IN ('features', 'attributes') ORDER BY rowid"
-    for (name,) in _names(connection, query):
+    for (name,) in named_rows(connection, query):
         yield name
 
 
 def columns(connection: sqlite3.Connection, table: str) -> list[tuple[str, str]]:
     """Name and declared type of the columns of `table`, without the two that the work file adds."""
-    rows = _names(connection, f"PRAGMA table_info({quoted(table)})")
+    rows = named_rows(connection, f"PRAGMA table_info({quoted(table)})")
     return [(row[1], str(row[2]).upper()) for row in rows if row[1] not in {FID, GEOMETRY}]
 
 
-def _names(connection: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
+def named_rows(connection: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
+    """What a query for names returns; exits if they are not UTF-8."""
     try:
         return connection.execute(query).fetchall()
     except sqlite3.OperationalError:  # text is expected, and the driver copied bytes that are not UTF-8

@@ -1,66 +1,87 @@
 """Reads databases, whose values may be of other types than their columns declare."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from service.engine.holding import Opening, hold
-from service.engine.jailed import column_types, database
-from service.engine.mistyped import TypeCheck
+from service.engine.jailed import column_types
+from service.engine.mistyped import all_types_fit
 from service.engine.reading.files import reading_with_options
 from service.engine.reading.work_file import LISTED, TABLES_FILE, WorkFile, read_layers
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Source
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
-from service.formats.format import reading_of
-from service.formats.names import values_of
+from service.formats.names import listed, quotes, values_of
 
-TYPED_FILE = "typed.gpkg"
-"""A copy of a GeoPackage with types of columns that its driver reads, if it has others."""
+TYPED_FILES = {"": "typed.sqlite", column_types.GEOPACKAGE: "typed.gpkg"}
+"""By its kind: a copy of a database with types of columns that its driver reads, if it has others."""
 TableNames = Annotated[tuple[Name, ...], Meta(max_length=MAX_LAYERS)]
+Counts = Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS * MAX_LAYERS)]
 
 
 class _Database(msgspec.Struct, frozen=True):
-    """The tables of a database, and by column how many values are of another type than it declares."""
+    """The tables of a database, and what is told of its columns."""
 
     tables: TableNames
-    mistyped: Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS * MAX_LAYERS)]
+    mistyped: Counts
+    """By column: how many values are of another type than it declares, and became texts with all others."""
+    spelled: Counts
+    """By column: how many binary values beside others became texts."""
+    hidden_keys: TableNames
+    """Columns that no reader of the database shows."""
 
 
 async def read_database(place: Workplace, source: Source) -> WorkFile:
     """Read the tables that hold data; the driver lists no plain tables beside spatial ones."""
-    await place.python(database.__name__, staged_names(source)[0], TABLES_FILE)
-    found = await place.read_json(TABLES_FILE, _Database)
-    names = found.tables
-    readable = [name for name in names if name.isprintable() and not name.startswith(("-", "@"))]
+    origin, found = await _typed(place, source, "")
+    readable = [name for name in found.tables if name.isprintable() and not name.startswith(("-", "@"))]
     if not readable:
         raise Rejection("The database holds no table of data, so there is nothing to convert.")
-    read = await read_layers(place, reading_of(source.format), staged_names(source)[0], readable)
-    return msgspec.structs.replace(read, warnings=(*read.warnings, *_mistyped_warnings(found.mistyped)))
+    return await _read(place, source, origin, found, readable)
 
 
 async def read_geopackage(place: Workplace, source: Source) -> WorkFile:
-    """Read all layers, and count values that are not of the type that their columns declare."""
-    reading, check = reading_with_options(source), TypeCheck()
-    file = staged_names(source)[0]
-    facts = await hold(place, reading, [Opening(file, reading.options)], check)
+    """Read all layers."""
+    reading = reading_with_options(source)
+    facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)], all_types_fit)
     if facts is not None:
-        return WorkFile(tuple(_mistyped_warnings(check.mistyped)), facts=facts)
-    await place.python(column_types.__name__, file, TYPED_FILE)
-    origin = TYPED_FILE if await place.has(TYPED_FILE) else file
-    read = await read_layers(place, reading, origin)
-    await place.python(database.__name__, origin, TABLES_FILE, database.GEOPACKAGE)
-    await place.discard(TYPED_FILE)
+        return WorkFile(facts=facts)
+    origin, found = await _typed(place, source, column_types.GEOPACKAGE)
+    return await _read(place, source, origin, found, ())
+
+
+async def _typed(place: Workplace, source: Source, kind: str) -> tuple[str, _Database]:
+    """The database with types that its driver reads, and what is known of it."""
+    file, copy = staged_names(source)[0], TYPED_FILES[kind]
+    await place.python(column_types.__name__, file, copy, TABLES_FILE, kind)
     found = await place.read_json(TABLES_FILE, _Database)
-    return msgspec.structs.replace(read, warnings=(*read.warnings, *_mistyped_warnings(found.mistyped)))
+    return (copy if await place.has(copy) else file), found
 
 
-def _mistyped_warnings(mistyped: Mapping[str, int]) -> Iterator[str]:
-    if mistyped:
+async def _read(place: Workplace, source: Source, origin: str, found: _Database, layers: Sequence[str]) -> WorkFile:
+    read = await read_layers(place, reading_with_options(source), origin, layers)
+    if origin in TYPED_FILES.values():
+        await place.discard(origin)
+    return msgspec.structs.replace(read, warnings=(*read.warnings, *_warnings(found)))
+
+
+def _warnings(found: _Database) -> Iterator[str]:
+    if found.mistyped:
         yield (
-            f"{values_of(mistyped, LISTED)} are of other types than the database declares for the "
-            "columns; they may have become 0 or empty. Declare these columns as TEXT to keep them."
+            f"{values_of(found.mistyped, LISTED)} are of other types than the database declares for the columns, "
+            "which became columns of texts with all their values."
+        )
+    if found.spelled:
+        yield (
+            f"{values_of(found.spelled, LISTED)} are binary beside values that are not; they became texts of "
+            "hexadecimal digits."
+        )
+    if found.hidden_keys:
+        yield (
+            f"{listed(quotes(found.hidden_keys), LISTED)} numbers the rows of tables, but not as 1, 2, 3 and so on; "
+            "these numbers were left out. Give the column another name to keep them."
         )

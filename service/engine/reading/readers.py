@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from service.engine.jailed import column_types, database, delimited, kml_names, lines, relabel, shape_records, sheets
+from service.engine.jailed import column_types, delimited, kml_names, lines, relabel, shape_records, sheets
 from service.engine.reading.databases import read_database, read_geopackage
 from service.engine.reading.files import read_esri_json, read_json, read_parts, read_single
 from service.engine.reading.gpx import read_gpx
@@ -21,7 +21,7 @@ from service.formats.format import Reader, reading_of
 from service.formats.request import ConversionRequest
 
 JAILED = tuple(
-    module.__name__ for module in (delimited, sheets, database, column_types, kml_names, relabel, lines, shape_records)
+    module.__name__ for module in (delimited, sheets, column_types, kml_names, relabel, lines, shape_records)
 )
 _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = MappingProxyType(
     {

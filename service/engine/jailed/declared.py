@@ -1,0 +1,107 @@
+"""The types that columns of databases declare: what their drivers make of them, and which values these do not hold.
+
+SQLite stores any value in any column. The conditions count values that a driver would change.
+"""
+
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from service.engine.jailed.gpkg import quoted
+
+EXPRESSIONS_A_QUERY = 500
+DEFINED = re.compile(
+    r"BOOLEAN|(TINY|SMALL|MEDIUM)?INT|INTEGER|FLOAT|DOUBLE|REAL|DATE|DATETIME|(TEXT|BLOB)(\(\d+\))?",
+    re.IGNORECASE | re.ASCII,
+)
+"""The types that GeoPackage defines for columns of attributes."""
+
+KEYS = frozenset({"INTEGER", "INT", "TINYINT", "SMALLINT", "MEDIUMINT"})
+"""The types of keys that the driver of GeoPackage does not read as columns."""
+BINARY = "typeof({0}) = 'blob'"
+NO_INTEGER, NO_NUMBER = "typeof({0}) IN ('real', 'text')", "typeof({0}) = 'text'"
+NO_DATE = "typeof({0}) NOT IN ('null', 'blob') AND {0} NOT GLOB '[0-9][0-9][0-9][0-9][-/][0-9][0-9][-/][0-9][0-9]*'"
+NO_TIME = (
+    "typeof({0}) NOT IN ('null', 'blob') AND {0} NOT GLOB '[01][0-9]:[0-5][0-9]*' AND {0} NOT GLOB '2[0-3]:[0-5][0-9]*'"
+)
+NO_BYTES = "typeof({0}) NOT IN ('null', 'blob')"
+NO_TRUTH = "typeof({0}) NOT IN ('null', 'blob') AND {0} NOT IN (0, 1)"
+BEYOND_32 = "(typeof({0}) = 'integer' AND {0} NOT BETWEEN -2147483648 AND 2147483647)"
+BEYOND_53 = "(typeof({0}) = 'integer' AND {0} NOT BETWEEN -9007199254740992 AND 9007199254740992)"
+FIRST = "(SELECT typeof({0}) FROM {1} LIMIT 1)"
+NEVER = "0"
+
+
+class Declared(NamedTuple):
+    """A pattern of declared types, and conditions: that a value is of another type, and that it is too large."""
+
+    pattern: str
+    mistyped: str = NEVER
+    large: str = NEVER
+    holds_bytes: bool = False
+    is_plain: bool = True
+    """Whether the driver knows the type without looking at values."""
+
+    @property
+    def lost(self) -> str:
+        """The condition that the driver changes a value."""
+        parts = [self.mistyped, self.large, *(() if self.holds_bytes else (BINARY,))]
+        return " OR ".join(f"({part})" for part in parts if part != NEVER) or NEVER
+
+
+_INTEGERS = "INTEGER.*|(TINY|SMALL|MEDIUM)?INT|INT2"
+SQLITE = (
+    Declared(r"JSON(INTEGER|INTEGER64|REAL|STRING)LIST|(VARCHAR|BLOB)(\(\d+\))?_DEFLATE", holds_bytes=True),
+    Declared(r"BLOB", NO_BYTES, holds_bytes=True),
+    Declared(r"TEXT(\(\d+\))?|CLOB|N?(VAR)?CHAR(ACTER)?(\(\d+\))?"),
+    Declared("BOOLEAN", NO_TRUTH),
+    Declared(_INTEGERS, NO_INTEGER, BEYOND_32),
+    Declared("BIGINT|UNSIGNED BIG INT|INT8", NO_INTEGER),
+    Declared("REAL|FLOAT|DOUBLE|DOUBLE PRECISION", NO_NUMBER),
+    Declared("NUMERIC|DECIMAL", NO_NUMBER, BEYOND_53),
+    Declared("TIME", NO_TIME),
+    Declared("DATE|DATETIME|TIMESTAMP", NO_DATE),
+    Declared(
+        ".*",
+        f"CASE {FIRST} WHEN 'integer' THEN {NO_INTEGER} WHEN 'real' THEN {NO_NUMBER} WHEN 'blob' THEN {NO_BYTES} END",
+        f"CASE {FIRST} WHEN 'integer' THEN {BEYOND_32} OR {BINARY} WHEN 'real' THEN {BEYOND_53} OR {BINARY} "
+        f"WHEN 'blob' THEN 0 ELSE {BINARY} END",
+        holds_bytes=True,
+        is_plain=False,
+    ),
+)
+"""Of types that the driver does not know, such as INTERVAL or INT(11), it takes that of the first value."""
+GEOPACKAGE = (
+    Declared("BOOLEAN", NO_TRUTH),
+    Declared("(TINY|SMALL|MEDIUM)INT", NO_INTEGER, BEYOND_32),
+    Declared("INT|INTEGER", NO_INTEGER),
+    Declared("FLOAT|DOUBLE|REAL", NO_NUMBER),
+    Declared("DATE|DATETIME", NO_DATE),
+    Declared(r"TEXT(\(\d+\))?"),
+    Declared(r"BLOB(\(\d+\))?", NO_BYTES, holds_bytes=True),
+    *SQLITE,
+)
+"""The types that GeoPackage defines; its driver takes columns of others for geometries."""
+
+
+def declared_as(kind: str, table: Sequence[Declared]) -> Declared:
+    """The row of `table`, whose last one is for all types, for a column that declares `kind`."""
+    return next(row for row in table if re.fullmatch(row.pattern, kind, re.IGNORECASE | re.ASCII))
+
+
+def counting(table: str, conditions: Sequence[tuple[str, str]]) -> str:
+    """The query for how often each condition holds for the column beside it, an error if there is no such column."""
+    place = quoted(table)
+    sums = ", ".join(f"total({condition.format(f'{place}.{quoted(name)}', place)})" for name, condition in conditions)
+    return f"SELECT {sums} FROM {place}"  # noqa: S608 -- quoted
+
+
+def counted(
+    connection: sqlite3.Connection, table: str, conditions: Sequence[tuple[str, str]]
+) -> Iterator[tuple[str, int]]:
+    """For each name of a column and condition: the name, and how often the condition holds."""
+    for start in range(0, len(conditions), EXPRESSIONS_A_QUERY):
+        part = conditions[start : start + EXPRESSIONS_A_QUERY]
+        row = connection.execute(counting(table, part)).fetchone()
+        yield from ((name, int(count)) for (name, _), count in zip(part, row, strict=True))

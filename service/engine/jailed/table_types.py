@@ -1,0 +1,143 @@
+"""Decides which types the columns of a database get, so that its driver reads all values. Runs in the sandbox."""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from service.engine.jailed.declared import (
+    BEYOND_32,
+    BEYOND_53,
+    DEFINED,
+    GEOPACKAGE,
+    KEYS,
+    SQLITE,
+    Declared,
+    counted,
+    declared_as,
+)
+from service.engine.jailed.gpkg import named_rows, quoted
+
+TEXT, HIDDEN, HIDDEN_KEY = "TEXT", 1, "ogc_fid"
+"""A type; how SQLite marks internal columns of virtual tables; a name that the driver of SQLite always hides."""
+GEOPACKAGE_GEOMETRIES = "SELECT lower(column_name) FROM gpkg_geometry_columns WHERE lower(table_name) = lower(?)"
+SQLITE_GEOMETRIES = "SELECT lower(f_geometry_column) FROM geometry_columns WHERE lower(f_table_name) = lower(?)"
+IS_OF = "typeof({{0}}) = '{}'"
+
+
+class Column(NamedTuple):
+    """A column as its table declares it."""
+
+    name: str
+    kind: str
+    is_geometry: bool
+
+
+class Values(NamedTuple):
+    """How many values of a column are of each kind, beyond 32 and 53 bits, and of other types than it declares."""
+
+    integers: int
+    reals: int
+    texts: int
+    blobs: int
+    beyond_32: int
+    beyond_53: int
+    mistyped: int
+
+    def kind(self, long: str) -> str:
+        """The type that holds all of them; `long` is that of integers of 64 bits."""
+        if self.texts or (self.blobs and (self.integers or self.reals)) or (self.reals and self.beyond_53):
+            return TEXT
+        numbers = "REAL" if self.reals else long if self.beyond_32 else "INTEGER"
+        return "BLOB" if self.blobs else numbers if self.integers or self.reals else TEXT
+
+
+class Table(NamedTuple):
+    """The columns of a table with the types to give them, none if all may stay; the ids that are left out.
+
+    And by column: how many values are of another type than it declares, and how many bytes become texts.
+    """
+
+    definition: Mapping[str, str]
+    mistyped: Mapping[str, int]
+    spelled: Mapping[str, int]
+    hidden_key: str = ""
+
+
+def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> Table:
+    """Decide on the types of the columns of `table`."""
+    rows = [row for row in named_rows(connection, f"PRAGMA table_xinfo({quoted(table)})") if row[-1] != HIDDEN]
+    known = GEOPACKAGE if is_geopackage else SQLITE
+    geometries = _geometries(connection, table, is_geopackage=is_geopackage)
+    columns = [Column(name, kind, name.lower() in geometries) for _, name, kind, *_ in rows]
+    key = _key(rows, is_geopackage=is_geopackage)
+    is_kept = bool(key) and _has_own_ids(connection, table, key)
+    is_hidden = is_kept and not is_geopackage and key.lower() == HIDDEN_KEY
+    data = [column for column in columns if not column.is_geometry and (column.name != key or is_kept)]
+    changed = _changed(connection, table, data, is_geopackage=is_geopackage)
+    if not changed and (not is_kept or is_hidden):
+        return Table({}, {}, {}, key if is_hidden else "")
+    changed |= {column.name for column in data if not declared_as(column.kind, known).is_plain or column.name == key}
+    values = _values(connection, table, [column for column in data if column.name in changed], known)
+    kinds = {name: found.kind("INTEGER" if is_geopackage else "BIGINT") for name, found in values.items()}
+    definition = {column.name: _definition(column, kinds, "" if is_kept else key) for column in columns}
+    texts = {name: found for name, found in values.items() if kinds[name] == TEXT}
+    return Table(
+        definition,
+        {name: found.mistyped for name, found in texts.items() if found.mistyped},
+        {name: found.blobs for name, found in texts.items() if found.blobs},
+        key if is_hidden else "",
+    )
+
+
+def _has_own_ids(connection: sqlite3.Connection, table: str, key: str) -> bool:
+    """Whether the ids in the column `key` are others than 1, 2, 3 and so on, or the same from 0."""
+    query = f"SELECT min({quoted(key)}), max({quoted(key)}), count(*) FROM {quoted(table)}"  # noqa: S608 -- quoted
+    least, most, count = connection.execute(query).fetchone()
+    return bool(count) and (least, most) not in {(0, count - 1), (1, count)}
+
+
+def _geometries(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> set[str]:
+    try:
+        query = GEOPACKAGE_GEOMETRIES if is_geopackage else SQLITE_GEOMETRIES
+        return {name for (name,) in connection.execute(query, (table,))}
+    except sqlite3.OperationalError:
+        return set()  # plain SQLite has no such table
+
+
+def _key(rows: Sequence[tuple[object, ...]], *, is_geopackage: bool) -> str:
+    """The column that the driver takes for ids of features; "" if there is none."""
+    keys = [(str(name), str(kind).upper()) for _, name, kind, _, _, place, _ in rows if place]
+    kinds = KEYS if is_geopackage else {"INTEGER"}
+    return keys[0][0] if len(keys) == 1 and keys[0][1] in kinds else ""
+
+
+def _changed(connection: sqlite3.Connection, table: str, columns: Sequence[Column], *, is_geopackage: bool) -> set[str]:
+    """The columns of which the driver would change values."""
+    known = GEOPACKAGE if is_geopackage else SQLITE
+    undefined = {column.name for column in columns if is_geopackage and not DEFINED.fullmatch(column.kind)}
+    conditions = [(column.name, declared_as(column.kind, known).lost) for column in columns]
+    counts = counted(connection, table, [pair for pair in conditions if pair[0] not in undefined])
+    return undefined | {name for name, count in counts if count}
+
+
+def _values(
+    connection: sqlite3.Connection, table: str, columns: Sequence[Column], known: Sequence[Declared]
+) -> dict[str, Values]:
+    kinds = [IS_OF.format(kind) for kind in ("integer", "real", "text", "blob")]
+    wanted = [
+        (column.name, condition)
+        for column in columns
+        for condition in (*kinds, BEYOND_32, BEYOND_53, declared_as(column.kind, known).mistyped)
+    ]
+    numbers = [count for _, count in counted(connection, table, wanted)]
+    width = len(Values._fields)
+    return {column.name: Values(*numbers[place * width : (place + 1) * width]) for place, column in enumerate(columns)}
+
+
+def _definition(column: Column, kinds: Mapping[str, str], key: str) -> str:
+    """What the copy declares of a column: a type of ours or one without anything that SQL could take for more."""
+    if column.is_geometry:
+        return "BLOB"
+    if column.name == key:
+        return f"{column.kind} PRIMARY KEY"
+    return kinds.get(column.name, column.kind)

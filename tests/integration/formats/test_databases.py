@@ -1,0 +1,229 @@
+"""Databases, which hold values of any type in any column, and have keys that their drivers do not read as columns."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from service.errors import Rejection
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline
+from tests.integration.formats.test_losses import database
+from tests.support.converters import Converters
+
+LARGE = 1 << 40
+
+
+def written(path: Path, definition: str, *rows: Sequence[object]) -> Path:
+    """An SQLite database with a table of `definition` and `rows`."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"CREATE TABLE a ({definition})")
+        connection.executemany(f"INSERT INTO a VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608 -- ours
+    return path
+
+
+def with_key(path: Path, ids: Sequence[int]) -> Path:
+    """The GeoPackage at `path`, with these ids of features."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        ((table, key),) = connection.execute(
+            "SELECT table_name, name FROM gpkg_contents, pragma_table_info(table_name) WHERE pk"
+        )
+        connection.execute(f'UPDATE "{table}" SET "{key}" = "{key}" + 1000000')  # noqa: S608 -- ours
+        order = [number for (number,) in connection.execute(f'SELECT rowid FROM "{table}" ORDER BY rowid')]  # noqa: S608 -- ours
+        for old, new in zip(order, ids, strict=True):
+            connection.execute(f'UPDATE "{table}" SET "{key}" = ? WHERE rowid = ?', (new, old))  # noqa: S608 -- ours
+    return path
+
+
+def number(text: str) -> float:
+    """The number in a cell, an integer with all its digits."""
+    return float(text) if "." in text else int(text)
+
+
+MIXED_NUMBERS: dict[str, list[float]] = {
+    "INTEGER": [1, LARGE, -1],
+    "INT": [1, LARGE, -1],
+    "SMALLINT": [1, LARGE, -1],
+    "BIGINT": [1, LARGE, -1],
+    "DECIMAL(10,2)": [1, 2.25, LARGE],
+    "MONEY": [1, 2.25, LARGE],
+    "INT(11)": [1, LARGE, 7],
+    "": [1, LARGE, 2.5],
+    "NUMERIC": [1, 2, (1 << 53) + 1],
+    "DATETIME": [1700000000, 1700000000123, 5],
+    "BOOLEAN": [0, 1, 2],
+    "JSON": [1, 2.5, 3],
+}
+"""Declared types, and values of which the driver, which goes by the first one, would change others."""
+
+
+@pytest.mark.parametrize("kind", MIXED_NUMBERS)
+async def test_numbers_of_a_database_are_kept_whatever_their_column_declares(
+    pipeline: Pipeline, tmp_path: Path, kind: str
+) -> None:
+    """Integers beyond 32 bits became 2147483647, and 2.25 became 2 behind a 1."""
+    values = MIXED_NUMBERS[kind]
+    path = written(tmp_path / "a.sqlite", f'"v" {kind}, t TEXT', *((value, "x") for value in values))
+    done = await pipeline.to("Csv", path)
+    assert [number(row["v"]) for row in readers.table(done.path)] == values
+    assert done.output.warnings == ()
+
+
+async def test_whole_numbers_too_large_beside_decimals_become_texts(pipeline: Pipeline, tmp_path: Path) -> None:
+    """A floating-point number would change their last digits."""
+    path = written(tmp_path / "a.sqlite", "v NUMERIC, t TEXT", (0.5, "x"), ((1 << 53) + 1, "x"))
+    done = await pipeline.to("Csv", path)
+    assert [row["v"] for row in readers.table(done.path)] == ["0.5", str((1 << 53) + 1)]
+
+
+@pytest.mark.parametrize("kind", ["", "TEXT", "BLOB", "VARCHAR(80)", "INTEGER"])
+@pytest.mark.parametrize("values", [("text", b"\x00\xff"), (b"\x00\xff", "text")])
+async def test_binary_values_beside_texts_become_texts_in_sqlite(
+    pipeline: Pipeline, tmp_path: Path, kind: str, values: tuple[object, object]
+) -> None:
+    """Either became empty or the bytes of a text, without a word."""
+    path = written(tmp_path / "a.sqlite", f"v {kind}, t TEXT", *((value, "x") for value in values))
+    done = await pipeline.to("Csv", path)
+    assert {row["v"] for row in readers.table(done.path)} == {"text", "00FF"}
+    assert sum("1 value of 'v' are binary beside" in warning for warning in done.output.warnings) == 1
+
+
+@pytest.mark.parametrize("kind", ["TEXT", "BLOB", "VARCHAR(80)", "DECIMAL(10,2)"])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_binary_values_beside_texts_become_texts_in_a_geopackage(
+    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
+) -> None:
+    """However it is read."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await database(pipeline, tmp_path, [f"c {kind}", "n INTEGER"], ("text", 7), (b"\x00\xff", None))
+    done = await pipeline.to("Csv", path)
+    assert [row["c"] for row in readers.table(done.path)] == ["text", "00FF"]
+    assert sum("1 value of 'c' are binary beside" in warning for warning in done.output.warnings) == 1
+
+
+@pytest.mark.parametrize("kind", ["NUMERIC", "DECIMAL", "DECIMAL(10,2)", "DOUBLE", "INTEGER"])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_texts_in_columns_of_numbers_are_kept_however_a_geopackage_is_read(
+    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
+) -> None:
+    """The warning is the same, too."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await database(pipeline, tmp_path, [f"c {kind}", "n INTEGER"], (3, 7), ("n/a", None))
+    done = await pipeline.to("Csv", path)
+    assert [float(row["c"]) if row["c"] != "n/a" else None for row in readers.table(done.path)] == [3, None]
+    assert [warning.partition(" are of other")[0] for warning in done.output.warnings] == ["1 value of 'c'"]
+
+
+@pytest.mark.parametrize("ids", [[4711, 4712], [1, 3], [-5, LARGE]])
+@pytest.mark.parametrize("target", ["Csv", "SpatiaLite", "GeoJson"])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_a_key_of_a_geopackage_with_own_values_is_kept(
+    converters: Converters, tmp_path: Path, ids: list[int], target: str, *, has_sessions: bool
+) -> None:
+    """It became 1, 2, 3 or nothing, without a word."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = with_key(await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"), ("b", "x")), ids)
+    done = await pipeline.to(target, path)
+    back = done if target == "Csv" else await pipeline.to("Csv", done.path)
+    assert [(int(row["fid"]), row["c"]) for row in readers.table(back.path)] == list(zip(ids, "ab", strict=True))
+    assert done.output.warnings == ()
+
+
+@pytest.mark.parametrize("ids", [[1, 2], [0, 1]])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_a_key_that_only_numbers_features_is_no_column(
+    converters: Converters, tmp_path: Path, ids: list[int], *, has_sessions: bool
+) -> None:
+    """Most programs make one."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = with_key(await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"), ("b", "x")), ids)
+    done = await pipeline.to("Csv", path)
+    assert "fid" not in readers.table(done.path)[0]
+    assert done.output.warnings == ()
+
+
+@pytest.mark.parametrize("ids", [[4711, 4712], [1, 2]])
+async def test_a_key_of_a_database_is_kept_if_it_has_own_values(
+    pipeline: Pipeline, tmp_path: Path, ids: list[int]
+) -> None:
+    """Such as the numbers of stations; a table without a key has none, whatever its rows are called inside."""
+    path = written(tmp_path / "a.sqlite", "id INTEGER PRIMARY KEY, t TEXT", (ids[0], "a"), (ids[1], "b"))
+    rows = readers.table((await pipeline.to("Csv", path)).path)
+    assert [row.get("id") for row in rows] == ([None, None] if ids == [1, 2] else [str(number) for number in ids])
+
+
+async def test_a_key_that_every_reader_hides_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The driver of SQLite takes a column of this name for the numbers of rows whether it is a key or not."""
+    path = written(tmp_path / "a.sqlite", "ogc_fid INTEGER PRIMARY KEY, t TEXT", (4711, "a"), (4712, "b"))
+    done = await pipeline.to("Csv", path)
+    assert sum("'ogc_fid' numbers the rows" in warning for warning in done.output.warnings) == 1
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("kind", ["GeoPackage", "SQLite"])
+async def test_a_column_whose_name_is_not_utf8_is_refused(
+    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
+) -> None:
+    """The driver took other names, and no values."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    if kind == "SQLite":
+        path = written(tmp_path / "a.sqlite", "zzzz TEXT, t TEXT", ("a", "b"))
+    else:
+        path = await database(pipeline, tmp_path, ["zzzz TEXT", "t TEXT"], ("a", "b"))
+    path.write_bytes(path.read_bytes().replace(b"zzzz", b"z\xe4zz"))
+    with pytest.raises(Rejection, match="names of layers or columns in the file are not UTF-8"):
+        await pipeline.to("Csv", path)
+
+
+HOSTILE = [
+    '"TEXT, more TEXT"',
+    '"INTEGER) AS SELECT 1 --"',
+    "[TEXT CHECK (0)]",
+    '"X""Y"',
+    "'TEXT PRIMARY KEY'",
+    "`TEXT GENERATED ALWAYS AS (1)`",
+]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("extension", ["gpkg", "sqlite"])
+async def test_a_declared_type_is_never_taken_for_sql(
+    converters: Converters, tmp_path: Path, hostile: str, extension: str
+) -> None:
+    """The copy of the table declares types of ours."""
+    pipeline = Pipeline(converters, has_sessions=False)
+    if extension == "gpkg":
+        path = await database(pipeline, tmp_path, [f"c {hostile}", "d VARCHAR(80)"], ("ab", "cd"))
+    else:
+        path = written(tmp_path / "a.sqlite", f"c {hostile}, d INTEGER", ("ab", "cd"))
+    done = await pipeline.to("Csv", path)
+    assert [(row["c"], row["d"]) for row in readers.table(done.path)] == [("ab", "cd")]
+
+
+async def test_the_declared_type_of_a_geometry_is_never_taken_for_sql(converters: Converters, tmp_path: Path) -> None:
+    """Its column is found by its name."""
+    pipeline = Pipeline(converters, has_sessions=False)
+    path = await database(pipeline, tmp_path, ["c VARCHAR(80)", "d TEXT"], ("ab", "cd"))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE sql LIKE '%VARCHAR%'").fetchone()
+        connection.execute("PRAGMA writable_schema = ON")
+        hostile = sql.replace('"geom" POINT', '"geom" "POINT, more TEXT"')
+        assert hostile != sql
+        connection.execute("UPDATE sqlite_master SET sql = ? WHERE sql = ?", (hostile, sql))
+    done = await pipeline.to("Csv", path)
+    assert [(row["X"], row["c"], row["d"]) for row in readers.table(done.path)] == [("1", "ab", "cd")]
+
+
+async def test_a_table_with_geometries_keeps_them_when_it_is_made_anew(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Beside a column that the driver would change."""
+    path = (await pipeline.to("SpatiaLite", await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x")))).path
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f'DROP TRIGGER "{trigger}"')
+        ((table,),) = connection.execute("SELECT f_table_name FROM geometry_columns")
+        connection.execute(f'ALTER TABLE "{table}" ADD COLUMN v INTEGER')
+        connection.execute(f"UPDATE \"{table}\" SET v = 'n/a'")  # noqa: S608 -- ours
+    done = await pipeline.to("Csv", path)
+    assert [(row["X"], row["Y"], row["c"], row["v"]) for row in readers.table(done.path)] == [("1", "2", "a", "n/a")]
