@@ -187,7 +187,7 @@ def _documents(path: Path, extension: str, stem: str, unpack_into: Path) -> tupl
         members = [member for member in archive.members if member.extension == extension]
         if not members:
             raise Rejection(f"The archive holds no {extension} document, so there is nothing to convert.")
-        names = unique([safe_name(PurePosixPath(member.path).stem) for member in members])
+        names = unique([PurePosixPath(member.path).stem for member in members])
         for number, member in enumerate(members):
             archive.unpack(member, unpack_into / f"document{number}{extension}")
     files = [unpack_into / f"document{number}{extension}" for number in range(len(members))]
@@ -260,12 +260,12 @@ def _refuse_incomplete(row: Format, folder: Path) -> None:
 
 
 def _unpack_bundles(archive: Archive, bundles: Sequence[Find], untrusted_name: str, unpack_into: Path) -> Source:
-    names = unique([safe_name(PurePosixPath(find.name).stem) for find in bundles])
+    names = unique([PurePosixPath(find.name).stem for find in bundles])
     parts = [
         Part(_unpack_bundle(archive, find, unpack_into / f"in{number}"), name)
         for number, (find, name) in enumerate(zip(bundles, names, strict=True))
     ]
-    stem = parts[0].layer if len(parts) == 1 else stem_of(untrusted_name)
+    stem = safe_name(parts[0].layer) if len(parts) == 1 else stem_of(untrusted_name)
     warnings = tuple(sentence for find in bundles for sentence in find.warnings)
     return Source(format=bundles[0].format, parts=tuple(parts), stem=stem, warnings=warnings)
 

@@ -7,7 +7,7 @@ import msgspec
 from service.errors import LayerCount, MultipleLayers, Rejection
 from service.formats.facts import Facts, Layer
 from service.formats.format import Format, reading_of, writing_of
-from service.formats.names import shown
+from service.formats.names import safe_name, shown
 from service.formats.request import ConversionRequest
 
 LISTED = 30
@@ -87,7 +87,8 @@ def _derived_ones(source: Format, target: Format, facts: Facts) -> Iterator[str]
 
 def _named(layers: Sequence[Layer], name: str) -> Layer:
     exact = [layer for layer in layers if layer.name == name]
-    alike = [layer for layer in layers if layer.name.casefold() == name.casefold()]
+    wanted = name.casefold()
+    alike = [layer for layer in layers if wanted in {layer.name.casefold(), safe_name(layer.name).casefold()}]
     if not exact and len(alike) != 1:
         listed = ", ".join(shown(layer.name) for layer in layers[:LISTED])
         raise Rejection(f"There is no layer {shown(name)!r} in the file. It holds: {listed or 'none'}.")

@@ -124,6 +124,23 @@ async def test_several_shapefiles_are_layers(pipeline: Pipeline, tmp_path: Path)
     assert {name: len(rows) for name, rows in readers.geopackage(done.path).items()} == {"roads": 1, "towns": 1}
 
 
+@pytest.mark.parametrize("layer", ["two roads", "two_roads", "Two Roads"])
+async def test_shapefiles_with_blanks_in_their_names_are_renamed_and_told(
+    pipeline: Pipeline, tmp_path: Path, layer: str
+) -> None:
+    """They are found in a request by either name."""
+    single = (await pipeline.to("Shapefile", write_geojson(tmp_path / "a.geojson", [line(a=1)]))).path
+    together = tmp_path / "both.zip"
+    with zipfile.ZipFile(together, "w") as target, zipfile.ZipFile(single) as archive:
+        for name in archive.namelist():
+            for stem in ("two roads", "towns"):
+                target.writestr(f"{stem}{Path(name).suffix}", archive.read(name))
+    done = await pipeline.to("GeoPackage", together)
+    assert done.output.warnings == ("Layers were renamed: 'two roads' to 'two_roads'.",)
+    assert sorted(readers.geopackage(done.path)) == ["towns", "two_roads"]
+    assert (await pipeline.to("GeoJson", together, layer=layer)).output.warnings == ()
+
+
 async def test_a_table_beside_a_spatial_layer_is_left_out_of_single_layer_targets(
     pipeline: Pipeline, tmp_path: Path
 ) -> None:
