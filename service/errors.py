@@ -60,7 +60,7 @@ class MissingApiKey(RequestFault):
 
 
 class InvalidApiKey(RequestFault):
-    """The key is unknown or revoked."""
+    """The key is unknown or revoked, or the header occurs more than once."""
 
 
 class InvalidIdentity(RequestFault):

@@ -67,6 +67,14 @@ def test_an_unknown_key_is_refused(server: Server, key: str) -> None:
     assert_problem(response, 401, "invalid_api_key")
 
 
+def test_of_two_keys_none_is_taken(server: Server, client: Client) -> None:
+    """Not even of equal ones: a proxy that adds its own must not decide which account pays."""
+    key = client.headers["X-API-Key"]
+    for second in (key, new_key()):
+        response = httpx.get(f"{server.url}/api/geo/pricing/tiers", headers=[("X-API-Key", key), ("X-API-Key", second)])
+        assert "occurs 2 times" in str(assert_problem(response, 401, "invalid_api_key")["detail"])
+
+
 def test_a_refused_upload_is_told_so_though_its_body_is_long(server: Server) -> None:
     """A client in the middle of sending megabytes receives the 401."""
     response = httpx.post(server.url + FILE, files={"file": ("a.geojson", b" " * 8_000_000)})

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.accounts.keys import Caller
+from service.errors import InvalidApiKey
 from service.usecases.services import Services
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -34,7 +35,10 @@ def needs_key(handler: KeyedHandler) -> Handler:
 async def _caller(request: Request, services: Services) -> Caller:
     identities = request.headers.getlist(IDENTITY) if services.gateway.exists else ()
     if not identities:
-        return await services.authenticator.authenticate(request.headers.get(HEADER))
+        keys = request.headers.getlist(HEADER)
+        if len(keys) > 1:
+            raise InvalidApiKey(f"The header X-API-Key occurs {len(keys)} times; send it once.")
+        return await services.authenticator.authenticate(keys[0] if keys else None)
     path = get_route_path(request.scope)
     account_id = services.gateway.verify(identities, request.method, path, services.clock())
     return await services.authenticator.identify(account_id)

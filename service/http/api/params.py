@@ -53,11 +53,15 @@ def read_idempotency_key(headers: Headers) -> str | None:
     """Read the header Idempotency-Key (interface 3).
 
     Raises:
-        InvalidParameter: it is empty, too long, or contains characters other than printable ASCII.
+        InvalidParameter: it is repeated, empty, too long, or contains characters other than printable ASCII.
     """
-    key = headers.get("idempotency-key")
-    if key is None:
+    keys = headers.getlist("idempotency-key")
+    if not keys:
         return None
+    if len(keys) > 1:  # of two, a retry might change the one that counts
+        message = f"The header {inputs.IDEMPOTENCY_KEY.name} occurs {len(keys)} times; send it once."
+        raise InvalidParameter(inputs.IDEMPOTENCY_KEY.name, message)
+    key = keys[0]
     longest: int = inputs.IDEMPOTENCY_KEY.schema["maxLength"]
     if len(key) > longest or not _KEY.fullmatch(key):
         message = f"The header {inputs.IDEMPOTENCY_KEY.name} must have 1 to {longest} printable ASCII characters."

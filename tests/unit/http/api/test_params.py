@@ -50,6 +50,14 @@ def test_an_idempotency_key_is_read_as_it_is_described(key: str) -> None:
     assert is_accepted(params.read_idempotency_key, Headers({"Idempotency-Key": key})) == described
 
 
+@pytest.mark.parametrize("second", ["a", "b", ""])
+def test_an_idempotency_key_is_read_from_one_header(second: str) -> None:
+    """With several, a retry through a proxy that reorders them would be a new request, which is charged."""
+    twice = Headers(raw=[(b"idempotency-key", b"a"), (b"idempotency-key", second.encode())])
+    with pytest.raises(InvalidParameter, match="occurs 2 times"):
+        params.read_idempotency_key(twice)
+
+
 def test_without_a_key_there_is_none() -> None:
     """It is optional."""
     assert params.read_idempotency_key(Headers()) is None
