@@ -24,7 +24,7 @@
 #include "workbook.h"
 
 enum { CHUNK = 1 << 20, MOST_SCANNED = 256 << 20, MOST_SHEETS = 1000, LONGEST_TAG = 400, LONGEST_PATH = 512 };
-enum { MOST_PLACES = 4096, MOST_NUMBERS = 200, LONGEST_CODE = 255, NO_NUMBER = -1 };
+enum { MOST_PLACES = 4096, MOST_NUMBERS = 200, LONGEST_CODE = 255, NO_NUMBER = -1, FIRST_OWN = 164 };
 
 /* Cells of a format that matter if it is one of dates or times: those that the driver takes for the next second, those in the
  * first row, and texts and errors of formulas. */
@@ -298,6 +298,12 @@ static void put_moments(const char *separator, struct moments moments)
     put("%s[%lld,%lld,%lld]", separator, (long long)moments.late, (long long)moments.named, (long long)moments.texts);
 }
 
+/* Whether the driver does not look up what the workbook defines under a number, other than amounts, which it need not know. */
+static int is_ignored(int number)
+{
+    return number < 5 || (number > 8 && number < 14) || (number > 22 && number < 37) || (number > 47 && number < FIRST_OWN);
+}
+
 /* The codes of the formats that the workbook defines itself, if cells use them. */
 static void tell_codes(struct workbook *book, const char *text, const char *end)
 {
@@ -311,6 +317,7 @@ static void tell_codes(struct workbook *book, const char *text, const char *end)
         book->is_odd |= !format.end || !code.end || code.end - code.start > LONGEST_CODE || number == NO_NUMBER || told == MOST_NUMBERS;
         if (book->is_odd || known == book->number_count)
             continue;
+        book->is_odd |= is_ignored(number);
         char copy[LONGEST_CODE + 1] = "";
         memcpy(copy, code.start, (size_t)(code.end - code.start));
         book->is_own[known] = 1;

@@ -14,7 +14,7 @@ import sys
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from html import unescape
 from itertools import count, islice
 from pathlib import Path
@@ -52,6 +52,8 @@ VALUE = re.compile(
 TEXT_CELL = re.compile(rb"""\bt\s*=\s*["'](?!n["'])""")
 ANY, DAY_ONE = 0.0, 1.0
 """Numbers of cells: any shows that a format is used, and one of 1 or more is no time of day."""
+FIRST_OWN, MOVED = 164, 1_000_000
+"""From which number on the driver looks up formats that a workbook defines; lower ones, as Gnumeric has, are moved."""
 DATE, CLOCK = b"14", b"21"
 """Built-in formats that the driver knows."""
 DATES = frozenset({b"14", b"15", b"16", b"17", b"22"})
@@ -102,7 +104,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     try:
         with zipfile.ZipFile(workbook) as book:
             content, description = _read(book, MEMBER), _read(book, BOOK_MEMBER)
-            understood = CODE.sub(lambda found: found[1] + _understood(found[3]) + found[4], content)
+            understood = _moved(CODE.sub(lambda found: found[1] + _understood(found[3]) + found[4], content))
             built_in = _built_in(understood)
             is_early = SINCE_1904.search(description) is not None
             largest = _largest(book, _wanted(understood, built_in, is_early=is_early))
@@ -266,11 +268,32 @@ def _with_known_numbers(styles: bytes, built_in: Mapping[int, bytes], largest: M
             return NUMBER.sub(rb"\g<1>" + (CLOCK if is_time else DATE) + rb"\g<3>", tag[0])
         return tag[0]
 
+    return _with_formats(styles, known)
+
+
+def _moved(styles: bytes) -> bytes:
+    """`styles` with dates and times of the workbook's own under numbers at which the driver looks them up."""
+    low = {
+        number
+        for number, code in _own(styles).items()
+        if int(number) < FIRST_OWN and code in PLAIN and number not in DATES | CLOCKS
+    }
+    if not low:
+        return styles
+
+    def moved(tag: re.Match[bytes]) -> bytes:
+        return NUMBER.sub(lambda at: at[1] + b"%d" % (int(at[2]) + MOVED * (at[2] in low)) + at[3], tag[0])
+
+    return _with_formats(OWN.sub(moved, styles), moved)
+
+
+def _with_formats(styles: bytes, change: Callable[[re.Match[bytes]], bytes]) -> bytes:
+    """`styles` with the formats of cells as `change` makes them."""
     listed = FORMATS.match(styles)
     if listed is None:
         return styles
     start, end = listed.span("listed")
-    return styles[:start] + FORMAT.sub(known, listed["listed"]) + styles[end:]
+    return styles[:start] + FORMAT.sub(change, listed["listed"]) + styles[end:]
 
 
 def _read(book: zipfile.ZipFile, member: str) -> bytes:

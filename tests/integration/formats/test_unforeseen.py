@@ -486,6 +486,20 @@ async def test_built_in_formats_of_east_asian_versions_are_dates(
     assert found["properties"] == {"at": EAST_ASIAN[built_in], "t": "x"}
 
 
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize(("code", "value"), [(b"yyyy-mm-dd", "2024-01-02"), (b"d.m.yy h:mm", "2024-01-02T03:04:05")])
+async def test_dates_of_formats_with_low_numbers_are_dates(
+    converters: Converters, tmp_path: Path, code: bytes, value: str, *, has_sessions: bool
+) -> None:
+    """Gnumeric numbers the formats that a workbook defines from 100 on; the driver knows those from 164 on."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await _workbook(pipeline, tmp_path, b'formatCode="%s"' % code)
+    numbered = tmp_path / "numbered.xlsx"
+    _replace_in(path, numbered, rb'(?<=numFmtId=")16(?=\d")', b"10")
+    (found,) = readers.geojson((await pipeline.to("GeoJson", numbered, source_epsg=4326)).path)
+    assert found["properties"] == {"at": value, "t": "x"}
+
+
 async def test_a_format_of_the_workbook_has_the_meaning_it_says(pipeline: Pipeline, tmp_path: Path) -> None:
     """Whatever a built-in format of the same number means."""
     path = await _workbook(pipeline, tmp_path, b'formatCode="0.00"')

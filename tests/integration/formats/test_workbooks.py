@@ -55,6 +55,11 @@ ODD: Mapping[str, Mapping[str, bytes]] = {
     "a long tag": {SHEET: b"<c r='A1' s='1' %s/>" % (b"a" * 400)},
     "a format beyond all": {SHEET: b"<c s='4096'/>"},
     "a long format": {styles.MEMBER: b"<styleSheet><numFmt numFmtId='164' formatCode='%s'/>" % (b"0" * 256)},
+    "a low number": {
+        SHEET: b"<c s='0'/>",
+        styles.MEMBER: b"<styleSheet><numFmts><numFmt numFmtId='100' formatCode='yyyy-mm-dd'/></numFmts>"
+        b"<cellXfs><xf numFmtId='100'/></cellXfs></styleSheet>",
+    },
     "a format without end": {styles.MEMBER: b"<styleSheet><numFmt numFmtId='164' formatCode='0.0"},
     "a workbook in UTF-16": {styles.BOOK_MEMBER: "<workbook/>".encode("utf-16")},
     "styles in UTF-16": {styles.MEMBER: "<styleSheet/>".encode("utf-16-be")},
