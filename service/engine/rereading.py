@@ -21,7 +21,7 @@ from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Layer, 
 from service.formats.format import Reread, reading_of
 from service.formats.geometry import NO_GEOMETRY
 from service.formats.plan import Plan
-from service.formats.verify import Verified, VerifiedColumn, VerifiedLayer
+from service.formats.verify import Verified, VerifiedColumn, VerifiedLayer, expected_in
 
 REREAD_FILE = "reread.gpkg"
 COUNTS_FILE = "reread.json"
@@ -170,15 +170,30 @@ def _by_dataset(
     plan: Plan, how: Reread, datasets: Sequence[Dataset], layers: Sequence[CountedLayer]
 ) -> dict[str, VerifiedLayer]:
     """Match layers to datasets: by name, or by order if no name is a dataset's."""
+    if how.is_one and layers:
+        return _shares(plan, how, datasets, _together(plan, layers))
     named = {layer.name: layer for layer in layers}
-    if how.is_one and len(datasets) == 1 and layers:
-        return {datasets[0].name: _verified(plan, how, datasets[0], _together(plan, layers))}
     if len(layers) == len(datasets) and not named.keys() & {dataset.name for dataset in datasets}:
         named = {dataset.name: layer for dataset, layer in zip(datasets, layers, strict=True)}
     return {
         dataset.name: _verified(plan, how, dataset, named[dataset.name])
         for dataset in datasets
         if dataset.name in named
+    }
+
+
+def _shares(plan: Plan, how: Reread, datasets: Sequence[Dataset], whole: CountedLayer) -> dict[str, VerifiedLayer]:
+    """What is there of each dataset in a result that does not tell them apart; unknown if it lacks some of several."""
+    if len(datasets) == 1 or not whole.features:
+        return {dataset.name: _verified(plan, how, dataset, whole) for dataset in datasets}
+    expected = [expected_in(plan.writing, dataset) for dataset in datasets]
+    if [whole.features, whole.geometries] != [sum(counts) for counts in zip(*expected, strict=True)]:
+        return {}
+    return {
+        dataset.name: _verified(
+            plan, how, dataset, msgspec.structs.replace(whole, features=features, geometries=geometries)
+        )
+        for dataset, (features, geometries) in zip(datasets, expected, strict=True)
     }
 
 

@@ -80,7 +80,7 @@ def compare(plan: Plan, verified: Verified) -> tuple[str, ...]:
 
 def _differences(plan: Plan, dataset: Dataset, found: VerifiedLayer | None) -> Iterator[str]:
     writing, name = plan.writing, shown(dataset.name)
-    features, geometries = _expected(writing, dataset)
+    features, geometries = expected_in(writing, dataset)
     if found is None:
         if features:
             whole = f"complete, with {counted(features, 'feature')}"
@@ -145,7 +145,7 @@ def _refuse_empty(plan: Plan, name: str, found: VerifiedLayer, expected: tuple[i
         )
 
 
-def _expected(writing: Writing, dataset: Dataset) -> tuple[int, int]:
+def expected_in(writing: Writing, dataset: Dataset) -> tuple[int, int]:
     """How many features are expected in the result, and how many with geometry."""
     nulls = dataset.layer.null_geometries if dataset.takes_nulls else 0
     geometries = dataset.features - nulls
@@ -160,7 +160,7 @@ def _column_differences(writing: Writing, dataset: Dataset, columns: Mapping[str
     ]
     if missing:
         yield f"Read back, {name!r} lacks columns: {listed(quotes(missing))}."
-    if dataset.only_types or _expected(writing, dataset)[0] != dataset.layer.features:
+    if dataset.only_types or expected_in(writing, dataset)[0] != dataset.layer.features:
         return  # values are counted per layer, not for a part of its features
     for field in dataset.layer.fields:
         found = columns.get(written[field.name])

@@ -28,6 +28,7 @@ from service.formats.target import choose_target
 from service.usecases.inspect_source import inspect_source
 from service.usecases.verify_output import verify_output
 from tests.integration.formats.pipeline import Json, Pipeline, feature, geometry, write_geojson
+from tests.integration.formats.readers import read_content
 from tests.integration.formats.samples import point
 from tests.integration.formats.test_layers import kml
 from tests.support.converters import Converters
@@ -403,3 +404,23 @@ async def _with_system(
         await pipeline.engine.convert(session, source, plan, directory)
         damage(directory / FOLDER, plan)
         return await verify_output(pipeline.engine, session, source, plan, directory)
+
+
+IN_FOLDER = "<Folder><name>{}</name><Placemark><name>{}</name>{}</Placemark></Folder>"
+PLACE = "<Point><coordinates>1,2,3</coordinates></Point>"
+WAY = "<LineString><coordinates>1,2,3 4,5,6</coordinates></LineString>"
+
+
+@pytest.mark.parametrize("names", [("Waypoints", "Tracks", "T"), ("tracks", "waypoints", "routes"), ("a", "b", "c")])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_several_layers_are_read_back_from_gpx_whatever_their_names(
+    converters: Converters, tmp_path: Path, names: tuple[str, ...], *, has_sessions: bool
+) -> None:
+    """GPX has layers of its own, of which some may have the name of another one that was converted."""
+    folders = map(IN_FOLDER.format, names, "xyz", (PLACE, WAY, PLACE))
+    document = f"<Document>{''.join(folders)}</Document>"
+    (tmp_path / "a.kml").write_text(f'<kml xmlns="http://www.opengis.net/kml/2.2">{document}</kml>')
+    done = await Pipeline(converters, has_sessions=has_sessions).to("Gpx", tmp_path / "a.kml")
+    assert done.output.warnings == ()
+    content = read_content("gpx", done.path)
+    assert sorted(content.names or ()) == ["x", "y", "z"]
