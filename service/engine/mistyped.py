@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from service.engine.jailed.declared import EXPRESSIONS_A_QUERY, GEOPACKAGE, KEYS, counting, declared_as
 from service.engine.jailed.gpkg import quoted
+from service.engine.jailed.self_description import DESCRIPTIONS, METADATA
 from service.engine.seen import SeenLayer
 from service.engine.session import Answer, Session
 from service.formats.facts import Count, FieldType
@@ -30,14 +31,31 @@ class _Numbers(Answer, frozen=True):
     numbers: Annotated[tuple[Count, ...], Meta(max_length=EXPRESSIONS_A_QUERY)]
 
 
-async def all_types_fit(session: Session, layers: list[SeenLayer]) -> list[SeenLayer] | None:
-    """`layers`, which the run holds; None if the driver changed values, or left out the ids of rows with own ones."""
-    for layer in layers:
-        for sql in (_own_ids(layer.name), *_mistyped(layer)):
-            found = await session.ask(_Numbers, "query", sql)
-            if not found.ok or any(found.numbers):
-                return None
-    return layers
+class TypeCheck:
+    """Checks it in a run that holds the file; `said` is how many descriptions the file has of itself."""
+
+    def __init__(self) -> None:
+        self.said = 0
+
+    async def __call__(self, session: Session, layers: list[SeenLayer]) -> list[SeenLayer] | None:
+        """`layers`; None if the driver changed values, or left out ids of rows that are own ones."""
+        for layer in layers:
+            for sql in (_own_ids(layer.name), *_mistyped(layer)):
+                found = await _numbers(session, sql)
+                if not found or any(found):
+                    return None
+        told = await _numbers(session, DESCRIPTIONS)
+        documents = await _numbers(session, METADATA) if told and told[1] else (0,)
+        if not told or not documents:
+            return None
+        self.said = told[0] + documents[0]
+        return layers
+
+
+async def _numbers(session: Session, sql: str) -> tuple[int, ...]:
+    """What `sql` finds in the file that was loaded; nothing if it fails."""
+    found = await session.ask(_Numbers, "query", sql.strip())
+    return found.numbers if found.ok else ()
 
 
 def _own_ids(table: str) -> str:

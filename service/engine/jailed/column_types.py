@@ -18,6 +18,7 @@ from pathlib import Path
 from service.engine.jailed.database import data_tables, layers
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import open_work_file, quoted
+from service.engine.jailed.self_description import says_of_itself
 from service.engine.jailed.table_types import TEXT, Table, examine
 
 GEOPACKAGE = "geopackage"
@@ -29,17 +30,20 @@ def main(database: str, copy: str, report: str, kind: str = "") -> None:
     """Write `database` to `copy` with types that hold all values; nothing if it declares only such.
 
     Write to `report` the names of the tables that hold data, how many values of each column are of another type than
-    it declares, and how many bytes in it become texts. If `kind` is "geopackage", the tables are its layers.
+    it declares, how many bytes in it become texts, and how many descriptions a GeoPackage has of itself. If `kind` is
+    "geopackage", the tables are its layers.
     """
     is_geopackage = kind == GEOPACKAGE
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         names = layers(connection) if is_geopackage else data_tables(connection)
         tables = _attributes(connection) if is_geopackage else names
+        said = says_of_itself(connection) if is_geopackage else 0
         found = {name: _examined(connection, name, is_geopackage=is_geopackage) for name in tables}
     written = {
         "tables": names,
         "mistyped": _total(table.mistyped for table in found.values()),
         "spelled": _total(table.spelled for table in found.values()),
+        "said": said,
         "hidden_keys": sorted({table.hidden_key for table in found.values()} - {""}),
     }
     Path(report).write_text(json.dumps(written), encoding="utf-8")

@@ -8,14 +8,14 @@ from msgspec import Meta
 
 from service.engine.holding import Opening, hold
 from service.engine.jailed import column_types
-from service.engine.mistyped import all_types_fit
+from service.engine.mistyped import TypeCheck
 from service.engine.reading.files import reading_with_options
 from service.engine.reading.work_file import LISTED, TABLES_FILE, WorkFile, read_layers
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Source
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
-from service.formats.names import listed, quotes, values_of
+from service.formats.names import counted, listed, quotes, values_of
 
 TYPED_FILES = {"": "typed.sqlite", column_types.GEOPACKAGE: "typed.gpkg"}
 """By its kind: a copy of a database with types of columns that its driver reads, if it has others."""
@@ -31,6 +31,8 @@ class _Database(msgspec.Struct, frozen=True):
     """By column: how many values are of another type than it declares, and became texts with all others."""
     spelled: Counts
     """By column: how many binary values beside others became texts."""
+    said: Count
+    """How many descriptions it has of itself."""
     hidden_keys: TableNames
     """Columns that no reader of the database shows."""
 
@@ -47,9 +49,10 @@ async def read_database(place: Workplace, source: Source) -> WorkFile:
 async def read_geopackage(place: Workplace, source: Source) -> WorkFile:
     """Read all layers."""
     reading = reading_with_options(source)
-    facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)], all_types_fit)
+    check = TypeCheck()
+    facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)], check)
     if facts is not None:
-        return WorkFile(facts=facts)
+        return WorkFile(tuple(_left_out(check.said)), facts=facts)
     origin, found = await _typed(place, source, column_types.GEOPACKAGE)
     return await _read(place, source, origin, found, ())
 
@@ -69,7 +72,13 @@ async def _read(place: Workplace, source: Source, origin: str, found: _Database,
     return msgspec.structs.replace(read, warnings=(*read.warnings, *_warnings(found)))
 
 
+def _left_out(descriptions: int) -> Iterator[str]:
+    if descriptions:
+        yield f"What the file says of itself or its layers ({counted(descriptions, 'description')}) was left out."
+
+
 def _warnings(found: _Database) -> Iterator[str]:
+    yield from _left_out(found.said)
     if found.mistyped:
         yield (
             f"{values_of(found.mistyped, LISTED)} are of other types than the database declares for the columns, "

@@ -1,11 +1,14 @@
 """What a user wrote about a whole file, which no target keeps, is told in one warning."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
+from tests.integration.formats.test_losses import database
 from tests.support.converters import Converters
 
 POINT = '<gml:Point srsName="EPSG:4326"><gml:pos>1 2</gml:pos></gml:Point>'
@@ -67,3 +70,34 @@ async def test_names_of_features_are_not_said_to_be_left_out(pipeline: Pipeline,
     )
     done = await pipeline.to("GeoPackage", path)
     assert done.output.warnings == ()
+
+
+METADATA = "CREATE TABLE gpkg_metadata (id INTEGER PRIMARY KEY, md_standard_uri TEXT, mime_type TEXT, metadata TEXT)"
+SAID_BY = {
+    "a user": ("Wells of the county", "", "", 1),
+    "nobody": ("", "", "", 0),
+    "GDAL": ("", "http://gdal.org", "<GDALMultiDomainMetadata/>", 0),
+    "QGIS": ("", "http://mrcc.com/qgis.dtd", "<qgis><title>a</title><abstract></abstract></qgis>", 0),
+    "a user of QGIS": ("", "http://mrcc.com/qgis.dtd", "<qgis><abstract>Wells</abstract></qgis>", 1),
+    "a catalogue": ("Wells", "http://www.isotc211.org/2005/gmd", "<MD_Metadata/>", 2),
+}
+"""The description of a layer, the standard of a document of metadata and the document, and how many are told."""
+
+
+@pytest.mark.parametrize("author", SAID_BY)
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_what_a_geopackage_says_of_itself_is_told(
+    converters: Converters, tmp_path: Path, author: str, *, has_sessions: bool
+) -> None:
+    """But not what programs write into every one."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    description, standard, document, told = SAID_BY[author]
+    path = await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE gpkg_contents SET description = ?", (description,))
+        if standard:
+            connection.execute(METADATA)
+            connection.execute("INSERT INTO gpkg_metadata VALUES (1, ?, 'text/xml', ?)", (standard, document))
+    warnings = (await pipeline.to("GeoJson", path)).output.warnings
+    counted = f"({told} description{'s' if told > 1 else ''})"
+    assert warnings == ((f"What the file says of itself or its layers {counted} was left out.",) if told else ())

@@ -1,0 +1,27 @@
+"""Finds what a user wrote about a GeoPackage or its layers, of which no target has anything. Runs in the sandbox."""
+
+import sqlite3
+
+DESCRIPTIONS = """
+    SELECT count(*), (SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'gpkg_metadata')
+    FROM gpkg_contents WHERE data_type IN ('features', 'attributes') AND trim(description) <> ''
+"""
+"""The query for how many layers have a description, and whether there is metadata."""
+METADATA = """
+    SELECT count(*) FROM gpkg_metadata WHERE CASE md_standard_uri
+        WHEN 'http://gdal.org' THEN 0
+        WHEN 'http://mrcc.com/qgis.dtd' THEN metadata GLOB '*<abstract>[^<]*' OR metadata GLOB '*<keyword>[^<]*'
+            OR metadata GLOB '*<rights>[^<]*' OR metadata GLOB '*<license>[^<]*' OR metadata GLOB '*<name>[^<]*'
+        ELSE 1 END
+"""
+"""The query for how many documents of metadata there are, without those that programs write by themselves."""
+
+
+def says_of_itself(connection: sqlite3.Connection) -> int:
+    """How many descriptions and documents of metadata a GeoPackage has."""
+    try:
+        descriptions, has_metadata = connection.execute(DESCRIPTIONS).fetchone()
+        documents = connection.execute(METADATA).fetchone()[0] if has_metadata else 0
+    except sqlite3.DatabaseError:
+        return 0  # the driver reports what is wrong
+    return int(descriptions) + int(documents)
