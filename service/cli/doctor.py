@@ -11,6 +11,7 @@ from service.cli.check_host import check_converter, check_space
 from service.cli.check_parts import check_database, check_queue, check_settings, check_storage
 from service.cli.command import JSON, Command, argument
 from service.cli.finding import Check, Finding
+from service.cli.rights import let_nobody_else_write
 from service.db.migrations import MigrationError
 from service.engine.capabilities import ConverterMissing
 from service.errors import DatabaseUnavailable, QueueUnavailable, StorageUnavailable
@@ -62,6 +63,7 @@ class Report(msgspec.Struct, frozen=True):
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     """Check every part in turn; return 0 only if nothing fails."""
     configure_log(settings.log_format, settings.log_level)  # on standard error, beside the findings
+    let_nobody_else_write()
     parts: dict[str, list[Finding]] = {}
     for title, check in CHECKS.items():
         parts[title] = []

@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 from sandbox import rights
 from sandbox.process.keeper import is_confined_by_any_user
 
+_OTHERS_MAY_WRITE: Final = 0o022
+
 
 class Needs(Flag):
     """What a capability is needed for."""
@@ -59,7 +61,13 @@ def give_up_rights(*, embeds_database: bool) -> None:
     Raises:
         OSError: the kernel refuses.
     """
+    let_nobody_else_write()
     rights.keep_only(needed(needs(embeds_database=embeds_database)) if os.geteuid() == 0 else ())
+
+
+def let_nobody_else_write() -> None:
+    """Deny all others the right to write what is created from now on, such as the data directory."""
+    os.umask(os.umask(_OTHERS_MAY_WRITE) | _OTHERS_MAY_WRITE)
 
 
 def needs(*, embeds_database: bool) -> Needs:

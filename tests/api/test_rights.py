@@ -38,6 +38,19 @@ def status(pid: int | str) -> dict[str, str]:
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
+def test_nobody_else_can_write_into_the_data_directory(tmp_path: Path) -> None:
+    """Whatever the umask, and whichever command makes it: who can replace secrets and modules there is the service."""
+    of_doctor, of_server = tmp_path / "doctor", tmp_path / "server"
+    prefix = ("sh", "-c", 'umask 0 && exec "$@"', "sh")
+    environment = os.environ | {"GEOMILL_DATA_DIR": str(of_doctor)}
+    subprocess.run([*prefix, sys.executable, *EXECUTED, "doctor"], env=environment, check=False)
+    with running_server(tmp_path, settings={"GEOMILL_DATA_DIR": str(of_server)}, prefix=prefix):
+        pass  # it has made what it keeps there before it is ready
+    made = [path for directory in (of_doctor, of_server) for path in (directory, *directory.iterdir())]
+    assert {"link-secrets", "modules", "store"} <= {path.name for path in made}
+    assert not [path for path in made if path.stat().st_mode & 0o022]
+
+
 @cache
 def needs_here(*before: str) -> Needs:
     """Why this host needs capabilities; determined in a single-threaded process, since it forks."""
