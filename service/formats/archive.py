@@ -96,6 +96,19 @@ class Archive:
             _raise_if_disk(error)
             raise Rejection(f"{shown(member.path)!r} in the ZIP is damaged. Create the ZIP again.") from None
 
+    def head(self, member: Member, size: int) -> bytes:
+        """The first `size` bytes of the content of `member`.
+
+        Raises:
+            Rejection: it is damaged.
+        """
+        try:
+            with self._zip.open(member.info) as packed:
+                return packed.read(size)
+        except BROKEN as error:
+            _raise_if_disk(error)
+            raise Rejection(f"{shown(member.path)!r} in the ZIP is damaged. Create the ZIP again.") from None
+
 
 @contextmanager
 def open_archive(path: Path, bounds: Bounds) -> Iterator[Archive]:

@@ -25,6 +25,7 @@ from service.formats.kml_features import in_one_document
 from service.formats.left_out import has_features
 from service.formats.looks import look_at
 from service.formats.names import listed, safe_name, shown, stem_of, unique
+from service.formats.properties import property_warnings
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
 from service.formats.unread import START_BYTES, refuse_unread
 from service.formats.xml_encodings import in_utf8
@@ -146,6 +147,7 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
     own = extension if extension in row.extensions else row.extensions[0]
     documents = _documents(path, member, stem, unpack_into) if member else (Part({own: path}, stem),)
     warnings = [bundle.alone for bundle in reading_of(row).bundles if bundle.main == extension]
+    warnings += property_warnings(row, path)
     if declares := reading_of(row).declares:
         all_bytes = sum(part.path.stat().st_size for part in documents)
         documents, told = _replaced(documents, partial(IN_UTF8[declares], all_bytes=all_bytes), unpack_into, "utf8")

@@ -157,6 +157,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Columns of derived layers that contain nothing beyond what other layers have."""
     member: str = ""
     """The extension of the documents in an archive, if files of this format are archives of documents."""
+    properties: str = ""
+    """The member of its archives that holds what users wrote about the file, if they are workbooks."""
     delimiter: str = ""
     """The delimiter of its tables; "" if each file must be examined."""
     bundles: tuple[Bundle, ...] = ()

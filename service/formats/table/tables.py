@@ -54,6 +54,7 @@ ODS = Format(
         reader=Reader.WORKBOOK,
         environment=MappingProxyType({"OGR_ODS_HEADERS": "FORCE"}),
         records_crs=False,
+        properties="meta.xml",
     ),
     writing=Writing(
         driver="ODS",
@@ -89,6 +90,7 @@ XLSX = Format(
         reader=Reader.WORKBOOK,
         environment=MappingProxyType({"OGR_XLSX_HEADERS": "FORCE"}),
         records_crs=False,
+        properties="docProps/core.xml",
         doubts_dates=True,
         unread=(ENCRYPTED_WORKBOOK,),
     ),

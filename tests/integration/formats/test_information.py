@@ -1,6 +1,7 @@
 """What a user wrote about a whole file, which no target keeps, is told in one warning."""
 
 import sqlite3
+import zipfile
 from contextlib import closing
 from pathlib import Path
 
@@ -101,3 +102,37 @@ async def test_what_a_geopackage_says_of_itself_is_told(
     warnings = (await pipeline.to("GeoJson", path)).output.warnings
     counted = f"({told} description{'s' if told > 1 else ''})"
     assert warnings == ((f"What the file says of itself or its layers {counted} was left out.",) if told else ())
+
+
+def with_property(path: Path, member: str, element: bytes) -> Path:
+    """The workbook at `path` with an element in its properties."""
+    copy = path.with_name(f"told{path.suffix}")
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy, "w") as new:
+        for info in old.infolist():
+            if info.filename != member:
+                new.writestr(info, old.read(info))
+        new.writestr(member, b"<p><dc:creator>x</dc:creator><dc:title></dc:title><dc:subject/>%b</p>" % element)
+    return copy
+
+
+PROPERTIES = {
+    b"<dc:title>Wells</dc:title>": True,
+    b"<dc:description>\n All wells</dc:description>": True,
+    b"<dc:title> </dc:title>": False,
+    b"<dc:creator>Eva</dc:creator>": False,
+}
+"""Elements, and whether they are told."""
+
+
+@pytest.mark.parametrize("element", PROPERTIES)
+@pytest.mark.parametrize(("target", "member"), [("Xlsx", "docProps/core.xml"), ("Ods", "meta.xml")])
+async def test_what_a_user_wrote_into_the_properties_of_a_workbook_is_told(
+    pipeline: Pipeline, tmp_path: Path, target: str, member: str, element: bytes
+) -> None:
+    """But not what programs write into every one."""
+    table = tmp_path / "a.csv"
+    table.write_text("name,number\na,1\n", encoding="utf-8")
+    made = (await pipeline.to(target, table)).path
+    assert (await pipeline.to("Csv", made)).output.warnings == ()
+    warnings = (await pipeline.to("Csv", with_property(made, member, element))).output.warnings
+    assert any("properties of the workbook" in warning for warning in warnings) == PROPERTIES[element], warnings
