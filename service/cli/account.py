@@ -7,7 +7,16 @@ import msgspec
 from service.accounts.administration import Account, Administration, Changes, ListedAccount, Terms
 from service.app.database import open_database
 from service.app.storage import open_storage
-from service.cli.command import JSON, Command, InvalidCommandError, argument, identifier, print_record, print_table
+from service.cli.command import (
+    JSON,
+    Command,
+    InvalidCommandError,
+    argument,
+    identifier,
+    print_list,
+    print_record,
+    record_of,
+)
 from service.clock import utc_now
 from service.ids import AccountId, KeyId, OrganizationId
 from service.jobs.register import JobRegister
@@ -58,16 +67,7 @@ async def create(settings: Settings, arguments: argparse.Namespace) -> int:
     )
     async with open_database(settings) as database:
         account, key = await Administration(database, utc_now).create_account(arguments.name, terms)
-    created = CreatedAccount(
-        account_id=account.account_id,
-        name=account.name,
-        organization_id=account.organization_id,
-        plan=account.plan,
-        wallet_cents=account.wallet_cents,
-        key_id=key.key_id,
-        api_key=key.api_key,
-    )
-    print_record(created, as_json=arguments.json)
+    print_record(record_of(CreatedAccount, account, key), as_json=arguments.json)
     return 0
 
 
@@ -89,7 +89,7 @@ async def change(settings: Settings, arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_record(changed, as_json=True)
     else:
-        print_record(msgspec.convert(changed, Account, from_attributes=True), as_json=False)
+        print_record(record_of(Account, changed), as_json=False)
         print("".join(f"\n{effect}" for effect in changed.effects))
     return 0
 
@@ -98,10 +98,7 @@ async def show_all(settings: Settings, arguments: argparse.Namespace) -> int:
     """List all accounts."""
     async with open_database(settings) as database:
         accounts = await Administration(database, utc_now).list_accounts()
-    if arguments.json:
-        print_record(Accounts(accounts=tuple(accounts)), as_json=True)
-    else:
-        print_table(accounts)
+    print_list(Accounts(accounts=tuple(accounts)), accounts, as_json=arguments.json)
     return 0
 
 

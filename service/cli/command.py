@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 from uuid import UUID
 
 import msgspec
@@ -11,6 +12,7 @@ from service.settings import Settings
 Run = Callable[[Settings, argparse.Namespace], Awaitable[int]]
 """Runs a command; returns its exit code."""
 
+Record = TypeVar("Record", bound=msgspec.Struct)
 Subparsers = argparse._SubParsersAction  # noqa: SLF001 -- argparse gives its own return type no public name
 
 
@@ -60,6 +62,12 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
                 verb.add_to(below)
 
 
+def record_of(kind: type[Record], *sources: msgspec.Struct, **members: object) -> Record:
+    """A record whose members are `members`, or those of the same names in `sources`, the last one that has it."""
+    found = {name: value for source in sources for name, value in msgspec.structs.asdict(source).items()} | members
+    return kind(**{name: found[name] for name in kind.__struct_fields__})
+
+
 def print_record(record: msgspec.Struct, *, as_json: bool) -> None:
     """Print a record as one JSON object, or as readable lines."""
     if as_json:
@@ -71,8 +79,11 @@ def print_record(record: msgspec.Struct, *, as_json: bool) -> None:
         print(f"{name:<{width}}  {'-' if value is None else value}")
 
 
-def print_table(rows: Sequence[msgspec.Struct]) -> None:
-    """Print records of one kind as a table with a header; nothing if there are none."""
+def print_list(whole: msgspec.Struct, rows: Sequence[msgspec.Struct], *, as_json: bool) -> None:
+    """Print `whole` as one JSON object, or its records, which are of one kind, as a table with a header."""
+    if as_json:
+        print_record(whole, as_json=True)
+        return
     if not rows:
         return
     lines = [

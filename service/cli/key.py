@@ -6,7 +6,7 @@ import msgspec
 
 from service.accounts.administration import Administration, ListedKey
 from service.app.database import open_database
-from service.cli.command import JSON, Command, argument, identifier, print_record, print_table
+from service.cli.command import JSON, Command, argument, identifier, print_list, print_record
 from service.clock import utc_now
 from service.ids import AccountId, KeyId
 from service.settings import Settings
@@ -47,10 +47,7 @@ async def show_all(settings: Settings, arguments: argparse.Namespace) -> int:
     """List the keys of an account."""
     async with open_database(settings) as database:
         keys = await Administration(database, utc_now).list_keys(arguments.account_id)
-    if arguments.json:
-        print_record(Keys(account_id=arguments.account_id, keys=tuple(keys)), as_json=True)
-    else:
-        print_table(keys)
+    print_list(Keys(account_id=arguments.account_id, keys=tuple(keys)), keys, as_json=arguments.json)
     return 0
 
 

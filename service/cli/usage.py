@@ -7,7 +7,7 @@ import msgspec
 
 from service.accounts.administration import Administration
 from service.app.database import open_database
-from service.cli.command import JSON, Command, InvalidCommandError, argument, identifier, print_record
+from service.cli.command import JSON, Command, InvalidCommandError, argument, identifier, print_record, record_of
 from service.clock import utc_now
 from service.ids import AccountId, OrganizationId
 from service.metering.ledger import Ledger
@@ -38,21 +38,8 @@ async def show(settings: Settings, arguments: argparse.Namespace) -> int:
     async with open_database(settings) as database:
         account = await Administration(database, utc_now).find_account(arguments.account_id)
         balance = await Ledger(database, Pricing()).balance(arguments.account_id)
-    usage = Usage(
-        account_id=account.account_id,
-        name=account.name,
-        organization_id=account.organization_id,
-        plan=account.plan,
-        period=balance.period.isoformat()[:7],
-        used_conversions=balance.used_conversions,
-        used_bytes=balance.used_bytes,
-        remaining_conversions=balance.remaining_conversions,
-        remaining_bytes=balance.remaining_bytes,
-        wallet_cents=balance.wallet_cents,
-        past_due=account.past_due,
-        may_convert=account.may_convert,
-    )
-    print_record(usage, as_json=arguments.json)
+    month = balance.period.isoformat()[:7]
+    print_record(record_of(Usage, account, balance, period=month), as_json=arguments.json)
     return 0
 
 

@@ -51,12 +51,11 @@ _CURRENT = Answer("The copy is current.", status=HTTPStatus.NOT_MODIFIED, media_
 
 def _page(path: str, name: str, handler: Handler, summary: str) -> Open:
     shown = Answer("A page.", media_type="text/html", headers=("ETag",))
-    return Open(method="GET", path=path, name=name, handler=handler, summary=summary, answers=(shown, _CURRENT))
+    return Open(path=path, name=name, handler=handler, summary=summary, answers=(shown, _CURRENT))
 
 
 def _asset_of_page(path: str, name: str) -> Open:
     return Open(
-        method="GET",
         path=path,
         name=name,
         handler=asset,
@@ -119,7 +118,6 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         "Convert one file and report the balance (kept for existing integrations)",
     ),
     Keyed(
-        method="GET",
         path=JOBS,
         name="recentJobs",
         handler=recent_jobs,
@@ -129,7 +127,6 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         faults=(errors.InvalidParameter,),
     ),
     Keyed(
-        method="GET",
         path=status_path("{jobId}"),
         name="jobStatus",
         handler=job_status,
@@ -154,7 +151,6 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         faults=(errors.InvalidParameter, errors.JobNotFound, errors.NotFound),
     ),
     Keyed(
-        method="GET",
         path=f"{JOBS}/{{jobId}}/preview",
         name="jobPreview",
         handler=job_preview,
@@ -164,7 +160,6 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         faults=(errors.JobNotFound, errors.NoResult, errors.NotFound, *_BUSY),
     ),
     Keyed(
-        method="GET",
         path=f"{JOBS}/{{jobId}}/result",
         name="jobResult",
         handler=job_result,
@@ -174,7 +169,6 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         faults=(errors.JobNotFound, errors.NotFound),
     ),
     Keyed(
-        method="GET",
         path=f"{API}/systems",
         name="listSystems",
         handler=list_systems,
@@ -184,7 +178,6 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         faults=(errors.InvalidParameter,),
     ),
     Keyed(
-        method="GET",
         path=f"{API}/formats",
         name="listFormats",
         handler=list_formats,
@@ -192,7 +185,6 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         answers=(Answer("The formats.", FormatList),),
     ),
     Keyed(
-        method="GET",
         path=f"{API}/pricing/tiers",
         name="listPlans",
         handler=list_plans,
@@ -200,7 +192,6 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         answers=(Answer("The plans.", PlanList),),
     ),
     Open(
-        method="GET",
         path="/files/{key}/{name}",
         name="downloadFile",
         handler=download_file,
@@ -226,7 +217,6 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         ),
     ),
     Open(
-        method="GET",
         path="/healthz",
         name="healthz",
         handler=healthz,
@@ -234,7 +224,6 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         answers=(Answer("It is.", Alive),),
     ),
     Open(
-        method="GET",
         path="/readyz",
         name="readyz",
         handler=readyz,
@@ -245,7 +234,6 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         ),
     ),
     Open(
-        method="GET",
         path="/metrics",
         name="metrics",
         handler=metrics,
@@ -253,7 +241,6 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         answers=(Answer("The metrics.", media_type="text/plain"),),
     ),
     Open(
-        method="GET",
         path="/usage.csv",
         name="usageByDay",
         handler=usage_by_day,
@@ -263,7 +250,6 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         faults=(errors.InvalidParameter, errors.Overloaded),
     ),
     Open(
-        method="GET",
         path="/openapi.json",
         name="openapi",
         handler=openapi,

@@ -43,11 +43,11 @@ class Answer(msgspec.Struct, frozen=True):
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """One method of one path; `name` is unique."""
 
-    method: str
     path: str
     name: str
     summary: str
     answers: tuple[Answer, ...]
+    method: str = "GET"
     form: UploadForm | None = None
     parameters: tuple[Parameter, ...] = ()
     faults: tuple[type[RequestFault], ...] = ()
