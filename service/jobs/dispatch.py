@@ -25,7 +25,7 @@ from service.jobs.promises import FULL
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec
 from service.telemetry import events
-from service.telemetry.tracing import about
+from service.telemetry.spans import about
 
 RETRY_AFTER_SECONDS = 2
 RESTARTING = "The service is restarting. Send the request again."

@@ -14,8 +14,8 @@ from opentelemetry.trace import Tracer as OpenTelemetryTracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from service.telemetry.build import VERSION
+from service.telemetry.spans import OpenSpan, RequestSpan, Tracer, Value, about
 from service.telemetry.traceparent import HEADER, TraceParent
-from service.telemetry.tracing import OpenSpan, RequestSpan, Tracer, Value, about
 
 EXPORT_SECONDS = 3.0
 """How long the last spans may delay the end of the process if the collector is unavailable."""

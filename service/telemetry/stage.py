@@ -8,7 +8,8 @@ from typing import Literal, get_args
 from prometheus_client import Histogram
 
 from service.telemetry.metrics import STAGE_SECONDS
-from service.telemetry.tracing import OpenSpan, Value, open_span, span
+from service.telemetry.spans import OpenSpan, Value
+from service.telemetry.tracing import open_span, span
 
 Stage = Literal["receive", "admit", "wait", "convert", "store", "settle"]
 

@@ -10,8 +10,8 @@ from pathlib import PurePath
 from typing import Self
 
 from sandbox.command import Command
+from service.telemetry.spans import OpenSpan
 from service.telemetry.stage import OpenStage, open_stage
-from service.telemetry.tracing import OpenSpan
 
 _NOWHERE = nullcontext()
 

@@ -18,7 +18,8 @@ from service.http.middleware.response_headers import missing
 from service.http.problems import problem_of_defect, problem_of_fault
 from service.ids import tracking_id
 from service.telemetry import events, metrics, traceparent
-from service.telemetry.tracing import RequestSpan, request_span
+from service.telemetry.spans import RequestSpan
+from service.telemetry.tracing import request_span
 
 _log = structlog.get_logger()
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{1,64}")
