@@ -6,7 +6,7 @@ import anyio
 import structlog
 
 from service.telemetry import events, metrics
-from service.usecases.hand_over import hand_over_again, hand_over_dropped
+from service.usecases.hand_over_again import hand_over_again, hand_over_dropped
 from service.usecases.maintenance import DOUBT_AFTER, PeriodicTask
 from service.usecases.services import Services
 

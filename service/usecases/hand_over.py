@@ -6,7 +6,7 @@ before, and what workers are told is recorded after that: from then on the job s
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -43,7 +43,6 @@ AWAY_SECONDS = 0.5
 """How long to wait before retrying while the queue is unreachable."""
 DOUBT_SECONDS = 5.0
 """How long a process that converts as well keeps further jobs, after the queue has not accepted one."""
-_AT_ONCE = 200
 _LOOKED_UP_AT_ONCE = 500
 
 
@@ -302,33 +301,3 @@ class Gateway:
             yield awaited
         finally:
             del self._awaited[job_id]
-
-
-async def hand_over_again(handovers: HandOvers, queue: WorkQueue, seconds: float, at_once: int = _AT_ONCE) -> int:
-    """Hand jobs of gateways that are gone over again that no living worker and no message has; return their number.
-
-    Looks at some, and at more while any were missing or the queue has fewer messages than there are recorded jobs, but
-    begins with no more after `seconds`.
-
-    Raises:
-        QueueUnavailable: the queue is away.
-    """
-    end_by = anyio.current_time() + seconds
-    some_are_missing = await queue.check() < await handovers.count()
-    count = 0
-    while True:
-        page = await handovers.unclaimed(at_once)
-        missing = sum([await queue.offer(handover) for handover in page.handovers])
-        handovers.turn(page)
-        count += missing
-        if page.last is None or not (missing or some_are_missing) or anyio.current_time() > end_by:
-            return count
-
-
-async def hand_over_dropped(handovers: HandOvers, queue: WorkQueue, known: Collection[JobId]) -> int:
-    """Hand recorded jobs of this process over again that it does not wait for any more; return their number.
-
-    Raises:
-        QueueUnavailable: the queue is away.
-    """
-    return sum([await queue.offer(handover) for handover in await handovers.dropped(known, _AT_ONCE)])

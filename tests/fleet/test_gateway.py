@@ -47,7 +47,8 @@ from service.usecases.check_readiness import WITHOUT_SECONDS, check_readiness
 from service.usecases.detect_format import detect_format
 from service.usecases.ending import JobParts
 from service.usecases.fleet import know_workers
-from service.usecases.hand_over import Converter, Gateway, hand_over_again, hand_over_dropped
+from service.usecases.hand_over import Converter, Gateway
+from service.usecases.hand_over_again import hand_over_again, hand_over_dropped
 from service.usecases.pipeline import FORGOTTEN
 from service.usecases.run_job import run_job
 from service.usecases.services import Fleet
