@@ -7,6 +7,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from sandbox import forkserver
 from service.accounts.administration import Terms
 from tests.sandbox.processes import command_line, processes_below
 from tests.support.data import collection, feature, point
@@ -29,11 +30,11 @@ def converted(client: Client, enough: Event) -> list[dict[str, Any]]:
 
 
 def see_servers(server: Server, enough: Event) -> None:
-    """Wait until many fork servers have been seen: ogr2ogr without arguments, in the sandbox's root."""
+    """Wait until many fork servers have been seen: ogr2ogr without arguments, in the directory of its library."""
     found: set[int] = set()
     while len(found) < MANY and not enough.wait(0.05):
         for pid in processes_below(server.process.pid):
-            if command_line(pid).endswith(b"/ogr2ogr\0") and _directory(pid) == Path("/"):
+            if command_line(pid).endswith(b"/ogr2ogr\0") and _directory(pid) == forkserver.BESIDE_SOURCE:
                 found.add(pid)
     enough.set()
 
