@@ -167,6 +167,20 @@ static int may_be_geometry(const char *text)
     return 0;
 }
 
+/* Whether a text begins and ends like an object or an array of JSON; identifiers in braces and words in brackets do not. */
+static int may_be_json(const char *text, size_t size)
+{
+    static const char *const words[] = {"tru", "fal", "nul", "nan", "inf"};
+    if (size < 2 || (*text != '{' && *text != '[') || text[size - 1] != (*text == '{' ? '}' : ']'))
+        return 0;
+    if (strchr(*text == '{' ? "}\"'/ \t\n\r" : "]\"'/ \t\n\r[{-0123456789", text[1]))
+        return 1;
+    for (size_t number = 0; *text == '[' && number < sizeof words / sizeof *words; number++)
+        if (strncasecmp(text + 1, words[number], strlen(words[number])) == 0)
+            return 1;
+    return 0;
+}
+
 /* Whether a text has U+FFFE or U+FFFF. */
 static int has_no_character(const char *text)
 {
@@ -179,7 +193,7 @@ static void see_characters(struct column *column, const char *text, size_t size,
     column->control += kinds & CONTROL || (kinds & NO_CHARACTER && has_no_character(text));
     column->carriage_returns += (kinds & RETURN) != 0;
     column->leading_blanks += *text == ' ';
-    column->like_json += size > 1 && ((*text == '{' && text[size - 1] == '}') || (*text == '[' && text[size - 1] == ']'));
+    column->like_json += may_be_json(text, size);
     const char *bare = text + strspn(text, "\t\n\r ");
     column->like_markup += *bare == '<';
     column->like_formulas += strncmp(bare, "of:=", 4) == 0;

@@ -31,7 +31,10 @@ MOMENTS_CHARACTERS = 1 << 17
 """How many recent dates and times are cached: tables repeat the same days again and again."""
 
 CONTROL = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-JSON_EDGES = frozenset({("{", "}"), ("[", "]")})
+LIKE_JSON = re.compile(
+    r"""\{\}|\{["'/ \t\n\r].*\}|\[\]|\[(?:["'/ \t\n\r\[{0-9-]|tru|fal|nul|nan|inf).*\]""", re.DOTALL | re.IGNORECASE
+)
+"""Texts that begin and end like objects or arrays; identifiers in braces and words in brackets do not."""
 
 _LENGTHS = ("longest_bytes", "over_dbf_limit")
 _OF_MOMENTS = (*_LENGTHS, "reworded_moments", "rounded_moments")
@@ -257,7 +260,7 @@ def _first(is_of_kind: Callable[[float], bool], numbered: Iterable[tuple[int, fl
 
 
 def _is_like_json(text: str) -> bool:
-    return (text[:1], text[-1:]) in JSON_EDGES and len(text) > 1
+    return LIKE_JSON.fullmatch(text) is not None
 
 
 def _sizes(texts: Sequence[str]) -> list[int]:

@@ -15,6 +15,12 @@ BEFORE_1000 = "{0} < '1000-'"
 BEFORE_MARCH_1900 = "{0} < '1900-03-01'"
 BARE = "ltrim({0}, char(9, 10, 13, 32))"
 """A text without the blanks before it, which some programs ignore."""
+IN_OBJECT = """instr('}}"''/ ' || char(9, 10, 13), substr({0}, 2, 1))"""
+IN_ARRAY = (
+    """instr(']"''/ [{{-0123456789' || char(9, 10, 13), substr({0}, 2, 1))"""
+    " OR lower(substr({0}, 2, 3)) IN ('tru', 'fal', 'nul', 'nan', 'inf')"
+)
+"""What follows the first character of an object or an array of JSON, unlike identifiers and words in brackets."""
 COUNTED: Mapping[str, Mapping[str, str]] = {
     "text": {
         "empty": "{0} = ''",
@@ -23,7 +29,7 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
         "leading_blanks": "{0} GLOB ' *'",
         "carriage_returns": "instr({0}, char(13)) > 0",
         "control": "{0} GLOB '*[' || char(1) || '-' || char(8, 11, 12, 14) || '-' || char(31, 65534, 65535) || ']*'",
-        "like_json": "{0} GLOB '{{*}}' OR {0} GLOB '[[]*]'",
+        "like_json": f"{{0}} GLOB '{{{{*}}}}' AND {IN_OBJECT} OR {{0}} GLOB '[[]*]' AND ({IN_ARRAY})",
         "like_markup": f"{BARE} GLOB '<*'",
         "like_formulas": f"{BARE} GLOB 'of:=*'",
         "leading_zeros": "{0} GLOB '0[0-9]*' AND {0} NOT GLOB '*[^0-9]*'",

@@ -61,6 +61,32 @@ TOLD = {
 """The columns of TEXTS of which a target changes something."""
 
 
+IN_BRACES = (
+    "{6F9619FF-8B86-D011-B42D-00CF4FC964FF}", "{name}", "{", "[object Object]", "[n]", "[see below]",
+    "{}", '{"a": 1}', "{'a': 1}", '{ "a": 1}', "{\t}", "[]", "[1, 2]", "[-1]", '["a"]', "[[1]]", '[{"a": 1}]', "[ 1]",
+    "[true]", "[False]", "[null]", "[NaN]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("source", ["a.gpkg", "a.geojson"])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_only_texts_that_become_objects_and_arrays_are_told(
+    converters: Converters, tmp_path: Path, source: str, *, has_sessions: bool
+) -> None:
+    """Identifiers in braces and words in brackets stay texts."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    if source == "a.gpkg":
+        path = await database(pipeline, tmp_path, ["t TEXT"], *((text,) for text in IN_BRACES))
+    else:
+        path = write_geojson(tmp_path / source, [point(1, 2, t=text) for text in IN_BRACES])
+    done = await pipeline.to("GeoJsonSeq", path)
+    lines = done.path.read_text(encoding="utf-8").replace("\x1e", "").splitlines()
+    changed = [line for line in lines if not isinstance(json.loads(line)["properties"]["t"], str)]
+    told = f"objects or arrays as such; {len(changed)} values of 't' have their form"
+    assert len(changed) == len(IN_BRACES) - 6
+    assert any(told in warning for warning in done.output.warnings), done.output.warnings
+
+
 @pytest.mark.parametrize("target", TOLD)
 @pytest.mark.parametrize("has_sessions", [True, False])
 async def test_texts_that_a_target_changes_are_told(
