@@ -12,6 +12,7 @@ from service.formats.format import (
     Declares,
     Delivery,
     Format,
+    LeftOut,
     Reader,
     Reading,
     Reread,
@@ -117,6 +118,18 @@ MAPINFO = Format(
     ),
 )
 
+_NEXT = rb"[ \t]*\r?\n[ \t]*"
+UNREAD_IN_DXF = (
+    rb"\n[ \t]*(?:0"
+    + _NEXT
+    + rb"(?:RAY|XLINE|MESH|WIPEOUT|SHAPE|IMAGE|BODY|REGION|3DSOLID|MPOLYGON|TOLERANCE|OLE2FRAME"
+    rb"|(?:EXTRUDED|LOFTED|PLANE|REVOLVED|SWEPT|NURB)?SURFACE|(?:PDF|DWF|DGN)UNDERLAY)"
+    rb"|100" + _NEXT + rb"AcDbPolygonMesh)[ \t]*\r?\n"
+)
+"""Entities that the driver skips."""
+FIT_POINTS_ALONE = rb"\n[ \t]*" + _NEXT.join((rb"71", rb"[2-9]\d?", rb"72", rb"0", rb"73", rb"0", rb"74", rb"[1-9]"))
+"""A spline, of a degree, with no knots and no control points, but with points that it passes through."""
+
 DXF = Format(
     name="Dxf",
     token="dxf",
@@ -129,6 +142,20 @@ DXF = Format(
         records_crs=False,
         trailer=b"EOF",
         unread=(*NO_UTF_16, BINARY_DXF),
+        left_out=(
+            LeftOut(
+                (),
+                "Entities that cannot be read ({count}) were left out, such as solids, surfaces, meshes, endless "
+                "lines and images. Explode them, or convert them to polylines, to keep them.",
+                pattern=UNREAD_IN_DXF,
+            ),
+            LeftOut(
+                (),
+                "Splines without control points ({count}) were left out. Save the drawing with control points to keep "
+                "them.",
+                pattern=FIT_POINTS_ALONE,
+            ),
+        ),
     ),
     writing=Writing(
         driver="DXF",

@@ -1,0 +1,69 @@
+"""Entities of DXF that its driver leaves out."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline
+
+LINE = "0\nLINE\n8\n0\n10\n1\n20\n2\n11\n3\n21\n4\n"
+NUMBERS = "71\n1\n72\n0\n73\n0\n74\n1\n"
+STYLES = f"0\nSECTION\n2\nTABLES\n0\nTABLE\n2\nDIMSTYLE\n0\nDIMSTYLE\n2\na\n{NUMBERS}0\nENDTAB\n0\nENDSEC\n"
+"""Numbers of texts of dimensions, which are like those of splines."""
+DRAWN = STYLES + "0\nSECTION\n2\nENTITIES\n{}0\nENDSEC\n0\nEOF\n"
+SKIPPED = (
+    "RAY",
+    "XLINE",
+    "MESH",
+    "REGION",
+    "3DSOLID",
+    "BODY",
+    "SURFACE",
+    "WIPEOUT",
+    "IMAGE",
+    "MPOLYGON",
+    "PDFUNDERLAY",
+)
+ENDLESS = "0\n{}\n8\n0\n10\n1\n20\n2\n11\n1\n21\n0\n"
+SPLINE = (
+    "0\nSPLINE\n8\n0\n100\nAcDbSpline\n70\n8\n71\n3\n72\n0\n73\n0\n74\n2\n11\n0\n21\n0\n31\n0\n11\n1\n21\n1\n31\n0\n"
+)
+MESH = "0\nPOLYLINE\n8\n0\n100\nAcDbPolygonMesh\n66\n1\n70\n16\n71\n2\n72\n2\n0\nSEQEND\n8\n0\n"
+READ = {
+    "SOLID": "0\nSOLID\n8\n0\n10\n0\n20\n0\n11\n1\n21\n0\n12\n0\n22\n1\n13\n1\n23\n1\n",
+    "TEXT": "0\nTEXT\n8\nRAY\n10\n1\n20\n2\n40\n1\n1\nMESH\n",
+}
+
+
+def write(path: Path, entities: str, newline: str = "\n") -> Path:
+    """A drawing of `entities`, and of a line."""
+    path.write_text(DRAWN.format(entities + LINE), newline=newline)
+    return path
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("entities", "told"),
+    [
+        ("".join(map(ENDLESS.format, SKIPPED)), f"Entities that cannot be read ({len(SKIPPED)}) were left out"),
+        (MESH, "Entities that cannot be read (1) were left out"),
+        (SPLINE, "Splines without control points (1) were left out"),
+    ],
+)
+async def test_entities_that_are_left_out_are_counted(
+    pipeline: Pipeline, tmp_path: Path, entities: str, told: str, newline: str
+) -> None:
+    """Only the line arrives, and a warning says how many other entities there were."""
+    done = await pipeline.to("GeoJson", write(tmp_path / "a.dxf", entities, newline), source_epsg=4326)
+    assert len(readers.geojson(done.path)) == 1
+    (warning,) = done.source.warnings
+    assert warning.startswith(told)
+
+
+@pytest.mark.parametrize("kind", READ)
+async def test_entities_that_are_read_are_not_reported(pipeline: Pipeline, tmp_path: Path, kind: str) -> None:
+    """Neither solids, which are areas, nor texts and layers that are called like an entity."""
+    done = await pipeline.to("GeoJson", write(tmp_path / "a.dxf", READ[kind]), source_epsg=4326)
+    assert len(readers.geojson(done.path)) == 1 + 1
+    assert done.source.warnings == ()
