@@ -96,6 +96,8 @@ class Table:
     """Whether its first row counts as data, although it may be a header in which a name is a number."""
     unnamed: tuple[str, ...] = ()
     """The names made for columns with cells for which its header, or what was taken for it, has none."""
+    has_only_texts: bool = False
+    """Whether all of its columns hold texts, as they do if the header counts as data."""
     in_windows_1252: bool = False
     """Whether its text was taken for Windows-1252, because it is not in a Unicode encoding."""
 
@@ -199,6 +201,7 @@ def describe(
         others=tuple((columns[x].name, columns[y].name) for x, y in others),
         finer={column.name: column.finer for column in columns if column.finer and column.type == "DateTime"},
         srid=next(iter(srids), None),
+        has_only_texts=all(column.type == "String" for column in columns),
     )
 
 

@@ -33,6 +33,7 @@ class WrittenTable(msgspec.Struct, frozen=True):
     finer: Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS)]
     lacks_names: bool
     unnamed: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)]
+    has_only_texts: bool
     in_windows_1252: bool
 
 
@@ -96,13 +97,15 @@ def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
 def _unnamed(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
     """What is told of tables whose first row may be a title, or empty: names are made for the rest of it.
 
-    A header above the numbers or labels of rows, as pandas writes, lacks only the names before all others.
+    A header above the numbers or labels of rows, as pandas writes, lacks only the names before all others. Above
+    several columns of labels, it is a title if nothing in the table is a number, because a header counts as data.
     """
     for table in tables:
         of_driver = [name for number, name in enumerate(table.columns, 1) if name == f"Field{number}"]
         made = of_driver if table.name else [*table.unnamed]
         is_above_labels = made == [*table.columns[: len(made)]] and len(table.columns) >= len(made) + FEWEST_NAMES
-        if made and not is_above_labels:
+        is_title = not table.name and table.has_only_texts and len(made) > 1
+        if made and (is_title or not is_above_labels):
             what = repr(shown(table.name)) if table.name else "the file"
             yield (
                 f"The first row of {what} seems to name not all columns: "

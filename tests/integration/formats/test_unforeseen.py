@@ -189,6 +189,7 @@ TITLED = {
     "name,kind\noak,a,7\n": "'field_3'",
     ",kind,age\n1,a,7\n": "",
     ",,kind,age\noak,1,a,7\noak,2,b,8\n": "",
+    ",,My,Title\nid,name,lat,lon\n1,a,50,7\n2,b,51,8\n": "'field_1', 'field_2'",
     ",,kind\noak,1,a\n": "'field_1', 'field_2'",
     ",kind,,age\noak,a,1,7\n": "'field_1', 'field_3'",
     "name,kind,age,,\noak,a,7,,\nelm,b,8,,\n": "",
