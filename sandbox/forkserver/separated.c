@@ -200,13 +200,30 @@ static const char *end_of_sample(const struct table *table)
 struct fit {
     int is_even; /* whether all rows have the same number of cells, more than one */
     int first;   /* the cells of the first row */
-    int is_even_below; /* whether all others have, and the first may be their title, of several words; one is a name */
+    int is_even_below; /* whether all others have, and the first may be their title: it has several words, or is above names
+                          of numbers; any other word is a name itself */
 };
+
+static int holds_number(const struct row *row)
+{
+    for (int number = 0; number < row->count; number++)
+        if (is_number(row->cells[number]))
+            return 1;
+    return 0;
+}
+
+static int holds_names(const struct row *row)
+{
+    for (int number = 0; number < row->count; number++)
+        if (!*row->cells[number])
+            return 0;
+    return !holds_number(row);
+}
 
 static struct fit fit_of(const struct table *table, const char *end, char delimiter, struct row *row)
 {
     enum { FEWEST = 3 };
-    int second = 0, is_even_below = 1, rows = 0, seen = 0, first = 0, may_be_title = 0;
+    int second = 0, is_even_below = 1, rows = 0, seen = 0, first = 0, may_be_title = 0, is_below_names = 0;
     for (const char *at = table->start; at < end && rows < SAMPLE_ROWS; rows++) {
         at = next_row(at, end, delimiter, row);
         if (!row->count)
@@ -216,6 +233,8 @@ static struct fit fit_of(const struct table *table, const char *end, char delimi
             may_be_title = strchr(row->cells[0], ' ') != NULL;
             continue;
         }
+        may_be_title |= seen == 3 && is_below_names && holds_number(row);
+        is_below_names = seen == 2 && holds_names(row);
         second = second ? second : row->count;
         is_even_below &= row->count == second;
     }

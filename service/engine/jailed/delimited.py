@@ -56,7 +56,7 @@ SAMPLE_ROWS = 30
 FEWEST_BELOW_TITLE = 3
 """How many rows, with a title, show which delimiter those below it have.
 
-A title has several words; a single one is a name, perhaps above lists.
+A title has several words, or is above names of numbers; any other word is a name itself, perhaps above lists.
 """
 SAMPLE_CHARACTERS = 1 << 20
 MAX_COLUMNS = 2000
@@ -122,11 +122,16 @@ def _delimiter(file: TextIO) -> str:
             return False, 0, False
         widths = [len(row) for row in rows]
         below = set(widths[1:])
-        may_be_title = " " in rows[0][0] and len(rows) >= FEWEST_BELOW_TITLE
+        may_be_title = len(rows) >= FEWEST_BELOW_TITLE and (" " in rows[0][0] or _are_names(rows[1], rows[2]))
         is_even_below = may_be_title and len(below) == 1 and below != {1}
         return len(set(widths)) == 1 and widths[0] > 1, widths[0], is_even_below
 
     return max(DELIMITERS, key=score)
+
+
+def _are_names(row: Sequence[str], below: Sequence[str]) -> bool:
+    """Whether `row` is a header above numbers."""
+    return all(row) and not any(map(NUMBER.match, row)) and any(map(NUMBER.match, below))
 
 
 def _look(file: TextIO, delimiter: str, wanted: Wanted) -> tuple[list[Column], list[str]]:
