@@ -230,8 +230,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
 
     @property
     def data_path(self) -> Path:
-        """`data_dir` as an absolute path."""
-        return Path(self.data_dir).resolve()
+        """`data_dir` as an absolute path.
+
+        Raises:
+            SettingsError: it is no text, so that neither PostgreSQL nor the sandbox could be told of it.
+        """
+        path = Path(self.data_dir).resolve()
+        shown = str(path).encode(errors="replace").decode()
+        if shown != str(path):
+            raise SettingsError(f"GEOMILL_DATA_DIR is {shown!r}, which is not in UTF-8. Name another directory.")
+        return path
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:

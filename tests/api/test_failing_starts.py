@@ -115,6 +115,16 @@ def test_a_host_that_cannot_convert_is_told(tmp_path: Path, database_url: str) -
         assert_one_sentence(done.stderr, *expected)
 
 
+@pytest.mark.parametrize("command", ["serve", "audit"])
+def test_a_data_directory_that_is_no_text_is_named(command: str, tmp_path: Path) -> None:
+    """As on a disk from the time before UTF-8; neither PostgreSQL nor the sandbox could be told of it."""
+    directory = Path(os.fsdecode(os.fsencode(tmp_path) + b"/D\xe4ta"))
+    done = Geomill(directory, {"GEOMILL_PORT": "0", "GEOMILL_LOG_LEVEL": "error"})(command)
+    assert done.returncode == 1
+    assert_one_sentence(done.stderr, "GEOMILL_DATA_DIR", "D?ta", "UTF-8")
+    assert not directory.exists()
+
+
 FULL = "Free some space, or name another directory in GEOMILL_DATA_DIR."
 FIRST_PORT = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
