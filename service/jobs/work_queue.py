@@ -215,5 +215,5 @@ async def open_work_queue(url: str, lease_seconds: float, *, is_needed: bool = T
             await queue.create()
         yield queue
     finally:
-        with anyio.CancelScope(shield=True), suppress(nats.errors.Error):
+        with anyio.CancelScope(shield=True), suppress(nats.errors.Error, OSError):  # of a broken connection
             await connection.close()

@@ -10,13 +10,14 @@ import anyio
 import msgspec
 import nats
 import pytest
+from anyio.lowlevel import checkpoint
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from structlog.testing import capture_logs
 
 from service.errors import QueueUnavailable
-from service.ids import JobId
+from service.ids import JobId, ServerId
 from service.jobs import deliveries
 from service.jobs.handover import LANES, SIZES, read_handover
 from service.jobs.queue_contents import QueueContents
@@ -300,6 +301,19 @@ async def test_a_server_that_has_vanished_without_a_word_is_left(server: NatsSer
         delivery = await queue.deliveries.take(lambda: True)
         assert delivery is not None
         await delivery.acknowledge()
+
+
+async def test_a_server_that_has_just_gone_is_left(tmp_path: Path) -> None:
+    """What was to be sent is lost, whether or not the loss of the connection has been noticed."""
+    for looks_before in range(SOME):
+        (directory := tmp_path / str(looks_before)).mkdir()
+        with nats_server(directory) as own:
+            async with open_work_queue(own.url, LEASE_SECONDS) as queue:
+                own.kill()
+                for _ in range(looks_before):
+                    await checkpoint()
+                await queue.tell_ended(ServerId(uuid4()), JobId(uuid4()))
+            assert not queue.is_connected
 
 
 async def test_a_process_does_not_wait_forever_for_a_server_that_is_away() -> None:
