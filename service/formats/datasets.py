@@ -7,7 +7,7 @@ import msgspec
 from service.formats.facts import Field, Layer
 from service.formats.format import ColumnRule, Format, Writing, writing_of
 from service.formats.geometry import FAMILIES, NO_GEOMETRY, SPLIT_FAMILIES, Family, declared_type
-from service.formats.names import column_names, safe_name, unique, xml_name
+from service.formats.names import column_names, safe_name, unique
 
 LAYER_NAME_BYTES = 80
 
@@ -58,8 +58,8 @@ def make_datasets(target: Format, stem: str, layers: Sequence[Layer]) -> tuple[D
     writing = writing_of(target)
     wanted = [stem] if len(layers) == 1 else [safe_name(layer.name) for layer in layers]
     names = unique([name[: writing.max_layer_name] for name in wanted], writing.max_layer_name or LAYER_NAME_BYTES)
-    if writing.column_names is ColumnRule.XML:
-        names = unique([xml_name(name) for name in names])
+    if writing.column_names in {ColumnRule.XML, ColumnRule.GML}:
+        names = column_names(writing.column_names, names)
     made = [part for layer, name in zip(layers, names, strict=True) for part in _parts(writing, layer, name)]
     return _with_names_of_tables(writing, made) if writing.column_names is ColumnRule.GEODATABASE else tuple(made)
 

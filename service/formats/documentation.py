@@ -66,6 +66,7 @@ COLUMN_RULES: Mapping[ColumnRule, str] = MappingProxyType(
         ColumnRule.ANY: "any",
         ColumnRule.CELL: "no line ends or quotation marks, no blanks around them",
         ColumnRule.XML: "XML names",
+        ColumnRule.GML: "XML names without -",
         ColumnRule.DBF: "10 bytes",
         ColumnRule.MAPINFO: "31 of A-Z, 0-9, _",
         ColumnRule.GEODATABASE: "62 letters, digits, _",

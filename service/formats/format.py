@@ -77,6 +77,7 @@ class ColumnRule(StrEnum):
     """Column names are cells of the first row: without blanks around them, line ends, what XML lacks
     and quotation marks, which the driver of CSV, by way of which they are written, leaves out."""
     XML = "xml"
+    GML = "gml"
     DBF = "dbf"
     MAPINFO = "mapinfo"
     GEODATABASE = "geodatabase"

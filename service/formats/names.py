@@ -143,6 +143,11 @@ def _xml_names(names: Sequence[str]) -> tuple[str, ...]:
     return unique([xml_name(name) for name in names])
 
 
+def _gml_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of elements as the driver of GML writes them: without the hyphens that XML allows."""
+    return unique([xml_name(name).replace("-", "_") for name in names])
+
+
 def _mapinfo_names(names: Sequence[str]) -> tuple[str, ...]:
     return unique([_mapinfo_name(name) for name in names], MAPINFO_NAME)
 
@@ -150,7 +155,8 @@ def _mapinfo_names(names: Sequence[str]) -> tuple[str, ...]:
 def _mapinfo_name(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name)
     without_marks = "".join(character for character in plain if not unicodedata.combining(character))
-    return NOT_IN_MAPINFO.sub("_", without_marks)[:MAPINFO_NAME] or "field"
+    cleaned = NOT_IN_MAPINFO.sub("_", without_marks) or "field"
+    return f"_{cleaned}"[:MAPINFO_NAME] if cleaned[0].isdigit() else cleaned[:MAPINFO_NAME]
 
 
 def _geodatabase_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -165,6 +171,7 @@ _RULES: Mapping[ColumnRule, Callable[[Sequence[str]], tuple[str, ...]]] = Mappin
         ColumnRule.ANY: _as_they_are,
         ColumnRule.CELL: _cell_names,
         ColumnRule.XML: _xml_names,
+        ColumnRule.GML: _gml_names,
         ColumnRule.DBF: written_names,
         ColumnRule.MAPINFO: _mapinfo_names,
         ColumnRule.GEODATABASE: _geodatabase_names,

@@ -79,7 +79,7 @@ GML = Format(
         multi_layer=True,
         needs_every_axis=True,
         curves=True,
-        column_names=ColumnRule.XML,
+        column_names=ColumnRule.GML,
         geometry_names=("geometryProperty", "geometry", "the_geom"),
         shows_geometry_name=True,
         root_attributes='xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"',

@@ -424,3 +424,17 @@ async def test_several_layers_are_read_back_from_gpx_whatever_their_names(
     assert done.output.warnings == ()
     content = read_content("gpx", done.path)
     assert sorted(content.names or ()) == ["x", "y", "z"]
+
+
+@pytest.mark.parametrize("target", ["Gml", "MapInfo"])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_columns_that_a_driver_renames_are_not_said_to_be_lost(
+    converters: Converters, tmp_path: Path, target: str, *, has_sessions: bool
+) -> None:
+    """Hyphens, as in names of simplestyle, and years are renamed by us, as the driver would do it, and told."""
+    columns = {"marker-color": "#f00", "2020": 1, "3020": 2}
+    path = write_geojson(tmp_path / "my-a.geojson", [point(1, 2, **columns)])
+    done = await Pipeline(converters, has_sessions=has_sessions).to(target, path)
+    names = ("marker_color", "_2020", "_3020")
+    assert {column.written for dataset in done.plan.datasets for column in dataset.columns} == set(names)
+    assert not [warning for warning in (*done.plan.warnings, *done.output.warnings) if "lacks" in warning]

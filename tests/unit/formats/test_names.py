@@ -53,14 +53,21 @@ def test_xml_names(name: str, written: str) -> None:
     assert xml_name(name) == written
 
 
+def test_gml_names() -> None:
+    """Names of XML without hyphens, which the driver would replace, all different."""
+    assert column_names(ColumnRule.GML, ["marker-color", "a_b", "a-b", "-a"]) == ("marker_color", "a_b", "a_b_2", "__a")
+
+
 def test_mapinfo_names() -> None:
-    """Letters without diacritics, at most 31, all different."""
-    assert column_names(ColumnRule.MAPINFO, ["größe", "grosse", "a b", "a-b", "x" * 40]) == (
+    """Letters without diacritics, at most 31, all different, and no digit first, which the driver would replace."""
+    assert column_names(ColumnRule.MAPINFO, ["größe", "grosse", "a b", "a-b", "x" * 40, "2020", "1" * 31]) == (
         "gro_e",
         "grosse",
         "a_b",
         "a_b_2",
         "x" * 31,
+        "_2020",
+        "_" + "1" * 30,
     )
 
 
