@@ -106,7 +106,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(documents(), st.one_of(st.just(0), st.integers(CHUNK - 4000, CHUNK)))
 def test_what_is_told_of_features_that_are_alike_is_told_of_all(path: Path, content: bytes, before: int) -> None:
     """As by looks at every byte, wherever the pieces begin in which a file is read."""
-    path.write_bytes(b" " * before + content)
+    path.write_bytes(b" " * before + b"</ExtendedData>" + content)  # of data that does not end, 1 MiB is looked at
     repeated, counts = RepeatedData(), Counter[bytes]()
     repeated.add(content)
     repeated.end()
