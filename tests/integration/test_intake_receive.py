@@ -370,6 +370,14 @@ def test_a_small_disk_fills_and_is_freed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_an_upload_beyond_the_host_s_limit_on_files_is_refused(tmp_path: Path) -> None:
+    """Under `ulimit -f` of 2 MB, an upload of 3 MB is refused as on a full disk, and a smaller one fits."""
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({2 * MEBIBYTE}, {2 * MEBIBYTE}))"
+    program = f"import anyio, pathlib, {__name__} as t; anyio.run(t.upload_to, pathlib.Path({str(tmp_path)!r}))"
+    done = subprocess.run([sys.executable, "-c", f"{limit}; {program}"], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 async def test_memory_does_not_grow_with_the_file(area: WorkArea) -> None:
     """An upload of 90 MB takes a few megabytes of memory, whatever the size of its chunks."""
 
