@@ -64,6 +64,13 @@ _LIKE_A_MOMENT = (
 )
 """A text that some versions of the driver take for a date or a time, although it is none or more than one."""
 
+_NUMBER = rb"\s{0,8}-?\d[\d.eE+-]{0,30}\s{0,8}"
+WITH_ELEVATION = rb'"coordinates"\s{0,8}:\s{0,8}\[' + b",".join((_NUMBER,) * 3)
+"""A point with an elevation, of which the driver reads nothing."""
+WITHOUT_GEOMETRY = (
+    rb'"type"\s{0,8}:\s{0,8}null\s{0,8},\s{0,8}"(?:id"\s{0,8}:[^{},]{0,150},\s{0,8}")?properties"\s{0,8}:'
+)
+
 TOPOJSON = Format(
     name=None,
     token="topojson",
@@ -80,6 +87,17 @@ TOPOJSON = Format(
                 "Texts that merely look or begin like dates or times, such as T1234 ({count}), may have become dates "
                 "or times. Send the file as GeoJSON to keep them.",
                 pattern=_LIKE_A_MOMENT,
+            ),
+            LeftOut(
+                (),
+                "Points with elevations ({count}) cannot be read; their features have no geometry. Send the file as "
+                "GeoJSON, or without elevations, to keep them.",
+                pattern=WITH_ELEVATION,
+            ),
+            LeftOut(
+                (),
+                "Features without geometry ({count}) were left out. Send the file as GeoJSON to keep them.",
+                pattern=WITHOUT_GEOMETRY,
             ),
         ),
     ),
