@@ -1,4 +1,4 @@
-"""Finds data of KML with the name of other data in its feature, of which the driver reads the last.
+"""Finds data of KML with the name of other data in its feature, of which the driver reads one.
 
 For the driver, as here, ASCII letters are the same as their capitals.
 """
@@ -11,14 +11,23 @@ from service.formats.names import shown
 CHUNK = 1 << 20
 FEATURE_END = b"</extendeddata"
 DATA = re.compile(rb"(?><((?:simple)?data)\s[^<>]*?\bname\s*=\s*(?:\"([^\"<>]*)\"|'([^'<>]*)'))[^<>]*+(?<!/)>")
-"""Data that may have a value, in lower case; data without a Schema does not replace that with one."""
+"""Data that may have a value, in lower case."""
+REPEATED = (
+    "Features with several data of one name, apart from capital letters ({}), such as {!r}: only the last value is "
+    "read."
+)
+MIXED = (
+    "Features with Data and SimpleData of one name, apart from capital letters ({}), such as {!r}: Data is not read."
+)
 
 
 class RepeatedData:
     """Finds names that features of a KML have twice, in its text."""
 
     def __init__(self) -> None:
-        self._count, self._example, self._rest = 0, b"", b""
+        self._counts: Counter[str] = Counter()
+        self._examples: dict[str, bytes] = {}
+        self._rest = b""
 
     def add(self, text: bytes) -> None:
         """Look at the next piece of the text."""
@@ -34,17 +43,23 @@ class RepeatedData:
         self._rest = b""
 
     def _look_at(self, feature: bytes) -> None:
-        names = DATA.findall(feature)
-        if len(set(names)) < len(names):
-            self._count += 1
-            self._example = self._example or b"".join(Counter(names).most_common(1)[0][0][1:])
+        data = DATA.findall(feature)
+        distinct = set(data)
+        if len(distinct) < len(data):
+            self._count(REPEATED, b"".join(Counter(data).most_common(1)[0][0][1:]))
+        if len({kind for kind, *_ in distinct}) > 1:
+            name, count = Counter(b"".join(quoted) for _, *quoted in distinct).most_common(1)[0]
+            if count > 1:
+                self._count(MIXED, name)
+
+    def _count(self, sentence: str, name: bytes) -> None:
+        self._counts[sentence] += 1
+        self._examples.setdefault(sentence, name)
 
     @property
-    def warning(self) -> str:
-        """What to tell about them, or ""."""
-        if not self._count:
-            return ""
-        return (
-            f"Features with several data of one name, apart from capital letters ({self._count:,}), such as "
-            f"{shown(self._example.decode('utf-8', 'replace'))!r}: only the last value is read."
-        )
+    def warnings(self) -> list[str]:
+        """What to tell about them."""
+        return [
+            sentence.format(f"{count:,}", shown(self._examples[sentence].decode("utf-8", "replace")))
+            for sentence, count in sorted(self._counts.items(), reverse=True)
+        ]

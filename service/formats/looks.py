@@ -19,7 +19,7 @@ def look_at(row: Format, paths: Sequence[Path]) -> tuple[list[str], Mapping[str,
     reading = reading_of(row)
     counts: Counter[bytes] = Counter()
     if reading.reader is Reader.KML:
-        repeated = [told for path in paths if (told := _look_at_kml(reading.left_out, path, counts))]
+        repeated = [told for path in paths for told in _look_at_kml(reading.left_out, path, counts)]
         return repeated, warn_of_left_out(row, counts, paths)
     for path in paths if reading.left_out else ():
         tally = Tally(reading.left_out, counts)
@@ -28,7 +28,7 @@ def look_at(row: Format, paths: Sequence[Path]) -> tuple[list[str], Mapping[str,
     return [], warn_of_left_out(row, counts, paths)
 
 
-def _look_at_kml(entries: Sequence[LeftOut], path: Path, counts: Counter[bytes]) -> str:
+def _look_at_kml(entries: Sequence[LeftOut], path: Path, counts: Counter[bytes]) -> list[str]:
     repeated, tally = RepeatedData(), Tally(entries, counts)
     condenser = Condenser([word for entry in entries for word in entry.words if word[:1] == b">"], _has_no_repeated)
     for piece in chunks(path):
@@ -40,11 +40,11 @@ def _look_at_kml(entries: Sequence[LeftOut], path: Path, counts: Counter[bytes])
         again: Counter[bytes] = Counter()
         Tally(entries, again).add(feature)
         counts.update({found: count * times for found, count in again.items()})
-    return repeated.warning
+    return repeated.warnings
 
 
 def _has_no_repeated(feature: bytes) -> bool:
     repeated = RepeatedData()
     repeated.add(2 * feature)  # also if its data is not told from that of the next one
     repeated.end()
-    return not repeated.warning
+    return not repeated.warnings

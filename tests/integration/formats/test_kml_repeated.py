@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from service.formats.kml_repeated import CHUNK
+from service.formats.kml_repeated import CHUNK, MIXED
 from service.formats.looks import look_at
 from service.formats.registry import find_output
 from tests.integration.formats import readers
@@ -46,6 +46,22 @@ async def test_data_that_other_data_replaces_is_told(pipeline: Pipeline, tmp_pat
     (row,) = readers.table(done.path)
     assert row["Type"] == "b"
     assert TOLD.format(1) in done.output.warnings
+
+
+@pytest.mark.parametrize("schema", ["", SCHEMA])
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_data_beside_data_of_a_schema_with_its_name_is_told(
+    pipeline: Pipeline, tmp_path: Path, schema: str, *, is_first: bool
+) -> None:
+    """The driver reads the value of the Schema, wherever it is, and without a Schema perhaps neither."""
+    path = tmp_path / "a.kml"
+    both = [DATA.format("type", "a"), SIMPLE.format(SIMPLE_DATA.format("Type", "b"))]
+    content = schema + FEATURE.format("".join(both if is_first else reversed(both)))
+    path.write_text(KML.format(content), encoding="utf-8")
+    done = await pipeline.to("Csv", path)
+    (row,) = readers.table(done.path)
+    assert row.get("Type") == ("b" if schema else None)
+    assert MIXED.format(1, "type") in done.output.warnings
 
 
 @pytest.mark.parametrize("content", ONCE)

@@ -111,7 +111,7 @@ def test_what_is_told_of_features_that_are_alike_is_told_of_all(path: Path, cont
     repeated.add(content)
     repeated.end()
     Tally(reading_of(KML).left_out, counts).add(content)
-    whole = [repeated.warning] if repeated.warning else [], warn_of_left_out(KML, counts, [path])
+    whole = repeated.warnings, warn_of_left_out(KML, counts, [path])
     assert look_at(KML, [path]) == whole
 
 
