@@ -1,12 +1,12 @@
 """Checks that the driver of a GeoPackage reads all of its values, of which SQLite stores any in any column."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Annotated
 
 from msgspec import Meta
 
-from service.engine.jailed.declared import EXPRESSIONS_A_QUERY, GEOPACKAGE, KEYS, counting, declared_as
+from service.engine.jailed.declared import BEYOND_32, EXPRESSIONS_A_QUERY, GEOPACKAGE, KEYS, counting, declared_as
 from service.engine.jailed.gpkg import quoted
 from service.engine.jailed.self_description import DESCRIPTIONS, METADATA
 from service.engine.seen import SeenLayer
@@ -40,9 +40,8 @@ class TypeCheck:
     async def __call__(self, session: Session, layers: list[SeenLayer]) -> list[SeenLayer] | None:
         """`layers`; None if the driver changed values, or left out ids of rows that are own ones."""
         for layer in layers:
-            for sql in (_own_ids(layer.name), *_mistyped(layer)):
-                found = await _numbers(session, sql)
-                if not found or any(found):
+            for sql, expected in ((_own_ids(layer.name), (0,)), *_queries(layer)):
+                if await _numbers(session, sql) != expected:
                     return None
         told = await _numbers(session, DESCRIPTIONS)
         documents = await _numbers(session, METADATA) if told and told[1] else (0,)
@@ -67,12 +66,20 @@ def _own_ids(table: str) -> str:
     return f"SELECT {are_own} AND ({has_key}) FROM {quoted(table)}"  # noqa: S608 -- quoted
 
 
-def _mistyped(layer: SeenLayer) -> Iterator[str]:
-    """Queries for how many values of each column the driver changed, with as many columns as one may have."""
-    columns: Sequence[tuple[str, str]] = [
-        (column.name, declared_as(DECLARED[column.type], GEOPACKAGE).lost)
+def _queries(layer: SeenLayer) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Queries for values that the driver may have changed, and the numbers that they find if it has not."""
+    lost = [
+        (column.name, declared_as(DECLARED[column.type], GEOPACKAGE).lost, 0)
         for column in layer.columns
         if column.type in DECLARED
     ]
-    for start in range(0, len(columns), EXPRESSIONS_A_QUERY):
-        yield counting(layer.name, columns[start : start + EXPRESSIONS_A_QUERY])
+    large = [
+        (column.name, BEYOND_32, column.beyond_32_bits) for column in layer.columns if column.type is FieldType.INTEGER
+    ]
+    checks = [*lost, *large]
+    for start in range(0, len(checks), EXPRESSIONS_A_QUERY):
+        part = checks[start : start + EXPRESSIONS_A_QUERY]
+        yield (
+            counting(layer.name, [(name, condition) for name, condition, _ in part]),
+            tuple(expected for *_, expected in part),
+        )

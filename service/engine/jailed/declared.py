@@ -22,6 +22,8 @@ KEYS = frozenset({"INTEGER", "INT", "TINYINT", "SMALLINT", "MEDIUMINT"})
 BINARY = "typeof({0}) = 'blob'"
 NO_INTEGER, NO_NUMBER = "typeof({0}) IN ('real', 'text')", "typeof({0}) = 'text'"
 NO_DATE = "typeof({0}) NOT IN ('null', 'blob') AND {0} NOT GLOB '[0-9][0-9][0-9][0-9][-/][0-9][0-9][-/][0-9][0-9]*'"
+NO_DAY = f"({NO_DATE}) OR substr({{0}}, 11) GLOB '*[1-9]*'"
+"""Of a date with a time, the driver keeps the date alone."""
 NO_TIME = (
     "typeof({0}) NOT IN ('null', 'blob') AND {0} NOT GLOB '[01][0-9]:[0-5][0-9]*' AND {0} NOT GLOB '2[0-3]:[0-5][0-9]*'"
 )
@@ -61,7 +63,8 @@ SQLITE = (
     Declared("REAL|FLOAT|DOUBLE|DOUBLE PRECISION", NO_NUMBER),
     Declared("NUMERIC|DECIMAL", NO_NUMBER, BEYOND_53),
     Declared("TIME", NO_TIME),
-    Declared("DATE|DATETIME|TIMESTAMP", NO_DATE),
+    Declared("DATE", NO_DAY),
+    Declared("DATETIME|TIMESTAMP", NO_DATE),
     Declared(
         ".*",
         f"CASE {FIRST} WHEN 'integer' THEN {NO_INTEGER} WHEN 'real' THEN {NO_NUMBER} WHEN 'blob' THEN {NO_BYTES} END",
@@ -77,7 +80,8 @@ GEOPACKAGE = (
     Declared("(TINY|SMALL|MEDIUM)INT", NO_INTEGER, BEYOND_32),
     Declared("INT|INTEGER", NO_INTEGER),
     Declared("FLOAT|DOUBLE|REAL", NO_NUMBER),
-    Declared("DATE|DATETIME", NO_DATE),
+    Declared("DATE", NO_DAY),
+    Declared("DATETIME", NO_DATE),
     Declared(r"TEXT(\(\d+\))?"),
     Declared(r"BLOB(\(\d+\))?", NO_BYTES, holds_bytes=True),
     *SQLITE,

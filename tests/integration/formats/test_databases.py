@@ -116,6 +116,29 @@ async def test_texts_in_columns_of_numbers_are_kept_however_a_geopackage_is_read
     assert [warning.partition(" are of other")[0] for warning in done.output.warnings] == ["1 value of 'c'"]
 
 
+KEPT = {
+    ("DATE", "2024-01-02", "2024-01-02T05:06:07Z"): ["2024-01-02", "2024-01-02T05:06:07Z"],
+    ("DATE", "2024-01-02", "2024-01-03T00:00:00Z"): ["2024/01/02", "2024/01/03"],
+    ("MEDIUMINT", 1, LARGE): ["1", str(LARGE)],
+    ("MEDIUMINT", LARGE, LARGE): [str(LARGE), str(LARGE)],
+    ("INTEGER", LARGE, LARGE): [str(LARGE), str(LARGE)],
+}
+"""Declared types and values, and how a CSV file writes them."""
+
+
+@pytest.mark.parametrize("declared", KEPT)
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_dates_with_times_and_large_integers_of_a_geopackage_are_kept(
+    converters: Converters, tmp_path: Path, declared: tuple[str, object, object], *, has_sessions: bool
+) -> None:
+    """In columns of dates and of small integers, the driver leaves out times, and makes others of the integers."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    kind, *values = declared
+    path = await database(pipeline, tmp_path, [f"c {kind}", "e TEXT"], *((value, "x") for value in values))
+    done = await pipeline.to("Csv", path)
+    assert [row["c"] for row in readers.table(done.path)] == KEPT[declared]
+
+
 @pytest.mark.parametrize("ids", [[4711, 4712], [1, 3], [-5, LARGE]])
 @pytest.mark.parametrize("target", ["Csv", "SpatiaLite", "GeoJson"])
 @pytest.mark.parametrize("has_sessions", [True, False])
