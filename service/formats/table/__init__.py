@@ -11,7 +11,7 @@ from service.formats.table.drawings import DXF, MAPINFO, SHAPEFILE, WKT
 from service.formats.table.gml import GML
 from service.formats.table.gpx import GPX
 from service.formats.table.json_family import ESRIJSON, GEOJSON, GEOJSONSEQ, TOPOJSON
-from service.formats.table.markup import KML, KMZ
+from service.formats.table.kml import KML, KMZ
 from service.formats.table.tables import CSV, ODS, XLSX
 
 FORMATS: tuple[Format, ...] = (
