@@ -420,8 +420,9 @@ async def test_several_layers_are_read_back_from_gpx_whatever_their_names(
     folders = map(IN_FOLDER.format, names, "xyz", (PLACE, WAY, PLACE))
     document = f"<Document>{''.join(folders)}</Document>"
     (tmp_path / "a.kml").write_text(f'<kml xmlns="http://www.opengis.net/kml/2.2">{document}</kml>')
-    done = await Pipeline(converters, has_sessions=has_sessions).to("Gpx", tmp_path / "a.kml")
-    assert done.output.warnings == ()
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    assert await written(pipeline, tmp_path / "a.kml", "Gpx", nothing) == ()
+    done = await pipeline.to("Gpx", tmp_path / "a.kml")
     content = read_content("gpx", done.path)
     assert sorted(content.names or ()) == ["x", "y", "z"]
 
@@ -434,7 +435,8 @@ async def test_columns_that_a_driver_renames_are_not_said_to_be_lost(
     """Hyphens, as in names of simplestyle, and years are renamed by us, as the driver would do it, and told."""
     columns = {"marker-color": "#f00", "2020": 1, "3020": 2}
     path = write_geojson(tmp_path / "my-a.geojson", [point(1, 2, **columns)])
-    done = await Pipeline(converters, has_sessions=has_sessions).to(target, path)
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    assert await written(pipeline, path, target, nothing) == ()
+    done = await pipeline.to(target, path)
     names = ("marker_color", "_2020", "_3020")
     assert {column.written for dataset in done.plan.datasets for column in dataset.columns} == set(names)
-    assert not [warning for warning in (*done.plan.warnings, *done.output.warnings) if "lacks" in warning]

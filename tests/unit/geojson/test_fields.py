@@ -155,6 +155,25 @@ def test_small_things_are_counted() -> None:
     assert (field.filled, field.empty, field.trailing_blanks) == (5, 2, 1)
 
 
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("{}", 1),
+        ("{'a': 1}", 1),
+        ("[ 1]", 1),
+        ("[False]", 1),
+        ("[[]]", 1),
+        ("{6F96}", 0),
+        ("[n]", 0),
+        ("{", 0),
+        ("a{}", 0),
+    ],
+)
+def test_texts_that_are_like_json_are_counted(text: str, count: int) -> None:
+    """Identifiers in braces and words in brackets are not."""
+    assert found(text).like_json == count
+
+
 def test_texts_that_only_begin_like_a_time_are_counted() -> None:
     """In a column of times, text after a time is lost; in a column of texts, nothing is."""
     assert found("10:00 and on", "11:00:00").reworded_moments == 1
