@@ -28,7 +28,7 @@ from service.formats.names import listed, safe_name, shown, stem_of, unique
 from service.formats.properties import property_warnings
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
 from service.formats.unread import START_BYTES, refuse_unread
-from service.formats.xml_encodings import in_utf8
+from service.formats.xml_encodings import in_utf8, unknown_encoding
 from service.formats.xml_root import require_root
 
 ZIP = SHARED_EXTENSION
@@ -149,9 +149,10 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
     warnings = [bundle.alone for bundle in reading_of(row).bundles if bundle.main == extension]
     warnings += property_warnings(row, path)
     if declares := reading_of(row).declares:
+        documents, left_out_documents = _of_known_encodings(documents)
         all_bytes = sum(part.path.stat().st_size for part in documents)
         documents, told = _replaced(documents, partial(IN_UTF8[declares], all_bytes=all_bytes), unpack_into, "utf8")
-        warnings += told
+        warnings += [*left_out_documents, *told]
     if reading_of(row).reader is Reader.KML:
         documents, told = _replaced(documents, in_one_document, unpack_into, "whole")
         warnings += told
@@ -167,6 +168,19 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
         warnings=(*warnings, *repeated, *(warning for warning, column in left_out.items() if not column)),
         warnings_without={warning: column for warning, column in left_out.items() if column},
     )
+
+
+def _of_known_encodings(documents: tuple[Part, ...]) -> tuple[tuple[Part, ...], list[str]]:
+    """The documents without those whose encoding is not known, unless that is so of all, and a warning about those."""
+    unknown = {part.layer: name for part in documents if (name := unknown_encoding(part.path))}
+    if len(unknown) in {0, len(documents)}:
+        return documents, []
+    (first, name), *_ = unknown.items()
+    told = (
+        f"Documents ({len(unknown):,}, first {first!r}) were left out: they declare encodings that cannot be read, "
+        f"such as {shown(name)!r}. Save them as UTF-8 and send the file again."
+    )
+    return tuple(part for part in documents if part.layer not in unknown), [told]
 
 
 def _replaced(

@@ -63,12 +63,9 @@ def in_utf8(path: Path, target: Path, all_bytes: int) -> tuple[Path, str]:
     Raises:
         Rejection: the file declares an encoding that is not known, or the documents are too large to be written anew.
     """
-    with path.open("rb") as file:
-        head = file.read(HEAD_BYTES)
-    if head.startswith(MARKS_OF_UTF16) or b"\0" in head:
+    declared = _declared_by(path)
+    if not declared:
         return path, ""
-    found = DECLARATION.match(head)
-    declared = found["name"].decode("ascii", "replace") if found else UTF8
     name = declared.lower()
     if NOT_TRUE.fullmatch(name):
         return _mended(path, target, all_bytes, is_right=name == UTF8)
@@ -83,6 +80,23 @@ def in_utf8(path: Path, target: Path, all_bytes: int) -> tuple[Path, str]:
     lost = write_utf8(path, target, CODECS[name], "replace", _declared)
     told = f"{lost:,} characters that {shown(declared)}, the declared encoding, does not have became U+FFFD."
     return target, told if lost else ""
+
+
+def unknown_encoding(path: Path) -> str:
+    """The encoding that the XML at `path` declares if it is not known, or "". Blocking."""
+    declared = _declared_by(path)
+    name = declared.lower()
+    return declared if name and name not in {*READ_BY_DRIVERS, *CODECS} and not NOT_TRUE.fullmatch(name) else ""
+
+
+def _declared_by(path: Path) -> str:
+    """The encoding of the XML at `path` as it declares it; "" if it is UTF-16."""
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    if head.startswith(MARKS_OF_UTF16) or b"\0" in head:
+        return ""
+    found = DECLARATION.match(head)
+    return found["name"].decode("ascii", "replace") if found else UTF8
 
 
 def _mended(path: Path, target: Path, all_bytes: int, *, is_right: bool) -> tuple[Path, str]:

@@ -143,6 +143,28 @@ def test_an_encoding_that_is_not_known_is_named(converters: Converters, tmp_path
         Pipeline(converters).receive(path)
 
 
+async def test_documents_of_an_archive_whose_encodings_are_not_known_are_left_out(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    """With a warning; the others are read, if there are any."""
+    path = tmp_path / "a.kmz"
+    documents = {name: write(tmp_path / f"{name}.kml", "utf-8", name, "a") for name in ("klingon", "utf-8", "elvish")}
+    with zipfile.ZipFile(path, "w") as archive:
+        for document in documents.values():
+            archive.write(document, document.name)
+    done = await pipeline.to("Csv", path)
+    assert len(readers.table(done.path)) == 1
+    assert (
+        "Documents (2, first 'klingon') were left out: they declare encodings that cannot be read, such as 'klingon'. "
+        "Save them as UTF-8 and send the file again."
+    ) in done.output.warnings
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(documents["klingon"], "a.kml")
+        archive.write(documents["elvish"], "b.kml")
+    with pytest.raises(Rejection, match="declares the encoding 'klingon'"):
+        pipeline.receive(path)
+
+
 @pytest.mark.parametrize(("declared", "is_refused"), [("windows-1250", True), ("UTF-16", True), ("UTF-8", False)])
 def test_a_small_archive_of_much_text_in_another_encoding_is_refused(
     converters: Converters, tmp_path: Path, declared: str, *, is_refused: bool
