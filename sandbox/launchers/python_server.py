@@ -15,6 +15,18 @@ from sandbox.launchers.environment import Started
 from sandbox.launchers.server_process import Program
 from sandbox.process import wire
 
+_START = """\
+import resource
+limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+from {zygote} import main
+main(limits)
+"""
+"""Runs the server, with a limit by which nothing that it imports writes a file.
+
+Where libffi, which ctypes needs, finds no /proc, it would write a file in memory and keep it open.
+"""
+
 
 class Request(msgspec.Struct, frozen=True):
     """One command, and the steps that put its process behind its layers."""
@@ -49,7 +61,7 @@ class PythonServerKind:
         given = self._environment
         found = [str(Path(__file__).resolve().parents[__name__.count(".")]), *filter(None, sys.path)]
         path = os.pathsep.join([*given.get("PYTHONPATH", "").split(os.pathsep), *found]).strip(os.pathsep)
-        server = (PYTHON, "-s", "-P", "-m", f"{__package__}.zygote", str(link), *self._modules)
+        server = (PYTHON, "-s", "-P", "-c", _START.format(zygote=f"{__package__}.zygote"), str(link), *self._modules)
         return Program(server, {**given, "PYTHONPATH": path})
 
     def request(self, command: Command, steps: bytes) -> bytes:

@@ -1,14 +1,15 @@
 """A Python process that has imported what commands need and forks for each: starts in 3 ms instead of 60 or more.
 
-`python -m sandbox.launchers.zygote DESCRIPTOR MODULE…`: the socket to the spawner, and what to hold ready. It forks
-twice, so that its grandchild becomes the spawner's own child; the plain fork of Python runs the handlers by which
-libraries survive a fork. The grandchild gets behind its layers before it does anything with what it was sent.
+Its arguments are the descriptor of the socket to the spawner, and the modules to hold ready. It forks twice, so that
+its grandchild becomes the spawner's own child; the plain fork of Python runs the handlers by which libraries survive a
+fork. The grandchild gets behind its layers before it does anything with what it was sent.
 
 It does not serve if a module has started a thread: a fork copies the locks that others hold, but not the others. The
 modules may keep files open that they only read (PROJ its database). In the grandchildren, these are /dev/null: none
 shares its position, flags or locks with another, and a library that notices the fork closes it and opens its file
 again. It does not serve if they keep anything else open, such as a socket, a pipe or a file to write: a library would
-use it as if no other process did.
+use it as if no other process did. While modules are imported, no file can be written: libraries that would keep one
+do without.
 """
 
 import array
@@ -17,6 +18,7 @@ import gc
 import importlib
 import importlib.util
 import os
+import resource
 import signal
 import socket
 import stat
@@ -50,8 +52,8 @@ class Loaded(NamedTuple):
     kept_open: Sequence[int]
 
 
-def main() -> NoReturn:
-    """Serve until the spawner ends."""
+def main(file_size: tuple[int, int]) -> NoReturn:
+    """Serve until the spawner ends; `file_size` is the limit that holds again once all modules are imported."""
     link = socket.socket(fileno=int(sys.argv[1]))
     link.set_inheritable(False)
     code = {name: _load(name) for name in sys.argv[2:]}
@@ -60,6 +62,7 @@ def main() -> NoReturn:
     loaded = Loaded(code, [each for each in range(3, _LAST_DESCRIPTOR_LOOKED_AT) if _is_open(each, link)])
     if not all(map(_is_file_to_read, loaded.kept_open)):
         sys.exit("an imported module keeps something open that is no file to read")
+    resource.setrlimit(resource.RLIMIT_FSIZE, file_size)
     gc.collect()
     gc.freeze()
     message = bytearray(_CHUNK)
@@ -198,7 +201,3 @@ def _exit_code(leaving: SystemExit) -> int:
         return (leaving.code or 0) & 0xFF
     print(leaving.code, file=sys.stderr)  # noqa: T201 - what an interpreter would print
     return 1
-
-
-if __name__ == "__main__":
-    main()

@@ -92,7 +92,7 @@ def place(public: Path) -> Place:
 
 def servers() -> set[int]:
     """The Python servers below this process."""
-    return {pid for pid in processes_below() if b"launchers.zygote\0" in command_line(pid)}
+    return {pid for pid in processes_below() if b"launchers.zygote" in command_line(pid)}
 
 
 def row(pool: Pool, name: LauncherName) -> LauncherReport:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import socket
 import sys
@@ -34,6 +35,7 @@ THREADED = "threaded_module"
 BROKEN = "broken_module"
 LINKED = "linked_module"
 WRITING = "writing_module"
+SPARING = "sparing_module"
 SLOW = "slow_module"
 ATTACKING = "attacking_module"
 MODULES = {
@@ -103,6 +105,17 @@ import os
 if __name__ != "__main__":
     FILE = os.memfd_create("file")
 """,
+    SPARING: """
+import os
+if __name__ != "__main__":
+    FILE = os.memfd_create("file")
+    try:
+        os.write(FILE, b"code")
+    except OSError:
+        os.close(FILE)
+else:
+    os.write(os.open("result", os.O_CREAT | os.O_WRONLY), b"result")
+""",
     SLOW: """
 import os, time
 while not os.path.exists(__file__ + ".go-on"): time.sleep(0.02)
@@ -160,7 +173,7 @@ def argv(*arguments: str, module: str = RARE) -> tuple[str, ...]:
 
 def servers() -> set[int]:
     """The servers of rare modules below this process."""
-    return {pid for pid in processes_below() if b"zygote\0" in command_line(pid) and is_rare(pid)}
+    return {pid for pid in processes_below() if b"zygote" in command_line(pid) and is_rare(pid)}
 
 
 def is_rare(pid: int) -> bool:
@@ -303,6 +316,15 @@ async def test_modules_that_a_server_cannot_hold_are_started(place: Place, modul
         for _ in range(2):
             verdict = await run(pool, module=module)
             assert (verdict.launcher, verdict.ending) == (LauncherName.EXEC, ending)
+
+
+async def test_modules_that_can_do_without_a_file_keep_none(place: Place) -> None:
+    """As the library behind ctypes: it keeps only a file that it can write. What the server starts may write."""
+    async with on_demand(place, modules=(SPARING,)) as pool:
+        verdict = await run(pool, module=SPARING)
+        (server,) = servers()
+        assert resource.prlimit(server, resource.RLIMIT_FSIZE) == resource.getrlimit(resource.RLIMIT_FSIZE)
+    assert (verdict.launcher, verdict.ending) == (LauncherName.RARE_PYTHON_SERVER, Ending.OK)
 
 
 @pytest.mark.parametrize(
