@@ -156,8 +156,12 @@ def _existing(path: Path) -> str:
 
 def _availability(row: Format, host: Capabilities) -> Availability:
     reads, writes = _can_read(row, host), _can_write(row, host)
-    lacking = (row.reading is not None and not reads) or (row.writing is not None and not writes)
-    return Availability(token=row.token, input=reads, output=writes, reason=_reason(row, host) if lacking else "")
+    reason = ""
+    if row.writing is not None and not writes:
+        reason = _lack_of(row.writing.driver, host, by_arrow=row.writing.writer is Writer.PARQUET)
+    elif row.reading is not None and not reads:
+        reason = _lack_of(row.reading.drivers[0], host, by_arrow=row.reading.reader is Reader.PARQUET)
+    return Availability(token=row.token, input=reads, output=writes, reason=reason)
 
 
 def _can_read(row: Format, host: Capabilities) -> bool:
@@ -174,9 +178,8 @@ def _can_write(row: Format, host: Capabilities) -> bool:
     return by_arrow or host.can_write(row.writing.driver)
 
 
-def _reason(row: Format, host: Capabilities) -> str:
-    driver = row.writing.driver if row.writing is not None else row.reading.drivers[0] if row.reading else row.title
-    if row.writing is not None and row.writing.writer is Writer.PARQUET:
+def _lack_of(driver: str, host: Capabilities, *, by_arrow: bool) -> str:
+    if by_arrow:
         return (
             f"GDAL {host.version} has no {driver} driver and the packages {' and '.join(PARQUET_MODULES)} are missing."
         )

@@ -65,6 +65,14 @@ def test_what_is_missing_is_named(host: Capabilities) -> None:
     assert {entry.format.token: entry.input for entry in without.formats}["kml"] is False
 
 
+def test_a_driver_is_named_that_would_read_a_format_that_can_be_written(host: Capabilities) -> None:
+    """KML is read by another driver than the one that writes it."""
+    writing = msgspec.structs.replace(host, drivers={**host.drivers, "KML": "rw+v"})
+    (kml,) = (entry for entry in writing.formats if entry.format.title == "KML")
+    assert (kml.input, kml.output) == (False, True)
+    assert kml.reason == "GDAL 3.4.1 has no LIBKML driver."
+
+
 @pytest.mark.parametrize("content", [None, "#!/bin/sh\nexit 3\n"])
 def test_a_host_without_a_converter_is_told_what_to_install(tmp_path: Path, content: str | None) -> None:
     """It is missing, or does not run."""
