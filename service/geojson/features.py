@@ -88,11 +88,11 @@ def _raw(value: Any) -> Raw:
     return Raw() if value is UNSET else Raw(json.dumps(value).encode())
 
 
-def _integer(digits: str) -> int:
+def integer(digits: str) -> int:
     """An integer clamped to just beyond 64 bits, so that many digits cannot cost time."""
     if len(digits.lstrip("-").lstrip("0")) <= INT64_DIGITS:
         return int(digits)
     return -INT64_MAX - 2 if digits.startswith("-") else INT64_MAX + 1
 
 
-_LENIENT = json.JSONDecoder(strict=False, parse_int=_integer)
+_LENIENT = json.JSONDecoder(strict=False, parse_int=integer)

@@ -110,6 +110,11 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind == "FeatureCollection"
 
     @property
+    def is_beyond_64_bits(self) -> bool:
+        """Whether properties are numbers of which drivers make different ones, or which they refuse."""
+        return any(field.clamped_integers or field.infinite for field in self.fields)
+
+    @property
     def dates_are_texts(self) -> bool:
         """Whether the converter must keep dates as texts, because a column of dates would lose content."""
         return any(field.kept_texts for field in self.fields)

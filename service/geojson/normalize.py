@@ -1,14 +1,14 @@
 """Writes a copy of a document that the converter reads completely, and in the way in which it was scanned.
 
-Unpaired surrogates are replaced. A single object or a sequence of objects becomes a FeatureCollection, because the
-converter would read it with another parser, which formats numbers in objects differently and has fewer options. Runs in
-the sandbox as `python -m service.geojson.normalize FILE OUTPUT wrap|keep`.
+Unpaired surrogates are replaced, and numbers beyond 64 bits by the nearest within them. A single object or a sequence
+of objects becomes a FeatureCollection, because the converter would read it with another parser, which formats numbers
+in objects differently and has fewer options. Runs in the sandbox as
+`python -m service.geojson.normalize FILE OUTPUT wrap|keep`.
 """
 
 import codecs
 import json
 import mmap
-import shutil
 import sys
 from pathlib import Path
 from typing import BinaryIO
@@ -20,6 +20,7 @@ from service.formats.geometry import FAMILIES
 from service.geojson.cursor import SPACE_OR_SEPARATOR, Cursor, text_of
 from service.geojson.document import COLLECTION
 from service.geojson.features import lenient_decode
+from service.geojson.numbers import pieces_within_64_bits
 from service.geojson.surrogates import REPLACEMENT, find_lone, replace_lone
 
 _MEMBERS = msgspec.json.Decoder(dict[str, Raw])
@@ -35,7 +36,8 @@ def normalize(document: Path, target: Path, *, wrap_in_collection: bool) -> None
         with document.open("rb") as file, target.open("wb") as out:
             _wrap(out, Cursor(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
         return
-    shutil.copyfile(document, target)
+    with document.open("rb") as file, target.open("wb") as out:
+        out.writelines(pieces_within_64_bits(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
     with target.open("r+b") as copy, mmap.mmap(copy.fileno(), 0) as text:
         for at in find_lone(text):
             text[at : at + len(REPLACEMENT)] = REPLACEMENT
@@ -61,7 +63,7 @@ def _next(cursor: Cursor) -> tuple[bytes, dict[str, Raw]]:
     """The normalized object that starts here, and its members; advances past it."""
     start = cursor.position
     cursor.pass_value()
-    text = replace_lone(bytes(cursor.view[start : cursor.position]))
+    text = replace_lone(b"".join(pieces_within_64_bits(bytes(cursor.view[start : cursor.position]))))
     return text, _members(text)
 
 

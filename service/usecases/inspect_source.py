@@ -118,7 +118,7 @@ async def scan_document(engine: Engine, run: Run, source: Source, *, seeks_edges
 async def normalized(engine: Engine, run: Run, source: Source, found: Scan) -> Source:
     """`source` in a form that the converter reads completely, as far as possible."""
     options = reading_of(source.format).text_options if found.dates_are_texts else ()
-    if found.is_collection and not found.half_letters:
+    if found.is_collection and not found.half_letters and not found.is_beyond_64_bits:
         return msgspec.structs.replace(source, options=options)
     target = source.path.parent / NORMALIZED_FILE
     if read_light(source.path) is not None:
