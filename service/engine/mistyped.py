@@ -6,7 +6,15 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from service.engine.jailed.declared import BEYOND_32, EXPRESSIONS_A_QUERY, GEOPACKAGE, KEYS, counting, declared_as
+from service.engine.jailed.declared import (
+    BEYOND_32,
+    EXPRESSIONS_A_QUERY,
+    GEOPACKAGE,
+    KEYS,
+    ROW_NUMBERS,
+    counting,
+    declared_as,
+)
 from service.engine.jailed.gpkg import quoted
 from service.engine.jailed.self_description import DESCRIPTIONS, METADATA
 from service.engine.seen import SeenLayer
@@ -32,17 +40,25 @@ class _Numbers(Answer, frozen=True):
 
 
 class TypeCheck:
-    """Checks it in a run that holds the file; `said` is how many descriptions the file has of itself."""
+    """Checks it in a run that holds the file.
+
+    `said` is how many descriptions the file has of itself; `left_out` are keys that only number rows, but with gaps.
+    """
 
     def __init__(self) -> None:
         self.said = 0
+        self.left_out: list[str] = []
 
     async def __call__(self, session: Session, layers: list[SeenLayer]) -> list[SeenLayer] | None:
         """`layers`; None if the driver changed values, or left out ids of rows that are own ones."""
         for layer in layers:
-            for sql, expected in ((_own_ids(layer.name), (0,)), *_queries(layer)):
+            key = await _numbers(session, _own_ids(layer.name))
+            if key not in _LEFT_OUT:
+                return None
+            for sql, expected in _queries(layer):
                 if await _numbers(session, sql) != expected:
                     return None
+            self.left_out += [name for name in _LEFT_OUT[key] if name not in self.left_out]
         told = await _numbers(session, DESCRIPTIONS)
         documents = await _numbers(session, METADATA) if told and told[1] else (0,)
         if not told or not documents:
@@ -57,13 +73,22 @@ async def _numbers(session: Session, sql: str) -> tuple[int, ...]:
     return found.numbers if found.ok else ()
 
 
+_LEFT_OUT = {(0,): (), **{(place,): (name,) for place, name in enumerate(ROW_NUMBERS, start=2)}}
+"""By what `_own_ids` finds: keys with values of their own that are left out. Others become columns."""
+
+
 def _own_ids(table: str) -> str:
-    """The query for whether `table` has a key whose values are others than 1, 2, 3 and so on, or the same from 0."""
+    """The query for whether `table` has a key whose values are others than 1, 2, 3 and so on, or the same from 0.
+
+    It finds 0 if not, else 1, or the place of the key's name in `ROW_NUMBERS`, counted from 2.
+    """
     text = "'" + table.replace("'", "''") + "'"
     kinds = ", ".join(f"'{kind}'" for kind in KEYS)
-    has_key = f"SELECT count(*) = 1 AND max(upper(type) IN ({kinds})) FROM pragma_table_info({text}) WHERE pk"  # noqa: S608 -- quoted
-    are_own = "coalesce(min(rowid) NOT IN (0, 1) OR max(rowid) - min(rowid) <> count(*) - 1, 0)"
-    return f"SELECT {are_own} AND ({has_key}) FROM {quoted(table)}"  # noqa: S608 -- quoted
+    names = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(ROW_NUMBERS, start=2))
+    is_key = f"(count(*) = 1 AND max(upper(type) IN ({kinds})))"
+    key = f"SELECT {is_key} * max(CASE lower(name) {names} ELSE 1 END) FROM pragma_table_info({text}) WHERE pk"  # noqa: S608 -- quoted
+    are_own = "min(rowid) NOT IN (0, 1) OR max(rowid) - min(rowid) <> count(*) - 1"
+    return f"SELECT coalesce(({are_own}) * ({key}), 0) FROM {quoted(table)}"  # noqa: S608 -- quoted
 
 
 def _queries(layer: SeenLayer) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -184,7 +184,8 @@ NOTES = """\
 - **GeoPackage, SQLite**: a column gets a type that holds all its values if it declares none that does: one with texts
   beside numbers becomes a column of texts, and so does one with binary values beside others, as hexadecimal digits; a
   warning reports both. The key that numbers the rows of a table is left out if it counts from 0 or 1 without gaps, and
-  becomes a column otherwise.
+  becomes a column otherwise. Only if it has the name `fid` or `ogc_fid`, which programs give to numbers of their own,
+  is it left out in any case, and reported if there are gaps.
 
 ## Memory and size
 

@@ -44,7 +44,7 @@ def main(database: str, copy: str, report: str, kind: str = "") -> None:
         "mistyped": _total(table.mistyped for table in found.values()),
         "spelled": _total(table.spelled for table in found.values()),
         "said": said,
-        "hidden_keys": sorted({table.hidden_key for table in found.values()} - {""}),
+        "left_out": sorted({table.left_out for table in found.values()} - {""}),
     }
     Path(report).write_text(json.dumps(written), encoding="utf-8")
     definitions = {name: table.definition for name, table in found.items() if table.definition}

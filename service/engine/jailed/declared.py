@@ -19,6 +19,8 @@ DEFINED = re.compile(
 
 KEYS = frozenset({"INTEGER", "INT", "TINYINT", "SMALLINT", "MEDIUMINT"})
 """The types of keys that the driver of GeoPackage does not read as columns."""
+ROW_NUMBERS = ("fid", "ogc_fid")
+"""The names that programs give to keys which only number rows, also once rows were deleted."""
 BINARY = "typeof({0}) = 'blob'"
 NO_INTEGER, NO_NUMBER = "typeof({0}) IN ('real', 'text')", "typeof({0}) = 'text'"
 NO_DATE = "typeof({0}) NOT IN ('null', 'blob') AND {0} NOT GLOB '[0-9][0-9][0-9][0-9][-/][0-9][0-9][-/][0-9][0-9]*'"

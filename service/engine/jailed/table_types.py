@@ -10,6 +10,7 @@ from service.engine.jailed.declared import (
     DEFINED,
     GEOPACKAGE,
     KEYS,
+    ROW_NUMBERS,
     SQLITE,
     Declared,
     counted,
@@ -17,8 +18,8 @@ from service.engine.jailed.declared import (
 )
 from service.engine.jailed.gpkg import named_rows, quoted
 
-TEXT, HIDDEN, HIDDEN_KEY = "TEXT", 1, "ogc_fid"
-"""A type; how SQLite marks internal columns of virtual tables; a name that the driver of SQLite always hides."""
+TEXT, HIDDEN = "TEXT", 1
+"""A type; how SQLite marks internal columns of virtual tables."""
 GEOPACKAGE_GEOMETRIES = "SELECT lower(column_name) FROM gpkg_geometry_columns WHERE lower(table_name) = lower(?)"
 SQLITE_GEOMETRIES = "SELECT lower(f_geometry_column) FROM geometry_columns WHERE lower(f_table_name) = lower(?)"
 IS_OF = "typeof({{0}}) = '{}'"
@@ -60,7 +61,7 @@ class Table(NamedTuple):
     definition: Mapping[str, str]
     mistyped: Mapping[str, int]
     spelled: Mapping[str, int]
-    hidden_key: str = ""
+    left_out: str = ""
 
 
 def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> Table:
@@ -70,12 +71,14 @@ def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) 
     geometries = _geometries(connection, table, is_geopackage=is_geopackage)
     columns = [Column(name, kind, name.lower() in geometries) for _, name, kind, *_ in rows]
     key = _key(rows, is_geopackage=is_geopackage)
-    is_kept = bool(key) and _has_own_ids(connection, table, key)
-    is_hidden = is_kept and not is_geopackage and key.lower() == HIDDEN_KEY
+    has_own_ids = bool(key) and _has_own_ids(connection, table, key)
+    is_left_out = has_own_ids and key.lower() in ROW_NUMBERS
+    is_kept = has_own_ids and not is_left_out
     data = [column for column in columns if not column.is_geometry and (column.name != key or is_kept)]
     changed = _changed(connection, table, data, is_geopackage=is_geopackage)
-    if not changed and (not is_kept or is_hidden):
-        return Table({}, {}, {}, key if is_hidden else "")
+    left_out = key if is_left_out else ""
+    if not changed and not is_kept:
+        return Table({}, {}, {}, left_out)
     changed |= {column.name for column in data if not declared_as(column.kind, known).is_plain or column.name == key}
     values = _values(connection, table, [column for column in data if column.name in changed], known)
     kinds = {name: found.kind("INTEGER" if is_geopackage else "BIGINT") for name, found in values.items()}
@@ -85,7 +88,7 @@ def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) 
         definition,
         {name: found.mistyped for name, found in texts.items() if found.mistyped},
         {name: found.blobs for name, found in texts.items() if found.blobs},
-        key if is_hidden else "",
+        left_out,
     )
 
 

@@ -33,8 +33,8 @@ class _Database(msgspec.Struct, frozen=True):
     """By column: how many binary values beside others became texts."""
     said: Count
     """How many descriptions it has of itself."""
-    hidden_keys: TableNames
-    """Columns that no reader of the database shows."""
+    left_out: TableNames
+    """Keys that only number rows, although with gaps."""
 
 
 async def read_database(place: Workplace, source: Source) -> WorkFile:
@@ -52,7 +52,7 @@ async def read_geopackage(place: Workplace, source: Source) -> WorkFile:
     check = TypeCheck()
     facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)], check)
     if facts is not None:
-        return WorkFile(tuple(_left_out(check.said)), facts=facts)
+        return WorkFile((*_left_out(check.said), *_unnumbered(check.left_out)), facts=facts)
     origin, found = await _typed(place, source, column_types.GEOPACKAGE)
     return await _read(place, source, origin, found, ())
 
@@ -89,8 +89,12 @@ def _warnings(found: _Database) -> Iterator[str]:
             f"{values_of(found.spelled, LISTED)} are binary beside values that are not; they became texts of "
             "hexadecimal digits."
         )
-    if found.hidden_keys:
+    yield from _unnumbered(found.left_out)
+
+
+def _unnumbered(keys: Sequence[str]) -> Iterator[str]:
+    if keys:
         yield (
-            f"{listed(quotes(found.hidden_keys), LISTED)} numbers the rows of tables, but not as 1, 2, 3 and so on; "
+            f"{listed(quotes(keys), LISTED)} numbers the rows of tables, but not as 1, 2, 3 and so on; "
             "these numbers were left out. Give the column another name to keep them."
         )

@@ -24,8 +24,8 @@ def written(path: Path, definition: str, *rows: Sequence[object]) -> Path:
     return path
 
 
-def with_key(path: Path, ids: Sequence[int]) -> Path:
-    """The GeoPackage at `path`, with these ids of features."""
+def with_key(path: Path, ids: Sequence[int], name: str) -> Path:
+    """The GeoPackage at `path`, with these ids of features in the column `name`."""
     with closing(sqlite3.connect(path)) as connection, connection:
         ((table, key),) = connection.execute(
             "SELECT table_name, name FROM gpkg_contents, pragma_table_info(table_name) WHERE pk"
@@ -34,6 +34,7 @@ def with_key(path: Path, ids: Sequence[int]) -> Path:
         order = [number for (number,) in connection.execute(f'SELECT rowid FROM "{table}" ORDER BY rowid')]  # noqa: S608 -- ours
         for old, new in zip(order, ids, strict=True):
             connection.execute(f'UPDATE "{table}" SET "{key}" = ? WHERE rowid = ?', (new, old))  # noqa: S608 -- ours
+        connection.execute(f'ALTER TABLE "{table}" RENAME COLUMN "{key}" TO "{name}"')
     return path
 
 
@@ -147,10 +148,10 @@ async def test_a_key_of_a_geopackage_with_own_values_is_kept(
 ) -> None:
     """It became 1, 2, 3 or nothing, without a word."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = with_key(await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"), ("b", "x")), ids)
+    path = with_key(await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"), ("b", "x")), ids, "station")
     done = await pipeline.to(target, path)
     back = done if target == "Csv" else await pipeline.to("Csv", done.path)
-    assert [(int(row["fid"]), row["c"]) for row in readers.table(back.path)] == list(zip(ids, "ab", strict=True))
+    assert [(int(row["station"]), row["c"]) for row in readers.table(back.path)] == list(zip(ids, "ab", strict=True))
     assert done.output.warnings == ()
 
 
@@ -161,10 +162,26 @@ async def test_a_key_that_only_numbers_features_is_no_column(
 ) -> None:
     """Most programs make one."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = with_key(await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"), ("b", "x")), ids)
+    path = with_key(await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"), ("b", "x")), ids, "station")
     done = await pipeline.to("Csv", path)
-    assert "fid" not in readers.table(done.path)[0]
+    assert "station" not in readers.table(done.path)[0]
     assert done.output.warnings == ()
+
+
+@pytest.mark.parametrize("kind", ["TEXT", "VARCHAR(80)"])
+@pytest.mark.parametrize("name", ["fid", "OGC_FID"])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_a_key_that_numbers_features_with_gaps_is_left_out_and_told(
+    converters: Converters, tmp_path: Path, kind: str, name: str, *, has_sessions: bool
+) -> None:
+    """Deleting a feature leaves a gap, so most of these numbers mean nothing, but others may refer to them."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = with_key(await database(pipeline, tmp_path, [f"c {kind}", "e TEXT"], ("a", "x"), ("b", "x")), [1, 3], name)
+    done = await pipeline.to("Csv", path)
+    rows = readers.table(done.path)
+    assert [row["c"] for row in rows] == ["a", "b"]
+    assert name not in rows[0]
+    assert sum(f"'{name}' numbers the rows".lower() in text.lower() for text in done.output.warnings) == 1
 
 
 @pytest.mark.parametrize("ids", [[4711, 4712], [1, 2]])
