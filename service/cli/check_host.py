@@ -42,7 +42,9 @@ async def check_converter(settings: Settings, role: Role) -> AsyncIterator[Findi
         yield judged(layer.name, layer.reason or layer.stops, lacking, holds=layer.active)
     for launcher in report.launchers:
         is_stale = launcher.name is LauncherName.FORK_SERVER and forkserver.is_stale()
-        yield judged(launcher.name, launcher.reason or "starts converters", forkserver.STALE, holds=not is_stale)
+        complaint = forkserver.STALE if is_stale else "Conversions that would use it are slower without it."
+        holds = launcher.active and not is_stale
+        yield judged(launcher.name, launcher.reason or "starts converters", complaint, holds=holds)
     yield Finding("runs read", "ok", ", ".join(_in_short(report.readable)))
     found = f"a sandboxed probe reached {', '.join(report.escapes) or 'nothing'}"
     yield judged("self-test", found, "Do not serve: report this.", holds=not report.escapes, otherwise="fail")

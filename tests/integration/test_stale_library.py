@@ -59,6 +59,15 @@ def test_doctor_warns(checkout: Path) -> None:
     assert (launcher["state"], launcher["advice"]) == ("warn", STALE)
 
 
+def test_doctor_warns_where_there_is_no_library(checkout: Path) -> None:
+    """Whatever the reason: it is never said to be in order."""
+    (checkout / "sandbox" / "forkserver" / NAMED_AS_BUILT).unlink()
+    report = json.loads(run(checkout, "-m", "service", "doctor", "--json").stdout)
+    [launcher] = [finding for finding in report["parts"]["Converter"] if finding["name"] == "fork server"]
+    assert launcher["state"] == "warn"
+    assert "slower" in launcher["advice"]
+
+
 def test_the_service_warns_when_it_starts(
     checkout: Path, tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
