@@ -38,10 +38,10 @@ SIMPLE_ENDS_BLANK = (
 """A value with a blank at its end. It begins with fixed bytes, which are found in an eighth of the time of a choice."""
 SIMPLE_EMPTY = rb"<SimpleData\b[^<>]*+(?:(?<=/)>|>\s*+(?:<!\[CDATA\[\s*+\]\]>\s*+)?</SimpleData>)"
 SIMPLE_NUMBERS = rb"<SimpleField\b[^<>]*?\stype\s*=\s*[\"'](?i:u?int|u?short|float|double|bool)[\"']"
-_SNIPPET = rb"nippet(?:\s[^<>]*+)?(?<!/)>"
+_SNIPPET = rb"nippet(?<=<[sS]nippet)(?:\s[^<>]*+)?(?<!/)>"
 SNIPPET = _SNIPPET + rb"\s*+(?:[^<\s]|<!\[CDATA\[\s*+[^\]\s])"
 SNIPPET_WITH_BLANKS = _SNIPPET + rb"(?:<!\[CDATA\[)?(?:\s++[^<\s]|[^<\s][^<]*+(?<=\s)</)"
-"""Snippets that are not empty; without their first letter, which may be a capital, they are found sooner."""
+"""Snippets that are not empty. By their second letter, since the first may be a capital, they are found sooner."""
 SCHEMA = rb"<Schema[\s/>]"
 INFORMATION_IN_KML = of_the_file(
     rb"(?:Document|Folder)\b",

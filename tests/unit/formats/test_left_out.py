@@ -58,7 +58,7 @@ PARTS = {
         "<Snippet>\n a\n</Snippet>": (AROUND,),
         '<snippet maxLines="2"><![CDATA[ a]]></snippet>': (AROUND,),
         "<Snippet>a </Snippet>": (AROUND,),
-        "<Snippet/><Snippet> </Snippet>\n<Snippet>a</Snippet>\n<name>a</name>": (),
+        "<name>snippet> a</name><Snippet/><Snippet> </Snippet>\n<Snippet>a</Snippet>\n<name>a</name>": (),
         "<Schema name='a'/><Snippet>a</Snippet><Snippet></Snippet>": (SNIPPETS,),
         "<Snippet><![CDATA[a]]></Snippet><Schema name='a'/><Snippet><![CDATA[]]></Snippet>": (SNIPPETS,),
         "<Schema name='a'/><Snippet maxLines='0'></Snippet><Snippet>\n</Snippet>\n": (),

@@ -74,6 +74,7 @@ CRAFTED = (
     b"]]>",
     b"&amp;",
     b"</ExtendedData",
+    b"snippet ",
 )
 
 
