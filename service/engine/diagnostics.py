@@ -144,7 +144,7 @@ MISREAD = re.compile(
     r"(?:integer(?: 64)?|real) (?P<number>\S{1,30}?)\.?(?:\n|$)"
 )
 """A text that is no number, in a column that the file declares as numbers: only what it begins with is kept."""
-UNDEFINED_TYPE = re.compile(r"Field format '[^'\n]*' not supported|' has multiple geometry fields")
+UNDEFINED_TYPE = re.compile(r"Field format '|' has multiple geometry fields")
 """A column of a GeoPackage whose type the format defines for no attribute: the driver leaves it out, or guesses."""
 MAX_FOUND = 20
 

@@ -45,7 +45,7 @@ class Declared(NamedTuple):
     large: str = NEVER
     holds_bytes: bool = False
     is_plain: bool = True
-    """Whether the driver knows the type without looking at values."""
+    """Whether the driver knows the type without looking at values, and all of the type is known here."""
 
     @property
     def lost(self) -> str:
@@ -54,13 +54,14 @@ class Declared(NamedTuple):
         return " OR ".join(f"({part})" for part in parts if part != NEVER) or NEVER
 
 
-_INTEGERS = "INTEGER.*|(TINY|SMALL|MEDIUM)?INT|INT2"
+_INTEGERS = "(TINY|SMALL|MEDIUM)?INT|INTEGER|INT2"
 SQLITE = (
     Declared(r"JSON(INTEGER|INTEGER64|REAL|STRING)LIST|(VARCHAR|BLOB)(\(\d+\))?_DEFLATE", holds_bytes=True),
     Declared(r"BLOB", NO_BYTES, holds_bytes=True),
     Declared(r"TEXT(\(\d+\))?|CLOB|N?(VAR)?CHAR(ACTER)?(\(\d+\))?"),
     Declared("BOOLEAN", NO_TRUTH),
     Declared(_INTEGERS, NO_INTEGER, BEYOND_32),
+    Declared("INTEGER.*", NO_INTEGER, BEYOND_32, is_plain=False),
     Declared("BIGINT|UNSIGNED BIG INT|INT8", NO_INTEGER),
     Declared("REAL|FLOAT|DOUBLE|DOUBLE PRECISION", NO_NUMBER),
     Declared("NUMERIC|DECIMAL", NO_NUMBER, BEYOND_53),
@@ -92,8 +93,8 @@ GEOPACKAGE = (
 
 
 def declared_as(kind: str, table: Sequence[Declared]) -> Declared:
-    """The row of `table`, whose last one is for all types, for a column that declares `kind`."""
-    return next(row for row in table if re.fullmatch(row.pattern, kind, re.IGNORECASE | re.ASCII))
+    """The row of `table`, whose last one is for all types, for a column that declares `kind` (also with line ends)."""
+    return next(row for row in table if re.fullmatch(row.pattern, kind, re.IGNORECASE | re.ASCII | re.DOTALL))
 
 
 def counting(table: str, conditions: Sequence[tuple[str, str]]) -> str:

@@ -267,3 +267,32 @@ async def test_a_table_with_geometries_keeps_them_when_it_is_made_anew(pipeline:
         connection.execute(f"UPDATE \"{table}\" SET v = 'n/a'")  # noqa: S608 -- ours
     done = await pipeline.to("Csv", path)
     assert [(row["X"], row["Y"], row["c"], row["v"]) for row in readers.table(done.path)] == [("1", "2", "a", "n/a")]
+
+
+ON_LINES = ["VARCHAR\n(80)", "INTEGER\n", '"it\'s"', "DOUBLE\n PRECISION"]
+
+
+@pytest.mark.parametrize("kind", ON_LINES)
+@pytest.mark.parametrize("extension", ["gpkg", "sqlite"])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_a_declared_type_may_have_line_ends_and_quotation_marks(
+    converters: Converters, tmp_path: Path, kind: str, extension: str, *, has_sessions: bool
+) -> None:
+    """As SQL allows: it ended the conversion, or the column was left out."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    if extension == "gpkg":
+        path = await database(pipeline, tmp_path, [f"c {kind}", "d TEXT"], (7, "x"), (8, "y"))
+    else:
+        path = written(tmp_path / "a.sqlite", f"c {kind}, d TEXT", (7, "x"), (8, "y"))
+    done = await pipeline.to("Csv", path)
+    assert [float(row["c"]) for row in readers.table(done.path)] == [7, 8]
+    assert done.output.warnings == ()
+
+
+async def test_a_type_of_integers_with_more_behind_it_is_never_taken_for_sql(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    """The driver reads such columns, so the copy could repeat them."""
+    path = written(tmp_path / "a.sqlite", 'c "INTEGER CHECK (0)", d INTEGER', (1, "x"), (2, "y"))
+    done = await pipeline.to("Csv", path)
+    assert [(row["c"], row["d"]) for row in readers.table(done.path)] == [("1", "x"), ("2", "y")]
