@@ -47,7 +47,7 @@ class RepeatedData:
         distinct = set(data)
         if len(distinct) < len(data):
             self._count(REPEATED, b"".join(Counter(data).most_common(1)[0][0][1:]))
-        if len({kind for kind, *_ in distinct}) > 1:
+        if len({found[0] for found in distinct}) > 1:
             name, count = Counter(b"".join(quoted) for _, *quoted in distinct).most_common(1)[0]
             if count > 1:
                 self._count(MIXED, name)
