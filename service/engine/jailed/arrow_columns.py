@@ -89,6 +89,14 @@ def count_emptied(values: pa.Array) -> int:
     return int(pc.sum(pc.equal(values.cast(pa.string()), "")).as_py() or 0) if is_text else 0
 
 
+def count_infinite(values: pa.Array) -> int:
+    """How many of `values` are infinite, which become missing in a table without geometry."""
+    values = storage(values)
+    if not types.is_floating(values.type):
+        return 0
+    return int(pc.sum(pc.is_inf(values.cast(pa.float64()))).as_py() or 0)
+
+
 _CONVERSIONS: tuple[tuple[Callable[[Any], bool], Convert], ...] = (
     (types.is_nested, _to_json),
     (types.is_decimal, lambda values: values.cast(pa.string()).cast(pa.float64())),  # a direct cast makes 47.3 inexact

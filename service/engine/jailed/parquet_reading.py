@@ -16,7 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyogrio import write_arrow
 
-from service.engine.jailed.arrow_columns import count_emptied, count_moved, count_rounded, plain, storage
+from service.engine.jailed.arrow_columns import (
+    count_emptied,
+    count_infinite,
+    count_moved,
+    count_rounded,
+    plain,
+    storage,
+)
 from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.geoarrow import DEPTHS, to_wkb
@@ -32,7 +39,11 @@ CRS_TEXT = re.compile(
 Changes = dict[str, Counter[str]]
 COUNTS: Mapping[str, Callable[[pa.Array], int]] = {"rounded": count_rounded, "moved": count_moved}
 """The kinds of changes, and how many of the values in an array are changed so."""
-COUNTS_OF_TABLES: Mapping[str, Callable[[pa.Array], int]] = {**COUNTS, "emptied": count_emptied}
+COUNTS_OF_TABLES: Mapping[str, Callable[[pa.Array], int]] = {
+    **COUNTS,
+    "emptied": count_emptied,
+    "infinite": count_infinite,
+}
 """The same in a table without geometry, which is written as text to find its geometry."""
 MALFORMED = (
     pa.ArrowException,

@@ -132,6 +132,15 @@ def emptied_warnings(emptied: Mapping[str, int]) -> Iterator[str]:
         )
 
 
+def infinite_warnings(infinite: Mapping[str, int]) -> Iterator[str]:
+    """What is told of columns with infinite numbers that became missing, by how many."""
+    if infinite:
+        yield (
+            "Tables without geometry of their own have no infinite numbers; "
+            f"{values_of(infinite, LISTED)} became missing."
+        )
+
+
 def moved_warnings(moved: Mapping[str, int]) -> Iterator[str]:
     """What is told of columns with times that were converted to UTC, by how many."""
     if moved:

@@ -19,6 +19,7 @@ from service.engine.reading.table_checks import (
     Tables,
     WrittenTable,
     emptied_warnings,
+    infinite_warnings,
     moved_warnings,
     require_places,
     rounded_warnings,
@@ -67,11 +68,12 @@ Counts = Annotated[dict[Name, Count], Meta(max_length=MAX_COLUMNS)]
 
 
 class _Changes(msgspec.Struct, frozen=True):
-    """By column, how many values of a Parquet file lose digits, become times in UTC, or, as empty texts, missing."""
+    """By column, how many values of a Parquet file lose digits, become times in UTC, or become missing."""
 
     rounded: Counts
     moved: Counts
     emptied: Counts
+    infinite: Counts
 
 
 async def read_delimited(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
@@ -167,6 +169,7 @@ async def read_parquet(place: Workplace, source: Source, request: ConversionRequ
         *rounded_warnings(changes.rounded),
         *moved_warnings(changes.moved),
         *emptied_warnings(changes.emptied),
+        *infinite_warnings(changes.infinite),
     )
     found = WorkFile() if await place.has(WORK_FILE) else await _read_sheets(place, request)
     return msgspec.structs.replace(found, warnings=(*told, *found.warnings))

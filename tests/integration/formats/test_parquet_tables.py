@@ -52,3 +52,17 @@ async def test_empty_texts_of_tables_that_become_missing_are_counted(
     assert [row["text"] for row in rows] == [None, "x"]
     (told,) = done.facts.warnings
     assert "1 value of 'text' became missing" in told
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
+async def test_infinite_numbers_of_tables_that_become_missing_are_counted(
+    pipeline: Pipeline, tmp_path: Path, kind: pa.DataType
+) -> None:
+    """They became empty without a word."""
+    numbers = pa.array([float("inf"), 1.5]).cast(kind)
+    pq.write_table(pa.table({**PLACES, "number": numbers}), tmp_path / "a.parquet")
+    done = await pipeline.to("GeoPackage", tmp_path / "a.parquet", source_epsg=4326)
+    ((_, rows),) = readers.geopackage(done.path).items()
+    assert [row["number"] for row in rows] == [None, 1.5]
+    (told,) = done.facts.warnings
+    assert "1 value of 'number' became missing" in told
