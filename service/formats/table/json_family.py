@@ -65,8 +65,8 @@ _LIKE_A_MOMENT = (
 """A text that some versions of the driver take for a date or a time, although it is none or more than one."""
 
 _NUMBER = rb"\s{0,8}-?\d[\d.eE+-]{0,30}\s{0,8}"
-WITH_ELEVATION = rb'"coordinates"\s{0,8}:\s{0,8}\[' + b",".join((_NUMBER,) * 3)
-"""A point with an elevation, of which the driver reads nothing."""
+WITH_ELEVATION = rb'"coordinates"\s{0,8}:\s{0,8}\[(?:\s{0,8}\[)?' + b",".join((_NUMBER,) * 3)
+"""A point with an elevation, or several points that begin with one, of which the driver reads nothing."""
 WITHOUT_GEOMETRY = (
     rb'"type"\s{0,8}:\s{0,8}null\s{0,8},\s{0,8}"(?:id"\s{0,8}:[^{},]{0,150},\s{0,8}")?properties"\s{0,8}:'
 )

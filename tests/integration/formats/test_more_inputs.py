@@ -574,6 +574,8 @@ async def test_features_of_topojson_that_lose_their_geometry_are_told(pipeline: 
         {"type": None, "id": "a", "properties": {"n": 3}},
         {"type": None, "properties": {"n": 4}},
         {"type": "LineString", "arcs": [0, 1, 2], "properties": {"n": 5}},
+        {"type": "MultiPoint", "coordinates": [[1, 2, 3], [4, 5, 6]], "properties": {"n": 6}},
+        {"type": "MultiPoint", "coordinates": [[1, 2], [4, 5]], "properties": {"n": 7}},
     ]
     arcs = [[[0, 0], [1, 1]], [[1, 1], [2, 2]], [[2, 2], [3, 3]]]
     collected = {"a": {"type": "GeometryCollection", "geometries": geometries}}
@@ -581,6 +583,6 @@ async def test_features_of_topojson_that_lose_their_geometry_are_told(pipeline: 
     (tmp_path / "a.topojson").write_text(json.dumps(document))
     done = await pipeline.to("GeoPackage", tmp_path / "a.topojson", source_epsg=4326)
     points, nothing = done.source.warnings
-    assert points.startswith("Points with elevations (1) cannot be read")
+    assert points.startswith("Points with elevations (2) cannot be read")
     assert nothing.startswith("Features without geometry (2) were left out")
     assert sum(layer.features for layer in done.facts.layers) == len(geometries) - 2
