@@ -215,5 +215,6 @@ async def open_work_queue(url: str, lease_seconds: float, *, is_needed: bool = T
             await queue.create()
         yield queue
     finally:
-        with anyio.CancelScope(shield=True), suppress(nats.errors.Error, OSError):  # of a broken connection
+        # The client writes what is left; Python 3.13 calls None for that if it knows that the connection broke.
+        with anyio.CancelScope(shield=True), suppress(nats.errors.Error, OSError, TypeError):
             await connection.close()
