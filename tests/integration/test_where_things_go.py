@@ -111,7 +111,6 @@ async def job_count(request, caller):
 '''
 
 ROUTE = """    Keyed(
-        method="GET",
         path=f"{JOBS}/count",
         name="jobCount",
         handler=job_count,
@@ -179,7 +178,7 @@ ADDITIONS = (
         row="an endpoint",
         inserted={
             "service/http/routes.py": (
-                ('    Keyed(\n        method="GET",\n        path=JOBS,', ROUTE),
+                ("    Keyed(\n        path=JOBS,", ROUTE),
                 (
                     "from service.http.endpoints.jobs import",
                     "from service.http.endpoints.job_count import JobCount, job_count\n",
