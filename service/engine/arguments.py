@@ -6,12 +6,11 @@ from types import MappingProxyType
 
 import msgspec
 
-from service.engine.jailed.gpkg import FID, GEOMETRY, quoted
+from service.engine.jailed.gpkg import GEOMETRY, quoted
 from service.engine.reading.work_file import WORK_DRIVER, open_options
 from service.engine.workspace import OUT, WORK_FILE, staged_names
 from service.formats.datasets import Dataset
 from service.formats.detect import Source
-from service.formats.facts import FieldType
 from service.formats.format import Delivery, Writer, Writing, reading_of
 from service.formats.geometry import NO_GEOMETRY
 from service.formats.plan import Plan
@@ -143,42 +142,23 @@ def systems(plan: Plan, datasets: Sequence[Dataset]) -> list[str]:
 
 def selection(plan: Plan, dataset: Dataset) -> list[str]:
     """The features and columns of its table that go into a dataset."""
-    condition = _condition(plan.writing, dataset)
-    columns = _columns_kept(plan.writing, dataset)
-    if columns is None:
-        return ["-where", condition] if condition else []
-    where = f" WHERE {condition}" if condition else ""
-    return ["-sql", f"SELECT {', '.join(columns)} FROM {quoted(table_of(plan, dataset))}{where}"]  # noqa: S608 -- quoted
-
-
-def _condition(writing: Writing, dataset: Dataset) -> str:
-    """The SQL condition that the features of a dataset fulfil; "" if all of its table do."""
-    if writing.attributes is not None:
-        return "" if writing.null_geometry else f"{GEOMETRY} IS NOT NULL"
+    if plan.writing.attributes is not None:
+        return ["-sql", _query(plan, dataset)]
     if not dataset.only_types:
-        return f"{GEOMETRY} IS NOT NULL" if dataset.lacks_nulls else ""
+        return ["-where", f"{GEOMETRY} IS NOT NULL"] if dataset.lacks_nulls else []
     nulls = f" OR {GEOMETRY} IS NULL" if dataset.takes_nulls else ""
-    return f"{is_one_of(dataset.only_types)}{nulls}"
-
-
-def selects(writing: Writing, dataset: Dataset) -> bool:
-    """Whether only some columns go into a dataset: newer GDALs fail at one of a type that the target lacks."""
-    return _columns_kept(writing, dataset) is not None
-
-
-def _columns_kept(writing: Writing, dataset: Dataset) -> list[str] | None:
-    """The columns to select, the key or the geometry first; None for all."""
-    if writing.attributes is not None:
-        return [GEOMETRY, *(quoted(column.name) for column in dataset.columns if column.name in writing.attributes)]
-    fields = dataset.layer.fields
-    lost = {field.name for field in fields if field.type is FieldType.BINARY and "binary" in writing.value_losses}
-    if not lost:
-        return None
-    first = GEOMETRY if dataset.layer.is_spatial else FID
-    return [first, *(quoted(column.written) for column in dataset.columns if column.name not in lost)]
+    return ["-where", f"{is_one_of(dataset.only_types)}{nulls}"]
 
 
 def is_one_of(types: Iterable[str]) -> str:
     """The SQL condition that a feature's geometry has one of `types`."""
     listed = ", ".join(f"'{name}'" for geometry in types for name in SQL_TYPES[geometry])
     return f"ST_GeometryType({GEOMETRY}) IN ({listed})"
+
+
+def _query(plan: Plan, dataset: Dataset) -> str:
+    writing = plan.writing
+    kept = [column.name for column in dataset.columns if column.name in (writing.attributes or ())]
+    listed = ", ".join([GEOMETRY, *map(quoted, kept)])
+    filled = "" if writing.null_geometry else f" WHERE {GEOMETRY} IS NOT NULL"
+    return f"SELECT {listed} FROM {quoted(table_of(plan, dataset))}{filled}"  # noqa: S608 -- quoted

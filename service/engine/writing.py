@@ -24,7 +24,6 @@ from service.engine.arguments import (
     places_of,
     result_name,
     selection,
-    selects,
     systems,
     table_of,
 )
@@ -87,7 +86,7 @@ async def _write_per_layer(place: Workplace, plan: Plan, origin: Origin) -> None
     for number, dataset in enumerate(plan.datasets):
         adds = ADD if number and not writing.one_file_per_layer else ()
         arguments = [*opening(plan), *adds, *added_columns(plan), *declared(writing, dataset)]
-        tables = () if selects(writing, dataset) else origin.tables(plan, dataset)
+        tables = () if writing.attributes is not None else origin.tables(plan, dataset)
         arguments += [*systems(plan, [dataset]), *selection(plan, dataset), *origin.options]
         arguments += [dataset_name(plan, dataset), origin.name, *tables, "-nln", dataset.name]
         await _run_fitting(place, plan, origin, dataset, arguments)

@@ -151,35 +151,6 @@ async def test_values_that_a_target_changes_are_told(
         assert not warnings
 
 
-@pytest.mark.parametrize("columns", [("bytes BLOB",), ('"bytes" BLOB', '"a,b" TEXT', '"c;d" INTEGER', '"day" DATE')])
-@pytest.mark.parametrize("target", ["Shapefile", "MapInfo"])
-async def test_only_columns_of_bytes_are_left_out(
-    pipeline: Pipeline, tmp_path: Path, target: str, columns: Sequence[str]
-) -> None:
-    """Newer GDALs end a translation at a column of a type that the target lacks."""
-    row = (b"\x00\xff", "x", 5, "2024-01-02")[: len(columns)]
-    path = await database(pipeline, tmp_path, columns, row, row)
-    done = await pipeline.to(target, path)
-    kept = {"id": 0, "a,b": "x", "c;d": 5, "day": "2024-01-02"}
-    names = {"a_b": "a,b", "c_d": "c;d"}
-    found = await read_again(pipeline, done)
-    assert {names.get(name, name): value for name, value in found.items()} == {
-        name: value for name, value in kept.items() if name == "id" or any(f'"{name}"' in column for column in columns)
-    }
-    assert sum("binary" in warning for warning in done.output.warnings) == 1
-
-
-@pytest.mark.parametrize("target", ["Shapefile", "MapInfo"])
-async def test_columns_of_bytes_are_left_out_of_a_table(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
-    """It has no geometry that could be selected instead."""
-    path = tmp_path / "a.sqlite"
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE a (code TEXT, bytes BLOB)")
-        connection.execute("INSERT INTO a VALUES ('x', x'00ff')")
-    done = await pipeline.to(target, path)
-    assert await read_again(pipeline, done) == {"code": "x"}
-
-
 async def read_again(pipeline: Pipeline, done: Converted) -> dict[str, object]:
     """The properties of the first feature of an output."""
     features = readers.geojson((await pipeline.to("GeoJson", done.path, source_epsg=4326)).path)
