@@ -1,6 +1,6 @@
 """Checks that the driver of a GeoPackage reads all of its values, of which SQLite stores any in any column."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated
 
@@ -14,10 +14,11 @@ from service.engine.jailed.declared import (
     ROW_NUMBERS,
     counting,
     declared_as,
+    finding,
 )
 from service.engine.jailed.gpkg import quoted
 from service.engine.jailed.self_description import DESCRIPTIONS, METADATA
-from service.engine.seen import SeenLayer
+from service.engine.seen import SeenColumn, SeenLayer
 from service.engine.session import Answer, Session
 from service.formats.facts import Count, FieldType
 
@@ -93,18 +94,14 @@ def _own_ids(table: str) -> str:
 
 def _queries(layer: SeenLayer) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Queries for values that the driver may have changed, and the numbers that they find if it has not."""
-    lost = [
-        (column.name, declared_as(DECLARED[column.type], GEOPACKAGE).lost, 0)
-        for column in layer.columns
-        if column.type in DECLARED
-    ]
-    large = [
-        (column.name, BEYOND_32, column.beyond_32_bits) for column in layer.columns if column.type is FieldType.INTEGER
-    ]
-    checks = [*lost, *large]
-    for start in range(0, len(checks), EXPRESSIONS_A_QUERY):
-        part = checks[start : start + EXPRESSIONS_A_QUERY]
-        yield (
-            counting(layer.name, [(name, condition) for name, condition, _ in part]),
-            tuple(expected for *_, expected in part),
-        )
+    checked = [column for column in layer.columns if column.type in DECLARED]
+    for part in _in_parts(checked):
+        lost = [(column.name, declared_as(DECLARED[column.type], GEOPACKAGE).lost) for column in part]
+        yield finding(layer.name, lost), (0,)
+    for part in _in_parts([column for column in checked if column.type is FieldType.INTEGER]):
+        large = [(column.name, BEYOND_32) for column in part]
+        yield counting(layer.name, large), tuple(column.beyond_32_bits for column in part)
+
+
+def _in_parts(columns: Sequence[SeenColumn]) -> Iterator[Sequence[SeenColumn]]:
+    return (columns[start : start + EXPRESSIONS_A_QUERY] for start in range(0, len(columns), EXPRESSIONS_A_QUERY))

@@ -21,8 +21,9 @@ KEYS = frozenset({"INTEGER", "INT", "TINYINT", "SMALLINT", "MEDIUMINT"})
 """The types of keys that the driver of GeoPackage does not read as columns."""
 ROW_NUMBERS = ("fid", "ogc_fid")
 """The names that programs give to keys which only number rows, also once rows were deleted."""
-BINARY = "typeof({0}) = 'blob'"
-NO_INTEGER, NO_NUMBER = "typeof({0}) IN ('real', 'text')", "typeof({0}) = 'text'"
+BINARY = "+{0} COLLATE BINARY >= x''"
+"""Faster than `typeof`: bytes are greater than texts, and these than numbers. The plus keeps the value as it is."""
+NO_INTEGER, NO_NUMBER = "typeof({0}) IN ('real', 'text')", f"+{{0}} COLLATE BINARY >= '' AND NOT {BINARY}"
 NO_DATE = "typeof({0}) NOT IN ('null', 'blob') AND {0} NOT GLOB '[0-9][0-9][0-9][0-9][-/][0-9][0-9][-/][0-9][0-9]*'"
 NO_DAY = f"({NO_DATE}) OR substr({{0}}, 11) GLOB '*[1-9]*'"
 """Of a date with a time, the driver keeps the date alone."""
@@ -30,9 +31,9 @@ NO_TIME = (
     "typeof({0}) NOT IN ('null', 'blob') AND {0} NOT GLOB '[01][0-9]:[0-5][0-9]*' AND {0} NOT GLOB '2[0-3]:[0-5][0-9]*'"
 )
 NO_BYTES = "typeof({0}) NOT IN ('null', 'blob')"
-NO_TRUTH = "typeof({0}) NOT IN ('null', 'blob') AND {0} NOT IN (0, 1)"
-BEYOND_32 = "(typeof({0}) = 'integer' AND {0} NOT BETWEEN -2147483648 AND 2147483647)"
-BEYOND_53 = "(typeof({0}) = 'integer' AND {0} NOT BETWEEN -9007199254740992 AND 9007199254740992)"
+NO_TRUTH = "{0} NOT IN (0, 1) AND typeof({0}) <> 'blob'"
+BEYOND_32 = "({0} NOT BETWEEN -2147483648 AND 2147483647 AND typeof({0}) = 'integer')"
+BEYOND_53 = "({0} NOT BETWEEN -9007199254740992 AND 9007199254740992 AND typeof({0}) = 'integer')"
 FIRST = "(SELECT typeof({0}) FROM {1} LIMIT 1)"
 NEVER = "0"
 
@@ -102,6 +103,13 @@ def counting(table: str, conditions: Sequence[tuple[str, str]]) -> str:
     place = quoted(table)
     sums = ", ".join(f"total({condition.format(f'{place}.{quoted(name)}', place)})" for name, condition in conditions)
     return f"SELECT {sums} FROM {place}"  # noqa: S608 -- quoted
+
+
+def finding(table: str, conditions: Sequence[tuple[str, str]]) -> str:
+    """The query for whether any condition holds for any value of the column beside it: half the time of counting."""
+    place = quoted(table)
+    any_of = " OR ".join(f"({condition.format(f'{place}.{quoted(name)}', place)})" for name, condition in conditions)
+    return f"SELECT EXISTS (SELECT 1 FROM {place} WHERE {any_of})"  # noqa: S608 -- quoted
 
 
 def counted(
