@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow import types
 from pyogrio import write_arrow
 
 from service.engine.jailed.arrow_columns import (
@@ -90,7 +92,7 @@ def _count(
 def _read_table(file: Any, sheets_file: str, changes: Changes) -> None:
     def convert(name: str, values: pa.Array) -> pa.Array:
         _count(changes, name, values, COUNTS_OF_TABLES)
-        return plain(values, binary=_hexed)
+        return _finite(plain(values, binary=_hexed))
 
     _write_gpkg(file, file.schema_arrow.names, convert, sheets_file, {})
 
@@ -172,6 +174,13 @@ def _geometry(values: pa.Array, encoding: str) -> pa.Array:
     if encoding == "wkb":
         return storage(values).cast(pa.binary())
     return pa.array([to_wkb(value, encoding) for value in storage(values).to_pylist()], pa.binary())
+
+
+def _finite(values: pa.Array) -> pa.Array:
+    """`values` without infinite numbers, of whose text only newer drivers make numbers again."""
+    if not types.is_floating(values.type):
+        return values
+    return pc.if_else(pc.is_inf(values), pa.scalar(None, values.type), values)
 
 
 def _hexed(values: pa.Array) -> pa.Array:
