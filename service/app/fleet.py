@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,6 +127,8 @@ async def join(
     if role != "gateway":
         giving_back = msgspec.structs.replace(parts, gives_back=True)
         worker = Worker(
+            giving_back,
+            leases,
             queue,
             converters=converters_of(settings),
             lease_seconds=settings.lease_seconds,
@@ -157,6 +160,7 @@ def run_here(parts: JobParts) -> RunJob:
 
 def start_fleet(services: Services, fleet: Fleet, tasks: TaskGroup) -> None:
     """Start what a process of a fleet does at all times, as tasks of the group."""
+    from service.usecases.answers import answer_questions  # noqa: PLC0415 -- it loads the client of the queue
     from service.usecases.fleet import (  # noqa: PLC0415 -- it loads the client of the queue
         FLEET_TASKS,
         GATEWAY_TASKS,
@@ -168,7 +172,7 @@ def start_fleet(services: Services, fleet: Fleet, tasks: TaskGroup) -> None:
     for chore in (*FLEET_TASKS, *of_gateway, *of_worker):
         tasks.start_soon(run_periodically, services, chore)
     if fleet.worker is not None:
-        tasks.start_soon(fleet.worker.work, services)
+        tasks.start_soon(fleet.worker.work, services.runner, partial(answer_questions, services))
     if fleet.worker is not None and fleet.gateway is not None:
         tasks.start_soon(_connect, fleet.queue, fleet.handovers, fleet.gateway)
 

@@ -20,7 +20,7 @@ from service.ids import JobId
 from service.intake.form import Upload
 from service.jobs.dispatch import JobRunner, Submission
 from service.jobs.handover import HandOver
-from service.jobs.leases import Claim
+from service.jobs.leases import Claim, Leases
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec, source_spec
 from service.metering.ledger import Release
@@ -30,8 +30,7 @@ from service.telemetry import events, metrics
 from service.telemetry.tracing import span
 from service.usecases.company import Company, Displaced
 from service.usecases.detect_format import detect_format
-from service.usecases.ending import details_of, retry_while_unavailable
-from service.usecases.services import Services
+from service.usecases.ending import JobParts, details_of, retry_while_unavailable
 
 _log = structlog.get_logger()
 
@@ -44,9 +43,10 @@ _UPLOAD = "upload"
 class ClaimedJobs:
     """Runs claimed jobs to their ends in the converters of this process, or returns them."""
 
-    def __init__(self, services: Services, runner: JobRunner, offer: Offer, tasks: TaskGroup) -> None:
+    def __init__(self, parts: JobParts, leases: Leases, runner: JobRunner, offer: Offer, tasks: TaskGroup) -> None:
         """`offer` has the formats of this host."""
-        self._services = services
+        self._parts = parts
+        self._leases = leases
         self._runner = runner
         self._offer = offer
         self._tasks = tasks
@@ -85,7 +85,7 @@ class ClaimedJobs:
             yield ticket
         finally:
             if self._tickets.pop(handover.job.id, None) is None:
-                self._services.pool.release(ticket)
+                self._parts.pool.release(ticket)
 
     async def end(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> None:
         """Run a claimed job to its end; otherwise give it up, so that any worker can claim it."""
@@ -96,15 +96,15 @@ class ClaimedJobs:
                 await self._run(msgspec.structs.replace(handover, job=job), claim, ticket)
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await retry_while_unavailable(lambda: self._services.leases.give_back(job.id, job.attempt))
+                await retry_while_unavailable(lambda: self._leases.give_back(job.id, job.attempt))
             raise
         finally:
-            self._services.ledger.forget(job.id)
+            self._parts.ledger.forget(job.id)
 
     async def _is_open(self, job: Job) -> bool:
         """Whether a claimed job has still to run, as far as can be known now."""
         try:
-            return await self._services.jobs.is_open(job)
+            return await self._parts.jobs.is_open(job)
         except RetryableFault:
             return True
 
@@ -115,7 +115,7 @@ class ClaimedJobs:
             RetryableFault: it has not ended; this process stops, or lost it.
         """
         job = handover.job
-        self._services.ledger.note_durable(job.id)
+        self._parts.ledger.note_durable(job.id)
         try:
             submission = await self._submit(handover, claim, ticket)
         except Rejection as rejection:
@@ -146,18 +146,18 @@ class ClaimedJobs:
     async def _was_last(self, job: Job) -> bool:
         """Count an attempt that a fault has ended, unless the database is away; return whether it was the last one."""
         with suppress(RetryableFault):
-            return await self._services.jobs.count_failure(job) >= MOST_ATTEMPTS
+            return await self._parts.jobs.count_failure(job) >= MOST_ATTEMPTS
         return False
 
     async def _submit(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> Submission:
-        services, job = self._services, handover.job
-        directory = services.work_area.new_directory(small=job.input_size_bytes <= INLINE_BYTES)
+        parts, job = self._parts, handover.job
+        directory = parts.work_area.new_directory(small=job.input_size_bytes <= INLINE_BYTES)
         try:
             with self._fetched():
                 spec = await self._prepare(handover, claim, directory)
             submission = self._runner.submit(spec, directory, ticket)
         except BaseException:
-            await services.work_area.remove(directory)
+            await parts.work_area.remove(directory)
             raise
         self._tickets[job.id] = ticket
         return submission
@@ -183,10 +183,10 @@ class ClaimedJobs:
         job, path = handover.job, directory / _UPLOAD
         if handover.content is not None:
             is_little = len(handover.content) <= INLINE_BYTES
-            await self._services.work_area.run_blocking(partial(path.write_bytes, handover.content), inline=is_little)
+            await self._parts.work_area.run_blocking(partial(path.write_bytes, handover.content), inline=is_little)
         else:
             with span("fetch", job_id=str(job.id)):
-                await copy_observed(self._services.storage, ObjectKey(claim.input or ""), path)
+                await copy_observed(self._parts.storage, ObjectKey(claim.input or ""), path)
         source = await detect_format(
             Upload(untrusted_name=job.original_file_name, path=path, size_bytes=job.input_size_bytes)
         )
@@ -214,7 +214,7 @@ class ClaimedJobs:
             object_key=output,
             interrupted=not isinstance(error, Rejection),
         )
-        await retry_while_unavailable(lambda: self._services.ledger.release(change))
+        await retry_while_unavailable(lambda: self._parts.ledger.release(change))
 
 
 def report(error: BaseException) -> None:

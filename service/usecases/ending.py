@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import anyio
 import msgspec
@@ -30,6 +30,10 @@ from service.telemetry import events
 _log = structlog.get_logger()
 _T = TypeVar("_T")
 
+Outcome = Literal["refused", "rejected", "storage", "stopped", "forgotten", "unknown", "defect"]
+"""The outcome of a failed job, as operators count it; recovery decides about jobs whose outcome is unknown."""
+STOPPED = "The service was stopped before the conversion ended. Nothing was counted; send the file again."
+FORGOTTEN = "The service's database was interrupted during the conversion. Nothing was counted; send the file again."
 DATABASE_RETRY_SECONDS = 60.0
 """How long the end of a job waits for an unavailable database; after that, recovery ends the job."""
 

@@ -7,10 +7,11 @@ import anyio
 import structlog
 
 from service.errors import DatabaseUnavailable, ObjectMissing, StorageUnavailable
+from service.jobs.leases import Leases
 from service.storage.observed import copy_observed, delete_observed, observed
 from service.storage.port import new_key
 from service.telemetry import events
-from service.usecases.services import Services
+from service.usecases.ending import JobParts
 
 _log = structlog.get_logger()
 
@@ -70,23 +71,23 @@ class Fitness:
         return True
 
 
-async def probe_means(services: Services) -> None:
+async def probe_means(parts: JobParts, leases: Leases) -> None:
     """Try what a worker works with: its database, its directories, and its rights to store, read and delete objects.
 
     Raises:
         GeomillError, OSError: one of them fails.
     """
-    await services.leases.beat()
-    directory, key = services.work_area.new_directory(), new_key()
+    await leases.beat()
+    directory, key = parts.work_area.new_directory(), new_key()
     try:
         path = directory / "probe"
-        await services.work_area.run_blocking(partial(path.write_bytes, _PROBE), inline=True)
+        await parts.work_area.run_blocking(partial(path.write_bytes, _PROBE), inline=True)
         try:
             with observed("put"):
-                await services.storage.put(key, path, media_type="text/plain", download_name=path.name)
-            await copy_observed(services.storage, key, directory / "copy")
+                await parts.storage.put(key, path, media_type="text/plain", download_name=path.name)
+            await copy_observed(parts.storage, key, directory / "copy")
         finally:
             with anyio.CancelScope(shield=True):
-                await delete_observed(services.storage, [key])
+                await delete_observed(parts.storage, [key])
     finally:
-        await services.work_area.remove(directory)
+        await parts.work_area.remove(directory)

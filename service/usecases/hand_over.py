@@ -32,8 +32,7 @@ from service.storage.observed import observed
 from service.storage.port import ObjectKey, new_input_key, new_key
 from service.telemetry import events, metrics
 from service.telemetry.tracing import current_traceparent, span
-from service.usecases.ending import JobParts, release, retry_while_unavailable
-from service.usecases.pipeline import FORGOTTEN, STOPPED, Outcome
+from service.usecases.ending import FORGOTTEN, STOPPED, JobParts, Outcome, release, retry_while_unavailable
 from service.usecases.steps.delivering import ForgottenError
 
 _log = structlog.get_logger()

@@ -9,23 +9,19 @@ request to its job: `accept_upload` runs the steps before it, `run_job` those af
 
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from service.errors import GeomillError, Rejection, RetryableFault, StorageUnavailable
 from service.jobs.lifecycle import Situation, Stage
+from service.usecases.ending import FORGOTTEN, STOPPED, Outcome
 from service.usecases.steps.accepting import admit, choose, detect
 from service.usecases.steps.converting import convert, inspect, plan, verify
 from service.usecases.steps.delivering import ForgottenError, pack, secure, settle, store
 
 _Record = TypeVar("_Record")
 
-Outcome = Literal["refused", "rejected", "storage", "stopped", "forgotten", "unknown", "defect"]
-"""The outcome of a failed job, as operators count it; recovery decides about jobs whose outcome is unknown."""
-
-STOPPED = "The service was stopped before the conversion ended. Nothing was counted; send the file again."
-FORGOTTEN = "The service's database was interrupted during the conversion. Nothing was counted; send the file again."
 DEFECT = "The conversion failed because of an error in the service. Nothing was counted; the error was recorded."
 
 

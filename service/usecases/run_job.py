@@ -22,8 +22,8 @@ from service.jobs.records import Job
 from service.jobs.spec import JobSpec
 from service.telemetry import events, metrics
 from service.usecases.converter import RunCrashed, converter
-from service.usecases.ending import JobParts, details_of, release, retry_while_unavailable
-from service.usecases.pipeline import ANYWHERE, CONVERT, DELIVER, Failure, Outcome, Progress
+from service.usecases.ending import JobParts, Outcome, details_of, release, retry_while_unavailable
+from service.usecases.pipeline import ANYWHERE, CONVERT, DELIVER, Failure, Progress
 from service.usecases.spent_time import SpentTime
 from service.usecases.steps.converting import Assigned, Bench, start
 from service.usecases.steps.delivering import Ended, ForgottenError, Outbound, Packed

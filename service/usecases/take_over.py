@@ -4,24 +4,29 @@ A message is acknowledged once its job has ended. Until then it is kept by signs
 or has lost its database, end, and the message is delivered to another worker.
 """
 
+from collections.abc import Awaitable, Callable
+from functools import partial
+
 import anyio
 import msgspec
 import structlog
+from anyio.abc import TaskGroup
 
 from service.formats.offer import Offer, can
 from service.jobs.deliveries import MOST_AT_ONCE, Delivery
 from service.jobs.dispatch import JobRunner
 from service.jobs.handover import HandOver, is_sealed, read_handover
+from service.jobs.leases import Leases
+from service.jobs.questions import Questions
 from service.jobs.work_queue import WorkQueue
 from service.storage.port import new_key
 from service.telemetry import events, metrics
 from service.telemetry.tracing import continued_span
-from service.usecases.answers import answer_questions
 from service.usecases.claimed_jobs import ClaimedJobs, report
 from service.usecases.company import Displaced
+from service.usecases.ending import JobParts
 from service.usecases.fitness import Fitness, probe_means
 from service.usecases.large_inputs import LargeInputs
-from service.usecases.services import Services
 
 _log = structlog.get_logger()
 
@@ -40,34 +45,40 @@ class Worker:
     """Takes jobs from the queue and runs them in the converters of this process."""
 
     def __init__(
-        self, queue: WorkQueue, *, converters: int, lease_seconds: float, runner: JobRunner | None = None
+        self,
+        parts: JobParts,
+        leases: Leases,
+        queue: WorkQueue,
+        *,
+        converters: int,
+        lease_seconds: float,
+        runner: JobRunner | None = None,
     ) -> None:
         """With a `runner` of its own for what it claims, take jobs only while a converter is idle."""
-        self._services: Services
-        self._offer: Offer
+        self._parts = parts
+        self._leases = leases
+        self._offer = Offer(parts.engine.capabilities.formats)
         self._runner: JobRunner
         self.runner = runner
         self._queue = queue
         self._converters = converters
         self._sign_seconds = lease_seconds / 3
         self._large = LargeInputs(converters, converters * PLACES_EACH)
-        self.fitness = Fitness(lambda: probe_means(self._services))
+        self.fitness = Fitness(partial(probe_means, parts, leases))
         self._claimed: ClaimedJobs | None = None
         self._kept: set[Delivery] = set()
         self._finished = anyio.Event()
 
-    async def work(self, services: Services) -> None:
-        """Take and run jobs until `leave`."""
-        self._services = services
-        self._offer = Offer(services.engine.capabilities.formats)
-        self._runner = self.runner or services.runner
+    async def work(self, runner: JobRunner, answer: Callable[[Questions, TaskGroup], Awaitable[None]]) -> None:
+        """Take and run jobs until `leave`, by `runner` if it has none of its own, and `answer` what gateways ask."""
+        self._runner = self.runner or runner
         if not await self._queue.connected():
             self._finished.set()
             return
         await self._queue.deliveries.listen()
         async with anyio.create_task_group() as tasks:
-            self._claimed = claimed = ClaimedJobs(services, self._runner, self._offer, tasks)
-            await answer_questions(services, self._queue.questions, tasks)
+            self._claimed = claimed = ClaimedJobs(self._parts, self._leases, self._runner, self._offer, tasks)
+            await answer(self._queue.questions, tasks)
             tasks.start_soon(self.fitness.recover)
             tasks.start_soon(self._give_signs)
             async with anyio.create_task_group() as takers:
@@ -112,7 +123,7 @@ class Worker:
         """How many jobs this process may take now."""
         if claimed.is_reserved or not self.fitness.is_fit:
             return 0
-        return MOST_AT_ONCE if self.runner is None else int(self._services.pool.queue.is_idle)
+        return MOST_AT_ONCE if self.runner is None else int(self._parts.pool.queue.is_idle)
 
     async def _see_to(self, delivery: Delivery, claimed: ClaimedJobs) -> None:
         """Run the job of a message to its end, or return the message."""
@@ -139,7 +150,7 @@ class Worker:
             raise Displaced
         with claimed.place(handover, is_large=delivery.is_large) as ticket:
             self._large.note_ticket(delivery, ticket)
-            claim = await self._services.leases.claim(handover.job.id, handover.account_id, handover.gateway, new_key())
+            claim = await self._leases.claim(handover.job.id, handover.account_id, handover.gateway, new_key())
             if claim.verdict == "ended":
                 await delivery.acknowledge()
             elif claim.verdict == "held":
@@ -163,14 +174,14 @@ class Worker:
         """Keep the messages of claimed jobs, until this process has lost its lease, and with it these jobs."""
         while True:
             await anyio.sleep(self._sign_seconds)
-            if not self._services.leases.is_held:
+            if not self._leases.is_held:
                 self._kept.clear()
             for delivery in tuple(self._kept):
                 await delivery.keep()
 
     async def _is_genuine(self, handover: HandOver) -> bool:
         """Whether the gateway that admitted an open job tells of it; nobody else can change anything of the job."""
-        secret = await self._services.leases.secret(handover.job.id)
+        secret = await self._leases.secret(handover.job.id)
         if secret is not None and not is_sealed(handover, secret):
             _log.error(events.DELIVERY_FORGED, job_id=handover.job.id)
             return False
@@ -181,7 +192,7 @@ class Worker:
         source, target = handover.job.input_format, handover.target
         if self._offer.can(source, target):
             return False
-        return any(can(formats, source, target) for formats in await self._services.leases.offers())
+        return any(can(formats, source, target) for formats in await self._leases.offers())
 
     async def _tell(self, delivery: Delivery, handover: HandOver) -> None:
         await self._queue.tell_ended(handover.gateway, handover.job.id)

@@ -45,11 +45,10 @@ from service.telemetry import metrics
 from service.usecases.audit import audit
 from service.usecases.check_readiness import WITHOUT_SECONDS, check_readiness
 from service.usecases.detect_format import detect_format
-from service.usecases.ending import JobParts
+from service.usecases.ending import FORGOTTEN, JobParts
 from service.usecases.fleet import know_workers
 from service.usecases.hand_over import Converter, Gateway
 from service.usecases.hand_over_again import hand_over_again, hand_over_dropped
-from service.usecases.pipeline import FORGOTTEN
 from service.usecases.run_job import run_job
 from service.usecases.services import Fleet
 from service.usecases.shutdown import begin_shutdown, end_jobs
@@ -59,7 +58,7 @@ from tests.sandbox.processes import state_of
 from tests.support.data import lakes
 from tests.support.geomill import Geomill
 from tests.support.patience import PATIENCE_SECONDS
-from tests.support.world import MAY, World, world
+from tests.support.world import MAY, World, parts_of, world
 from tests.unit.jobs.test_handover import handover
 
 pytestmark = pytest.mark.xdist_group("fleet")
@@ -177,14 +176,7 @@ async def opened(
     """Open it; each account may have `most` jobs in the queue. If it `converts`, it runs what the queue refuses."""
     async with world(dsn, directory) as here, open_work_queue(nats.url, LEASE.total_seconds()) as queue:
         services = here.services
-        parts = JobParts(
-            ledger=services.ledger,
-            jobs=services.jobs,
-            engine=services.engine,
-            pool=services.pool,
-            storage=services.storage,
-            work_area=services.work_area,
-        )
+        parts = parts_of(services)
         handovers = HandOvers(services.database, services.leases.server_id, LEASE)
 
         async def run_here(spec: JobSpec, directory: Path, ticket: QueueTicket, keep: Callable[[], None]) -> Job:
@@ -560,7 +552,13 @@ async def test_a_silent_queue_does_not_delay_readiness(database_url: str, tmp_pa
                 handovers=here.handovers,
                 workers=KnownWorkers(here.world.services.leases, Offer()),
                 gateway=here.gateway,
-                worker=Worker(here.queue, converters=1, lease_seconds=LEASE.total_seconds()),
+                worker=Worker(
+                    here.parts,
+                    here.world.services.leases,
+                    here.queue,
+                    converters=1,
+                    lease_seconds=LEASE.total_seconds(),
+                ),
             )
             services = msgspec.structs.replace(here.world.services, fleet=fleet)
             while not (await check_readiness(services)).ready:  # noqa: ASYNC110 -- nothing announces it
@@ -587,7 +585,7 @@ async def test_own_and_claimed_jobs_end_by_the_same_time(database_url: str, tmp_
             queue=queue,
             handovers=here.handovers,
             workers=KnownWorkers(services.leases, services.offer),
-            worker=Worker(queue, converters=1, lease_seconds=NEVER, runner=claimed),
+            worker=Worker(here.parts, services.leases, queue, converters=1, lease_seconds=NEVER, runner=claimed),
         )
         services = msgspec.structs.replace(services, runner=own, fleet=fleet)
         for runner in services.runners:

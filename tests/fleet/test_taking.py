@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from service.metering.ledger import AdmissionRequest
 from service.settings import Settings
 from service.storage.port import new_key
 from service.usecases import claimed_jobs, ending, fitness, take_over
+from service.usecases.answers import answer_questions
 from service.usecases.check_readiness import check_readiness
 from service.usecases.claimed_jobs import UNFETCHED
 from service.usecases.fitness import probe_means
@@ -34,7 +36,7 @@ from service.usecases.take_over import Worker
 from tests.fleet.nats import NatsServer, nats_server
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
 from tests.support.relay import CHUNK, relayed_database
-from tests.support.world import World, world
+from tests.support.world import World, parts_of, world
 from tests.unit.jobs.test_handover import handover
 
 pytestmark = pytest.mark.xdist_group("queue")
@@ -67,9 +69,10 @@ async def working(
     here: World, server: NatsServer, lease_seconds: float = 30.0, converters: int = 1
 ) -> AsyncIterator[WorkQueue]:
     """A worker with so many converters, and its queue."""
+    services, parts = here.services, parts_of(here.services)
     async with open_work_queue(server.url, lease_seconds) as queue, anyio.create_task_group() as tasks:
-        worker = Worker(queue, converters=converters, lease_seconds=lease_seconds)
-        tasks.start_soon(worker.work, here.services)
+        worker = Worker(parts, services.leases, queue, converters=converters, lease_seconds=lease_seconds)
+        tasks.start_soon(worker.work, services.runner, partial(answer_questions, services))
         with anyio.fail_after(PATIENCE_SECONDS):
             yield queue
         await worker.leave()
@@ -271,7 +274,7 @@ async def test_a_worker_needs_no_right_to_list(database_url: str, tmp_path: Path
             async with open_services(settings, role="worker") as services:
                 with pytest.raises(StorageUnavailable):
                     await services.storage.check()
-                await probe_means(services)
+                await probe_means(parts_of(services), services.leases)
                 assert (await check_readiness(services)).checks["storage"] == "ok"
         assert s3.files() == []
 

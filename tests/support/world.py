@@ -22,6 +22,7 @@ from service.app.applications import application_for
 from service.app.services import open_services
 from service.metering.plans import BY_ID
 from service.settings import Settings
+from service.usecases.ending import JobParts
 from service.usecases.maintenance import recover, sweep
 from service.usecases.services import Services
 from tests.database import TestServer
@@ -86,6 +87,18 @@ class World:
     async def stored(self) -> int:
         """The number of stored outputs."""
         return len([entry async for entry in self.services.storage.objects()])
+
+
+def parts_of(services: Services) -> JobParts:
+    """What running a job of this service needs."""
+    return JobParts(
+        ledger=services.ledger,
+        jobs=services.jobs,
+        engine=services.engine,
+        pool=services.pool,
+        storage=services.storage,
+        work_area=services.work_area,
+    )
 
 
 @asynccontextmanager
