@@ -28,7 +28,8 @@ from service.http.middleware.draining import DrainingMiddleware
 from service.intake.form import FormSpec, IntakeLimits
 from service.intake.spool import receive
 from service.intake.workspace import WorkArea, open_work_area
-from service.server.serving import ServerLimits, serve
+from service.server.serving import serve
+from service.server.site import ServerLimits
 
 PLAIN = "plain"
 FORM = FormSpec(file_field="file")

@@ -24,7 +24,8 @@ from service.cli.worker import run as run_worker
 from service.http.application import Application
 from service.server.gate import Gate
 from service.server.heap import settle, share_one_heap, stay_small
-from service.server.serving import LAST_WORDS_SECONDS, ServerLimits, serve
+from service.server.serving import LAST_WORDS_SECONDS, serve
+from service.server.site import ServerLimits
 from service.settings import Settings
 from service.siblings import Siblings
 from service.telemetry import events

@@ -17,7 +17,8 @@ from service.cli.ports import open_private_port, url_of
 from service.cli.rights import give_up_rights
 from service.cli.stopping import OPERATORS_CONNECTIONS, Stop, only_error
 from service.server.heap import settle, share_one_heap, stay_small
-from service.server.serving import ServerLimits, serve
+from service.server.serving import serve
+from service.server.site import ServerLimits
 from service.settings import Settings
 from service.telemetry import events
 from service.telemetry.log import configure_log

@@ -12,7 +12,6 @@ The header of a response is sent together with the first part of its body: each 
 much as the rest of a small response.
 """
 
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import h11
@@ -24,13 +23,11 @@ from service.http.middleware.draining import ENDS_BODIES
 from service.http.promised import EXTENSION
 from service.http.unserved import UNREADABLE
 from service.jobs.promises import Promise
+from service.server.channel import Channel
 from service.server.head import DECLARED, RequestHead
 from service.server.inbox import Inbox, Refused
 from service.server.message import CONNECTION, Header, RequestBody, Response
 from service.telemetry import events
-
-if TYPE_CHECKING:
-    from service.server.connection import Connection
 
 _log = structlog.get_logger()
 _DISCONNECT: Message = {"type": "http.disconnect"}
@@ -46,7 +43,7 @@ class Exchange:
 
     def __init__(
         self,
-        connection: "Connection",
+        connection: Channel,
         inbox: Inbox,
         request: RequestHead,
         target: bytes,

@@ -6,18 +6,15 @@ upgrade is served as HTTP/1.1. Otherwise requests could be smuggled past a gatew
 """
 
 import re
-from typing import TYPE_CHECKING
 
 from service.errors import MalformedRequest
 from service.http.unserved import UNREADABLE, WEBSOCKET
 from service.jobs.promises import Promise
+from service.server.channel import Channel
 from service.server.exchange import Exchange
 from service.server.head import HOST, RequestHead, read_head
 from service.server.http2 import serve_http2
 from service.server.inbox import Inbox, Refused
-
-if TYPE_CHECKING:
-    from service.server.connection import Connection
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
 _VERSIONS = frozenset({b"1.0", b"1.1"})
@@ -27,7 +24,7 @@ _ABSOLUTE = re.compile(rb"https?://([^/?]*)(.*)", re.IGNORECASE)
 class Http1:
     """The requests of one connection."""
 
-    def __init__(self, connection: "Connection") -> None:
+    def __init__(self, connection: Channel) -> None:
         self._connection = connection
         self._inbox = Inbox(connection.site.limits.max_header_bytes)
 

@@ -4,20 +4,15 @@ A stream is subject to the same rules as an HTTP/1.1 request: the same applicati
 its pace and its key. A connection has few concurrent streams, so that limiting connections suffices.
 """
 
-from typing import TYPE_CHECKING
-
 from hypercorn.asyncio.task_group import TaskGroup
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol.h2 import H2Protocol
 from hypercorn.typing import ConnectionState
 
-if TYPE_CHECKING:
-    from service.server.connection import Connection
-
-STREAMS_AT_ONCE = 16
+from service.server.channel import Channel
 
 
-async def serve_http2(connection: "Connection", received: bytes) -> None:
+async def serve_http2(connection: Channel, received: bytes) -> None:
     """Serve a connection to its end; `received` holds the bytes that have already arrived."""
     site = connection.site
     connection.speaks_http2 = True

@@ -18,7 +18,7 @@ import pytest
 
 from service.accounts.administration import Terms
 from service.jobs.promises import FEW_EACH, PROMPT_SECONDS
-from service.server.serving import KEEP_ALIVE_SECONDS
+from service.server.site import KEEP_ALIVE_SECONDS
 from tests.database import TestServer
 from tests.support.data import lakes
 from tests.support.patience import PATIENCE_SECONDS

@@ -18,7 +18,8 @@ from service.http.middleware.draining import DrainingMiddleware
 from service.intake.form import Form, FormSpec, IntakeLimits
 from service.intake.spool import receive
 from service.intake.workspace import WorkArea
-from service.server.serving import ServerLimits, serve
+from service.server.serving import serve
+from service.server.site import ServerLimits
 from tests.support.patience import PATIENCE_SECONDS
 
 

@@ -21,7 +21,8 @@ from service.jobs.promises import VISITORS, Promises
 from service.server.connection import Connection
 from service.server.exchange import SMALL_BODY_BYTES
 from service.server.gate import Gate
-from service.server.serving import ServerLimits, Site
+from service.server.serving import Server
+from service.server.site import ServerLimits
 
 REQUEST = b"GET %s HTTP/1.1\r\nHost: here\r\n\r\n"
 UPLOAD = b"POST %s HTTP/1.1\r\nHost: here\r\nContent-Length: %d\r\n\r\n"
@@ -65,8 +66,8 @@ class Application:
 class Watched(Connection):
     """Records what is written."""
 
-    def __init__(self, site: Site, served: socket.socket, pieces: list[bytes]) -> None:
-        super().__init__(site, served, None)
+    def __init__(self, server: Server, served: socket.socket, pieces: list[bytes]) -> None:
+        super().__init__(server.site, served, None, server.forget)
         self._written = pieces
 
     async def write(self, data: bytes) -> None:
@@ -82,7 +83,7 @@ class Client:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     socket: socket.socket
-    site: Site
+    server: Server
     application: Application
     pieces: list[bytes]
 
@@ -125,18 +126,18 @@ async def connection(
     """Serve one connection."""
     application, pieces = Application(), list[bytes]()
     limits = ServerLimits(keep_alive_seconds=keep_alive_seconds, http2=http2)
-    site = Site(application, socket.socket(), limits, gate=gate)
+    server = Server(application, socket.socket(), limits, gate=gate)
     served, own = socket.socketpair()
     served.setblocking(False)
     reader, writer = await asyncio.open_connection(sock=own)
-    Watched(site, served, pieces).start()
+    server.welcome(Watched(server, served, pieces))
     try:
-        yield Client(reader, writer, own, site, application, pieces)
+        yield Client(reader, writer, own, server, application, pieces)
     finally:
         writer.close()
         async with asyncio.timeout(5):
-            await site.stop(5)
-        site.cut_off()
+            await server.stop(5)
+        server.cut_off()
 
 
 async def test_an_answer_leaves_in_one_piece() -> None:
@@ -198,7 +199,7 @@ async def test_what_came_behind_requests_that_the_gate_refuses_is_served() -> No
         client.application.read.clear()
         _visits = [promises.seek_visit() for _ in range(VISITORS)]
         client.writer.write(REQUEST % b"/upload")
-        [served] = client.site.connections
+        [served] = client.server.connections
         await until(lambda: served._is_served)
         client.writer.write(2 * refused)
         await until(lambda: served._waiting_bytes >= len(2 * refused))
@@ -229,7 +230,7 @@ async def test_an_idle_connection_of_http2_ends_in_its_own_protocol(requests: in
 async def test_a_server_that_stops_closes_idle_connections_at_once() -> None:
     async with connection() as client:
         assert await client.ask()
-        await client.site.stop(WORK_SECONDS)
+        await client.server.stop(WORK_SECONDS)
         assert await client.ended(KEEP_ALIVE_SECONDS / 2)
 
 
@@ -245,8 +246,8 @@ async def test_a_server_that_stops_answers_requests_that_are_on_their_way(asked:
         for _ in range(asked):
             await client.ask()
         await client.send(request[:sent])
-        stopping = asyncio.get_running_loop().create_task(client.site.stop(10))
-        await until(lambda: client.site.is_stopping)
+        stopping = asyncio.get_running_loop().create_task(client.server.stop(10))
+        await until(lambda: client.server.site.is_stopping)
         if sent < len(request):
             await asyncio.sleep(KEEP_ALIVE_SECONDS / 5)
             await client.send(request[sent:])
@@ -257,7 +258,7 @@ async def test_a_server_that_stops_answers_requests_that_are_on_their_way(asked:
 async def test_a_server_that_stops_does_not_wait_for_a_client_that_sends_nothing() -> None:
     """For longer than a client that has just connected needs."""
     async with connection(keep_alive_seconds=600) as client:
-        await asyncio.wait_for(client.site.stop(60), 30)
+        await asyncio.wait_for(client.server.stop(60), 30)
         assert await client.reader.read() == b""
 
 
@@ -265,7 +266,7 @@ async def test_a_server_that_stops_lets_work_end() -> None:
     async with connection() as client:
         answer = asyncio.get_running_loop().create_task(client.ask(b"/slow"))
         await asyncio.sleep(KEEP_ALIVE_SECONDS / 2)
-        await client.site.stop(2 * WORK_SECONDS)
+        await client.server.stop(2 * WORK_SECONDS)
         assert await answer
         assert await client.ended(KEEP_ALIVE_SECONDS / 2)
 
@@ -341,7 +342,7 @@ async def test_a_server_that_stops_lets_a_client_come_to_its_answer() -> None:
     async with connection() as client:
         client.writer.write(UPLOAD % (b"/unread", SMALL_BODY_BYTES + 1) + b"first")
         await client.reader.readuntil(b"\r\n")
-        stopping = asyncio.get_running_loop().create_task(client.site.stop(WORK_SECONDS))
+        stopping = asyncio.get_running_loop().create_task(client.server.stop(WORK_SECONDS))
         await asyncio.sleep(KEEP_ALIVE_SECONDS)
         assert not stopping.done()
         await client.send(LARGE[:SMALL_BODY_BYTES])
@@ -389,9 +390,9 @@ async def test_a_closed_connection_needs_no_garbage_collector() -> None:
     try:
         async with connection() as client:
             await client.ask()
-            served = weakref.ref(next(iter(client.site.connections)))
+            served = weakref.ref(next(iter(client.server.connections)))
             client.writer.close()
-            await until(lambda: not client.site.connections)
+            await until(lambda: not client.server.connections)
             await until(lambda: served() is None)
     finally:
         gc.enable()

@@ -10,7 +10,8 @@ import anyio
 from starlette.types import Receive, Scope, Send
 
 from service.server.listener import TURNED_AWAY_AT_ONCE, listen
-from service.server.serving import ServerLimits, Site
+from service.server.serving import Server
+from service.server.site import ServerLimits
 from service.siblings import Siblings, open_board
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -27,10 +28,10 @@ async def answer(_scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @asynccontextmanager
-async def site(most_connections: int) -> AsyncIterator[tuple[Site, int]]:
+async def site(most_connections: int) -> AsyncIterator[tuple[Server, int]]:
     """Serve on a port, and yield it."""
     listening = listen("127.0.0.1", 0)
-    site = Site(answer, listening, ServerLimits(max_connections=most_connections))
+    site = Server(answer, listening, ServerLimits(max_connections=most_connections))
     site.door.open()
     try:
         yield site, listening.getsockname()[1]
@@ -110,7 +111,7 @@ async def test_who_has_more_connections_leaves_the_next_to_another(tmp_path: Pat
     board = open_board(tmp_path / "board", 2)
     siblings = [Siblings(board, number) for number in (1, 2)]
     sites = [
-        Site(answer, own, ServerLimits(), siblings=each)
+        Server(answer, own, ServerLimits(), siblings=each)
         for own, each in zip((listening, listening.dup()), siblings, strict=True)
     ]
     for each, server in zip(siblings, sites, strict=True):

@@ -1,0 +1,75 @@
+"""What the connections of one listening socket share: the application, the limits and the tasks of requests."""
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+from hypercorn.asyncio.worker_context import WorkerContext
+from hypercorn.config import Config
+from hypercorn.utils import wrap_app
+from starlette.types import ASGIApp
+
+from service.server.gate import Gate
+
+if TYPE_CHECKING:  # Hypercorn offers these names to type checkers only
+    from hypercorn.typing import ASGIFramework, LifespanState
+
+KEEP_ALIVE_SECONDS = 30.0
+STREAMS_AT_ONCE = 16
+"""The most concurrent requests of an HTTP/2 connection."""
+
+
+class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits on what clients may send, and how long shutdown waits for requests in progress."""
+
+    max_header_bytes: int = 16_384
+    max_connections: int = 4096
+    http2: bool = False
+    keep_alive_seconds: float = KEEP_ALIVE_SECONDS
+    drain_seconds: float = 5.0
+
+
+class Site:
+    """The state shared by all connections of one listening socket."""
+
+    def __init__(self, application: ASGIApp, limits: ServerLimits, gate: Gate | None) -> None:
+        self.application = application
+        self.gate = gate
+        self.limits = limits
+        self.loop = asyncio.get_running_loop()
+        self.is_stopping = False
+        """Whether connections end after the response under way."""
+        self.state: LifespanState = {}
+        self.config = _config(limits)
+        self.context = WorkerContext(None)
+        self.framework = wrap_app(cast("ASGIFramework", application), 0, "asgi")
+        self.tasks: set[asyncio.Task[None]] = set()
+        """Those of requests in progress."""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._headers_of = 0
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a task of a connection, which ends with the connection or with the server."""
+        task = self.loop.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def response_headers(self) -> list[tuple[bytes, bytes]]:
+        """Return the response headers that the server adds, which change once a second."""
+        now = int(time.time())
+        if now != self._headers_of:
+            self._headers, self._headers_of = self.config.response_headers("h11"), now
+        return self._headers
+
+
+def _config(limits: ServerLimits) -> Config:
+    config = Config()
+    config.keep_alive_timeout = limits.keep_alive_seconds
+    config.h2_max_header_list_size = limits.max_header_bytes
+    config.h2_max_concurrent_streams = STREAMS_AT_ONCE
+    config.include_server_header = False
+    config.accesslog = None  # the application logs one line per request
+    config.loglevel = "WARNING"
+    return config
