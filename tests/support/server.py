@@ -56,7 +56,8 @@ class Server:
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """The log's events with this name so far."""
-        lines = self.log.read_text(encoding="utf-8").splitlines()
+        written, _, _ = self.log.read_bytes().rpartition(b"\n")  # what follows is a line of which a part is written
+        lines = written.decode().splitlines()
         entries = [json.loads(line) for line in lines if line.startswith("{") and name in line]
         return [entry for entry in entries if entry["event"] == name]
 
