@@ -1,40 +1,25 @@
 """Accounts share the converters: an account without one gets one soon, whatever others have in progress."""
 
 import re
-import sqlite3
 import time
-from contextlib import closing
 from pathlib import Path
 
 import httpx
 
 from service.accounts.administration import Terms
-from tests.hostile.databases import CONTENTS, VIEW
 from tests.support.data import collection, feature, lakes, point
+from tests.support.endless import NAME, endless_file
 from tests.support.server import Client, Server, create_account, running_server
 
 ASYNC = {"Prefer": "respond-async"}
 TEAM = Terms(plan="team", plan_owner="organization")
-COUNTING_WITHOUT_END = (
-    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT 1 AS fid, max(x) AS a FROM n"
-)
 UNDER_WAY = {"Pending", "Processing"}
-
-
-def endless_file() -> bytes:
-    """A GeoPackage of a few kilobytes whose conversion runs until a limit ends it, in little memory."""
-    with closing(sqlite3.connect(":memory:")) as database:
-        database.execute("PRAGMA application_id = 1196444487")
-        database.execute("PRAGMA user_version = 10200")
-        database.executescript(CONTENTS + VIEW + COUNTING_WITHOUT_END + ";")
-        database.execute("INSERT INTO gpkg_contents (table_name, data_type, srs_id) VALUES ('t', 'attributes', 4326)")
-        return database.serialize()
 
 
 def begin(client: Client, files: int) -> list[str]:
     """Start conversions that do not end; return their job ids."""
     content = endless_file()
-    answers = [client.convert("a.gpkg", content, headers=ASYNC, outputFormat="Csv") for _ in range(files)]
+    answers = [client.convert(NAME, content, headers=ASYNC, outputFormat="Csv") for _ in range(files)]
     return [answer["jobId"] for answer in answers]
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from service.usecases.delete_job import CANCELLED
 from tests.fleet.site import GATEWAY, Site, wait_until
-from tests.support.data import lengthy
+from tests.support.data import lakes
+from tests.support.endless import NAME, endless_file
 from tests.support.server import Client, Server
 
 pytestmark = pytest.mark.xdist_group("fleet")
 
-LONG = lengthy(80_000)
 _STATUS = "SELECT id::text, status FROM job WHERE account_id = $1"
 
 
@@ -33,7 +33,7 @@ def test_a_job_is_cancelled_through_another_gateway(fleet: Site, other: Server, 
         with ThreadPoolExecutor(1) as threads, ExitStack() as stack:
             if status == "Pending":
                 stack.enter_context(fleet.frozen_workers())
-            waiting = threads.submit(client.convert, "a.geojson", LONG, outputFormat="csv")
+            waiting = threads.submit(client.convert, NAME, endless_file(), outputFormat="csv")
             wait_until(lambda: [job["status"] for job in fleet.rows(_STATUS, account)] == [status] and fleet.messages())
             if status == "Processing":
                 stack.enter_context(fleet.frozen_workers())
@@ -47,6 +47,6 @@ def test_a_job_is_cancelled_through_another_gateway(fleet: Site, other: Server, 
         wait_until(lambda: not fleet.messages())
         for worker in fleet.workers:
             assert worker.wait_until_idle() == []
-        assert client.convert("b.geojson", lengthy(10), outputFormat="csv")["success"]
+        assert client.convert("b.geojson", lakes(), outputFormat="csv")["success"]
     assert fleet.rows("SELECT FROM ledger WHERE job_id::text = $1", job["id"]) == []
     wait_until(fleet.is_clean)

@@ -7,21 +7,21 @@ import pytest
 from service.jobs.leases import MOST_DEATHS, POISON
 from tests.fleet.site import WORKER, Site, wait_until
 from tests.fleet.test_losses import promise
-from tests.support.data import lakes, lengthy
+from tests.support.data import lakes
+from tests.support.endless import NAME, endless_file
 from tests.support.server import Client, Server
 
 pytestmark = pytest.mark.xdist_group("fleet")
 
 ASYNC = {"Prefer": "respond-async"}
-LONG = lengthy(40_000)
 _BEGUN = "SELECT FROM job WHERE id = $1 AND status = 'Processing' AND deaths = $2"
 _RUNNING = "SELECT FROM job WHERE id = $1 AND status = 'Processing'"
 _TOGETHER = "SELECT FROM job WHERE completed_at IS NULL AND worker_id = (SELECT worker_id FROM job WHERE id = $1)"
 
 
-def promised(client: Client, content: bytes) -> str:
+def promised(client: Client, content: bytes, name: str = "a.geojson") -> str:
     """Submit a conversion that is promised with 202; return the job's id."""
-    return str(client.convert("a.geojson", content, outputFormat="csv", headers=ASYNC)["jobId"])
+    return str(client.convert(name, content, outputFormat="csv", headers=ASYNC)["jobId"])
 
 
 def killed(server: Server) -> Server:
@@ -35,7 +35,7 @@ def test_a_file_that_ends_its_workers(fleet: Site) -> None:
     """What waited with it is not blamed, and what comes while it runs alone is left to the other worker."""
     first, other = fleet.workers[0], killed(fleet.workers[1])
     with fleet.client("business") as client:
-        poison, waited = promised(client, LONG), promised(client, lakes())
+        poison, waited = promised(client, endless_file(), NAME), promised(client, lakes())
         blamed = 0  # as long as the poison ran, a small file may have had a turn: it runs then, and is in doubt
         for died in range(MOST_DEATHS - 1):
             wait_until(partial(fleet.rows, _BEGUN, poison, died))
