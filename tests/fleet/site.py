@@ -139,7 +139,7 @@ class Site:
         return answer
 
     def revive(self) -> None:
-        """Replace killed processes, and resume suspended ones."""
+        """Replace killed processes, resume suspended ones, and let them end what they have."""
         for servers, command in ((self.workers, WORKER), (self.gateways, GATEWAY)):
             for number, server in enumerate(servers):
                 with suppress(ProcessLookupError):
@@ -147,6 +147,7 @@ class Site:
                 if server.process.poll() is not None:
                     servers[number] = self.start(server.data_dir.name, command)
         self.await_workers()
+        wait_until(lambda: not self.messages())  # whoever waits for an answer has it before the message is removed
 
     def rows(self, query: str, *arguments: object) -> list[dict[str, Any]]:
         """The rows that a statement returns."""
@@ -172,6 +173,13 @@ class Site:
             yield
         finally:
             self._portal.call(self._limit_messages, former)
+
+    @contextmanager
+    def held_settlements(self) -> Iterator[None]:
+        """Let no job be settled inside the block: none completes, however late anybody looks."""
+        with self._portal.wrap_async_context_manager(self._database.transaction()) as connection:
+            self._portal.call(connection.execute, "LOCK TABLE ledger IN SHARE MODE")
+            yield
 
     def sweep(self) -> None:
         """Remove inputs of ended jobs and late objects, as the service does every minute."""

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from service.accounts.administration import Terms
-from tests.fleet.site import Site, wait_until
+from tests.fleet.site import PATIENCE_SECONDS, Site, wait_until
 from tests.fleet.test_losses import assert_each_ended_once, promise
 from tests.support.data import lakes, lengthy
 from tests.support.server import Client, Server, create_account
@@ -75,9 +75,10 @@ def test_a_process_that_stops_ends_what_it_has_handed_over(fleet: Site, everythi
     files = [(f"{number}.geojson", lengthy(1000)) for number in range(MANY)]
     with create_account(everything, BUSINESS) as client, ThreadPoolExecutor() as threads, fleet.frozen_workers():
         wait_until(lambda: claimed_of_a_batch(fleet, client))
-        batch = threads.submit(client.batch, *files)
-        wait_until(lambda: fleet.messages() or batch.done())
-        assert not batch.done()
-        assert everything.stop(signal.SIGTERM) == 0
+        with fleet.held_settlements():
+            batch = threads.submit(client.batch, *files)
+            wait_until(fleet.messages)
+            everything.process.send_signal(signal.SIGTERM)
+        assert everything.process.wait(PATIENCE_SECONDS) == 0
         assert [answer["success"] for answer in batch.result()["results"]] == [True] * MANY
     wait_until(fleet.is_clean)
