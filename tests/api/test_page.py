@@ -7,13 +7,12 @@ from elsewhere.
 import asyncio
 import io
 import json
-import os
 import re
 import signal
 import time
 import zipfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -25,18 +24,18 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, BrowserContext, Locator, Page, Route, async_playwright, expect
 
 from service.cli.demo import page_link
-from service.engine.workspace import FOLDER
 from service.usecases.delete_job import CANCELLED
 from tests.api.conftest import NewClient
-from tests.sandbox.processes import command_line, processes_below
 from tests.support.browser import browser_program
+from tests.support.converters import signal_converters
 from tests.support.data import bare_points, collection, feature, lakes, point
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Client, Server
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("browser")]
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
-PATIENCE_MS = 60_000
+PATIENCE_MS = PATIENCE_SECONDS * 1000
 SHOWN_SECONDS = 2.0
 """What a converter has said until it was stopped is shown by then."""
 MOST_STOPS = 60
@@ -437,24 +436,16 @@ def hold_once_it_tells_how_far(client: Client) -> None:
     while True:
         while not tells_how_far(client):
             time.sleep(0.02)
-        signal_converters(client, signal.SIGSTOP)
+        signal_converters(signal.SIGSTOP, client.server.process.pid)
         time.sleep(SHOWN_SECONDS)
         if tells_how_far(client):
             return
-        signal_converters(client, signal.SIGCONT)
+        signal_converters(signal.SIGCONT, client.server.process.pid)
 
 
 def tells_how_far(client: Client) -> bool:
     """Whether a job of the account shows how much of its step is done."""
     return any("share" in job.get("progress", {}) for job in client.get("/api/geo/convert/jobs").json()["jobs"])
-
-
-def signal_converters(client: Client, number: int) -> None:
-    """Send a signal to every converter that has a job."""
-    for pid in processes_below(client.server.process.pid):
-        with suppress(OSError):
-            if b"ogr2ogr" in command_line(pid) and Path(f"/proc/{pid}/cwd").readlink().name == FOLDER:
-                os.kill(pid, number)
 
 
 async def test_an_upload_that_the_server_has_accepted_is_cancelled_with_its_job(visit: Visit, client: Client) -> None:

@@ -1,5 +1,6 @@
 """A worker converts as many large inputs at a time as it has converters, and a small one that comes overtakes them."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,11 +9,13 @@ import msgspec
 import pytest
 
 from bench.load.documents import document
+from service.ids import JobId
 from service.jobs.handover import LARGE_BYTES, HandOver, sealed
 from service.jobs.lifecycle import Status
 from service.storage.port import new_key
 from tests.fleet.nats import NatsServer, nats_server
 from tests.fleet.test_taking import POINT, admitted, until_empty, working
+from tests.support.converters import signal_converters
 from tests.support.world import World, world
 
 pytestmark = pytest.mark.xdist_group("queue")
@@ -53,15 +56,23 @@ async def test_large_inputs_have_all_converters_and_hold_up_no_small_one(
         told = [await large(here, path) for _ in range(CONVERTERS)]
         for one in told:
             await queue.offer(one)
-        while here.services.pool.queue.running < CONVERTERS:
+        while here.services.pool.queue.running < CONVERTERS or signal_converters(signal.SIGSTOP) < CONVERTERS:
             assert await queue.check() == CONVERTERS, "one has ended before the other one began"
             await anyio.sleep(0.02)
         await queue.offer(small := await admitted(here, POINT))
         while (await state(here, small)) is not Status.COMPLETED:  # noqa: ASYNC110 -- nothing announces it
             await anyio.sleep(0.02)
-        assert {await state(here, one) for one in told} <= {Status.PENDING, Status.PROCESSING}
+        signal_converters(signal.SIGCONT)  # until now, no small one could have come too late
         await until_empty(queue)
         assert {await state(here, one) for one in told} == {Status.COMPLETED}
+        assert (await settled(here))[0] == small.job.id
+
+
+async def settled(here: World) -> list[JobId]:
+    """The jobs in the order of their settlements, whenever anybody looked at them."""
+    async with here.services.database.connection() as connection:
+        rows = await connection.fetch("SELECT job_id FROM ledger ORDER BY xmin::text::bigint")
+    return [JobId(row["job_id"]) for row in rows]
 
 
 async def state(here: World, told: HandOver) -> Status:

@@ -1,9 +1,10 @@
 """The service's own converters, in the jail with the fastest launcher, for tests of their results."""
 
 import asyncio
+import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -15,7 +16,9 @@ from service.app.converters import WORK, look_at_host, open_converters
 from service.engine.convert import Engine
 from service.engine.environment import converter_environment, prepared_environment
 from service.engine.session import Session
+from service.engine.workspace import FOLDER
 from service.settings import Settings
+from tests.sandbox.processes import command_line, processes_below
 
 
 class Converters:
@@ -56,6 +59,17 @@ class Converters:
     def new_directory(self) -> Path:
         """Create a directory for one job."""
         return Path(tempfile.mkdtemp(dir=self._work_root))
+
+
+def signal_converters(number: int, service: int | None = None) -> int:
+    """Signal every converter that has a job, below the process of a service or this one; return how many there are."""
+    found = 0
+    for pid in processes_below(service):
+        with suppress(OSError):
+            if b"ogr2ogr" in command_line(pid) and Path(f"/proc/{pid}/cwd").readlink().name == FOLDER:
+                os.kill(pid, number)
+                found += 1
+    return found
 
 
 @contextmanager
