@@ -2,12 +2,14 @@
 
 import io
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.fleet.site import Site, wait_until
+from tests.fleet.test_metrics import is_ready
 from tests.support.data import collection, feature, lakes, point
 from tests.support.geomill import Geomill
 
@@ -93,7 +95,7 @@ def test_a_gateway_is_ready_with_its_queue(fleet: Site) -> None:
     """The readiness probe names the queue among the parts."""
     wait_until(lambda: fleet.readiness()["ready"] and fleet.readiness()["checks"]["queue"] == "ok")
     for worker in fleet.workers:  # one that was suspended may connect again first
-        wait_until(lambda url=worker.url: httpx.get(f"{url}/readyz").is_success)
+        wait_until(partial(is_ready, worker.url))
 
 
 def test_a_queue_that_is_away_is_named(shared_fleet: Site, tmp_path: Path) -> None:
