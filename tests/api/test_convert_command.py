@@ -19,7 +19,8 @@ import structlog
 
 from service.cli import main
 from service.usecases.delete_job import CANCELLED
-from tests.support.data import lakes, lengthy
+from tests.support.data import lakes
+from tests.support.endless import NAME, endless_file
 from tests.support.forked import environment_for
 from tests.support.geomill import Started
 from tests.support.patience import PATIENCE_SECONDS
@@ -264,8 +265,8 @@ def test_a_download_that_fails_is_repeated_with_a_new_link(
 
 def test_an_interrupted_conversion_leaves_nothing(command: Command, client: Client) -> None:
     """No file remains, no job continues, and the account pays nothing."""
-    (command.directory / "lengthy.geojson").write_bytes(lengthy(200_000))
-    process = command.start("lengthy.geojson", "--to", "gpkg", *through(client))
+    (command.directory / NAME).write_bytes(endless_file())
+    process = command.start(NAME, "--to", "csv", *through(client))
     until(lambda: bool(jobs(client)))
     process.send_signal(signal.SIGINT)
     out, _ = process.printed()
@@ -274,20 +275,20 @@ def test_an_interrupted_conversion_leaves_nothing(command: Command, client: Clie
     assert (job["status"], job["errorMessage"]) == ("Failed", CANCELLED)
     assert client.usage() == (0, 0)
 
-    process = command.start("lengthy.geojson", "--to", "gpkg")
+    process = command.start(NAME, "--to", "csv")
     until(lambda: bool(list(command.temporary.glob("*/work/uploads/*/*/*"))))
     process.send_signal(signal.SIGINT)
     process.printed()
     assert process.returncode == 130
     assert not list(command.temporary.iterdir())
-    assert command.files() == {"lakes.geojson", "lengthy.geojson"}
+    assert command.files() == {"lakes.geojson", NAME}
 
 
 def test_a_job_whose_response_is_still_on_its_way_is_cancelled(command: Command, client: Client) -> None:
     """The server has accepted the file, but the command does not know the job yet."""
-    (command.directory / "lengthy.geojson").write_bytes(lengthy(200_000))
+    (command.directory / NAME).write_bytes(endless_file())
     with delayed(client) as (url, arrives):
-        process = command.start("lengthy.geojson", "--to", "gpkg", "--url", url, "--key", client.key.api_key)
+        process = command.start(NAME, "--to", "csv", "--url", url, "--key", client.key.api_key)
         until(lambda: bool(jobs(client)))
         process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):  # a command that did not wait would have ended

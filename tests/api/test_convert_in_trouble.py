@@ -23,7 +23,9 @@ from service.cli.client import http, requests
 from service.cli.client.http import Exchange
 from service.cli.client.interrupting import end_job
 from tests.api.test_convert_command import Command, command, former_log, jobs, through, until
-from tests.support.data import bare_points, lakes, lengthy
+from tests.support.converters import at_a_standstill
+from tests.support.data import bare_points, lakes
+from tests.support.endless import NAME, endless_file
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Client
 from tests.support.small_disk import small_disk
@@ -321,11 +323,11 @@ def frozen(client: Client) -> Iterator[None]:
 
 def test_a_frozen_server_delays_and_nothing_else(command: Command, client: Client) -> None:
     """A conversion in progress is completed once, when the server goes on."""
-    (command.directory / "lengthy.geojson").write_bytes(lengthy(100_000))
-    process = command.start("lengthy.geojson", "--to", "gpkg", "--json", *through(client))
-    until(lambda: bool(jobs(client)))
-    with frozen(client), pytest.raises(subprocess.TimeoutExpired):
-        process.wait(1)
+    with at_a_standstill(client.server):
+        process = command.start("lakes.geojson", "--to", "gpkg", "--json", *through(client))
+        until(lambda: bool(jobs(client)))
+        with frozen(client), pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1)
     out, err = process.printed()
     assert (process.returncode, err, json.loads(out)["converted"]) == (0, "", 1)
     assert client.usage()[0] == 1
@@ -333,8 +335,8 @@ def test_a_frozen_server_delays_and_nothing_else(command: Command, client: Clien
 
 def test_a_command_is_interrupted_although_the_server_stands_still(command: Command, client: Client) -> None:
     """It says that the job may go on, and which; files that were not begun are reported, too."""
-    (command.directory / "lengthy.geojson").write_bytes(lengthy(200_000))
-    process = command.start("none.csv", "lengthy.geojson", "--to", "gpkg", "--json", *through(client))
+    (command.directory / NAME).write_bytes(endless_file())
+    process = command.start("none.csv", NAME, "--to", "csv", "--json", *through(client))
     until(lambda: bool(jobs(client)))
     [job] = jobs(client)
     with frozen(client):
@@ -346,7 +348,7 @@ def test_a_command_is_interrupted_although_the_server_stands_still(command: Comm
     assert (told["converted"], told["failed"], missing["error"]) == (0, 2, "There is no such file.")
     assert interrupted["jobId"] == job["jobId"]
     assert f"does not confirm that job {job['jobId']} is cancelled" in interrupted["error"]
-    assert command.files() == {"lakes.geojson", "lengthy.geojson"}
+    assert command.files() == {"lakes.geojson", NAME}
     assert not list(command.temporary.iterdir())
     client.delete(f"/api/geo/convert/jobs/{job['jobId']}").raise_for_status()
 

@@ -10,18 +10,14 @@ import httpx
 import pytest
 
 from service.accounts.administration import Terms
-from tests.support.data import lakes, lengthy
+from tests.support.converters import at_a_standstill
+from tests.support.data import lakes
+from tests.support.endless import NAME, endless_file
 from tests.support.patience import PATIENCE_SECONDS, looks
 from tests.support.server import Server, create_account, running_server
 
 FILE = "/api/geo/convert/file"
 TEAM = Terms(plan="team", plan_owner="organization")
-
-
-@pytest.fixture(scope="module")
-def slow_file() -> bytes:
-    """A document whose conversion takes seconds."""
-    return lengthy(200_000)
 
 
 def wait_for_event(server: Server, name: str) -> None:
@@ -43,7 +39,7 @@ def _ask_for_ever(server: Server) -> None:
 
 def test_readiness_falls_while_work_is_still_taken(tmp_path: Path, database_url: str) -> None:
     """For as long as a load balancer needs to notice; every response asks its client to close the connection."""
-    settings = {"GEOMILL_DRAIN_DELAY_SECONDS": "30"}
+    settings = {"GEOMILL_DRAIN_DELAY_SECONDS": "600"}
     with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
         assert httpx.get(f"{server.url}/readyz").is_success
         assert "connection" not in client.get("/api/geo/convert/jobs").headers
@@ -58,31 +54,32 @@ def test_readiness_falls_while_work_is_still_taken(tmp_path: Path, database_url:
         server.process.kill()
 
 
-def test_operators_can_watch_the_last_jobs_end(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
+def test_operators_can_watch_the_last_jobs_end(tmp_path: Path, database_url: str) -> None:
     """The private port answers when the door for clients is closed."""
-    settings = {"GEOMILL_PRIVATE_PORT": "0"}
+    settings = {"GEOMILL_PRIVATE_PORT": "0", "GEOMILL_DRAIN_SECONDS": "600"}
     with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
         private = str(server.events("server.ready")[0]["private_url"])
-        accepted = client.post(
-            FILE, files={"file": ("a.geojson", slow_file)}, headers={"Prefer": "respond-async", "Connection": "close"}
-        )
-        assert accepted.status_code == 202
-        server.process.send_signal(signal.SIGTERM)
-        wait_for_event(server, "server.stopping")
-        wait_until_closed(server)
-        assert httpx.get(f"{private}/readyz").status_code == 503
+        with at_a_standstill(server):
+            accepted = client.post(
+                FILE, files={"file": ("a.geojson", lakes())}, headers={"Prefer": "respond-async", "Connection": "close"}
+            )
+            assert accepted.status_code == 202
+            server.process.send_signal(signal.SIGTERM)
+            wait_for_event(server, "server.stopping")
+            wait_until_closed(server)
+            assert httpx.get(f"{private}/readyz").status_code == 503
         assert server.process.wait(PATIENCE_SECONDS) == 0
         assert len(server.events("job.completed")) == 1
 
 
-def test_what_does_not_end_in_time_is_ended_and_told(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
+def test_what_does_not_end_in_time_is_ended_and_told(tmp_path: Path, database_url: str) -> None:
     """The waiting client learns that the service is restarting; the job is Failed and free."""
     settings = {"GEOMILL_DRAIN_SECONDS": "0.2", "GEOMILL_CONVERTERS": "1"}
     with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
         answers: list[httpx.Response] = []
 
         def send() -> None:
-            answers.append(client.post(FILE, files={"file": ("a.geojson", slow_file)}))
+            answers.append(client.post(FILE, files={"file": (NAME, endless_file())}, data={"outputFormat": "Csv"}))
 
         sender = threading.Thread(target=send)
         sender.start()

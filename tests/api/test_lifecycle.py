@@ -19,6 +19,7 @@ import pytest
 from service.accounts.administration import Terms
 from service.accounts.keys import new_key
 from tests.support.data import lakes, lengthy
+from tests.support.endless import NAME, endless_file
 from tests.support.patience import PATIENCE_SECONDS, looks
 from tests.support.server import EXECUTED, Client, Server, create_account, running_server
 
@@ -37,9 +38,10 @@ def children_of(server: Server) -> list[psutil.Process]:
     return psutil.Process(server.process.pid).children(recursive=True)
 
 
-def accept(client: Client, content: bytes) -> str:
+def accept(client: Client, name: str, content: bytes) -> str:
     """Submit a file without waiting for the result; return the job id."""
-    response = client.post("/api/geo/convert/file", files={"file": ("a.geojson", content)}, headers=ASYNC)
+    files, data = {"file": (name, content)}, {"outputFormat": "Csv"}
+    response = client.post("/api/geo/convert/file", files=files, data=data, headers=ASYNC)
     assert response.status_code == 202, response.text
     job_id: str = response.json()["jobId"]
     return job_id
@@ -92,11 +94,11 @@ def test_an_accepted_job_outlives_its_client(client: Client, slow_file: bytes) -
     assert client.usage()[0] == 1
 
 
-def test_jobs_of_a_killed_server_are_ended_by_the_next(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
+def test_jobs_of_a_killed_server_are_ended_by_the_next(tmp_path: Path, database_url: str) -> None:
     """Kill -9 with one job running and one waiting: both become Failed, nothing is counted, nothing is left on disk."""
     one = {"GEOMILL_CONVERTERS": "1"}
     with running_server(tmp_path, database_url, one) as server, create_account(server, TEAM) as client:
-        jobs = [accept(client, slow_file), accept(client, lakes())]
+        jobs = [accept(client, NAME, endless_file()), accept(client, "a.geojson", lakes())]
         wait_for_status(client, jobs[0], "Processing")
         below = children_of(server)
         server.stop(signal.SIGKILL)

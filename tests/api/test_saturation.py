@@ -2,21 +2,19 @@
 
 import http.client
 import json
-import os
-import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from urllib.parse import urlsplit
 
 import httpx
-import psutil
 import pytest
 
 from service.accounts.administration import Terms
 from tests.database import TestServer
+from tests.support.converters import at_a_standstill
 from tests.support.data import collection, feature, lakes, point
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Client, Server, create_account, running_server
@@ -31,7 +29,6 @@ UNSENT = (
 )
 BUSY_SECONDS = 3.0
 TEAM = Terms(plan="team", plan_owner="organization")
-KEEPER = "sandbox.process.keeper"
 Start = Callable[..., Server]
 
 pytestmark = pytest.mark.xdist_group("saturation")  # four servers for all
@@ -60,20 +57,6 @@ def server(start: Start) -> Server:
 def sharing(start: Start) -> Server:
     """One converter, two files at a time for each account."""
     return start(GEOMILL_CONVERTERS="1", GEOMILL_MAX_PER_ACCOUNT="2")
-
-
-@contextmanager
-def at_a_standstill(server: Server) -> Iterator[None]:
-    """Stop the process that starts conversions, so that later ones stay in progress as long as needed."""
-    [keeper] = [
-        process for process in psutil.Process(server.process.pid).children() if KEEPER in " ".join(process.cmdline())
-    ]
-    [spawner] = keeper.children()
-    os.kill(spawner.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(spawner.pid, signal.SIGCONT)
 
 
 def occupy(client: Client) -> str:
@@ -243,7 +226,9 @@ def test_requests_that_arrive_together_do_not_slip_past_the_share(sharing: Serve
         body = httpx.Request("POST", "http://x", files={"file": ("a.geojson", content)})
         head = {"X-API-Key": client.key.api_key, "Content-Type": body.headers["Content-Type"]}
         address = urlsplit(sharing.url)
-        connections = [http.client.HTTPConnection(str(address.hostname), address.port, timeout=60) for _ in range(6)]
+        connections = [
+            http.client.HTTPConnection(str(address.hostname), address.port, timeout=PATIENCE_SECONDS) for _ in range(6)
+        ]
         for connection in connections:  # all have been let in when the last bytes of each are sent
             connection.putrequest("POST", FILE)
             for name, value in {**head, "Content-Length": str(len(body.read()))}.items():

@@ -13,7 +13,8 @@ from service.storage.disk import Disk
 from service.usecases.audit import audit
 from service.usecases.delete_job import CANCELLED
 from service.usecases.maintenance import sweep
-from tests.support.data import lakes, lengthy
+from tests.support.data import lakes
+from tests.support.endless import NAME, endless_file
 from tests.support.world import World, world
 
 JOBS = "/api/geo/convert/jobs"
@@ -41,9 +42,10 @@ class Conversion:
     def __init__(self) -> None:
         self.answer: httpx.Response
 
-    async def send(self, here: World, content: bytes = lakes()) -> None:
+    async def send(self, here: World, content: bytes = lakes(), name: str = "a.geojson") -> None:
         """Convert a file; sets `answer`."""
-        self.answer = await here.client.post(FILE, files={"file": ("a.geojson", content)}, timeout=120)
+        files, data = {"file": (name, content)}, {"outputFormat": "Csv"}
+        self.answer = await here.client.post(FILE, files=files, data=data, timeout=120)
 
     async def error(self) -> str:
         """Wait for the response; return the reason for the failure."""
@@ -83,7 +85,7 @@ async def test_cancelling_ends_the_run_and_frees_its_place(here: World) -> None:
     """The waiting client is told; nothing is charged; repeating it has no effect."""
     async with anyio.create_task_group() as tasks:
         conversion = Conversion()
-        tasks.start_soon(conversion.send, here, lengthy(100_000))
+        tasks.start_soon(conversion.send, here, endless_file(), NAME)
         job_id = await open_job(here)
         while (await here.job(job_id))["status"] != "Processing":  # noqa: ASYNC110 -- as above
             await anyio.sleep(0.01)

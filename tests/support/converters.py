@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
+import psutil
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from sandbox.command import Command, Limits
@@ -19,6 +21,9 @@ from service.engine.session import Session
 from service.engine.workspace import FOLDER
 from service.settings import Settings
 from tests.sandbox.processes import command_line, processes_below
+from tests.support.server import Server
+
+_KEEPER = "sandbox.process.keeper"
 
 
 class Converters:
@@ -70,6 +75,20 @@ def signal_converters(number: int, service: int | None = None) -> int:
                 os.kill(pid, number)
                 found += 1
     return found
+
+
+@contextmanager
+def at_a_standstill(server: Server) -> Iterator[None]:
+    """Stop the process that starts conversions, so that later ones stay in progress as long as needed."""
+    [keeper] = [
+        process for process in psutil.Process(server.process.pid).children() if _KEEPER in " ".join(process.cmdline())
+    ]
+    [spawner] = keeper.children()
+    os.kill(spawner.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(spawner.pid, signal.SIGCONT)
 
 
 @contextmanager
