@@ -114,6 +114,13 @@ async def check_database(settings: Settings, role: Role) -> AsyncIterator[Findin
         "A crash of PostgreSQL may lose charges. Switch both on.",
         holds=is_durable,
     )
+    yield judged(
+        "isolation",
+        f"transactions are {found['isolation']}",
+        "PostgreSQL refuses some of many simultaneous requests. Behind a pooler, Geomill cannot choose the isolation: "
+        "ALTER DATABASE ... SET default_transaction_isolation = 'read committed'.",
+        holds=found["isolation"] == "read committed",
+    )
     free = int(found["max_connections"]) - int(found["used_connections"])
     wanted = CONNECTIONS_EACH * (process_count(settings) if role != "worker" else 1)
     yield judged(

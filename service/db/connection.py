@@ -18,6 +18,7 @@ PORTABLE_SESSION = {"application_name": "geomill", "timezone": "UTC"}
 SESSION = {
     **PORTABLE_SESSION,
     "jit": "off",  # compiling takes longer than any of our statements runs
+    "default_transaction_isolation": "read committed",  # statements are written for it, and others refuse some of them
     "random_page_cost": "1.1",  # rows are looked up by key, mostly in memory
 }
 """Start-up parameters of a session without a pooler."""

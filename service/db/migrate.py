@@ -71,7 +71,7 @@ async def _apply_missing(connection: _Connection, known: Sequence[Migration]) ->
 async def _apply_next(connection: _Connection, known: Sequence[Migration]) -> str | None:
     """Apply the first missing migration in one transaction; return its name, or None if none is missing."""
     statements = queries.load("migrations")
-    async with connection.transaction():
+    async with connection.transaction(isolation="read_committed"):  # to see what another process has applied
         await connection.execute(statements["limit_waiting"], f"{LOCK_SECONDS}s")
         try:
             await connection.execute(statements["lock"])

@@ -9,6 +9,7 @@ import pytest
 
 from service.db.migrate import migrate
 from service.db.migrations import MigrationError, read_migrations
+from tests.database import TestServer, database_name
 
 
 @pytest.fixture
@@ -38,8 +39,13 @@ async def test_applies_what_is_missing_in_order(empty_database_url: str, directo
     assert await tables(empty_database_url) == {"first", "second", "migration"}
 
 
-async def test_many_at_once_apply_each_once(empty_database_url: str, directory: Path) -> None:
+@pytest.mark.parametrize("isolation", ["read committed", "serializable"])
+async def test_many_at_once_apply_each_once(
+    postgres: TestServer, empty_database_url: str, directory: Path, isolation: str
+) -> None:
     """One of several processes applies each migration, and they may finish in any order."""
+    name = database_name(empty_database_url)
+    postgres.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = '{isolation}'")
     applied: list[str] = []
 
     async def run() -> None:

@@ -15,6 +15,7 @@ from service.db.connection import open_connection
 from service.db.pool import Database, open_pool
 from service.errors import DatabaseUnavailable, Overloaded
 from service.postgres_embedded.home import SOCKET_NAME
+from tests.database import TestServer, database_name
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.relay import relayed_database
 
@@ -39,6 +40,30 @@ async def test_session_is_set_up(database: Database) -> None:
     async with database.connection() as connection:
         shown = [await connection.fetchval(f"SHOW {name}") for name in ("application_name", "timezone", "jit")]
     assert shown == ["geomill", "UTC", "off"]
+
+
+async def test_statements_see_what_others_have_committed(postgres: TestServer, empty_database_url: str) -> None:
+    """Also where the database isolates transactions more strictly unless they ask for less."""
+    name = database_name(empty_database_url)
+    postgres.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = serializable")
+    async with open_pool(empty_database_url, max_size=1) as database:
+        assert await database.fetchval("SHOW transaction_isolation") == "read committed"
+
+
+async def test_a_refusal_for_the_sake_of_isolation_can_be_repeated(empty_database_url: str) -> None:
+    """PostgreSQL has undone all of the statement."""
+    async with open_pool(empty_database_url, max_size=2) as database:
+        await database.execute("CREATE TABLE counter AS SELECT 0 AS n")
+
+        async def count_late() -> None:
+            async with database.connection() as late, late.transaction(isolation="repeatable_read"):
+                assert await late.fetchval("SELECT n FROM counter") == 0
+                await database.execute("UPDATE counter SET n = n + 1")
+                await late.execute("UPDATE counter SET n = n + 1")
+
+        with pytest.raises(DatabaseUnavailable):
+            await count_late()
+        assert await database.fetchval("SELECT n FROM counter") == 1
 
 
 async def test_every_statement_is_watched(empty_database_url: str) -> None:
