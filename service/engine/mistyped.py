@@ -87,7 +87,7 @@ def _own_ids(table: str) -> str:
     kinds = ", ".join(f"'{kind}'" for kind in KEYS)
     names = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(ROW_NUMBERS, start=2))
     is_key = f"(count(*) = 1 AND max(upper(type) IN ({kinds})))"
-    key = f"SELECT {is_key} * max(CASE lower(name) {names} ELSE 1 END) FROM pragma_table_info({text}) WHERE pk"  # noqa: S608 -- quoted
+    key = f"SELECT {is_key} * max(CASE name {names} ELSE 1 END) FROM pragma_table_info({text}) WHERE pk"  # noqa: S608 -- quoted
     are_own = "min(rowid) NOT IN (0, 1) OR max(rowid) - min(rowid) <> count(*) - 1"
     return f"SELECT coalesce(({are_own}) * ({key}), 0) FROM {quoted(table)}"  # noqa: S608 -- quoted
 

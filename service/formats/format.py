@@ -185,7 +185,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     unchecked_texts: bool = False
     """Whether the driver copies texts that are not UTF-8, as which the format defines them, without a word."""
     column_prefix: str = ""
-    """What the driver puts before the names of columns that it does not know."""
+    """What the driver puts before the names of columns that it does not know, or we before those that it would hide."""
     numbers: frozenset[str] = frozenset()
     """The columns that the format defines as numbers; the driver guesses the types of all others."""
     overflows: frozenset[str] = frozenset()

@@ -1,9 +1,10 @@
 """Gives columns of a database types that its driver reads.
 
-Runs in the sandbox: `python -m …column_types FILE COPY REPORT KIND`. A driver makes 0 of a text in a column of
+Runs in the sandbox: `python -m …column_types FILE COPY REPORT KIND PREFIX`. A driver makes 0 of a text in a column of
 integers, and cuts integers that exceed the type of the first one. The driver of GeoPackage takes a column of a type
 that the standard does not define, such as VARCHAR(80), for a geometry and leaves it out. Neither reads the key of a
-table as a column. Uses only the standard library.
+table as a column, nor does that of SQLite a column of such a name. Both cut texts at a byte of zeros.
+Uses only the standard library.
 """
 
 import json
@@ -13,25 +14,28 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from service.engine.jailed.database import data_tables, layers
+from service.engine.jailed.declared import WITH_ZEROS
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import open_work_file, quoted
 from service.engine.jailed.self_description import says_of_itself
-from service.engine.jailed.table_types import TEXT, Table, examine
+from service.engine.jailed.table_types import HIDDEN_NAMES, KEY, TEXT, Table, examine
 
 GEOPACKAGE = "geopackage"
 NOT_DATA = ("gpkg_", "rtree_", "sqlite_")
 CONTENTS = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY rowid"
 
 
-def main(database: str, copy: str, report: str, kind: str = "") -> None:
+def main(database: str, copy: str, report: str, kind: str = "", prefix: str = "") -> None:
     """Write `database` to `copy` with types that hold all values; nothing if it declares only such.
 
     Write to `report` the names of the tables that hold data, how many values of each column are of another type than
-    it declares, how many bytes in it become texts, and how many descriptions a GeoPackage has of itself. If `kind` is
-    "geopackage", the tables are its layers.
+    it declares, how many bytes in it become texts, how many of its texts lose bytes of zeros, and how many descriptions
+    a GeoPackage has of itself. If `kind` is "geopackage", the tables are its layers; else the copy has `prefix` before
+    names of columns that the driver does not read.
     """
     is_geopackage = kind == GEOPACKAGE
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
@@ -43,13 +47,14 @@ def main(database: str, copy: str, report: str, kind: str = "") -> None:
         "tables": names,
         "mistyped": _total(table.mistyped for table in found.values()),
         "spelled": _total(table.spelled for table in found.values()),
+        "cut": _total(table.cut for table in found.values()),
         "said": said,
         "left_out": sorted({table.left_out for table in found.values()} - {""}),
     }
     Path(report).write_text(json.dumps(written), encoding="utf-8")
     definitions = {name: table.definition for name, table in found.items() if table.definition}
     if definitions:
-        _copy(database, copy, definitions)
+        _copy(database, copy, definitions, prefix)
 
 
 def _attributes(connection: sqlite3.Connection) -> list[str]:
@@ -64,7 +69,7 @@ def _examined(connection: sqlite3.Connection, table: str, *, is_geopackage: bool
     try:
         return examine(connection, table, is_geopackage=is_geopackage)
     except sqlite3.Error:
-        return Table({}, {}, {})  # the driver reports what is wrong
+        return Table({}, {}, {}, {})  # the driver reports what is wrong
 
 
 def _total(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
@@ -74,14 +79,16 @@ def _total(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
     return total
 
 
-def _copy(database: str, copy: str, definitions: Mapping[str, Mapping[str, str]]) -> None:
+def _copy(database: str, copy: str, definitions: Mapping[str, Mapping[str, str]], prefix: str) -> None:
     shutil.copyfile(database, copy)
     try:
         with closing(open_work_file(copy)) as connection:
             connection.execute("ATTACH ? AS former", (f"file:{database}?mode=ro",))
             connection.create_function("exact", 1, _exact, deterministic=True)
+            (encoding,) = connection.execute("PRAGMA encoding").fetchone()
+            connection.create_function("whole", 1, partial(_whole, encoding=encoding), deterministic=True)
             for table, definition in definitions.items():
-                _replace(connection, table, definition)
+                _replace(connection, table, definition, prefix)
     except sqlite3.DatabaseError:
         sys.exit(Exit.DAMAGED)
 
@@ -91,21 +98,32 @@ def _exact(number: float) -> str:
     return repr(number).removesuffix(".0")
 
 
-def _replace(connection: sqlite3.Connection, table: str, definition: Mapping[str, str]) -> None:
+def _whole(text: bytes, encoding: str) -> bytes:
+    """A text without zeros, at which the driver would cut it."""
+    return text.decode(encoding, "surrogateescape").replace("\0", "").encode(encoding, "surrogateescape")
+
+
+def _replace(connection: sqlite3.Connection, table: str, definition: Mapping[str, str], prefix: str) -> None:
     """Make `table` anew; to rename it would take as long as the file has other tables."""
     values = ", ".join(_value(quoted(name), kind) for name, kind in definition.items())
-    columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in definition.items())
+    columns = ", ".join(f"{quoted(_readable(name, kind, prefix))} {kind}" for name, kind in definition.items())
     connection.execute(f"DROP TABLE main.{quoted(table)}")
     connection.execute(f"CREATE TABLE main.{quoted(table)} ({columns})")
     connection.execute(f"INSERT INTO main.{quoted(table)} SELECT {values} FROM former.{quoted(table)}")  # noqa: S608 -- quoted
+
+
+def _readable(name: str, kind: str, prefix: str) -> str:
+    """A name by which the driver reads a column."""
+    return name if kind.endswith(KEY) or name.lower() not in HIDDEN_NAMES else f"{prefix}{name}"
 
 
 def _value(name: str, kind: str) -> str:
     """The value of a column, as a text if it becomes one."""
     if kind != TEXT:
         return name
-    return f"CASE typeof({name}) WHEN 'real' THEN exact({name}) WHEN 'blob' THEN hex({name}) ELSE {name} END"
+    text = f"CASE WHEN {WITH_ZEROS.format(name)} THEN CAST(whole(CAST({name} AS BLOB)) AS TEXT) ELSE {name} END"
+    return f"CASE typeof({name}) WHEN 'real' THEN exact({name}) WHEN 'blob' THEN hex({name}) ELSE {text} END"
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:5])
+    main(*sys.argv[1:6])

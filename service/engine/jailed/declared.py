@@ -24,16 +24,30 @@ ROW_NUMBERS = ("fid", "ogc_fid")
 BINARY = "+{0} COLLATE BINARY >= x''"
 """Faster than `typeof`: bytes are greater than texts, and these than numbers. The plus keeps the value as it is."""
 NO_INTEGER, NO_NUMBER = "typeof({0}) IN ('real', 'text')", f"+{{0}} COLLATE BINARY >= '' AND NOT {BINARY}"
-NO_DATE = "typeof({0}) NOT IN ('null', 'blob') AND {0} NOT GLOB '[0-9][0-9][0-9][0-9][-/][0-9][0-9][-/][0-9][0-9]*'"
-NO_DAY = f"({NO_DATE}) OR substr({{0}}, 11) GLOB '*[1-9]*'"
-"""Of a date with a time, the driver keeps the date alone."""
-NO_TIME = (
-    "typeof({0}) NOT IN ('null', 'blob') AND {0} NOT GLOB '[01][0-9]:[0-5][0-9]*' AND {0} NOT GLOB '2[0-3]:[0-5][0-9]*'"
+VALUE = "typeof({0}) NOT IN ('null', 'blob')"
+DAY = "replace(substr({0}, 1, 10), '/', '-')"
+NO_DAY_OF_A_MONTH = (
+    "{0} NOT GLOB '[0-9][0-9][0-9][0-9][-/][0-9][0-9][-/][0-9][0-9]*' OR (substr({0}, 9, 2) NOT BETWEEN '01' AND '28' "
+    f"OR substr({{0}}, 6, 2) NOT BETWEEN '01' AND '12') AND date({DAY}, '+0 days') IS NOT {DAY}"
 )
-NO_BYTES = "typeof({0}) NOT IN ('null', 'blob')"
+"""Most days need no calendar, which takes three times as long, and which SQLite asks only to count days."""
+NO_DATE = f"{VALUE} AND ({NO_DAY_OF_A_MONTH} OR substr({{0}}, 11) GLOB '*[^T0:.+Z -]*')"
+"""Of a date with a time, the driver keeps the date alone."""
+NO_MOMENT = (
+    f"{VALUE} AND ({NO_DAY_OF_A_MONTH} OR substr({{0}}, 11) NOT GLOB '[T ][0-2][0-9]:[0-5][0-9]*' AND {{0}} NOT GLOB "
+    "'??????????' OR substr({0}, 12, 2) > '23' OR substr({0}, 18, 2) BETWEEN '61' AND '99' "
+    "OR substr({0}, 17) GLOB '*[^0-9:.+Z -]*')"
+)
+"""A zone in words, or PM, would be left out."""
+NO_TIME = (
+    f"{VALUE} AND ({{0}} NOT GLOB '[01][0-9]:[0-5][0-9]*' AND {{0}} NOT GLOB '2[0-3]:[0-5][0-9]*' "
+    "OR substr({0}, 7, 2) BETWEEN '61' AND '99' OR {0} GLOB '*[^0-9:.]*')"
+)
 NO_TRUTH = "{0} NOT IN (0, 1) AND typeof({0}) <> 'blob'"
 BEYOND_32 = "({0} NOT BETWEEN -2147483648 AND 2147483647 AND typeof({0}) = 'integer')"
 BEYOND_53 = "({0} NOT BETWEEN -9007199254740992 AND 9007199254740992 AND typeof({0}) = 'integer')"
+WITH_ZEROS = "instr({0}, char(0))"
+"""Of a text with bytes of zeros, drivers keep what is before the first. Counts others than texts as having none."""
 FIRST = "(SELECT typeof({0}) FROM {1} LIMIT 1)"
 NEVER = "0"
 
@@ -45,21 +59,23 @@ class Declared(NamedTuple):
     mistyped: str = NEVER
     large: str = NEVER
     holds_bytes: bool = False
+    cut: str = NEVER
+    """The condition that the driver cuts a text."""
     is_plain: bool = True
     """Whether the driver knows the type without looking at values, and all of the type is known here."""
 
     @property
     def lost(self) -> str:
         """The condition that the driver changes a value."""
-        parts = [self.mistyped, self.large, *(() if self.holds_bytes else (BINARY,))]
+        parts = [self.mistyped, self.large, self.cut, *(() if self.holds_bytes else (BINARY,))]
         return " OR ".join(f"({part})" for part in parts if part != NEVER) or NEVER
 
 
 _INTEGERS = "(TINY|SMALL|MEDIUM)?INT|INTEGER|INT2"
 SQLITE = (
     Declared(r"JSON(INTEGER|INTEGER64|REAL|STRING)LIST|(VARCHAR|BLOB)(\(\d+\))?_DEFLATE", holds_bytes=True),
-    Declared(r"BLOB", NO_BYTES, holds_bytes=True),
-    Declared(r"TEXT(\(\d+\))?|CLOB|N?(VAR)?CHAR(ACTER)?(\(\d+\))?"),
+    Declared(r"BLOB", VALUE, holds_bytes=True),
+    Declared(r"TEXT(\(\d+\))?|CLOB|N?(VAR)?CHAR(ACTER)?(\(\d+\))?", cut=WITH_ZEROS),
     Declared("BOOLEAN", NO_TRUTH),
     Declared(_INTEGERS, NO_INTEGER, BEYOND_32),
     Declared("INTEGER.*", NO_INTEGER, BEYOND_32, is_plain=False),
@@ -67,14 +83,15 @@ SQLITE = (
     Declared("REAL|FLOAT|DOUBLE|DOUBLE PRECISION", NO_NUMBER),
     Declared("NUMERIC|DECIMAL", NO_NUMBER, BEYOND_53),
     Declared("TIME", NO_TIME),
-    Declared("DATE", NO_DAY),
-    Declared("DATETIME|TIMESTAMP", NO_DATE),
+    Declared("DATE", NO_DATE),
+    Declared("DATETIME|TIMESTAMP", NO_MOMENT),
     Declared(
         ".*",
-        f"CASE {FIRST} WHEN 'integer' THEN {NO_INTEGER} WHEN 'real' THEN {NO_NUMBER} WHEN 'blob' THEN {NO_BYTES} END",
+        f"CASE {FIRST} WHEN 'integer' THEN {NO_INTEGER} WHEN 'real' THEN {NO_NUMBER} WHEN 'blob' THEN {VALUE} END",
         f"CASE {FIRST} WHEN 'integer' THEN {BEYOND_32} OR {BINARY} WHEN 'real' THEN {BEYOND_53} OR {BINARY} "
         f"WHEN 'blob' THEN 0 ELSE {BINARY} END",
         holds_bytes=True,
+        cut=f"CASE WHEN {FIRST} = 'text' THEN {WITH_ZEROS} END",
         is_plain=False,
     ),
 )
@@ -84,10 +101,10 @@ GEOPACKAGE = (
     Declared("(TINY|SMALL|MEDIUM)INT", NO_INTEGER, BEYOND_32),
     Declared("INT|INTEGER", NO_INTEGER),
     Declared("FLOAT|DOUBLE|REAL", NO_NUMBER),
-    Declared("DATE", NO_DAY),
-    Declared("DATETIME", NO_DATE),
-    Declared(r"TEXT(\(\d+\))?"),
-    Declared(r"BLOB(\(\d+\))?", NO_BYTES, holds_bytes=True),
+    Declared("DATE", NO_DATE),
+    Declared("DATETIME", NO_MOMENT),
+    Declared(r"TEXT(\(\d+\))?", cut=WITH_ZEROS),
+    Declared(r"BLOB(\(\d+\))?", VALUE, holds_bytes=True),
     *SQLITE,
 )
 """The types that GeoPackage defines; its driver takes columns of others for geometries."""

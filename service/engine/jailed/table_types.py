@@ -12,16 +12,20 @@ from service.engine.jailed.declared import (
     KEYS,
     ROW_NUMBERS,
     SQLITE,
+    WITH_ZEROS,
     Declared,
     counted,
     declared_as,
 )
 from service.engine.jailed.gpkg import named_rows, quoted
 
-TEXT, HIDDEN = "TEXT", 1
-"""A type; how SQLite marks internal columns of virtual tables."""
+TEXT, KEY, HIDDEN = "TEXT", "PRIMARY KEY", 1
+"""A type; how a key is declared; how SQLite marks internal columns of virtual tables."""
 GEOPACKAGE_GEOMETRIES = "SELECT lower(column_name) FROM gpkg_geometry_columns WHERE lower(table_name) = lower(?)"
 SQLITE_GEOMETRIES = "SELECT lower(f_geometry_column) FROM geometry_columns WHERE lower(f_table_name) = lower(?)"
+HIDDEN_NAMES = ("rowid", "_rowid_", "ogc_fid")
+"""What the driver of SQLite takes for numbers of rows by its name, also if it is none."""
+IS_CUT = f"typeof({{0}}) = 'text' AND {WITH_ZEROS} > 0"
 IS_OF = "typeof({{0}}) = '{}'"
 
 
@@ -34,7 +38,7 @@ class Column(NamedTuple):
 
 
 class Values(NamedTuple):
-    """How many values of a column are of each kind, beyond 32 and 53 bits, and of other types than it declares."""
+    """How many values of a column are of each kind, beyond 32 and 53 bits, of other types than it declares, and cut."""
 
     integers: int
     reals: int
@@ -43,6 +47,7 @@ class Values(NamedTuple):
     beyond_32: int
     beyond_53: int
     mistyped: int
+    cut: int
 
     def kind(self, long: str) -> str:
         """The type that holds all of them; `long` is that of integers of 64 bits."""
@@ -55,12 +60,14 @@ class Values(NamedTuple):
 class Table(NamedTuple):
     """The columns of a table with the types to give them, none if all may stay; the ids that are left out.
 
-    And by column: how many values are of another type than it declares, and how many bytes become texts.
+    And by column: how many values are of another type than it declares, how many bytes become texts, and how many texts
+    have bytes of zeros, which are left out.
     """
 
     definition: Mapping[str, str]
     mistyped: Mapping[str, int]
     spelled: Mapping[str, int]
+    cut: Mapping[str, int]
     left_out: str = ""
 
 
@@ -76,9 +83,10 @@ def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) 
     is_kept = has_own_ids and not is_left_out
     data = [column for column in columns if not column.is_geometry and (column.name != key or is_kept)]
     changed = _changed(connection, table, data, is_geopackage=is_geopackage)
+    is_hidden = not is_geopackage and any(column.name.lower() in HIDDEN_NAMES for column in data)
     left_out = key if is_left_out else ""
-    if not changed and not is_kept:
-        return Table({}, {}, {}, left_out)
+    if not changed and not is_kept and not is_hidden:
+        return Table({}, {}, {}, {}, left_out)
     changed |= {column.name for column in data if not declared_as(column.kind, known).is_plain or column.name == key}
     values = _values(connection, table, [column for column in data if column.name in changed], known)
     kinds = {name: found.kind("INTEGER" if is_geopackage else "BIGINT") for name, found in values.items()}
@@ -88,6 +96,7 @@ def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) 
         definition,
         {name: found.mistyped for name, found in texts.items() if found.mistyped},
         {name: found.blobs for name, found in texts.items() if found.blobs},
+        {name: found.cut for name, found in texts.items() if found.cut},
         left_out,
     )
 
@@ -130,7 +139,7 @@ def _values(
     wanted = [
         (column.name, condition)
         for column in columns
-        for condition in (*kinds, BEYOND_32, BEYOND_53, declared_as(column.kind, known).mistyped)
+        for condition in (*kinds, BEYOND_32, BEYOND_53, declared_as(column.kind, known).mistyped, IS_CUT)
     ]
     numbers = [count for _, count in counted(connection, table, wanted)]
     width = len(Values._fields)
@@ -142,5 +151,5 @@ def _definition(column: Column, kinds: Mapping[str, str], key: str) -> str:
     if column.is_geometry:
         return "BLOB"
     if column.name == key:
-        return f"{column.kind} PRIMARY KEY"
+        return f"{column.kind} {KEY}"
     return kinds.get(column.name, column.kind)

@@ -15,6 +15,7 @@ from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Source
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
+from service.formats.format import reading_of
 from service.formats.names import counted, listed, quotes, values_of
 
 TYPED_FILES = {"": "typed.sqlite", column_types.GEOPACKAGE: "typed.gpkg"}
@@ -31,6 +32,8 @@ class _Database(msgspec.Struct, frozen=True):
     """By column: how many values are of another type than it declares, and became texts with all others."""
     spelled: Counts
     """By column: how many binary values beside others became texts."""
+    cut: Counts
+    """By column: how many texts had bytes of zeros, which were left out."""
     said: Count
     """How many descriptions it has of itself."""
     left_out: TableNames
@@ -60,7 +63,8 @@ async def read_geopackage(place: Workplace, source: Source) -> WorkFile:
 async def _typed(place: Workplace, source: Source, kind: str) -> tuple[str, _Database]:
     """The database with types that its driver reads, and what is known of it."""
     file, copy = staged_names(source)[0], TYPED_FILES[kind]
-    await place.python(column_types.__name__, file, copy, TABLES_FILE, kind)
+    prefix = reading_of(source.format).column_prefix
+    await place.python(column_types.__name__, file, copy, TABLES_FILE, kind, prefix)
     found = await place.read_json(TABLES_FILE, _Database)
     return (copy if await place.has(copy) else file), found
 
@@ -89,6 +93,8 @@ def _warnings(found: _Database) -> Iterator[str]:
             f"{values_of(found.spelled, LISTED)} are binary beside values that are not; they became texts of "
             "hexadecimal digits."
         )
+    if found.cut:
+        yield f"{values_of(found.cut, LISTED)} have zero bytes (NUL) within their text, which were left out."
     yield from _unnumbered(found.left_out)
 
 

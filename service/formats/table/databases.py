@@ -77,6 +77,7 @@ SQLITE = Format(
         drivers=("SQLite",),
         reader=Reader.DATABASE,
         options=("LIST_ALL_TABLES=YES",),
+        column_prefix="__geomill_named_",
         zoned_texts=True,
         unchecked_texts=True,
     ),
