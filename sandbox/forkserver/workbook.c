@@ -27,9 +27,9 @@ enum { CHUNK = 1 << 20, MOST_SCANNED = 256 << 20, MOST_SHEETS = 1000, LONGEST_TA
 enum { MOST_PLACES = 4096, MOST_NUMBERS = 200, LONGEST_CODE = 255, NO_NUMBER = -1, FIRST_OWN = 164 };
 
 /* Cells of a format that matter if it is one of dates or times: those that the driver takes for the next second, those in the
- * first row, and texts and errors of formulas. */
+ * first row, texts and errors of formulas, and those with a time of day, the first of which is in the row `first_timed`. */
 struct moments {
-    int64_t late, named, texts;
+    int64_t late, named, texts, timed, first_timed;
 };
 
 struct workbook {
@@ -107,6 +107,22 @@ static int is_in_first_row(const struct workbook *book, struct tag cell)
     return reference.end - reference.start > 1 && reference.end[-1] == '1' && isalpha((unsigned char)reference.end[-2]);
 }
 
+/* Whether a moment is at least a millisecond from midnight. */
+static int has_time(double seconds)
+{
+    return fabs(remainder(seconds, 86400)) >= 0.001;
+}
+
+static void add_moments(struct moments *to, struct moments more)
+{
+    to->late += more.late;
+    to->named += more.named;
+    to->texts += more.texts;
+    to->timed += more.timed;
+    if (more.first_timed && (!to->first_timed || more.first_timed < to->first_timed))
+        to->first_timed = more.first_timed;
+}
+
 /* See cells.py for the fractions of seconds that the driver rounds. */
 static void see_number_in(struct workbook *book, struct moments *moments, struct tag cell, const char *end)
 {
@@ -121,6 +137,8 @@ static void see_number_in(struct workbook *book, struct moments *moments, struct
         return;
     moments->late += fraction >= 0.99899 && fraction < 0.9995;
     moments->named += is_in_first_row(book, cell);
+    if (has_time(seconds))
+        add_moments(moments, (struct moments){.timed = 1, .first_timed = book->row});
 }
 
 static int is_type(struct tag type, const char *name)
@@ -275,9 +293,7 @@ static void see_number(struct workbook *book, int number, struct moments moments
         return;
     if (known == book->number_count)
         book->numbers[book->number_count++] = number;
-    book->by_number[known].late += moments.late;
-    book->by_number[known].named += moments.named;
-    book->by_number[known].texts += moments.texts;
+    add_moments(book->by_number + known, moments);
 }
 
 /* The numbers of the formats that cells use. */
@@ -295,7 +311,8 @@ static void see_numbers(struct workbook *book, const char *text, const char *end
 
 static void put_moments(const char *separator, struct moments moments)
 {
-    put("%s[%lld,%lld,%lld]", separator, (long long)moments.late, (long long)moments.named, (long long)moments.texts);
+    put("%s[%lld,%lld,%lld,%lld,%lld]", separator, (long long)moments.late, (long long)moments.named,
+        (long long)moments.texts, (long long)moments.timed, (long long)moments.first_timed);
 }
 
 /* Whether the driver does not look up what the workbook defines under a number, other than amounts, which it need not know. */

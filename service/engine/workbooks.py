@@ -4,7 +4,7 @@ The run that will hold the workbook examines it and, if the driver would mistake
 understands. `jailed.styles` does both where there is no such run, or the two could differ.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import msgspec
@@ -41,6 +41,10 @@ ERRORS = (
     "Cells that hold errors of formulas ({count:,}) are texts such as #N/A, also in columns of numbers and dates. The "
     "first is in row {row:,} of its sheet."
 )
+TIMED = (
+    "Dates with a time of day that their format does not show ({count:,}) lost the time. The first is in row {row:,} of "
+    "its sheet. To keep the times, give these cells a format with hours."
+)
 JAILED = (styles.__name__,)
 
 
@@ -56,12 +60,16 @@ class Found(msgspec.Struct, frozen=True):
     errors: Count = 0
     first_error: Count = 0
     """The row, in its sheet, of the first of these errors, from 1."""
+    timed: Count = 0
+    first_timed: Count = 0
+    """The lowest row, in any sheet, of these dates."""
 
     def warnings(self) -> Iterator[str]:
         """The sentences for the client."""
+        rows = {"errors": self.first_error, "timed": self.first_timed}
         for name, sentence in _SENTENCES.items():
             if count := getattr(self, name):
-                yield sentence.format(count=count, row=self.first_error)
+                yield sentence.format(count=count, row=rows.get(name))
 
 
 _SENTENCES = {
@@ -72,6 +80,7 @@ _SENTENCES = {
     "named": NAMED,
     "iso": ISO,
     "errors": ERRORS,
+    "timed": TIMED,
 }
 """What is told of each member of what was found."""
 
@@ -83,8 +92,9 @@ class Examined(Answer, frozen=True):
     """The formats of cells in use that the workbook defines itself."""
     built_in: Annotated[tuple[Count, ...], Meta(max_length=200)] = ()
     """The numbers of the other formats in use."""
-    moments: Annotated[tuple[tuple[Count, Count, Count], ...], Meta(max_length=400)] = ()
-    """For each of these formats, should it be one of moments: times with 0.999 s, cells in the first row, and texts."""
+    moments: Annotated[tuple[tuple[Count, Count, Count, Count, Count], ...], Meta(max_length=400)] = ()
+    """For each of these formats, should it be one of moments: times with 0.999 s, cells in the first row, texts,
+    moments with a time of day, and the first row of these."""
     uncalculated: Count = 0
     escaped: Count = 0
     errors: Count = 0
@@ -93,6 +103,7 @@ class Examined(Answer, frozen=True):
     def found(self) -> Found:
         """What the driver does not tell."""
         late, named, _ = self._of_moments()
+        of_dates = self._moments_where([*map(styles.is_date, self.codes), *map(styles.is_built_in_date, self.built_in)])
         return Found(
             uncalculated=self.uncalculated,
             escaped=self.escaped,
@@ -100,6 +111,8 @@ class Examined(Answer, frozen=True):
             named=named,
             errors=self.errors,
             first_error=self.first_error,
+            timed=sum(timed for *_, timed, _ in of_dates),
+            first_timed=min((row for *_, row in of_dates if row), default=0),
         )
 
     def is_clear(self) -> bool:
@@ -109,9 +122,12 @@ class Examined(Answer, frozen=True):
 
     def _of_moments(self) -> tuple[int, int, int]:
         are_moments = [*map(styles.is_moment, self.codes), *map(styles.is_built_in_moment, self.built_in)]
-        counts = [of for of, is_moment in zip(self.moments, are_moments, strict=False) if is_moment]
+        counts = self._moments_where(are_moments)
         late, named, texts = (sum(of[at] for of in counts) for at in range(3))
         return late, named, texts
+
+    def _moments_where(self, wanted: Sequence[bool]) -> list[tuple[int, ...]]:
+        return [of for of, is_wanted in zip(self.moments, wanted, strict=False) if is_wanted]
 
 
 async def prepare_workbook(place: Workplace, file: str, extension: str, reading: Reading) -> tuple[str, Found]:

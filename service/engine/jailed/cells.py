@@ -1,6 +1,7 @@
 """Finds what the driver does not tell of the cells of a workbook. Runs in the sandbox, without other packages."""
 
 import codecs
+import math
 import re
 import zipfile
 from collections import Counter
@@ -90,6 +91,11 @@ def with_texts(book: zipfile.ZipFile, sheet: str) -> Iterator[bytes]:
 def is_late(days: float) -> bool:
     """Whether the driver takes a moment with thousandths of a second for the next second; it rounds from 0.999 s on."""
     return 0.99899 <= days * 86400 % 1 < 0.9995  # noqa: PLR2004 -- half a thousandth less is the next second
+
+
+def has_time(days: float) -> bool:
+    """Whether a moment is at least a millisecond from midnight."""
+    return abs(math.remainder(days, 1)) * 86400 >= 0.001  # noqa: PLR2004 -- a millisecond
 
 
 def pieces(book: zipfile.ZipFile, member: str) -> Iterator[bytes]:

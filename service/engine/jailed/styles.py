@@ -25,6 +25,7 @@ from service.engine.jailed.cells import (
     ISO,
     SHEET,
     first_error,
+    has_time,
     is_late,
     mistaken,
     pieces,
@@ -56,17 +57,22 @@ FIRST_OWN, MOVED = 164, 1_000_000
 """From which number on the driver looks up formats that a workbook defines; lower ones, as Gnumeric has, are moved."""
 DATE, CLOCK = b"14", b"21"
 """Built-in formats that the driver knows."""
-DATES = frozenset({b"14", b"15", b"16", b"17", b"22"})
+DAYS = frozenset({b"14", b"15", b"16", b"17"})
+DATES = DAYS | {b"22"}
 CLOCKS = frozenset(map(b"%d".__mod__, (*range(18, 22), *range(45, 48))))
 EAST_ASIAN_DATES = frozenset(map(b"%d".__mod__, (*range(27, 32), 36, 50, 51, 54, 57, 58)))
 EAST_ASIAN_CLOCKS = frozenset({b"32", b"33"})
 EAST_ASIAN = frozenset({b"34", b"35", b"52", b"53", b"55", b"56"})
 """Dates in some languages, times of day in others; a workbook does not say which language it means."""
-PLAIN = frozenset({b"YYYY-MM-DD HH:MM:SS.000", b"YYYY-MM-DD", b"HH:MM:SS"})
+PLAIN_DATE = b"YYYY-MM-DD"
+PLAIN = frozenset({b"YYYY-MM-DD HH:MM:SS.000", PLAIN_DATE, b"HH:MM:SS"})
 """The formats that we write for dates and times."""
 REFERENCE = re.compile(rb"""\sr\s*+=\s*+["']([A-Za-z]*)(\d*)["']""")
 """Where a cell or row is in the sheet; they need not say it."""
-ROW = re.compile(rb"<(?:\w++:)?row\b[^<>]*+>")
+ROW_OR_CELL = re.compile(
+    rb"""<(?:\w++:)?(?:row\b[^<>]*+>|c\b[^<>]{0,400}?\bs\s*+=\s*+["'](?P<place>\d{1,9})["'][^<>]{0,400}+(?<!/)>)"""
+)
+"""The start of a row, or of a cell as above."""
 LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\[\]]*\]', re.DOTALL)
 """Parts of a format that are no placeholders: texts, blanks, colours, conditions."""
 ELAPSED = re.compile(r"\[(?:h+|m+|s+)\]")
@@ -99,7 +105,8 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     Also write to `found_file`, as JSON, what the driver does not tell: whether it, which counts days from 1900, reads
     dates as earlier ones (`early`), how many formulas have no result, how many characters are escaped, how many times
     become `late`, how many moments are cells of a header (`named`), and how many ISO dates (`iso`) and errors
-    (`errors`) are texts in the copy, and the row of the first of these in its sheet (`first_error`).
+    (`errors`) are texts in the copy, and the row of the first of these in its sheet (`first_error`), and how many dates
+    lose a time of day (`timed`), with the lowest row of these (`first_timed`).
     """
     try:
         with zipfile.ZipFile(workbook) as book:
@@ -109,7 +116,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
             is_early = SINCE_1904.search(description) is not None
             largest = _largest(book, _wanted(understood, built_in, is_early=is_early))
             uncalculated, escaped = scan(book)
-            late, named = _moments(book, _with_known_numbers(understood, built_in, largest))
+            moments = _moments(book, _with_known_numbers(understood, built_in, largest))
             ours = mistaken(book)
             error = first_error(book, ours)
             is_whole = book.getinfo(MEMBER).file_size < MOST_BYTES
@@ -120,7 +127,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     if restyled or ours:
         _copy_with(restyled, ours, workbook, plain)
     early = is_early and any(place in largest for place in _dates(understood))
-    found = {"early": early, "uncalculated": uncalculated, "escaped": escaped, "late": late, "named": named}
+    found = {"early": early, "uncalculated": uncalculated, "escaped": escaped, **moments}
     texts = sum(ours.values(), Counter())
     found |= {"iso": texts[ISO], "errors": texts[ERROR], "first_error": error}
     Path(found_file).write_text(json.dumps(found), encoding="ascii")
@@ -139,6 +146,16 @@ def is_moment(code: str) -> bool:
 def is_built_in_moment(number: int) -> bool:
     """The same of a format that a workbook does not define itself."""
     return b"%d" % number in DATES | CLOCKS
+
+
+def is_date(code: str) -> bool:
+    """Whether the format `code`, as it is written in XML, shows dates without a time of day."""
+    return _understood(code.encode()) == PLAIN_DATE
+
+
+def is_built_in_date(number: int) -> bool:
+    """The same of a format that a workbook does not define itself."""
+    return b"%d" % number in DAYS
 
 
 def is_east_asian(number: int) -> bool:
@@ -202,37 +219,49 @@ def _largest(book: zipfile.ZipFile, wanted: Mapping[int, float]) -> dict[int, fl
     return found
 
 
-def _moments(book: zipfile.ZipFile, styles: bytes) -> tuple[int, int]:
-    """How many times the driver takes for the next second, and how many dates and times are in a first row."""
+def _moments(book: zipfile.ZipFile, styles: bytes) -> dict[str, int]:
+    """How many times the driver takes for the next second, and how many dates and times are in a first row.
+
+    Also how many dates lose a time of day that their format does not show, and the lowest row of these.
+    """
     own = _own(styles)
+    numbers = dict(enumerate(_numbers(styles)))
     wanted = {
         place
-        for place, number in enumerate(_numbers(styles))
+        for place, number in numbers.items()
         if (own[number] in PLAIN if number in own else number in DATES | CLOCKS)
     }
-    late = named = 0
+    days = {place for place, number in numbers.items() if own.get(number) == PLAIN_DATE or number in DAYS - own.keys()}
+    found = {"late": 0, "named": 0, "timed": 0, "first_timed": 0}
     for name in filter(SHEET.fullmatch, book.namelist()) if wanted else ():
-        for number, text in enumerate(_rows(pieces(book, name))):
-            first_row_ends = _end_of_first_row(text) if number == 0 else 0
-            for cell in CELL.finditer(text):
-                if (
-                    int(cell[1]) in wanted
-                    and not TEXT_CELL.search(cell[0])
-                    and (value := VALUE.match(text, cell.end()))
-                ):
-                    late += is_late(float(value[1]))
-                    said = REFERENCE.search(cell[0])
-                    named += said[2] == b"1" if said else cell.start() < first_row_ends
-    return late, named
+        for row, place, value in _moments_of(_rows(pieces(book, name)), wanted):
+            found["late"] += is_late(value)
+            found["named"] += row == 1
+            if place in days and has_time(value):
+                found["timed"] += 1
+                found["first_timed"] = min(row, found["first_timed"] or row)
+    return found
 
 
-def _end_of_first_row(text: bytes) -> int:
-    """Where the first row of a sheet ends that begins with `text`; 0 if `text` begins with another row."""
-    rows = list(islice(ROW.finditer(text), 2))
-    said = REFERENCE.search(rows[0][0]) if rows else None
-    if said and said[2] != b"1":
-        return 0
-    return rows[1].start() if len(rows) > 1 else len(text)
+def _moments_of(texts: Iterator[bytes], wanted: Container[int]) -> Iterator[tuple[int, int, float]]:
+    """The row, the position of the format and the number of each cell whose format is `wanted`."""
+    row = 0
+    for text in texts:
+        for found in ROW_OR_CELL.finditer(text):
+            if found["place"] is None:
+                row = _row_of(found[0], row + 1)
+            elif (
+                int(found["place"]) in wanted
+                and not TEXT_CELL.search(found[0])
+                and (value := VALUE.match(text, found.end()))
+            ):
+                yield _row_of(found[0], row), int(found["place"]), float(value[1])
+
+
+def _row_of(tag: bytes, row: int) -> int:
+    """The row that a row or a cell says it is, or else `row`."""
+    said = REFERENCE.search(tag)
+    return int(said[2]) if said and said[2] else row
 
 
 def _numbers_of(text: bytes, wanted: Container[int]) -> Iterator[tuple[int, float]]:
@@ -248,7 +277,7 @@ def _rows(sheet: Iterator[bytes]) -> Iterator[bytes]:
     rest = b""
     for piece in sheet:
         text = rest + piece
-        end = text.rfind(b"<", 0, max(text.rfind(b"row>"), 0)) + 1
+        end = max(text.rfind(b"<", 0, max(text.rfind(b"row>"), 0)), 0)
         yield text[:end]
         rest = text[end:]
         if len(rest) > MOST_BYTES:
@@ -310,7 +339,7 @@ def _understood(code: bytes) -> bytes:
     is_time = not is_number and bool(TIME.search(placeholders))
     is_date = not is_number and bool((DAY if is_time else DAY_OR_MONTH).search(placeholders))
     if is_date:
-        return b"YYYY-MM-DD HH:MM:SS.000" if is_time else b"YYYY-MM-DD"
+        return b"YYYY-MM-DD HH:MM:SS.000" if is_time else PLAIN_DATE
     if is_time and "h" in placeholders:
         return b"HH:MM:SS"
     return b"0" if re.search("[dhy]", text) else code

@@ -169,6 +169,31 @@ async def test_moments_that_the_driver_changes_are_counted_as_by_the_other_progr
         assert (found.late, found.named) == LATE_AND_NAMED[sheet]
 
 
+DATE_ONLY = b"<xf numFmtId='0'/><xf numFmtId='14'/><xf numFmtId='164'/><xf numFmtId='165'/><xf numFmtId='22'/>"
+TIMES_BEHIND_DATES = {
+    b"<row r='3'><c r='A3' s='1'><v>45293.5</v></c></row>": (1, 3),
+    b"<row r='3'><c r='A3' s='1'><v>45293</v></c></row><row r='7'><c s='2'><v>45293.25</v></c></row>": (1, 7),
+    b"<row><c s='1'><v>45293.000000005</v></c><c s='2'><v>45293.999999995</v></c></row>": (0, 0),
+    b"<row><c s='0'><v>1.5</v></c><c s='3'><v>1.5</v></c><c s='4'><v>1.5</v></c></row>": (0, 0),
+    b"<row/><row><c s='1' t='s'><v>0</v></c><c s='1'/><c s='1'><f>A1</f><v>0.75</v></c></row>": (1, 2),
+}
+"""Sheets, how many of their dates have a time that their format does not show, and the first row of these."""
+
+
+@pytest.mark.parametrize("sheet", TIMES_BEHIND_DATES, ids=range(len(TIMES_BEHIND_DATES)))
+async def test_times_behind_formats_of_dates_are_told_by_both_programs(converters: Converters, sheet: bytes) -> None:
+    """The driver reads what the format shows, and the time was lost without a word."""
+    formats = b"""<styleSheet><numFmts><numFmt numFmtId="164" formatCode="dd/mm/yyyy"/>
+    <numFmt numFmtId="165" formatCode="yyyy-mm-dd hh:mm"/></numFmts><cellXfs>%b</cellXfs></styleSheet>"""
+    async with converters.open_run(("XLSX",)) as (held, directory):
+        write(directory / "in.xlsx", {styles.MEMBER: formats % DATE_ONLY, SHEET: sheet})
+        found = (await held.ask(Examined, "examine", "in.xlsx")).found()
+        styles.main(str(directory / "in.xlsx"), str(directory / "plain.xlsx"), str(directory / "found.json"))
+        assert msgspec.json.decode((directory / "found.json").read_bytes(), type=Found) == found
+        assert (found.timed, found.first_timed) == TIMES_BEHIND_DATES[sheet]
+        assert any("The first is in row" in warning for warning in found.warnings()) == bool(found.timed)
+
+
 async def test_formats_that_the_driver_mistakes_are_replaced_as_by_the_other_program(converters: Converters) -> None:
     """In a copy in which everything else is as it was."""
     parts = {styles.MEMBER: DATES, SHEET: DATED, "xl/media/a.bin": bytes(range(256)) * 300}

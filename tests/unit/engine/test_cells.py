@@ -97,10 +97,12 @@ def test_parts_in_utf_16_are_read(tmp_path: Path, encoding: str) -> None:
         "uncalculated": 20_000,
         "escaped": 20_000,
         "late": 0,
-        "named": 0,
+        "named": 20_000,
         "iso": 0,
         "errors": 0,
         "first_error": 0,
+        "timed": 0,
+        "first_timed": 0,
     }
     assert json.loads(found.read_text()) == told
     with zipfile.ZipFile(plain) as packed:
@@ -172,6 +174,8 @@ def test_formats_that_do_not_end_are_passed_once(tmp_path: Path, crafted: bytes)
         "iso": 0,
         "errors": 0,
         "first_error": 0,
+        "timed": 0,
+        "first_timed": 0,
     }
 
 
