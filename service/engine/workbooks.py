@@ -42,8 +42,8 @@ ERRORS = (
     "first is in row {row:,} of its sheet."
 )
 TIMED = (
-    "Dates with a time of day that their format does not show ({count:,}) lost the time. The first is in row {row:,} of "
-    "its sheet. To keep the times, give these cells a format with hours."
+    "Dates with a time of day that their format does not show ({count:,}) lost the time. The first is in row {row:,} "
+    "of its sheet. To keep the times, give these cells a format with hours."
 )
 JAILED = (styles.__name__,)
 
