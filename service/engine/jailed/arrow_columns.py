@@ -2,9 +2,11 @@
 
 import json
 import re
+import struct
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +27,8 @@ def storage(values: pa.Array) -> pa.Array:
 
 def plain(values: pa.Array, binary: Convert) -> pa.Array:
     """`values` as a type that a GeoPackage column can hold; `binary` converts bytes."""
+    if _is_uuid(values.type):
+        return _mapped(storage(values), lambda value: str(UUID(bytes=value)))
     values = storage(values)
     if types.is_dictionary(values.type):
         values = values.dictionary_decode()
@@ -38,8 +42,17 @@ def _is_binary(kind: Any) -> bool:
     return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
 
 
+def _is_uuid(kind: Any) -> bool:
+    return getattr(kind, "extension_name", "") == "arrow.uuid"
+
+
 def _to_json(values: pa.Array) -> pa.Array:
-    return _mapped(values, lambda value: json.dumps(value, ensure_ascii=False, default=str))
+    return _mapped(values, lambda value: json.dumps(value, ensure_ascii=False, default=_spelled))
+
+
+def _spelled(value: Any) -> str:
+    """A value that JSON has no notation for."""
+    return value.hex().upper() if isinstance(value, bytes) else str(value)
 
 
 def _to_text(values: pa.Array) -> pa.Array:
@@ -50,6 +63,17 @@ def _to_durations(values: pa.Array) -> pa.Array:
     """Durations in ISO 8601; Python's objects for them would lose nanoseconds."""
     per_second = PER_SECOND[values.type.unit]
     return _mapped(values.cast(pa.int64()), lambda count: f"PT{Decimal(count) / per_second:f}S")
+
+
+def to_periods(values: pa.Array) -> pa.Array:
+    """The months, days and milliseconds of Parquet's INTERVAL, each of 32 bits, in ISO 8601."""
+    return _mapped(values, lambda value: _period(*struct.unpack("<III", value)))
+
+
+def _period(months: int, days: int, milliseconds: int) -> str:
+    parts = [f"{months}M" if months else "", f"{days}D" if days else ""]
+    seconds = Decimal(milliseconds) / PER_SECOND["ms"]
+    return f"P{''.join(parts)}" + (f"T{seconds:f}S" if milliseconds or not any(parts) else "")
 
 
 def _mapped(values: pa.Array, text: Callable[[Any], str]) -> pa.Array:
@@ -87,6 +111,12 @@ def count_emptied(values: pa.Array) -> int:
         values = values.dictionary_decode()
     is_text = types.is_string(values.type) or types.is_large_string(values.type) or types.is_string_view(values.type)
     return int(pc.sum(pc.equal(values.cast(pa.string()), "")).as_py() or 0) if is_text else 0
+
+
+def count_binary(values: pa.Array) -> int:
+    """How many of `values` are bytes, which a table without geometry spells as hexadecimal digits."""
+    is_spelled = _is_binary(storage(values).type) and not _is_uuid(values.type)
+    return len(values) - int(values.null_count) if is_spelled else 0
 
 
 def count_infinite(values: pa.Array) -> int:

@@ -1,5 +1,6 @@
 """Converts GeoParquet's native encodings (GeoArrow) to WKB. Runs in the sandbox."""
 
+import json
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,6 +10,29 @@ DEPTHS = {"point": 0, "linestring": 1, "multipoint": 1, "polygon": 2, "multiline
 CODES = {"point": 1, "linestring": 2, "polygon": 3, "multipoint": 4, "multilinestring": 5, "multipolygon": 6}
 PARTS = {"multipoint": "point", "multilinestring": "linestring", "multipolygon": "polygon"}
 Z_STEP = 1000
+
+
+NAME, METADATA, PREFIX = b"ARROW:extension:name", b"ARROW:extension:metadata", "geoarrow."
+
+
+def declared_columns(schema: Any) -> dict[str, dict[str, Any]]:
+    """The geometry columns that the fields of an Arrow schema declare, as GeoParquet would describe them."""
+    columns = {}
+    for field in schema:
+        extension = field.metadata or {}
+        encoding = extension.get(NAME, b"").decode().removeprefix(PREFIX)
+        if encoding == "wkb" or (encoding in DEPTHS and _has_axes(field.type, DEPTHS[encoding])):
+            said = json.loads(extension.get(METADATA) or b"{}")
+            columns[field.name] = {"encoding": encoding, "crs": said.get("crs")}
+    return columns
+
+
+def _has_axes(kind: Any, depth: int) -> bool:
+    """Whether coordinates are members x, y and perhaps z of a structure."""
+    for _ in range(depth):
+        kind = getattr(kind, "value_type", None)
+    names = [kind.field(place).name for place in range(getattr(kind, "num_fields", 0))]
+    return names in (["x", "y"], ["x", "y", "z"])
 
 
 def to_wkb(value: Any, encoding: str) -> bytes | None:

@@ -19,25 +19,29 @@ from pyarrow import types
 from pyogrio import write_arrow
 
 from service.engine.jailed.arrow_columns import (
+    count_binary,
     count_emptied,
     count_infinite,
     count_moved,
     count_rounded,
     plain,
     storage,
+    to_periods,
 )
 from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
 from service.engine.jailed.exits import Exit
-from service.engine.jailed.geoarrow import DEPTHS, to_wkb
+from service.engine.jailed.geoarrow import DEPTHS, declared_columns, to_wkb
 from service.engine.jailed.gpkg import FID, GEOMETRY
 
 GEO = b"geo"
 BATCH_ROWS = 16_384
 LAYER = "in0"
 CRS_TEXT = re.compile(
-    r"\s*(?:(?:GEOG|GEOD|PROJ|COMPOUND|BOUND|COMPD|VERT)(?:CRS|_?CS)\s*\[|EPSG:\d+\s*$)", re.IGNORECASE
+    r"\s*(?:(?:GEOG|GEOD|PROJ|COMPOUND|BOUND|COMPD|VERT)(?:CRS|_?CS)\s*\[|EPSG:\d+\s*$|OGC:CRS84\s*$)",
+    re.IGNORECASE,
 )
 """WKT, which drafts of the format used for the system, or a code; never the name of a file or an address."""
+CODES_OF_TEXTS = {"OGC:CRS84": "EPSG:4326"}
 Changes = dict[str, Counter[str]]
 COUNTS: Mapping[str, Callable[[pa.Array], int]] = {"rounded": count_rounded, "moved": count_moved}
 """The kinds of changes, and how many of the values in an array are changed so."""
@@ -45,6 +49,7 @@ COUNTS_OF_TABLES: Mapping[str, Callable[[pa.Array], int]] = {
     **COUNTS,
     "emptied": count_emptied,
     "infinite": count_infinite,
+    "spelled": count_binary,
 }
 """The same in a table without geometry, which is written as text to find its geometry."""
 MALFORMED = (
@@ -69,9 +74,10 @@ def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> N
     try:
         file = pq.ParquetFile(parquet, memory_map=False, pre_buffer=False)  # reading ahead takes threads
         geo = json.loads((file.metadata.metadata or {}).get(GEO, b"null")) or {}
-        primary = str(geo.get("primary_column"))
-        if primary in geo.get("columns", {}):
-            _read_features(file, geo["columns"][primary], (primary, work_file), changes)
+        columns = geo.get("columns", {}) if geo else declared_columns(file.schema_arrow)
+        primary = str(geo.get("primary_column")) if geo else next(iter(columns), "")
+        if primary in columns:
+            _read_features(file, columns[primary], (primary, work_file), changes)
         else:
             _read_table(file, sheets_file, changes)
     except MemoryError:
@@ -90,7 +96,11 @@ def _count(
 
 
 def _read_table(file: Any, sheets_file: str, changes: Changes) -> None:
+    intervals = _intervals(file)
+
     def convert(name: str, values: pa.Array) -> pa.Array:
+        if name in intervals:
+            return to_periods(values)
         _count(changes, name, values, COUNTS_OF_TABLES)
         return _finite(plain(values, binary=_hexed))
 
@@ -104,14 +114,23 @@ def _read_features(file: Any, column: Mapping[str, Any], names_and_file: tuple[s
     encoding = str(column.get("encoding", "WKB")).casefold()
     if encoding != "wkb" and encoding not in DEPTHS:
         sys.exit(Exit.UNKNOWN_GEOMETRY)
+    intervals = _intervals(file)
 
     def convert(name: str, values: pa.Array) -> pa.Array:
         if name == primary:
             return _geometry(values, encoding)
+        if name in intervals:
+            return to_periods(values)
         _count(changes, name, values)
         return plain(values, binary=lambda same: same)
 
     _write_gpkg(file, names, convert, work_file, {"geometry_name": primary, "crs": _crs_text(column)})
+
+
+def _intervals(file: Any) -> set[str]:
+    """The columns of INTERVAL, which no type of Arrow tells from other bytes."""
+    columns = map(file.schema.column, range(len(file.schema.names)))
+    return {column.path for column in columns if column.converted_type == "INTERVAL"}
 
 
 def _write_gpkg(
@@ -160,7 +179,7 @@ def _crs_text(column: Mapping[str, Any]) -> str | None:
     """The system of a geometry column in a form that GDAL reads, None if it is unknown."""
     crs = column.get("crs", CRS84)
     if isinstance(crs, str) and CRS_TEXT.match(crs):
-        return crs
+        return CODES_OF_TEXTS.get(crs, crs)
     if not isinstance(crs, dict):
         return None
     code = identifier(crs)

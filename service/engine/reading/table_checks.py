@@ -148,3 +148,9 @@ def moved_warnings(moved: Mapping[str, int]) -> Iterator[str]:
             f"{values_of(moved, LISTED)} are times in zones that have names, or offsets that are no quarters of an "
             "hour; they were converted to UTC."
         )
+
+
+def spelled_warnings(spelled: Mapping[str, int]) -> Iterator[str]:
+    """What is told of columns with bytes that became hexadecimal digits, by how many."""
+    if spelled:
+        yield f"{values_of(spelled, LISTED)} are binary; they became texts of hexadecimal digits."

@@ -23,6 +23,7 @@ from service.engine.reading.table_checks import (
     moved_warnings,
     require_places,
     rounded_warnings,
+    spelled_warnings,
     table_warnings,
 )
 from service.engine.reading.work_file import (
@@ -68,12 +69,13 @@ Counts = Annotated[dict[Name, Count], Meta(max_length=MAX_COLUMNS)]
 
 
 class _Changes(msgspec.Struct, frozen=True):
-    """By column, how many values of a Parquet file lose digits, become times in UTC, or become missing."""
+    """By column, how many values of a Parquet file lose digits, become times in UTC, missing, or hexadecimal digits."""
 
     rounded: Counts
     moved: Counts
     emptied: Counts
     infinite: Counts
+    spelled: Counts
 
 
 async def read_delimited(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
@@ -83,7 +85,7 @@ async def read_delimited(place: Workplace, source: Source, request: ConversionRe
     if table is not None:
         return await _read_tables(place, request, [table])
     await place.python(delimited.__name__, file, TABLES_FILE, _wanted(request), delimiter)
-    return await _read_written_tables(place, request)
+    return await _read_tables(place, request, await _written_tables(place))
 
 
 async def read_workbook(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
@@ -101,14 +103,14 @@ async def read_workbook(place: Workplace, source: Source, request: ConversionReq
         await place.session.abandon()
     read = await read_layers(place, reading, file)
     await place.rename(WORK_FILE, SHEETS_FILE)
-    tables = await _read_sheets(place, request)
+    tables = await _read_tables(place, request, await _sheets(place, request))
     names = {table: read.names.get(name, name) for table, name in tables.names.items()}
     return msgspec.structs.replace(tables, warnings=(*told, *read.warnings, *tables.warnings), names=names)
 
 
-async def _read_sheets(place: Workplace, request: ConversionRequest) -> WorkFile:
+async def _sheets(place: Workplace, request: ConversionRequest) -> Tables:
     await place.python(sheets.__name__, SHEETS_FILE, TABLES_FILE, _wanted(request))
-    return await _read_written_tables(place, request)
+    return await _written_tables(place)
 
 
 def _wanted(request: ConversionRequest) -> str:
@@ -120,12 +122,12 @@ def _wanted_columns(request: ConversionRequest) -> dict[str, str]:
     return {field.removesuffix("Field"): name for field, name in request.place_fields.items()}
 
 
-async def _read_written_tables(place: Workplace, request: ConversionRequest) -> WorkFile:
-    """Read the tables that a program in the sandbox has written."""
+async def _written_tables(place: Workplace) -> Tables:
+    """The tables that a program in the sandbox has written."""
     tables = await place.read_json(TABLES_FILE, Tables)
     if not tables:
         raise Rejection("The file holds no table, so there is nothing to convert.")
-    return await _read_tables(place, request, tables)
+    return tables
 
 
 async def _read_tables(
@@ -171,5 +173,10 @@ async def read_parquet(place: Workplace, source: Source, request: ConversionRequ
         *emptied_warnings(changes.emptied),
         *infinite_warnings(changes.infinite),
     )
-    found = WorkFile() if await place.has(WORK_FILE) else await _read_sheets(place, request)
-    return msgspec.structs.replace(found, warnings=(*told, *found.warnings))
+    if await place.has(WORK_FILE):
+        return WorkFile(told)
+    tables = await _sheets(place, request)
+    places = {name for table in tables for name in table.originals.values()}
+    spelled = {name: count for name, count in changes.spelled.items() if name not in places}
+    found = await _read_tables(place, request, tables)
+    return msgspec.structs.replace(found, warnings=(*told, *spelled_warnings(spelled), *found.warnings))

@@ -1,6 +1,8 @@
 """Parquet files without geometry of their own, as pandas, polars and DuckDB write them."""
 
 import json
+import struct
+import uuid
 from decimal import Decimal
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from service.errors import Rejection
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 
@@ -66,3 +69,101 @@ async def test_infinite_numbers_of_tables_that_become_missing_are_counted(
     assert [row["number"] for row in rows] == [None, 1.5]
     (told,) = done.facts.warnings
     assert "1 value of 'number' became missing" in told
+
+
+POINT = struct.pack("<BIdd", 1, 1, 8.5, 47.25)
+PLACED = pa.array([{"x": 8.5, "y": 47.25}, None], pa.struct([("x", pa.float64()), ("y", pa.float64())]))
+LINE = pa.array([[{"x": 8.5, "y": 47.25}, {"x": 9, "y": 48}], None], pa.list_(PLACED.type))
+DECLARED = {
+    "geoarrow.point": (PLACED, "POINT (8.5 47.25)"),
+    "geoarrow.linestring": (LINE, "LINESTRING (8.5 47.25,9 48)"),
+    "geoarrow.wkb": (pa.array([POINT, None]), "POINT (8.5 47.25)"),
+}
+
+
+def declared(path: Path, name: str, values: pa.Array, crs: object) -> Path:
+    """A file whose column `place` the Arrow schema alone declares as geometry."""
+    said = json.dumps({} if crs is None else {"crs": crs})
+    place = pa.field("place", values.type, metadata={"ARROW:extension:name": name, "ARROW:extension:metadata": said})
+    schema = pa.schema([pa.field("n", pa.int64()), place])
+    pq.write_table(pa.table([pa.array([1, 2]), values], schema=schema), path)
+    return path
+
+
+@pytest.mark.parametrize("name", DECLARED)
+@pytest.mark.parametrize("crs", ["EPSG:4326", "OGC:CRS84", {"id": {"authority": "OGC", "code": "CRS84"}}])
+async def test_geometries_that_only_the_arrow_schema_declares_are_read(
+    pipeline: Pipeline, tmp_path: Path, name: str, crs: object
+) -> None:
+    """They became texts of JSON, or were asked for their system although the file names it."""
+    values, wkt = DECLARED[name]
+    done = await pipeline.to("SpatiaLite", declared(tmp_path / "a.parquet", name, values, crs))
+    back = await pipeline.to("Csv", done.path)
+    rows = readers.table(back.path)
+    shown = [f"POINT ({row['X']} {row['Y']})" if "X" in row else row["WKT"] for row in rows]
+    assert [row["n"] for row in rows] == ["1", "2"]
+    assert shown[0] == wkt
+    assert done.facts.layers[0].null_geometries == 1
+
+
+@pytest.mark.parametrize("name", DECLARED)
+async def test_declared_geometries_without_a_system_are_in_an_unknown_one(
+    pipeline: Pipeline, tmp_path: Path, name: str
+) -> None:
+    """Unlike those of GeoParquet, whose default is longitude and latitude."""
+    path = declared(tmp_path / "a.parquet", name, DECLARED[name][0], None)
+    with pytest.raises(Rejection, match="does not record the coordinate system"):
+        await pipeline.to("Csv", path)
+
+
+async def test_structures_that_hold_no_coordinates_stay_data(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Whatever they are declared as."""
+    values = pa.array([{"a": 1}], pa.struct([("a", pa.int64())]))
+    schema = pa.schema([pa.field("place", values.type, metadata={"ARROW:extension:name": "geoarrow.point"})])
+    pq.write_table(pa.table([values], schema=schema), tmp_path / "a.parquet")
+    done = await pipeline.to("Csv", tmp_path / "a.parquet")
+    assert readers.table(done.path)[0]["place"] == '{"a": 1}'
+
+
+def with_intervals(path: Path, columns: dict[str, pa.Array], *periods: tuple[int, int, int]) -> Path:
+    """A file with a column `iv` of intervals, as DuckDB writes it: bytes, and their description with more in it."""
+    values = pa.array([struct.pack("<III", *period) for period in periods], pa.binary(12))
+    pq.write_table(pa.table({**columns, "iv": values}), path, store_schema=False)
+    content = path.read_bytes()
+    (size,) = struct.unpack("<I", content[-8:-4])
+    footer = content[-8 - size : -8]
+    bare, interval = b"\x18\x02iv\x00", b"\x18\x02iv\x25\x2a\x00"  # the name; then also a converted type, 21
+    assert footer.count(bare) == 1
+    described = footer.replace(bare, interval)
+    path.write_bytes(content[: -8 - size] + described + struct.pack("<I", len(described)) + b"PAR1")
+    return path
+
+
+@pytest.mark.parametrize("place", [{}, {"place": DECLARED["geoarrow.wkb"][0]}])
+async def test_intervals_become_periods_of_time(pipeline: Pipeline, tmp_path: Path, place: dict[str, pa.Array]) -> None:
+    """Some were taken for geometries in WKB, the others became hexadecimal digits."""
+    path = with_intervals(tmp_path / "a.parquet", place, (1, 0, 0), (0, 10, 4_000_000_500))
+    done = await pipeline.to("Csv", path, source_epsg=4326 if place else None)
+    assert [row["iv"] for row in readers.table(done.path)] == ["P1M", "P10DT4000000.5S"]
+    assert done.facts.warnings == ()
+
+
+async def test_binary_values_of_tables_become_texts_and_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Without a word before; geometries are no data."""
+    table = {"b": [b"\x00\xff", None], "place": [POINT, POINT]}
+    pq.write_table(pa.table(table), tmp_path / "a.parquet")
+    done = await pipeline.to("GeoPackage", tmp_path / "a.parquet", source_epsg=4326)
+    ((_, rows),) = readers.geopackage(done.path).items()
+    assert [row["b"] for row in rows] == ["00FF", None]
+    assert [text for text in done.facts.warnings if "binary" in text] == [
+        "1 value of 'b' are binary; they became texts of hexadecimal digits."
+    ]
+
+
+async def test_identifiers_are_written_as_usual(pipeline: Pipeline, tmp_path: Path) -> None:
+    """UUIDs became hexadecimal digits alone."""
+    one = uuid.UUID("1f01cf6f-a62a-46a5-a654-078a294a0bdc")
+    pq.write_table(pa.table({"u": pa.array([one.bytes, None], pa.uuid()), "n": [1, 2]}), tmp_path / "a.parquet")
+    done = await pipeline.to("Csv", tmp_path / "a.parquet")
+    assert [row["u"] for row in readers.table(done.path)] == [str(one), ""]
+    assert done.output.warnings == ()
