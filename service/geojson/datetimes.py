@@ -18,6 +18,7 @@ _MOMENT = re.compile(
 )
 _MOMENT_TYPES = {None: FieldType.DATE, 1: FieldType.DATETIME, 3: FieldType.TIME}
 """By the last group of the pattern that matched."""
+_ROUNDED_UP = re.compile(r":59\.999[5-9]")
 _DATE = re.compile(r" *(-\d{0,6}|\d{1,6})[-/](\d{1,6})[-/](\d{1,6})", re.ASCII)
 _TIME = re.compile(r" *(\d{1,6}+):(\d{1,6}+)(?::(\d{1,6})|(?!:))", re.ASCII)
 _NEWER_TIME = re.compile(r" *(?:T *\d\d:?|\d\d:)\d\d[^-/]*+\Z", re.ASCII | re.DOTALL)
@@ -32,6 +33,8 @@ class Fidelity(Enum):
     WHOLE = "whole"
     ROUNDED = "rounded"
     """Everything except fractions of a millisecond."""
+    ROUNDED_UP = "rounded up"
+    """The same, which makes it the next minute."""
     BEGINNING = "beginning"
     """Only its beginning, or a different spelling of the same moment."""
 
@@ -45,7 +48,8 @@ def read_moment(text: str) -> tuple[FieldType, Fidelity]:
     moment = _MOMENT.fullmatch(text)
     if moment:
         finer = (moment["fine"] or moment["finer"] or "").strip("0")
-        return _MOMENT_TYPES[moment.lastindex], Fidelity.ROUNDED if finer else Fidelity.WHOLE
+        rounded = Fidelity.ROUNDED_UP if _ROUNDED_UP.search(text) else Fidelity.ROUNDED
+        return _MOMENT_TYPES[moment.lastindex], rounded if finer else Fidelity.WHOLE
     column = _moment_type(text)
     if column is FieldType.TEXT:
         column = _newer_type(text)

@@ -37,7 +37,7 @@ LIKE_JSON = re.compile(
 """Texts that begin and end like objects or arrays; identifiers in braces and words in brackets do not."""
 
 _LENGTHS = ("longest_bytes", "over_dbf_limit")
-_OF_MOMENTS = (*_LENGTHS, "reworded_moments", "rounded_moments")
+_OF_MOMENTS = (*_LENGTHS, "reworded_moments", "rounded_moments", "rounded_up")
 _TOLD: Mapping[FieldType, tuple[str, ...]] = {
     FieldType.TEXT: _LENGTHS,
     FieldType.REAL: ("infinite", "near_infinite", "first_near_infinite", "beyond_dbf", "first_beyond_dbf"),
@@ -100,6 +100,7 @@ class FieldTally:
     infinite = 0
     reworded_moments = 0
     rounded_moments = 0
+    rounded_up = 0
 
     def __init__(self) -> None:
         self._moments: dict[str, Fidelity] = {}
@@ -217,7 +218,9 @@ class FieldTally:
                 return
         kept = list(map(ways.__getitem__, values))
         self.reworded_moments += kept.count(Fidelity.BEGINNING)
-        self.rounded_moments += kept.count(Fidelity.ROUNDED)
+        rounded_up = kept.count(Fidelity.ROUNDED_UP)
+        self.rounded_moments += kept.count(Fidelity.ROUNDED) + rounded_up
+        self.rounded_up += rounded_up
 
     def _forget_moments(self) -> None:
         self._moments.clear()

@@ -41,6 +41,8 @@ class FieldFindings(Field, frozen=True, kw_only=True, omit_defaults=True):
     """Texts of which a column of dates or times keeps only the beginning."""
     rounded_moments: Count = 0
     """Times with more than millisecond precision."""
+    rounded_up: Count = 0
+    """Those that become the next minute, which the converter would write as its sixtieth second."""
     kept_texts: Count = 0
     """Texts that a column of dates or times would not have kept completely."""
 
@@ -53,7 +55,7 @@ class FieldFindings(Field, frozen=True, kw_only=True, omit_defaults=True):
         """The same column with all texts kept as texts, including dates and times."""
         if self.type not in MOMENTS:
             return self
-        kept = {"kept_texts": self.reworded_moments, "reworded_moments": 0, "rounded_moments": 0}
+        kept = {"kept_texts": self.reworded_moments, "reworded_moments": 0, "rounded_moments": 0, "rounded_up": 0}
         return msgspec.structs.replace(self, type=FieldType.TEXT, **kept)
 
 
@@ -103,6 +105,11 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     """The coordinate system; None if only the converter can determine it."""
     crs_claim: Name = ""
     """The text that names it; "" if none does."""
+
+    @property
+    def has_rounded_up(self) -> bool:
+        """Whether times become the next minute."""
+        return any(field.rounded_up for field in self.fields)
 
     @property
     def is_collection(self) -> bool:

@@ -69,8 +69,9 @@ async def inspect_source(
     is_odd = _names_odd_system(engine, found)
     in_degrees = engine.catalogue.is_geographic(request.source_epsg or found.crs_epsg or WGS84)
     may_leave_map = in_degrees and (found.near_edges or not engine.catalogue.is_geographic(found.crs_epsg or WGS84))
+    is_rounded = found.has_rounded_up and not writing_of(target).json
     # The converter examines coordinates that cannot be degrees, or that may lie where their projection spoils them.
-    if found.is_mislabelled or is_odd or may_leave_map or not can_go_direct(fit, target, facts):
+    if found.is_mislabelled or is_odd or may_leave_map or is_rounded or not can_go_direct(fit, target, facts):
         facts = await engine.inspect(run, fit, directory, request)
     if is_odd:
         facts = _without_guessed_system(facts, found.crs_claim)

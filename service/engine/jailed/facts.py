@@ -32,6 +32,7 @@ from service.engine.jailed.gpkg import (
     tables,
     wkb_offset,
 )
+from service.engine.jailed.moments import carry_seconds
 from service.engine.jailed.shapes import collection_parts, sloping_areas, surfaces_to_polygons
 from service.engine.jailed.tidy import Tidying, tidy
 from service.engine.jailed.unplaced import Cells, put_back
@@ -85,6 +86,7 @@ def main(work_file: str, tidying: str, facts_file: str) -> None:
 def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying, cells: Cells | None) -> dict[str, object]:
     mended, first_mended = mend_texts(connection, table) if tidying.has_other_texts else (0, 0)
     guessed = tidy(connection, table, tidying)
+    carry_seconds(connection, table)
     unplaced, first_unplaced = put_back(connection, table, cells) if cells is not None else (0, 0)
     (features,) = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
     facts: dict[str, object] = {

@@ -1,5 +1,8 @@
 """Leap seconds, as in 2016-12-31T23:59:60Z: kept, or told with the first."""
 
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -42,3 +45,51 @@ async def test_leap_seconds_are_kept_or_told(
         back = await pipeline.to("GeoJson", done.path, **({"source_epsg": 4326} if target == "Xlsx" else {}))
         properties = readers.geojson(back.path)[1]["properties"]
         assert properties == ({} if became is None else {"t": became})
+
+
+ROUNDED_UP = {
+    "2020-01-02T10:00:59.9996Z": "2020-01-02T10:01:00Z",
+    "2019-12-31T23:59:59.9996+05:30": "2020-01-01T00:00:00+05:30",
+    "2020-02-28T23:59:59.9999-08:00": "2020-02-29T00:00:00-08:00",
+}
+"""Times, and what they are with milliseconds."""
+
+
+def with_times(directory: Path, kind: str, times: Iterable[str]) -> Path:
+    """A file with features at `times`."""
+    path = directory / f"a.{kind}"
+    if kind == "geojson":
+        return write_geojson(path, [point(1, 2, t=time) for time in times])
+    if kind == "csv":
+        path.write_text("\n".join(["lon,lat,t", *(f"1,2,{time}" for time in times)]))
+        return path
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE a (t DATETIME, n INTEGER)")
+        connection.executemany("INSERT INTO a VALUES (?, 1)", [(time,) for time in times])
+    return path
+
+
+async def times_of(pipeline: Pipeline, path: Path) -> list[object]:
+    """The times in a file."""
+    back = await pipeline.to("GeoJson", path)
+    found = [feature["properties"] for feature in readers.geojson(back.path)]
+    return [properties["t"] for properties in found if isinstance(properties, dict)]
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize(("kind", "target"), [("geojson", "FlatGeobuf"), ("csv", "GeoPackage"), ("sqlite", "Gml")])
+async def test_seconds_that_are_rounded_up_to_sixty_become_the_next_minute(
+    converters: Converters, tmp_path: Path, kind: str, target: str, *, has_sessions: bool
+) -> None:
+    """They became the sixtieth second of the same minute, which most programs refuse."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    source = with_times(tmp_path, kind, ROUNDED_UP)
+    done = await pipeline.to(target, source, **({"source_epsg": 4326} if kind == "csv" else {}))
+    assert await times_of(pipeline, done.path) == list(ROUNDED_UP.values())
+
+
+async def test_a_leap_second_elsewhere_on_earth_stays_one(pipeline: Pipeline, tmp_path: Path) -> None:
+    """It is the last of a day in UTC."""
+    leap = "2017-01-01T00:59:60+01:00"
+    done = await pipeline.to("GeoPackage", with_times(tmp_path, "sqlite", [leap]))
+    assert await times_of(pipeline, done.path) == [leap]
