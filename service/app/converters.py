@@ -24,7 +24,8 @@ from service.engine.environment import prepared_environment, python_environment
 from service.formats.offer import Offer
 from service.intake.memory import memory_root
 from service.intake.workspace import WorkArea, open_work_area
-from service.settings import Settings
+from service.settings import Settings, SettingsError
+from service.system_encoding import names_files_in_utf8
 from service.telemetry import events, metrics
 from service.usecases import inspect_source
 from service.usecases.convert_local import LocalParts
@@ -40,7 +41,10 @@ async def look_at_host(settings: Settings) -> Capabilities:
 
     Raises:
         ConverterMissing: there is none that can be used.
+        SettingsError: the locale of this process has another encoding than UTF-8.
     """
+    if not names_files_in_utf8():
+        raise SettingsError("This process does not use UTF-8, which GDAL needs. Set PYTHONUTF8=1 before it starts.")
     found = shutil.which(settings.ogr2ogr or "ogr2ogr")
     if not found:
         raise ConverterMissing(

@@ -13,6 +13,7 @@ from service.cli import settings as settings_command
 from service.cli.command import Command, InvalidCommandError
 from service.cli.failures import sentence_for
 from service.settings import Settings, read_settings
+from service.system_encoding import names_files_in_utf8
 from service.telemetry.build import VERSION
 from service.telemetry.log import configure_log
 
@@ -32,8 +33,11 @@ COMMANDS: tuple[Command, ...] = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code: 0 success, 1 failure, 2 invalid usage."""
+    """Run one command, by default that of this process; return its exit code: 0 success, 1 failure, 2 invalid usage."""
     _open_closed_streams()
+    if arguments is None and not names_files_in_utf8():
+        os.environ["PYTHONUTF8"] = "1"  # for the processes that this one starts
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606 -- no shell is the point
     parser = argparse.ArgumentParser(prog="geomill", description="Convert geospatial files, metered, over HTTP.")
     parser.add_argument("--version", action="version", version=f"geomill {VERSION}")
     nouns = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")

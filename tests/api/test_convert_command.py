@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
@@ -101,6 +102,22 @@ def test_several_files_are_converted_with_a_summary(command: Command, client: Cl
     assert (code, told["files"][0]["output"], told["files"][0]["featureCount"]) == (0, "lakes.gpkg", 3)
     assert b"Titicaca" in (command.directory / "lakes.gpkg").read_bytes()  # the attributes came along
     assert not list(command.temporary.iterdir())
+
+
+def test_the_encoding_of_the_locale_changes_nothing(command: Command) -> None:
+    """The name of a layer is that of the file in most formats. Here the locale has only ASCII."""
+    name = "北京-für"
+    (command.directory / f"{name}.geojson").write_bytes(lakes())
+    run = subprocess.run(
+        [sys.executable, "-m", "service", "convert", f"{name}.geojson", "--to", "shapefile", "--json"],
+        cwd=command.directory,
+        env=environment_for({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
+        capture_output=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    with zipfile.ZipFile(command.directory / f"{name}.zip") as archive:
+        assert f"{name}.shp" in archive.namelist()
 
 
 NOWHERE = ("--url", "http://127.0.0.1:1", "--key", "k")
