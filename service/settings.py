@@ -64,7 +64,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         "signs their account in the header X-Geomill-Identity; empty: the header is ignored.",
     ] = ""
     identity_seconds: Annotated[
-        float, Meta(gt=0, le=3600), "Permitted difference between the time in that header and the clock of this host."
+        float,
+        Meta(gt=0, le=3600),
+        "Permitted difference between the time in that header and the clock of the database.",
     ] = 60.0
     cors_origins: Annotated[
         str, "Origins whose scripts may call the service, separated by commas, or *; empty: none."

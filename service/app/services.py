@@ -26,7 +26,7 @@ from service.app.converters import (
 from service.app.database import make_database
 from service.app.fleet import join, open_queue, require_fleet, runner_of, start_fleet
 from service.app.storage import open_storage
-from service.clock import Clock, utc_now
+from service.clock import DatabaseClock
 from service.errors import DatabaseUnavailable
 from service.formats.offer import Offer
 from service.ids import ServerId
@@ -58,7 +58,7 @@ GOODBYE_SECONDS = 5.0
 
 @asynccontextmanager
 async def open_services(
-    settings: Settings, clock: Clock = utc_now, siblings: Siblings | None = None, role: Role = "all"
+    settings: Settings, clock: DatabaseClock | None = None, siblings: Siblings | None = None, role: Role = "all"
 ) -> AsyncIterator[Services]:
     """Open everything that a role needs, and close it in order: take no more jobs, end those under way, then the rest.
 
@@ -73,6 +73,7 @@ async def open_services(
         QueueUnavailable: the queue that a gateway or worker needs cannot be reached.
     """
     require_fleet(settings, role)
+    clock = clock or DatabaseClock()
     async with AsyncExitStack() as stack:
         stack.enter_context(sharing_metrics())
         stack.enter_context(tracing(settings.traces_url))
@@ -96,6 +97,7 @@ async def open_services(
             told,
             converters=converters_of(settings) if told is not None else None,
             hands_over=is_shared and role != "worker",
+            clock=clock,
         )
         parts = JobParts(
             ledger=ledger,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 
-from service.clock import Clock, utc_now
+from service.clock import DatabaseClock
 from service.settings import Settings
 from service.storage.bucket_config import BucketConfig, read_bucket_configs
 from service.storage.local import open_local
@@ -11,8 +11,9 @@ from service.storage.port import Storage
 from service.storage.secrets import parse_secrets, stored_secrets
 
 
-def open_storage(settings: Settings, clock: Clock = utc_now) -> AbstractAsyncContextManager[Storage]:
+def open_storage(settings: Settings, clock: DatabaseClock | None = None) -> AbstractAsyncContextManager[Storage]:
     """Open the store of results that the settings name: buckets, or a directory of this host."""
+    clock = clock or DatabaseClock()
     if places := read_bucket_configs(settings):
         return _open_buckets(places, settings, clock)
     given = settings.link_secrets
@@ -21,7 +22,7 @@ def open_storage(settings: Settings, clock: Clock = utc_now) -> AbstractAsyncCon
 
 
 def _open_buckets(
-    places: Mapping[str, BucketConfig], settings: Settings, clock: Clock
+    places: Mapping[str, BucketConfig], settings: Settings, clock: DatabaseClock
 ) -> AbstractAsyncContextManager[Storage]:
     # Loading the S3 client takes longer than all the rest of a start, and is of no use without a bucket.
     from service.storage.clients import Effort  # noqa: PLC0415 -- see above

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from service.clock import DatabaseClock
 from service.db.batching import Batcher
 from service.db.pool import Database
 from service.db.queries import load
@@ -79,8 +80,9 @@ class Leases:
         converters: int | None = None,
         hands_over: bool = False,
         now: Callable[[], float] = time.monotonic,
+        clock: DatabaseClock | None = None,
     ) -> None:
-        """Treat a process without a heartbeat for `lease` as dead; `now` counts seconds.
+        """Treat a process without a heartbeat for `lease` as dead; `now` counts seconds, and heartbeats set `clock`.
 
         A worker tells others its `formats` and how many `converters` it has, and a gateway that it `hands_over`.
         """
@@ -88,6 +90,7 @@ class Leases:
         self._lease = lease
         self._now = now
         self._told = (msgspec.to_builtins(formats), converters, hands_over)
+        self._clock = clock or DatabaseClock()
         self._beaten = -math.inf
         self._held_since = math.inf
         self._secrets = Batcher(self._find_secrets, _CLAIMED_AT_ONCE)
@@ -105,9 +108,9 @@ class Leases:
         return self._now() - self._beaten < self._lease.total_seconds()
 
     async def beat(self) -> None:
-        """Send a heartbeat."""
-        began = self._now()
-        await self._database.execute(_SQL["heartbeat"], self.server_id, *self._told)
+        """Send a heartbeat, and set the clock by the response."""
+        began, asked = self._now(), self._clock.seconds()
+        self._clock.hear(await self._database.fetchval(_SQL["heartbeat"], self.server_id, *self._told), asked)
         if not self.is_held:
             self._held_since = began
         self._beaten = began

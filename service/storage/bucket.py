@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
 
-from service.clock import Clock
+from service.clock import DatabaseClock
 from service.storage.bucket_config import BucketConfig
 from service.storage.bucket_links import BucketLinks
 from service.storage.clients import PROBE, Clients, Effort, open_clients
@@ -39,7 +39,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_bucket(bucket_config: BucketConfig, effort: Effort, clock: Clock) -> AsyncIterator["Bucket"]:
+async def open_bucket(bucket_config: BucketConfig, effort: Effort, clock: DatabaseClock) -> AsyncIterator["Bucket"]:
     """Open the bucket without contacting the server, which may be down.
 
     Raises:

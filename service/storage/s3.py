@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 
-from service.clock import Clock, utc_now
+from service.clock import DatabaseClock
 from service.errors import StorageUnavailable
 from service.storage.bucket import Bucket, open_bucket
 from service.storage.bucket_config import HOME, BucketConfig
@@ -16,13 +16,14 @@ from service.storage.port import Link, ObjectKey, StoredObject, is_key, split_ke
 
 @asynccontextmanager
 async def open_s3(
-    configs: Mapping[str, BucketConfig], effort: Effort, *, clock: Clock = utc_now
+    configs: Mapping[str, BucketConfig], effort: Effort, *, clock: DatabaseClock | None = None
 ) -> AsyncIterator["S3Storage"]:
     """Open the buckets, including `HOME`; they need not be reachable yet.
 
     Raises:
         StorageUnavailable: there are no credentials, or botocore rejects a configuration.
     """
+    clock = clock or DatabaseClock()
     async with AsyncExitStack() as stack:
         buckets = {
             region: await stack.enter_async_context(open_bucket(bucket_config, effort, clock))

@@ -8,7 +8,7 @@ from sandbox.pool import Pool
 from service.accounts.idempotency import IdempotencyKeys
 from service.accounts.identity import TrustedGateway
 from service.accounts.keys import Authenticator
-from service.clock import Clock
+from service.clock import DatabaseClock
 from service.db.pool import Database
 from service.engine.convert import Engine
 from service.formats.offer import Offer
@@ -62,7 +62,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 class Services(msgspec.Struct, frozen=True, kw_only=True):
     """All capabilities."""
 
-    clock: Clock
+    clock: DatabaseClock
     database: Database
     authenticator: Authenticator
     gateway: TrustedGateway

@@ -64,10 +64,11 @@ RETURNING preview_key;
 
 -- name: heartbeat
 -- Record a heartbeat; the first one registers the process, and later ones restore a deleted registration. A worker tells
--- the formats that it can read and write, and how many converters it has for jobs of any gateway.
+-- the formats that it can read and write, and how many converters it has for jobs of any gateway. Returns the time.
 INSERT INTO server (id, started_at, heartbeat_at, formats, converters, hands_over)
 VALUES ($1, service_time(), service_time(), $2, $3, $4)
-ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at;
+ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at
+RETURNING heartbeat_at;
 
 -- name: offers
 -- What each worker that is alive can read and write.

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 from service.accounts.administration import Account, Administration, Terms
 from service.app.applications import application_for
 from service.app.services import open_services
+from service.clock import DatabaseClock
 from service.metering.plans import BY_ID
 from service.settings import Settings
 from service.usecases.ending import JobParts
@@ -33,14 +34,18 @@ ORIGIN = "http://geomill.test"
 MAY = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
-class MovableClock:
-    """A clock that moves only when told to."""
+class MovableClock(DatabaseClock):
+    """A clock that moves only when told to, and on which seconds pass only then."""
 
     def __init__(self, now: datetime) -> None:
+        super().__init__(host=self, seconds=self._seconds)
         self.now = now
 
     def __call__(self) -> datetime:
         return self.now
+
+    def _seconds(self) -> float:
+        return self.now.timestamp()
 
 
 class World:
@@ -114,6 +119,7 @@ async def world(
         await stack.enter_async_context(application.lifespan())
         here = await stack.enter_async_context(_visited(services, application, clock, directory, plan))
         await here.move_to(now)
+        await services.leases.beat()
         yield here
 
 

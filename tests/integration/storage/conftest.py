@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from service.clock import DatabaseClock
 from service.errors import (
     DownloadExpired,
     DownloadRefused,
@@ -44,11 +45,13 @@ HASTY = msgspec.structs.replace(PATIENT, attempts=2)
 """Gives up soon where a server is away."""
 
 
-class MovableClock:
-    """This host's time plus an offset that tests set."""
+class MovableClock(DatabaseClock):
+    """This host's time plus an offset that tests set; the clock of the host itself is wrong by another one."""
 
     def __init__(self) -> None:
+        super().__init__(host=lambda: self() + self.host_off)
         self.ahead = timedelta()
+        self.host_off = timedelta()
 
     def __call__(self) -> datetime:
         return datetime.now(UTC) + self.ahead

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, aclosing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import anyio
 import httpx
@@ -305,6 +305,8 @@ async def test_a_link_dies_with_temporary_credentials_and_says_so(
         assert link.expires_at == ends
         assert (await stage.client.get(link.url)).content == CONTENT
         assert (await stage.link(key, lasts=timedelta(minutes=5))).expires_at < ends
+        clock.ahead, clock.host_off = timedelta(hours=1), timedelta(hours=-1)  # only the database's clock is wrong
+        assert timedelta() <= ends + clock.ahead - (await stage.link(key)).expires_at <= timedelta(seconds=1)
 
 
 async def test_clients_are_sent_to_the_public_address(
@@ -420,3 +422,25 @@ async def test_a_key_that_was_not_made_here_reaches_no_bucket(s3: Stage) -> None
     """Arbitrary keys are never used as paths in the bucket."""
     with pytest.raises(ValueError, match="not an object key"):
         await s3.storage.delete([ObjectKey("../other-bucket/object")])
+
+
+@pytest.mark.parametrize("off", [timedelta(hours=2), timedelta(hours=-2)])
+@pytest.mark.parametrize("wrong", ["host", "database"])
+async def test_a_link_works_if_one_of_two_clocks_is_wrong(
+    server: S3Server, tmp_path: Path, clock: MovableClock, wrong: str, off: timedelta
+) -> None:
+    """The server has the time of the host or of the database, and the link ends with the retention."""
+    async with s3_stage({HOME: place(server.url)}, clock, tmp_path) as stage:
+        key = await stage.put(CONTENT)
+        clock.ahead = off if wrong == "database" else timedelta()
+        clock.host_off = off if wrong == "host" else -off
+        ends = (clock() + timedelta(minutes=30)).replace(microsecond=0)
+        link = await stage.storage.link(key, expires_at=ends, download_name="a", media_type="text/csv")
+        assert link is not None
+        assert link.expires_at == ends
+        assert (await stage.client.get(link.url)).content == CONTENT
+        signed = dict(parse_qsl(urlsplit(link.url).query))
+        start = datetime.strptime(signed["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        now = clock() - clock.ahead  # of the server
+        assert start <= now
+        assert start + timedelta(seconds=int(signed["X-Amz-Expires"])) >= now + timedelta(minutes=29)
