@@ -16,7 +16,7 @@ from service.app.fleet import require_fleet
 from service.app.storage import open_storage
 from service.cli.finding import Finding, State, judged
 from service.cli.processes import process_count
-from service.clock import utc_now
+from service.clock import MOST_APART, utc_now
 from service.db import queries
 from service.db.migrations import SchemaAhead, SchemaBehind
 from service.postgres_embedded import has_database, installed_major
@@ -27,7 +27,6 @@ from service.usecases.services import Role
 OLDEST_POSTGRES = 150_000
 CONNECTIONS_EACH = 8
 CLOCK_SECONDS = 2.0
-MOST_CLOCK_SECONDS = 60.0
 CONTENT = b"geomill doctor\n"
 FETCH_SECONDS = 10.0
 MEDIA_TYPE = "text/plain"
@@ -136,9 +135,9 @@ def _clock(there: datetime, before: datetime, after: datetime) -> Finding:
     return judged(
         "clocks",
         f"this host and the database differ by {off:.1f} s",
-        "Links and signatures may be too old or too new when they are used. Synchronize both clocks (NTP).",
+        "The store may refuse requests, and nothing that is old is deleted here. Synchronize both clocks (NTP).",
         holds=off <= CLOCK_SECONDS,
-        otherwise="warn" if off <= MOST_CLOCK_SECONDS else "fail",
+        otherwise="warn" if off <= MOST_APART.total_seconds() else "fail",
     )
 
 

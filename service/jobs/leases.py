@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Literal, NamedTuple
 
 import msgspec
+import structlog
 
 from service.clock import DatabaseClock
 from service.db.batching import Batcher
@@ -20,8 +21,10 @@ from service.db.pool import Database
 from service.db.queries import load
 from service.formats.offer import Availability
 from service.ids import AccountId, JobId, ServerId
+from service.telemetry import events
 
 _SQL = load("jobs")
+_log = structlog.get_logger()
 
 BEATS_PER_LEASE = 6
 MOST_DEATHS = 3
@@ -93,6 +96,7 @@ class Leases:
         self._clock = clock or DatabaseClock()
         self._beaten = -math.inf
         self._held_since = math.inf
+        self._jumped_at = -math.inf
         self._secrets = Batcher(self._find_secrets, _CLAIMED_AT_ONCE)
         self._claims = Batcher(self._claim_all, _CLAIMED_AT_ONCE)
         self.server_id = server_id
@@ -107,10 +111,19 @@ class Leases:
         """Whether the last heartbeat is younger than the lease, so that no other process may take over jobs."""
         return self._now() - self._beaten < self._lease.total_seconds()
 
+    @property
+    def may_judge(self) -> bool:
+        """Whether heartbeats show who is alive: after a jump of the clock, all that live have sent new ones."""
+        return self._clock.seconds() - self._jumped_at >= self._lease.total_seconds()
+
     async def beat(self) -> None:
         """Send a heartbeat, and set the clock by the response."""
         began, asked = self._now(), self._clock.seconds()
-        self._clock.hear(await self._database.fetchval(_SQL["heartbeat"], self.server_id, *self._told), asked)
+        told = await self._database.fetchval(_SQL["heartbeat"], self.server_id, *self._told)
+        jump = self._clock.hear(told, asked)
+        if abs(jump) > 2 * self.heartbeat:
+            _log.error(events.DATABASE_CLOCK_JUMPED, seconds=round(jump.total_seconds()))
+            self._jumped_at = self._clock.seconds()
         if not self.is_held:
             self._held_since = began
         self._beaten = began
@@ -128,6 +141,10 @@ class Leases:
     async def give_up(self) -> None:
         """End the lease; jobs that this process still holds are abandoned at once."""
         await self._database.execute(_SQL["unregister_server"], self.server_id)
+
+    async def bring_back(self) -> None:
+        """Let heartbeats and claims of the future begin now: the clock was set back, and nobody else would end them."""
+        await self._database.execute(_SQL["bring_back"], self._lease)
 
     async def end_abandoned(self, error_message: str) -> int:
         """Fail open jobs whose process has ended or whose lease has expired; return how many.

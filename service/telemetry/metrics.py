@@ -96,6 +96,11 @@ ALLOWANCES_NEARLY_USED = Counter(
     ["allowance"],
 )
 UPKEEP_FAILURES = Counter("geomill_upkeep_failures", "Maintenance tasks that failed and will be retried.", ["chore"])
+CLOCK_AHEAD_SECONDS = Gauge(
+    "geomill_clock_ahead_seconds",
+    "How far the clock of this host is ahead of the database's; negative if it is behind.",
+    multiprocess_mode="mostrecent",
+)
 STATEMENT_SECONDS = Histogram(
     "geomill_statement_seconds", "Duration of database statements.", ["statement"], buckets=_QUICK
 )

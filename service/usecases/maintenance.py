@@ -40,6 +40,8 @@ class PeriodicTask(msgspec.Struct, frozen=True):
 
     work: Callable[[Services], Awaitable[None]]
     every: Callable[[Services], timedelta]
+    needs_agreement: bool = False
+    """Whether it deletes what is old, and so waits while the clocks of host and database contradict each other."""
 
 
 async def show_alive(services: Services) -> None:
@@ -51,15 +53,20 @@ async def show_alive(services: Services) -> None:
 async def beat(services: Services) -> None:
     """Renew the lease of this process and of the requests that it is admitting."""
     await services.leases.beat()
+    metrics.CLOCK_AHEAD_SECONDS.set(services.clock.host_ahead.total_seconds())
     await services.idempotency.prolong()
 
 
 async def recover(services: Services) -> None:
     """End jobs that no living process works on: nothing is charged, no output is kept (interface 3)."""
+    await services.leases.beat()  # which notices if the clock has just jumped, so that all others seem to be dead
+    if not services.leases.may_judge:
+        return
     before = services.runner.active
     held = await services.leases.held()
     ended = await _end(services, [job for job in held if job.id not in before | services.runner.active])
     if services.siblings.leads:
+        await services.leases.bring_back()
         ended += await services.leases.end_abandoned(INTERRUPTED)
         if lost := await services.leases.forget_silent():
             metrics.FLEET_WORKERS_LOST.inc(lost)
@@ -166,10 +173,10 @@ PERIODIC_TASKS: tuple[PeriodicTask, ...] = (
     PeriodicTask(show_begun, lambda _services: timedelta(seconds=0.25)),
     PeriodicTask(notice_ends, lambda _services: timedelta(seconds=1)),
     PeriodicTask(recover, lambda services: 2 * services.leases.heartbeat),
-    PeriodicTask(sweep, lambda _services: timedelta(seconds=60)),
+    PeriodicTask(sweep, lambda _services: timedelta(seconds=60), needs_agreement=True),
     PeriodicTask(notice_usage, lambda _services: timedelta(seconds=60)),
-    PeriodicTask(forget, lambda _services: timedelta(hours=1)),
-    PeriodicTask(prune, lambda _services: timedelta(hours=1)),
+    PeriodicTask(forget, lambda _services: timedelta(hours=1), needs_agreement=True),
+    PeriodicTask(prune, lambda _services: timedelta(hours=1), needs_agreement=True),
     PeriodicTask(measure, lambda _services: timedelta(seconds=2)),
 )
 
@@ -180,7 +187,11 @@ async def run_periodically(services: Services, task: PeriodicTask) -> None:
     """Run a task periodically, forever. A failure is logged and affects neither later runs nor other tasks."""
     while True:
         try:
-            await task.work(services)
+            if task.needs_agreement and services.clock.is_doubtful:
+                ahead = round(services.clock.host_ahead.total_seconds())
+                _log.warning(events.UPKEEP_POSTPONED, task=task.work.__name__, host_ahead_seconds=ahead)
+            else:
+                await task.work(services)
         except Exception as error:  # noqa: BLE001 - see above
             is_expected = isinstance(error, DatabaseUnavailable | QueueUnavailable | StorageUnavailable)
             tell = _log.warning if is_expected else _log.exception

@@ -83,6 +83,14 @@ SELECT coalesce(sum(converters), 0)::int AS converters, count(*) FILTER (WHERE h
 -- Remove a process that ended normally.
 DELETE FROM server WHERE id = $1;
 
+-- name: bring_back
+-- Let heartbeats and claims of the future, which the clock was set back from, begin now.
+WITH claims AS (
+    UPDATE idempotency_key SET created_at = service_time(), held_until = least(held_until, service_time() + $1::interval)
+     WHERE created_at > service_time()
+)
+UPDATE server SET heartbeat_at = service_time() WHERE heartbeat_at > service_time();
+
 -- name: end_abandoned
 -- Fail open jobs whose process has ended or whose lease has expired. The sweep removes their outputs.
 SELECT id
@@ -195,10 +203,11 @@ DELETE FROM server s
 RETURNING formats IS NOT NULL AS is_worker;
 
 -- name: lead
--- Take or renew the lease on a task that one process suffices for; returns nothing while another process holds it.
+-- Take or renew the lease on a task that one process suffices for; returns nothing while another process holds it. One that
+-- would end later than a new one is from before the clock was set back.
 INSERT INTO chore_lease AS c (chore, server_id, held_until) VALUES ($1, $2, service_time() + $3::interval)
 ON CONFLICT (chore) DO UPDATE SET server_id = excluded.server_id, held_until = excluded.held_until
- WHERE c.server_id = excluded.server_id OR c.held_until <= service_time()
+ WHERE c.server_id = excluded.server_id OR c.held_until <= service_time() OR c.held_until > excluded.held_until
 RETURNING true;
 
 -- name: disposable

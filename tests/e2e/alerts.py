@@ -323,6 +323,20 @@ def test_a_database_that_is_away(prometheus: Prometheus, parts: Parts) -> None:
             parts.postgres.start()
 
 
+def test_a_clock_of_the_database_that_is_wrong(prometheus: Prometheus, parts: Parts) -> None:
+    """It is an hour ahead; each host says by how much it differs."""
+    change = (
+        "CREATE OR REPLACE FUNCTION service_time() RETURNS timestamptz LANGUAGE sql STABLE RETURN now() + interval '{}'"
+    )
+    with parts.running() as server:
+        parts.postgres.execute(change.format("1 hour"))
+        try:
+            prometheus.await_alerts("GeomillClocksDiffer")
+            assert [event["seconds"] for event in server.events("database.clock_jumped")] == [3600]
+        finally:
+            parts.postgres.execute(change.format("0"))
+
+
 def test_converters_that_stand_still(prometheus: Prometheus, parts: Parts) -> None:
     """Files wait, and further ones are rejected."""
     with parts.running() as server, asking(server, small_document(), 8):

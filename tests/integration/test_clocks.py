@@ -2,16 +2,77 @@
 
 from datetime import datetime, timedelta
 from pathlib import Path
+from uuid import uuid4
 
+import anyio
 import httpx
+import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from service.accounts.administration import Administration, Terms
+from service.accounts.idempotency import Claim, IdempotencyKeys
 from service.app.applications import application_for
 from service.app.services import open_services
 from service.clock import DatabaseClock, utc_now
+from service.errors import IdempotencyKeyInUse
+from service.ids import JobId, ServerId, uuid7
+from service.jobs.leases import Leases
+from service.metering.audit import audit_books
+from service.metering.ledger import AdmissionRequest, Release, Settlement
 from service.settings import Settings
+from service.storage.port import new_key
+from service.telemetry import events
+from service.usecases.maintenance import PERIODIC_TASKS, recover, run_periodically, sweep
 from tests.support.data import lakes
+from tests.support.database_time import stopping_time
+from tests.support.patience import PATIENCE_SECONDS
+from tests.support.world import World, world
+
+LEASE = timedelta(seconds=30)
+
+
+class Jumping:
+    """A service whose database's clock jumps, and another process that has admitted a job."""
+
+    def __init__(self, here: World) -> None:
+        self.here = here
+        self.other = Leases(here.services.database, ServerId(uuid4()), LEASE)
+        self._off = timedelta()
+
+    async def admit(self) -> JobId:
+        """Let the other process, which is alive, admit a job."""
+        await self.other.beat()
+        job_id = JobId(uuid7(self.here.clock.now))
+        await self.here.services.ledger.admit(
+            AdmissionRequest(
+                job_id=job_id,
+                account_id=self.here.account.account_id,
+                server_id=self.other.server_id,
+                file_name="a.geojson",
+                input_format="geojson",
+                output_format="csv",
+                size_bytes=2,
+                object_name=new_key(),
+            )
+        )
+        return job_id
+
+    async def jump(self, by: timedelta) -> None:
+        """Let the database's clock jump."""
+        self._off += by
+        await self.pass_time(timedelta())
+
+    async def pass_time(self, by: timedelta) -> None:
+        """Let time pass for all."""
+        now = self.here.clock.now + by
+        async with stopping_time(self.here.services.database, now + self._off):
+            self.here.clock.now = now
+
+    async def reservations(self) -> int:
+        """How many jobs are open, once those that nobody works on have been ended."""
+        await recover(self.here.services)
+        return await self.here.services.ledger.reservations()
 
 
 @pytest.mark.parametrize("off", [timedelta(days=2), timedelta(days=-2)])
@@ -35,3 +96,100 @@ async def test_a_result_can_be_fetched_whatever_the_clock_of_the_host_shows(
             assert (await client.get(result["downloadUrl"])).status_code == 200
             left = datetime.fromisoformat(result["downloadExpiresAt"]) - utc_now()
             assert timedelta(hours=3, minutes=50) < left <= timedelta(hours=4)
+
+
+async def test_a_clock_that_jumps_forward_ends_no_job_of_a_living_process(database_url: str, tmp_path: Path) -> None:
+    """All seem to be silent then; a lease later, whoever is has really ended."""
+    async with world(database_url, tmp_path) as here:
+        jumping = Jumping(here)
+        await jumping.pass_time(LEASE)
+        await jumping.admit()
+        assert await jumping.reservations() == 1
+        await jumping.jump(timedelta(hours=1))
+        assert await jumping.reservations() == 1
+        await jumping.pass_time(LEASE)
+        await jumping.other.beat()
+        assert await jumping.reservations() == 1
+        await jumping.pass_time(2 * LEASE)
+        assert await jumping.reservations() == 0
+
+
+async def test_a_clock_that_is_set_back_leaves_no_lease_of_a_dead_process(database_url: str, tmp_path: Path) -> None:
+    """Its job, its claims and its tasks are free again after two leases, not when the clock is back where it was."""
+    async with world(database_url, tmp_path) as here:
+        jumping, database = Jumping(here), here.services.database
+        keys, account_id = IdempotencyKeys(database, LEASE), here.account.account_id
+        claims = [
+            Claim(account_id=account_id, key="k", fingerprint=b"f", job_ids=(JobId(uuid7(utc_now())),))
+            for _ in range(3)
+        ]
+        await jumping.admit()
+        await keys.claim(claims[0])
+        assert await jumping.other.lead("usage of a test")
+        await jumping.jump(timedelta(days=-1))
+        for _ in range(2):
+            assert await jumping.reservations() == 1
+            with pytest.raises(IdempotencyKeyInUse):
+                await keys.claim(claims[1])
+            await jumping.pass_time(LEASE + timedelta(seconds=1))
+        assert await jumping.reservations() == 0
+        assert (await keys.claim(claims[2])).job_ids == claims[2].job_ids
+        assert await here.services.leases.lead("usage of a test")
+
+
+@pytest.mark.parametrize("jump", [timedelta(days=31), timedelta(days=-31)])
+async def test_a_reservation_stays_in_its_month_wherever_the_clock_jumps(
+    database_url: str, tmp_path: Path, jump: timedelta
+) -> None:
+    """It is charged to that month, or returned to it, once."""
+    async with world(database_url, tmp_path) as here:
+        jumping, ledger = Jumping(here), here.services.ledger
+        settled, released = await jumping.admit(), await jumping.admit()
+        await jumping.jump(jump)
+        settlement = Settlement(
+            job_id=settled,
+            attempt=1,
+            retention_hours=4,
+            processing_time_ms=1,
+            feature_count=1,
+            geometry_type="Point",
+            output_size_bytes=1,
+            download_name="a.csv",
+            media_type="text/csv",
+            details={},
+        )
+        release = Release(job_id=released, attempt=1, error_message="no", details={})
+        assert await ledger.settle(settlement) is not None
+        assert await ledger.release(release) is not None
+        await jumping.jump(-jump / 2)
+        assert await ledger.settle(settlement) is None
+        assert await ledger.release(release) is None
+        assert await audit_books(here.services.database) == []
+        await jumping.jump(-jump / 2)
+        balance = await ledger.balance(here.account.account_id)
+        assert (balance.used_conversions, balance.used_bytes) == (1, 2)
+
+
+@pytest.mark.parametrize("off", [timedelta(hours=1), timedelta(hours=-1)])
+async def test_nothing_is_deleted_while_two_clocks_contradict_each_other(
+    database_url: str, tmp_path: Path, off: timedelta
+) -> None:
+    """One of them is wrong, and a result that is gone cannot be brought back."""
+    [task] = [task for task in PERIODIC_TASKS if task.work is sweep]
+    often = msgspec.structs.replace(task, every=lambda _services: timedelta(milliseconds=10))
+    async with world(database_url, tmp_path) as here:
+        await here.convert()
+        await here.advance(timedelta(days=1))
+        here.clock.host = lambda: here.clock.now + off
+        with anyio.fail_after(PATIENCE_SECONDS), capture_logs() as log:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(run_periodically, here.services, often)
+                while [entry["event"] for entry in log].count(events.UPKEEP_POSTPONED) < 3:  # noqa: ASYNC110 -- in its own time
+                    await anyio.sleep(0.01)
+                assert await here.stored() == 1
+                here.clock.host = here.clock
+                while await here.stored():  # noqa: ASYNC110 -- as above
+                    await anyio.sleep(0.01)
+                tasks.cancel_scope.cancel()
+        [postponed, *_] = [entry for entry in log if entry["event"] == events.UPKEEP_POSTPONED]
+        assert (postponed["task"], postponed["host_ahead_seconds"]) == ("sweep", off.total_seconds())

@@ -1,5 +1,7 @@
 """The clock of a test's database, by which the service judges jobs, leases and keys."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime
 
 from service.db.pool import Database
@@ -12,10 +14,19 @@ CREATE OR REPLACE FUNCTION service_time() RETURNS timestamptz LANGUAGE sql STABL
 
 async def stop_time(database: Database, now: datetime) -> None:
     """Set the database's time to `now`, where it stays."""
+    async with stopping_time(database, now):
+        pass
+
+
+@asynccontextmanager
+async def stopping_time(database: Database, now: datetime) -> AsyncIterator[None]:
+    """Do the same as soon as the block ends, in which a host's clock can be set; heartbeats wait until both are."""
     async with database.transaction() as connection:
+        await connection.execute("LOCK TABLE server IN EXCLUSIVE MODE")
         await connection.execute(_TAKE_OVER)
         await connection.execute("DELETE FROM test_time")
         await connection.execute("INSERT INTO test_time VALUES ($1)", now)
+        yield
 
 
 async def reach_time(database: Database, now: datetime) -> None:
