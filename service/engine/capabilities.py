@@ -131,10 +131,21 @@ def _output_of(program: Path, argument: str) -> str:
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise ConverterMissing(
-            f"{program} cannot be run ({type(error).__name__}). Install GDAL (Debian: apt-get install gdal-bin; "
+            f"{program} cannot be run ({_cause(error)}). Install GDAL (Debian: apt-get install gdal-bin; "
             "macOS: brew install gdal) or set GEOMILL_OGR2OGR to the program's path."
         ) from None
     return done.stdout.decode("utf-8", "replace")
+
+
+def _cause(error: OSError | subprocess.SubprocessError) -> str:
+    """What the system or the program says, in one line."""
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"it did not end within {PROBE_SECONDS} seconds"
+    if isinstance(error, subprocess.CalledProcessError):
+        said = error.stderr.decode("utf-8", "replace").split("\n")
+        ended = f"signal {-error.returncode}" if error.returncode < 0 else f"exit code {error.returncode}"
+        return ": ".join([ended, *[line.strip() for line in said if line.strip()][-1:]])
+    return getattr(error, "strerror", None) or type(error).__name__
 
 
 def _proj_directory(prefix: Path, environment: Mapping[str, str]) -> Path:

@@ -95,9 +95,15 @@ def test_a_taken_port_is_named(taken_port: int, tmp_path: Path) -> None:
 
 def test_a_host_that_cannot_convert_is_told(tmp_path: Path, database_url: str) -> None:
     """ogr2ogr is missing or does not run, or converters could read private files."""
-    broken, prefix = tmp_path / "broken", tmp_path / "prefix"
-    broken.write_text("#!/bin/sh\nexit 1\n")
-    broken.chmod(0o755)
+    prefix = tmp_path / "prefix"
+    for name, text in (
+        ("broken", "#!/bin/sh\nexit 1\n"),
+        ("unlinked", "#!/bin/sh\necho 'libgdal.so.32: cannot open shared object file' >&2\nexit 127\n"),
+        ("killed", "#!/bin/sh\nkill -KILL $$\n"),
+        ("foreign", "of another processor"),
+    ):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
     (prefix / "bin").mkdir(parents=True)
     ogr2ogr = prefix / "bin" / "ogr2ogr"
     ogr2ogr.write_text(f'#!/bin/sh\nexec {shutil.which("ogr2ogr")} "$@"\n')
@@ -106,7 +112,10 @@ def test_a_host_that_cannot_convert_is_told(tmp_path: Path, database_url: str) -
     exposed.mkdir(parents=True)
     for program, data_dir, expected in (
         ("/nonexistent/ogr2ogr", tmp_path, ("There is no ogr2ogr", "GEOMILL_OGR2OGR")),
-        (str(broken), tmp_path, ("cannot be run", "GEOMILL_OGR2OGR")),
+        (str(tmp_path / "broken"), tmp_path, ("cannot be run (exit code 1)", "GEOMILL_OGR2OGR")),
+        (str(tmp_path / "unlinked"), tmp_path, ("(exit code 127: libgdal.so.32: cannot open shared object file)",)),
+        (str(tmp_path / "killed"), tmp_path, ("cannot be run (signal 9)",)),
+        (str(tmp_path / "foreign"), tmp_path, ("cannot be run (Exec format error)",)),
         (str(ogr2ogr), exposed, (str(exposed), "Move one of them", "GEOMILL_DATA_DIR")),
     ):
         settings = {"GEOMILL_DATABASE_URL": database_url, "GEOMILL_PORT": "0", "GEOMILL_OGR2OGR": program}
