@@ -8,8 +8,8 @@
  * of PROJ and GDAL would discard what was just prepared. This is safe while the server has one thread.
  *
  * Most of the cost of a command is the copying of page tables, the page faults of a new copy, and what main() does apart
- * from converting. Therefore drivers are registered once, a process that is about to end frees nothing, and GDAL's code is
- * in large pages, which a copy uses without a page fault.
+ * from converting. Therefore drivers are registered once, a process that is about to end frees nothing, GDAL's code and the
+ * heap are in large pages, and the data of libraries is in a file in memory.
  *
  * Nothing passes from one command to another: a child opens its own file descriptions, because those of a fork share
  * flags, locks and leases, and the text of a command is wiped as soon as its child has read it.
@@ -33,9 +33,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "data_file.h"
 #include "database.h"
 #include "drivers.h"
 #include "gdal.h"
+#include "heap.h"
 #include "large_pages.h"
 #include "rehearsal.h"
 #include "session.h"
@@ -66,9 +68,6 @@ enum { STORE = -1 };
 enum { MESSAGE_BYTES = 1 << 18, STRINGS = 4096, NEVER_STARTED = 120, MOST_SENT = 4 };
 
 typedef int main_function(int, char **, char **);
-
-/* Only the GNU library has it. */
-extern __attribute__((weak)) int malloc_trim(size_t);
 
 #define SESSION "--session"
 enum { SESSION_ARGUMENTS = 4 };
@@ -227,8 +226,8 @@ static void get_ready(void)
     rehearse();
     if (code)
         move_into_large_pages(code);
-    if (malloc_trim)
-        malloc_trim(0);
+    move_data_into_file();
+    settle_heap();
 }
 
 static int serve(int argc, char **argv, char **environment)

@@ -26,8 +26,27 @@ void *OSRNewSpatialReference(const char *) __attribute__((weak));
 int OSRImportFromEPSG(void *, int) __attribute__((weak));
 void GDALAllRegister(void) __attribute__((weak));
 
-static void leave(void)
+/* What a program may change of itself, and what only the loader has: each has room for a mark. */
+static char changeable[256] = "nothing";
+static const struct {
+    const void *relocated;
+    char room[256];
+} loaded = {&loaded, "nothing"};
+
+/* Write the beginning of the mark into both. */
+static void mark_data(const char *mark)
 {
+    uintptr_t page = (uintptr_t)&loaded & ~(uintptr_t)(PAGE - 1);
+    strncpy(changeable, mark, sizeof changeable - 1);
+    if (mprotect((void *)page, 2 * PAGE, PROT_READ | PROT_WRITE) == 0)
+        strncpy((char *)loaded.room, mark, sizeof loaded.room - 1);
+    else
+        dprintf(2, "the data of the loader cannot be changed\n");
+}
+
+static void leave(const char *mark)
+{
+    mark_data(mark);
     for (int number = 0; number < DESCRIPTORS; number++) {
         int flags = fcntl(number, F_GETFL);
         if (flags < 0)
@@ -156,7 +175,7 @@ static int changes(const char *path)
 static int act(const char *action, const char *argument)
 {
     if (!strcmp(action, "leave")) {
-        leave();
+        leave(argument);
     } else if (!strcmp(action, "find")) {
         find_descriptions();
         dl_iterate_phdr(find_in_library, (void *)argument);

@@ -1,0 +1,8 @@
+/* The heap that children inherit; see heap.c. */
+
+#pragma GCC visibility push(hidden)
+
+/* Arrange the heap so that copies of this process are cheap; nothing is freed or allocated afterwards by the server. */
+void settle_heap(void);
+
+#pragma GCC visibility pop
