@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -186,19 +187,24 @@ def test_health_and_readiness_need_no_key(server: Server) -> None:
 def test_readiness_falls_while_no_converter_can_be_started(tmp_path: Path, database_url: str) -> None:
     """The process that starts converters dies; when it is replaced, readiness returns."""
     with running_server(tmp_path, database_url) as server:
-        below = psutil.Process(server.process.pid).children()
-        [keeper] = [process for process in below if "sandbox.process.keeper" in process.cmdline()]
-        keeper.kill()
-        assert _wait_for_sandbox(server, httpx.codes.SERVICE_UNAVAILABLE) == "not up"
-        assert _wait_for_sandbox(server, httpx.codes.OK) == "ok"
+        for _ in looks():  # and the next one, which may be up before anybody has looked
+            _kill_keeper(server)
+            if (down := _sandbox(server)) != (200, "ok"):
+                break
+        assert down == (503, "not up")
+        assert any(_sandbox(server) == (200, "ok") for _ in looks())
 
 
-def _wait_for_sandbox(server: Server, status: int) -> str:
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
-    while (response := httpx.get(f"{server.url}/readyz")).status_code != status:
-        assert time.monotonic() < give_up_at
-    verdict: str = response.json()["checks"]["sandbox"]
-    return verdict
+def _kill_keeper(server: Server) -> None:
+    with suppress(psutil.Error):
+        for process in psutil.Process(server.process.pid).children():
+            if "sandbox.process.keeper" in process.cmdline():
+                process.kill()
+
+
+def _sandbox(server: Server) -> tuple[int, str]:
+    response = httpx.get(f"{server.url}/readyz")
+    return response.status_code, response.json()["checks"]["sandbox"]
 
 
 def test_the_log_has_a_line_for_each_request_and_job_and_no_secret(tmp_path: Path, database_url: str) -> None:

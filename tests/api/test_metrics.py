@@ -47,7 +47,8 @@ Growth: TypeAlias = Callable[..., float]
 
 @pytest.fixture
 def growth(server: Server) -> Growth:
-    """How much a sample has grown since the start of the test."""
+    """How much a sample has grown since the start of the test; what former tests began has ended."""
+    assert server.wait_until_idle() == []
     before = scrape(server)
 
     def grown(name: str, **labels: str) -> float:

@@ -46,7 +46,9 @@ def test_a_preview_is_made_once_and_not_counted(server: Server, client: Client) 
     """The second request starts no converter, and neither changes what is left."""
     answer = client.convert("a.geojson", lakes(), outputFormat="Csv")
     counted = client.usage()
-    seen, before = preview(client, answer["jobId"]), runs(server)
+    seen = preview(client, answer["jobId"])
+    assert server.wait_until_idle() == []  # of former tests, too
+    before = runs(server)
     assert preview(client, answer["jobId"]) == seen
     assert (runs(server), client.usage()) == (before, counted)
 

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from service.accounts.administration import Terms
 from tests.support.data import lakes
+from tests.support.patience import looks
 from tests.support.server import EXECUTED, create_account, running_server
 
 COMPOSE = Path(__file__).parents[2] / "compose.yaml"
@@ -49,10 +49,9 @@ def s3_url(tmp_path: Path) -> Iterator[str]:
 
 
 def _url_in(log: Path) -> str:
-    for _ in range(1000):
+    for _ in looks():
         if started := re.search(r"Starting s3 server on \[(https?://[^/\]]+)", log.read_text()):
             return started[1]
-        time.sleep(0.01)
     raise AssertionError(log.read_text())
 
 

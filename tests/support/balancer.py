@@ -48,13 +48,18 @@ class Balancer:
             task_status.started()
 
     async def _probe(self) -> None:
+        """Ask all servers at the same time: a slow one holds up none of the others."""
         async with httpx.AsyncClient(timeout=PATIENCE_SECONDS) as client:
             while True:
-                for url in list(self._ready):
-                    ready = await self._ask(client, url)
-                    if url in self._ready:
-                        self._ready[url] = ready
+                async with anyio.create_task_group() as tasks:
+                    for url in list(self._ready):
+                        tasks.start_soon(self._note, client, url)
                 await anyio.sleep(PROBE_SECONDS)
+
+    async def _note(self, client: httpx.AsyncClient, url: str) -> None:
+        ready = await self._ask(client, url)
+        if url in self._ready:
+            self._ready[url] = ready
 
     @staticmethod
     async def _ask(client: httpx.AsyncClient, url: str) -> bool:
