@@ -16,11 +16,11 @@ import httpx
 
 from sandbox import forkserver
 from service.intake.memory import memory_path
+from tests.support.patience import PATIENCE_SECONDS
 
 SOURCE = Path(__file__).parents[2]
 PARTS = ("service", "sandbox", "sql")
 NOBODY = 65534
-SECONDS = 60.0
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 -- where the service makes a directory of its own
 
 
@@ -63,7 +63,7 @@ class Victim:
     def customer(self, url: str, name: str) -> "Customer":
         """A new account with a client."""
         command = ("account", "create", "--name", name, "--plan", "business", "--json")
-        output, _ = self.started(*command, stdout=subprocess.PIPE).communicate(timeout=SECONDS)
+        output, _ = self.started(*command, stdout=subprocess.PIPE).communicate(timeout=PATIENCE_SECONDS)
         return Customer(url, json.loads(output)["apiKey"])
 
 
@@ -71,7 +71,7 @@ class Customer(httpx.Client):
     """A client with an account."""
 
     def __init__(self, url: str, key: str) -> None:
-        super().__init__(base_url=url, headers={"X-API-Key": key}, timeout=SECONDS)
+        super().__init__(base_url=url, headers={"X-API-Key": key}, timeout=PATIENCE_SECONDS)
 
     def converted(self, content: bytes, **fields: str) -> bytes:
         """The converted GeoJSON file, or the response that explains the failure."""
@@ -92,10 +92,10 @@ class Serving:
         self.url = str(self.ready["url"])
 
     def _wait(self) -> dict[str, Any]:
-        give_up_at = time.monotonic() + SECONDS
+        give_up_at = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < give_up_at and self.process.poll() is None:
-            events = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
-            for event in events:
+            written, _, _ = self.log.read_text().rpartition("\n")  # what follows is a line of which a part is written
+            for event in (json.loads(line) for line in written.splitlines() if line.startswith("{")):
                 if event["event"] == "server.ready":
                     return dict(event)
             time.sleep(0.02)
@@ -136,4 +136,4 @@ def serving(victim: Victim) -> Iterator[Serving]:
         yield Serving(victim, process, log)
     finally:
         process.terminate()
-        process.wait(SECONDS)
+        process.wait(PATIENCE_SECONDS)

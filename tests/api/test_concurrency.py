@@ -16,6 +16,7 @@ from service.db.pool import open_pool
 from service.metering.audit import audit_books
 from tests.database import TestServer
 from tests.support.data import lakes
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Client, Server, create_account, running_server
 
 PARALLEL = 500
@@ -59,7 +60,9 @@ async def _send_all(server: Server, key: str, requests: int) -> list[dict[str, A
 
     async with AsyncExitStack() as stack:
         clients = [  # a pool looks through all of its connections for each request
-            await stack.enter_async_context(httpx.AsyncClient(headers={"X-API-Key": key}, timeout=120, limits=limits))
+            await stack.enter_async_context(
+                httpx.AsyncClient(headers={"X-API-Key": key}, timeout=PATIENCE_SECONDS, limits=limits)
+            )
             for _ in range(POOLS)
         ]
         tasks = await stack.enter_async_context(anyio.create_task_group())

@@ -172,7 +172,7 @@ def answer_to(proxy: str, path: str, fields: Mapping[str, str], pieces: Sequence
             connection.settimeout(1)
             with suppress(TimeoutError):
                 return connection.recv(4096)
-        connection.settimeout(60)
+        connection.settimeout(PATIENCE_SECONDS)
         return connection.recv(4096)
 
 

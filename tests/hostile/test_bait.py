@@ -9,6 +9,7 @@ import pytest
 
 from tests.hostile.bait import Bait, laid_out
 from tests.hostile.corpus import CORPUS
+from tests.support.patience import PATIENCE_SECONDS
 
 STEALING = (
     "VRT as .csv",
@@ -34,7 +35,7 @@ def _convert_unprotected(name: str, bait: Bait, directory: Path) -> bytes:
     given.write_bytes(case.build(bait))
     program = shutil.which("ogr2ogr") or pytest.skip("ogr2ogr is not on the PATH")
     command = (program, "-f", "CSV", "out", given.name)
-    subprocess.run(command, cwd=directory, capture_output=True, check=False, timeout=60)
+    subprocess.run(command, cwd=directory, capture_output=True, check=False, timeout=PATIENCE_SECONDS)
     return b"".join(path.read_bytes() for path in (directory / "out").glob("*"))
 
 

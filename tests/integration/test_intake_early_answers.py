@@ -79,7 +79,19 @@ async def with_urllib3(url: str, body: bytes) -> int:
 
 
 def with_curl(*options: str) -> Client:
-    arguments = ["curl", "-s", "-o", "/dev/null", "-m", "20", "-w", "%{http_code}", "--data-binary", "@-", *options]
+    arguments = [
+        "curl",
+        "-s",
+        "-o",
+        "/dev/null",
+        "-m",
+        str(PATIENCE_SECONDS),
+        "-w",
+        "%{http_code}",
+        "--data-binary",
+        "@-",
+        *options,
+    ]
 
     async def post(url: str, body: bytes) -> int:
         def run() -> bytes:

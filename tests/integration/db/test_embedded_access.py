@@ -25,6 +25,7 @@ from service.postgres_embedded.locks import can_lock
 from service.postgres_embedded.server_user import ServerUser, find_server_user, own_name
 from tests.database import fast_directory
 from tests.integration.db.conftest import environment, eventually, processes, working_directory
+from tests.support.patience import PATIENCE_SECONDS
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="about what root does")
 
@@ -191,7 +192,7 @@ def test_killed_test_run_leaves_no_server(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     command = [sys.executable, "-m", "pytest", "-p", "tests.database", "-s", "-q", "test_it.py"]
     run = subprocess.run(
-        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60, check=False
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
     )
     assert run.returncode == -signal.SIGKILL, run.stdout
     home = Home(Path(run.stdout.split("HOME ")[1].splitlines()[0]))

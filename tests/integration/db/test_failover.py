@@ -44,7 +44,7 @@ async def test_a_silent_primary_is_left_for_its_standby() -> None:
     """The database is unavailable until the standby is promoted; then an existing pool finds it."""
     with running_pair(synchronous=False) as pair:
         async with open_pool(pair.dsn, command_timeout_seconds=COMMAND_SECONDS) as database:
-            await write(database)
+            await once_it_is_back(lambda: write(database))
             await run_sync(pair.primary.freeze)
             for _ in range(2):  # over the connection to the old primary, and over a new one
                 with pytest.raises(DatabaseUnavailable):
@@ -57,20 +57,22 @@ async def test_a_settlement_is_not_confirmed_before_the_standby_has_it() -> None
     """Nor is one that the primary committed alone because the wait for the standby was given up."""
     with running_pair(synchronous=True) as pair:
         await migrate(pair.dsn)
+        job_id = JobId(uuid7(START))
+        async with open_pool(pair.dsn) as patient:
+            await publish_plans(patient)
+            account, _ = await Administration(patient, utc_now).create_account("a", Terms(plan="free"))
+            await Ledger(patient, Pricing()).admit(application(account.account_id, 1, job_id))
         async with open_pool(pair.dsn, command_timeout_seconds=COMMAND_SECONDS) as database:
-            await publish_plans(database)
             ledger = Ledger(database, Pricing())
-            account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
-            job_id = JobId(uuid7(START))
-            await ledger.admit(application(account.account_id, 1, job_id))
             await run_sync(pair.primary.freeze_sender)
             for _ in range(3):
                 with pytest.raises(DatabaseUnavailable):
                     await ledger.settle(settlement(job_id))
             await run_sync(pair.fail_over)
             assert await once_it_is_back(lambda: ledger.settle(settlement(job_id))) is not None
-            assert (await ledger.balance(account.account_id)).used_conversions == 1
-            assert await audit_books(database) == []
+            balance = await once_it_is_back(lambda: ledger.balance(account.account_id))
+            assert balance.used_conversions == 1
+            assert await once_it_is_back(lambda: audit_books(database)) == []
 
 
 async def test_a_connection_that_can_only_read_is_replaced(empty_database_url: str) -> None:

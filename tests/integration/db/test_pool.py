@@ -24,7 +24,7 @@ ADMIN_SHUTDOWN = b"57P01"
 
 @pytest.fixture
 async def database(empty_database_url: str) -> AsyncIterator[Database]:
-    async with open_pool(empty_database_url, max_size=2, acquire_timeout_seconds=0.2) as database:
+    async with open_pool(empty_database_url, max_size=2, acquire_timeout_seconds=PATIENCE_SECONDS) as database:
         yield database
 
 
@@ -128,6 +128,7 @@ async def test_violated_constraint_is_the_callers(database: Database) -> None:
 async def test_taken_connections_are_overload(database: Database) -> None:
     """While all connections are taken, the next caller is asked to retry."""
     async with database.connection(), database.connection():
+        database.acquire_timeout_seconds = 0.2
         with pytest.raises(Overloaded) as caught:
             async with database.connection():
                 pass
@@ -191,7 +192,7 @@ async def test_who_waits_for_a_connection_gets_the_next_that_is_given_back(empty
         async with database.connection() as connection:
             served.append(await connection.fetchval("SELECT $1::int", number))
 
-    async with open_pool(empty_database_url, max_size=1, acquire_timeout_seconds=30) as database:
+    async with open_pool(empty_database_url, max_size=1, acquire_timeout_seconds=PATIENCE_SECONDS) as database:
         async with anyio.create_task_group() as tasks, database.connection() as connection:
             for number in range(5):
                 tasks.start_soon(ask, database, number)
@@ -299,7 +300,7 @@ async def test_one_silent_connection_is_a_warning_about_all(empty_database_url: 
     """If the other end has vanished without a word, one statement finds out, and the next ones use new connections."""
     async with (
         relayed_database(empty_database_url, tmp_path) as (relay, relayed),
-        open_pool(relayed, command_timeout_seconds=1.0) as database,
+        open_pool(relayed, command_timeout_seconds=4.0) as database,
     ):
         async with (
             database.connection() as one,
