@@ -19,9 +19,11 @@ from service.formats.catalog import tables_in
 from service.formats.dxf_encodings import dxf_in_utf8
 from service.formats.finds import BUNDLES, Find, find_all, remedy
 from service.formats.format import SHARED_EXTENSION, Declares, Format, Reader, reading_of
+from service.formats.gpx_held import with_values_alone
 from service.formats.gunzip import gunzip
 from service.formats.json_kinds import HEAD_BYTES, head_of, kind_of_json, sequence_prefix
 from service.formats.kml_features import in_one_document
+from service.formats.kml_mended import mended
 from service.formats.left_out import has_features
 from service.formats.looks import look_at
 from service.formats.names import listed, safe_name, shown, stem_of, unique
@@ -35,6 +37,10 @@ ZIP = SHARED_EXTENSION
 GZ = ".gz"
 LISTED = 50
 IN_UTF8 = MappingProxyType({Declares.XML: in_utf8, Declares.DXF: dxf_in_utf8})
+MENDED: Mapping[Reader, Mapping[str, Callable[[Path, Path], tuple[Path, str]]]] = MappingProxyType(
+    {Reader.KML: {"whole": in_one_document, "mended": mended}, Reader.GPX: {"held": with_values_alone}}
+)
+"""By reader: what puts files that its driver reads in place of others, by the prefix of their names."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -153,8 +159,8 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
         all_bytes = sum(part.path.stat().st_size for part in documents)
         documents, told = _replaced(documents, partial(IN_UTF8[declares], all_bytes=all_bytes), unpack_into, "utf8")
         warnings += [*left_out_documents, *told]
-    if reading_of(row).reader is Reader.KML:
-        documents, told = _replaced(documents, in_one_document, unpack_into, "whole")
+    for prefix, mend in MENDED.get(reading_of(row).reader, {}).items():
+        documents, told = _replaced(documents, mend, unpack_into, prefix)
         warnings += told
     repeated, left_out = look_at(row, [part.path for part in documents])
     parts = tuple(part for part in documents if has_features(row, part.path)) or documents[:1]

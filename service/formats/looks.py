@@ -7,11 +7,12 @@ from pathlib import Path
 from service.formats.format import Format, LeftOut, Reader, reading_of
 from service.formats.kml_condensed import Condenser
 from service.formats.kml_repeated import RepeatedData
+from service.formats.kml_undeclared import UndeclaredData
 from service.formats.left_out import Tally, chunks, warn_of_left_out
 
 
 def look_at(row: Format, paths: Sequence[Path]) -> tuple[list[str], Mapping[str, str]]:
-    """Warnings about data that other data replaces in the files at `paths`, and `warn_of_left_out` of them. Blocking.
+    """Warnings about data that is lost in the files at `paths`, and `warn_of_left_out` of them. Blocking.
 
     Raises:
         Rejection: the files contain nothing else than what is left out.
@@ -29,18 +30,19 @@ def look_at(row: Format, paths: Sequence[Path]) -> tuple[list[str], Mapping[str,
 
 
 def _look_at_kml(entries: Sequence[LeftOut], path: Path, counts: Counter[bytes]) -> list[str]:
-    repeated, tally = RepeatedData(), Tally(entries, counts)
+    repeated, undeclared, tally = RepeatedData(), UndeclaredData(), Tally(entries, counts)
     condenser = Condenser([word for entry in entries for word in entry.words if word[:1] == b">"], _has_no_repeated)
     for piece in chunks(path):
         text = condenser.condense(piece)
         repeated.add(text)
+        undeclared.add(text)
         tally.add(text)
     repeated.end()
     for feature, times in condenser.passed.items():
         again: Counter[bytes] = Counter()
         Tally(entries, again).add(feature)
         counts.update({found: count * times for found, count in again.items()})
-    return repeated.warnings
+    return [*repeated.warnings, *undeclared.warnings]
 
 
 def _has_no_repeated(feature: bytes) -> bool:

@@ -43,6 +43,10 @@ SNIPPET = _SNIPPET + rb"\s*+(?:[^<\s]|<!\[CDATA\[\s*+[^\]\s])"
 SNIPPET_WITH_BLANKS = _SNIPPET + rb"(?:<!\[CDATA\[)?(?:\s++[^<\s]|[^<\s][^<]*+(?<=\s)</)"
 """Snippets that are not empty. By their second letter, since the first may be a capital, they are found sooner."""
 SCHEMA = rb"<Schema[\s/>]"
+TIME_IN_TRACK = rb"</when>\s*+<(?:when|gx:coord)\b"
+"""The end of a time that is one of several, or of a point; the others are in a TimeStamp."""
+FOREIGN_DATA = rb"Data(?:\s++xmlns[^<>]*+)?+>(?<!</ExtendedData>)(?<!/>)\s*+<(?!gx:)[\w.-]++:"
+"""A tag in ExtendedData, behind another one there, that is not of KML."""
 INFORMATION_IN_KML = of_the_file(
     rb"(?:Document|Folder)\b",
     rb"(?:Document|Folder|Placemark|(?:Ground|Screen|Photo)Overlay|NetworkLink|gx:Tour|Style|Schema)",
@@ -97,6 +101,21 @@ _KML_LEFT_OUT = (
     ),
     LeftOut(
         (), "Descriptions and authors of documents and folders ({count}) were left out.", pattern=INFORMATION_IN_KML
+    ),
+    LeftOut(
+        (),
+        "Of the times of points in tracks ({count}), only the first and the last of each track were kept.",
+        pattern=TIME_IN_TRACK,
+    ),
+    LeftOut(
+        (b"<gx:value>", b"<gx:angles>"),
+        "Values of points in tracks ({count}), such as heart rates and angles, were left out.",
+    ),
+    LeftOut(
+        (),
+        "Data of features in elements of other namespaces ({count}) was left out: of ExtendedData, Data and SchemaData "
+        "are read.",
+        pattern=FOREIGN_DATA,
     ),
     LeftOut((b"<address>", b"<phoneNumber>"), "Addresses and phone numbers of features ({count}) were left out."),
     LeftOut((b"<Style", b"<styleUrl"), "Styles, such as colours and icons, were left out."),

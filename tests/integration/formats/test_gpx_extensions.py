@@ -1,9 +1,12 @@
 """Extensions of GPX are read wherever they are."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from service.formats.gpx_held import LONGEST, with_values_alone
+from service.formats.left_out import CHUNK
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 from tests.support.converters import Converters
@@ -36,3 +39,62 @@ async def test_extensions_are_read_wherever_they_are(
     rows = readers.geopackage(done.path)[layer]
     assert [row["o_speed"] for row in rows][-2:] == [2, 3]
     assert len(rows) == points.count("<extensions>") + around.count("<wpt")
+
+
+HELD = "<x:{0}><x:hr>{1}</x:hr><x:cad>7{1}</x:cad></x:{0}>"
+OTHERS: Mapping[str, tuple[str, Mapping[str, object]]] = {
+    "a value beside them": ("<x:a>1</x:a>" + HELD.format("Ext", 2), {"x_a": 1, "x_hr": 2, "x_cad": 72}),
+    "several holders": (HELD.format("Ext", 2) + "<x:More><x:t>low</x:t></x:More>", {"x_hr": 2, "x_t": "low"}),
+    "a holder with a namespace": (
+        '<TrackPointExtension xmlns="http://y" xmlns:x="http://x">\n<hr>80</hr>\n</TrackPointExtension>\n',
+        {"hr": 80},
+    ),
+}
+"""Extensions, and the columns that they become."""
+KEPT = (
+    HELD.format("One", 1) + HELD.format("Two", 2),
+    "<x:E><x:p lat='1'>1</x:p></x:E>",
+    "<x:E n='1'><x:p>1</x:p></x:E>",
+    "<x:E><x:F><x:p>1</x:p></x:F></x:E>",
+    "<x:E>a<x:p>1</x:p></x:E>",
+)
+"""Extensions of which values alone would be less."""
+
+
+def write_track(path: Path, extensions: str) -> Path:
+    """A track of two points, of which each has the extensions."""
+    point = f'<trkpt lat="1" lon="{{}}"><extensions>{extensions}</extensions></trkpt>'
+    points = point.format(1) + point.format(2)
+    path.write_text(f"{START}<trk><trkseg>{points}</trkseg></trk></gpx>", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_values_are_read_within_an_element_of_extensions(
+    converters: Converters, tmp_path: Path, name: str, *, has_sessions: bool
+) -> None:
+    """Receivers put heart rates there, which the driver alone takes for one number, 0."""
+    extensions, expected = OTHERS[name]
+    path = write_track(tmp_path / "a.gpx", extensions)
+    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path)
+    rows = readers.geopackage(done.path)["track_points"]
+    assert [{column: row[column] for column in expected} for row in rows] == [expected] * 2
+    assert not any("were not read" in warning for warning in done.output.warnings)
+
+
+@pytest.mark.parametrize("extensions", KEPT)
+def test_extensions_of_which_more_than_values_would_be_lost_stay_as_they_are(tmp_path: Path, extensions: str) -> None:
+    """Two values of one name, attributes and further levels."""
+    path = write_track(tmp_path / "a.gpx", extensions)
+    found, told = with_values_alone(path, tmp_path / "new" / "held.gpx")
+    assert (found.read_bytes(), told) == (path.read_bytes(), "")
+
+
+def test_extensions_are_told_apart_across_the_pieces_of_a_file(tmp_path: Path) -> None:
+    """A piece may end within extensions, and long texts without any take linear time."""
+    path = write_track(tmp_path / "a.gpx", HELD.format("Ext", 2))
+    start, point, rest = path.read_text(encoding="utf-8").partition("<trkpt")
+    path.write_text(start + (point + rest).partition("</trkseg>")[0] * (3 * CHUNK // 200) + "y" * 2 * LONGEST)
+    found, _ = with_values_alone(path, tmp_path / "new" / "held.gpx")
+    assert found.read_bytes() == path.read_bytes().replace(b"<x:Ext>", b"").replace(b"</x:Ext>", b"")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from service.formats.format import reading_of
 from service.formats.kml_condensed import Condenser
 from service.formats.kml_repeated import RepeatedData
+from service.formats.kml_undeclared import UndeclaredData
 from service.formats.left_out import CHUNK, Tally, warn_of_left_out
 from service.formats.looks import look_at
 from service.formats.registry import find_output
@@ -108,11 +109,12 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_told_of_features_that_are_alike_is_told_of_all(path: Path, content: bytes, before: int) -> None:
     """As by looks at every byte, wherever the pieces begin in which a file is read."""
     path.write_bytes(b" " * before + b"</ExtendedData>" + content)  # of data that does not end, 1 MiB is looked at
-    repeated, counts = RepeatedData(), Counter[bytes]()
+    repeated, undeclared, counts = RepeatedData(), UndeclaredData(), Counter[bytes]()
     repeated.add(content)
+    undeclared.add(content)
     repeated.end()
     Tally(reading_of(KML).left_out, counts).add(content)
-    whole = repeated.warnings, warn_of_left_out(KML, counts, [path])
+    whole = [*repeated.warnings, *undeclared.warnings], warn_of_left_out(KML, counts, [path])
     assert look_at(KML, [path]) == whole
 
 

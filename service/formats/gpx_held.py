@@ -1,0 +1,59 @@
+"""Takes the values of GPX extensions out of the elements around them, in which its driver reads none.
+
+Receivers record heart rates, cadences and temperatures so: `<extensions><x:TrackPointExtension><x:hr>80</x:hr>…`.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from service.formats.left_out import chunks, has_match
+
+_VALUE = rb"<([\w.:-]++)>[^<>]*+</\%d>\s*+"
+_SPACES = rb"(?:\s++xmlns(?::[\w.-]++)?+\s*+=\s*+\"[^\"<>]*+\")*+"
+_HOLDER = rb"<([\w.:-]++)" + _SPACES + rb">\s*+((?:" + _VALUE + rb")++)</\%d>\s*+"
+HOLDER = re.compile(_HOLDER % (3, 1))
+"""An element that holds values alone: no attributes, no elements within them."""
+ONLY_VALUES = re.compile(rb"\s*+(?:" + _VALUE % 1 + rb"|" + _HOLDER % (4, 2) + rb")*+")
+NAME = re.compile(rb"<([\w.:-]++)>")
+END = b"</extensions>"
+LONGEST = 2 << 20
+"""How long what lies between extensions may be without being read in pieces."""
+EXTENSIONS = re.compile(rb"<extensions>([^<]*+(?:<(?!/?extensions\b)[^<]*+)*+)" + END)
+HELD = re.compile(rb"<extensions>\s*+(?:" + _VALUE % 1 + rb")*+<[^<>]++(?<!/)>\s*+<(?!/)")
+
+
+def with_values_alone(path: Path, target: Path) -> tuple[Path, str]:
+    """The file to read in place of the GPX at `path`, and no warning. Blocking.
+
+    It is `path` if no extensions hold values within other elements; otherwise `target`, a new file whose directory is
+    created if needed.
+    """
+    if not has_match(path, HELD):
+        return path, ""
+    target.parent.mkdir(exist_ok=True)
+    with target.open("xb") as file:
+        for text in _pieces(path):
+            file.write(EXTENSIONS.sub(_taken_out, text))
+    return target, ""
+
+
+def _taken_out(extensions: re.Match[bytes]) -> bytes:
+    """The extensions without the elements around values, unless something else, or two of a name, would be lost."""
+    if ONLY_VALUES.fullmatch(extensions[1]) is None:
+        return extensions[0]
+    values = HOLDER.sub(rb"\2", extensions[1])
+    names = NAME.findall(values)
+    return b"<extensions>" + values + END if len(set(names)) == len(names) else extensions[0]
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    """The content of the file at `path`, each piece but the last up to the end of extensions."""
+    rest = b""
+    for chunk in chunks(path):
+        whole, end, rest = (rest + chunk).rpartition(END)
+        yield whole + end
+        if len(rest) > LONGEST:
+            yield rest
+            rest = b""
+    yield rest

@@ -1,0 +1,140 @@
+"""KML of which the driver alone would read less than the file says."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from service.formats.kml_mended import LONGEST_TAG, UNTYPED, mended
+from service.formats.left_out import CHUNK
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline
+
+KML = '<kml xmlns="http://www.opengis.net/kml/2.2" xmlns:gx="http://www.google.com/kml/ext/2.2"><Document>{}</Document></kml>'
+PLACE = "<Placemark><name>a</name>{}</Placemark>"
+POINT = "<Point><coordinates>1,2</coordinates></Point>"
+TYPED = (
+    '<ExtendedData><SchemaData schemaUrl="#s"><SimpleData name="n">00501</SimpleData><SimpleData name="e"/>'
+    "<SimpleData\nname='t'><![CDATA[<b>]]></SimpleData></SchemaData>{}</ExtendedData>"
+)
+SCHEMA = '<Schema name="s" id="s"><SimpleField name="N" type="string"/><SimpleField name="e" type="string"/></Schema>'
+RING = "<LinearRing><coordinates>{0},{0} {1},{0} {1},{1} {0},{1} {0},{0}</coordinates></LinearRing>"
+POLYGON = "<Polygon><outerBoundaryIs>{}</outerBoundaryIs>{}</Polygon>"
+TRACK = (
+    "<gx:Track>{}<ExtendedData><SchemaData><gx:SimpleArrayData name='hr'><gx:value>80</gx:value><gx:value>81</gx:value>"
+    "</gx:SimpleArrayData></SchemaData></ExtendedData></gx:Track>"
+)
+WHENS = "<when>2020-01-01T00:0{}:00Z</when>"
+COORDS = "<gx:coord>{0} {0} 5</gx:coord>"
+
+
+def write(path: Path, content: str) -> Path:
+    """The content in a Document, in a .kml or .kmz."""
+    if path.suffix == ".kmz":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("doc.kml", KML.format(content))
+    else:
+        path.write_text(KML.format(content), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.kml", "a.kmz"])
+async def test_typed_data_is_read_without_its_schema(pipeline: Pipeline, tmp_path: Path, name: str) -> None:
+    """The driver alone leaves all of it out, and data that has no type as well."""
+    more = '<Data name="d"><value>x</value></Data>'
+    path = write(tmp_path / name, PLACE.format(TYPED.format(more) + POINT))
+    done = await pipeline.to("GeoPackage", path)
+    (row,) = readers.geopackage(done.path)["a"]
+    assert {row["n"], row["t"], row["d"]} == {"00501", "<b>", "x"}
+    assert done.output.warnings[0] == UNTYPED
+
+
+async def test_typed_data_that_no_schema_declares_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Names are the same whatever their case; those that the Schema lacks are lost."""
+    path = write(tmp_path / "a.kml", SCHEMA + PLACE.format(TYPED.format("") + POINT))
+    done = await pipeline.to("GeoPackage", path)
+    (row,) = readers.geopackage(done.path)["a"]
+    assert (row["N"], "t" in row) == ("00501", False)
+    assert "Typed data that no Schema of the file declares ('t') was left out." in done.output.warnings
+
+
+async def test_every_hole_is_read_of_several_in_one_boundary(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The driver alone reads the last."""
+    holes = "<innerBoundaryIs>" + RING.format(1, 2) + "\n" + RING.format(3, 4) + "</innerBoundaryIs>"
+    one = "<innerBoundaryIs>" + RING.format(5, 6) + "</innerBoundaryIs>"
+    path = write(tmp_path / "a.kml", PLACE.format(POLYGON.format(RING.format(0, 9), holes + one)))
+    done = await pipeline.to("Wkt", path)
+    (area,) = done.path.read_text(encoding="utf-8").splitlines()
+    assert [ring.split(",")[0].strip("( ") for ring in area.removeprefix("POLYGON").split("),")] == [
+        "0 0",
+        "1 1",
+        "3 3",
+        "5 5",
+    ]
+
+
+@pytest.mark.parametrize("around", ["{}", "<MultiGeometry>{}</MultiGeometry>", "<MultiGeometry>{0}{0}</MultiGeometry>"])
+async def test_rings_outside_of_areas_are_lines(pipeline: Pipeline, tmp_path: Path, around: str) -> None:
+    """The driver alone makes geometries of them that cannot be converted, or that only GDAL reads."""
+    area = PLACE.format(POLYGON.format(RING.format(0, 9), ""))
+    path = write(tmp_path / "a.kml", PLACE.format(around.format(RING.format(0, 1))) + area)
+    done = await pipeline.to("Wkt", path)
+    line, polygon = done.path.read_text(encoding="utf-8").splitlines()
+    assert line.count("0 0,1 0,1 1,0 1,0 0") == around.count("{")
+    assert (line.startswith(("LINESTRING", "MULTILINESTRING")), polygon.startswith("POLYGON ((0 0,")) == (True, True)
+
+
+@pytest.mark.parametrize("is_in_turn", [True, False])
+async def test_what_points_of_tracks_have_is_told(pipeline: Pipeline, tmp_path: Path, *, is_in_turn: bool) -> None:
+    """The driver keeps the span of the times, and nothing else of single points."""
+    times, places = [WHENS.format(at) for at in (1, 2, 3)], [COORDS.format(at) for at in (1, 2, 3)]
+    points = [text for pair in zip(times, places, strict=True) for text in pair] if is_in_turn else times + places
+    stamp = "<Placemark><TimeStamp><when>2020-01-01</when></TimeStamp>" + POINT + "</Placemark>"
+    path = write(tmp_path / "a.kml", PLACE.format(TRACK.format("".join(points))) + stamp)
+    done = await pipeline.to("GeoPackage", path)
+    assert {
+        "Of the times of points in tracks (3), only the first and the last of each track were kept.",
+        "Values of points in tracks (2), such as heart rates and angles, were left out.",
+    } <= set(done.output.warnings)
+
+
+@pytest.mark.parametrize(
+    ("data", "is_told"),
+    [
+        ('<ExtendedData xmlns:x="http://x"><x:n>1</x:n><x:m>2</x:m></ExtendedData>', True),
+        (
+            '<ExtendedData>\n<Data name="d"><value>1</value></Data>\n<x:n xmlns:x="http://x">1</x:n></ExtendedData>',
+            True,
+        ),
+        ('<ExtendedData><Data name="d"><value>1</value></Data><Data name="e"/></ExtendedData>', False),
+        ("<ExtendedData></ExtendedData>", False),
+        ("<ExtendedData/>", False),
+    ],
+)
+async def test_data_of_other_namespaces_is_told(
+    pipeline: Pipeline, tmp_path: Path, data: str, *, is_told: bool
+) -> None:
+    """KML allows it, and the driver leaves it out."""
+    done = await pipeline.to("GeoPackage", write(tmp_path / "a.kml", PLACE.format(data + POINT)))
+    assert any("other namespaces (1)" in warning for warning in done.output.warnings) == is_told
+
+
+@pytest.mark.parametrize("shift", range(-3, 4))
+def test_tags_are_mended_across_the_pieces_of_a_file(tmp_path: Path, shift: int) -> None:
+    """A piece may end within a tag, and a text may look like a very long one."""
+    start = KML.partition("{}")[0]
+    filler = "<!--" + "x" * (CHUNK - len(start) - 10 + shift) + "-->"
+    path = write(tmp_path / "a.kml", filler + TYPED.format("") + "<" + "y" * 2 * LONGEST_TAG)
+    found, told = mended(path, tmp_path / "new" / "mended.kml")
+    text = found.read_text(encoding="utf-8")
+    assert told == UNTYPED
+    assert '<ExtendedData><Data name="n"><value>00501</value></Data><Data name="e"/><Data\nname=\'t\'><value>' in text
+    assert text.endswith("<" + "y" * 2 * LONGEST_TAG + KML.partition("{}")[2])
+
+
+@pytest.mark.parametrize("content", [SCHEMA + TYPED.format(""), POLYGON.format(RING.format(0, 1), ""), ""])
+def test_a_file_with_nothing_to_mend_stays_as_it_is(tmp_path: Path, content: str) -> None:
+    """No copy is made."""
+    path = write(tmp_path / "a.kml", PLACE.format(content))
+    assert mended(path, tmp_path / "new" / "mended.kml") == (path, "")
+    assert not (tmp_path / "new").exists()
