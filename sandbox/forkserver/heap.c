@@ -19,9 +19,9 @@
 /* Only the GNU library has it. */
 extern __attribute__((weak)) int malloc_trim(size_t);
 
-enum { PAGE = 4096, LARGE_PAGE = 2 << 20, UNIT = 16, SMALL = 1024, MOST = 64 * SMALL };
+enum { LARGE_PAGE = 2 << 20, UNIT = 16, SMALL = 1024, MOST = 64 * SMALL };
 
-/* Take every free piece of a size that lies below `end`. */
+/* Take every free piece of a size, until the heap grows beyond `end`. */
 static void take_pieces(size_t size, const char *end)
 {
     char *piece;
@@ -58,7 +58,7 @@ void settle_heap(void)
     if (!malloc_trim)
         return;
     malloc_trim(0);
-    take_all_pieces((char *)sbrk(0) - 2 * PAGE);
+    take_all_pieces(sbrk(0));
     malloc_trim(0);
     move_heap();
 }
