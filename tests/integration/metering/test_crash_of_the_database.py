@@ -25,9 +25,11 @@ from service.postgres_embedded import embedded_postgres
 from service.storage.port import new_key
 from tests.database import fast_directory
 from tests.integration.metering.test_interleavings import START, application, open_ledger, settlement
+from tests.sandbox.processes import state_of
 
 T = TypeVar("T")
 LEASE = timedelta(seconds=30)
+_WRITER = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter' AND wait_event = 'WalWriterMain'"
 
 
 async def once_it_is_back(ask: Callable[[], Awaitable[T]]) -> T:
@@ -46,15 +48,6 @@ def postmaster_of(directory: Path) -> int:
     return 0
 
 
-async def crash(directory: Path, database: Database) -> None:
-    """Kill PostgreSQL, and wait until it is back."""
-    killed = postmaster_of(directory)
-    os.kill(killed, signal.SIGKILL)
-    while postmaster_of(directory) in {0, killed}:  # noqa: ASYNC110 -- its keeper starts another one
-        await anyio.sleep(0.01)
-    await once_it_is_back(lambda: audit_books(database))
-
-
 class Frail(NamedTuple):
     """A database that can be killed, in which asynchronous commits are not flushed by themselves."""
 
@@ -65,7 +58,30 @@ class Frail(NamedTuple):
 
     async def crash(self) -> None:
         """Kill PostgreSQL and wait until it is back."""
-        await crash(self.directory, self.database)
+        killed, writer = postmaster_of(self.directory), await self.writer()
+        assert writer, "it has been suspended where it waits"
+        for process in (killed, writer):
+            os.kill(process, signal.SIGKILL)
+        while postmaster_of(self.directory) in {0, killed}:  # noqa: ASYNC110 -- its keeper starts another one
+            await anyio.sleep(0.01)
+        await once_it_is_back(lambda: audit_books(self.database))
+        await self.suspend_writer()
+
+    async def writer(self) -> int:
+        """The process that flushes asynchronous commits now and then, while it waits; 0 while it does anything."""
+        return await self.database.fetchval(_WRITER) or 0
+
+    async def suspend_writer(self) -> None:
+        """Have nothing flushed by itself; whoever was suspended in the middle of a flush would hold up all others."""
+        while True:
+            if pid := await self.writer():
+                os.kill(pid, signal.SIGSTOP)
+                while state_of(pid) != "T":  # noqa: ASYNC110 -- the kernel does it
+                    await anyio.sleep(0.01)
+                if await self.writer() == pid:
+                    return
+                os.kill(pid, signal.SIGCONT)
+            await anyio.sleep(0.01)
 
 
 @asynccontextmanager
@@ -76,10 +92,12 @@ async def frail() -> AsyncIterator[Frail]:
             await migrate(dsn)
             async with open_ledger(dsn) as (database, ledger):
                 account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
-                async with database.connection() as connection:
-                    await connection.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")  # from the next start on
-                await crash(directory, database)
-                yield Frail(directory, database, ledger, account.account_id)
+                opened = Frail(directory, database, ledger, account.account_id)
+                await opened.suspend_writer()
+                try:
+                    yield opened
+                finally:
+                    os.kill(await opened.writer(), signal.SIGCONT)  # without which the server does not stop
 
 
 async def test_only_what_is_on_record_outlives_a_crash() -> None:
