@@ -38,6 +38,7 @@ struct table {
 struct row {
     char *text, *cells[MOST_CELLS];
     int count, has_bare_quote; /* within a cell that does not begin with one: drivers differ about its meaning */
+    int is_open;               /* whether the file ends within a quoted text */
 };
 
 /* ---- bytes ---- */
@@ -176,6 +177,7 @@ static const char *next_row(const char *at, const char *end, char delimiter, str
             state = PLAIN;
         }
     }
+    row->is_open = state == QUOTED;
     end_cell(row, &size, &begun);
     return at;
 }
@@ -308,7 +310,7 @@ static void see_cell(struct table *table, struct cells *column, const char *cell
 static void see_row(struct table *table, const struct row *row)
 {
     int last = row->count;
-    table->is_odd |= row->has_bare_quote;
+    table->is_odd |= row->has_bare_quote || row->is_open;
     while (last > table->width && !*row->cells[last - 1])
         last--;
     if (last > table->width)

@@ -9,7 +9,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -59,18 +59,20 @@ FEWEST_BELOW_TITLE = 3
 A title has several words, or is above names of numbers; any other word is a name itself, perhaps above lists.
 """
 SAMPLE_CHARACTERS = 1 << 20
+END = "\x04 end of the file"
+"""A line after the last, which shows whether that is the end of a row."""
 MAX_COLUMNS = 2000
 
 
 def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: str = "") -> None:
     """Write a normalized copy of `csv_file`, and its description to `tables_file`; `wanted` is JSON of `Wanted`."""
-    csv.field_size_limit(Path(csv_file).stat().st_size + 1)
+    csv.field_size_limit(Path(csv_file).stat().st_size + 1 + len(END))
     asked = Wanted(**json.loads(wanted))
     encoding = _encoding(csv_file)
     with Path(csv_file).open(encoding=encoding, errors="replace", newline="") as file:
         declared, start = _declared(file)
         delimiter = known_delimiter or declared or _delimiter(file)
-        columns, header = _look(file, delimiter, asked)
+        columns, header, open_row = _look(file, delimiter, asked)
         places, others = find_places(columns, asked)
         require_clear_decimals(columns, places, delimiter)
         replace_quotes(columns, places)
@@ -78,13 +80,16 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
         names = [places.get(at, column.name) for at, column in enumerate(columns)]
         geometry = next((at for at, ours in places.items() if ours == WKT and table.srid is not None), None)
         file.seek(start)
-        is_copied = geometry is None and not has_bare_quotes(file, delimiter, has_header=bool(header))
+        zeros, first_zero = _zeros(file)
+        file.seek(start)
+        is_copied = geometry is None and not zeros and not has_bare_quotes(file, delimiter, has_header=bool(header))
         file.seek(start)
         written = _write(file, delimiter, names, has_header=bool(header), is_copied=is_copied, geometry=geometry)
     Path(OURS).with_suffix(".csvt").write_text(types_of(columns, places), encoding="ascii")
     repeated = renames(header, [column.name for column in columns])
     is_guess = encoding == NO_UNICODE
     finished = replace(table, delimiter=written, renamed=repeated, in_windows_1252=is_guess)
+    finished = replace(finished, zeros=zeros, first_zero=first_zero, open_row=open_row)
     told = replace(finished, lacks_names=lacks_names(header, columns), unnamed=unnamed(header, columns))
     write_tables(tables_file, [told])
 
@@ -101,6 +106,17 @@ def _encoding(path: str) -> str:
     except UnicodeDecodeError:
         return NO_UNICODE
     return "utf-8-sig"
+
+
+def _zeros(file: TextIO) -> tuple[int, int]:
+    """How many zeros follow in the text, and in which line the first one is."""
+    zeros = first = lines = 0
+    while part := file.read(SAMPLE_CHARACTERS):
+        if not first and "\0" in part:
+            first = lines + part.count("\n", 0, part.index("\0")) + 1
+        zeros += part.count("\0")
+        lines += part.count("\n")
+    return zeros, first
 
 
 def _declared(file: TextIO) -> tuple[str, int]:
@@ -134,9 +150,10 @@ def _are_names(row: Sequence[str], below: Sequence[str]) -> bool:
     return all(row) and not any(map(NUMBER.match, row)) and any(map(NUMBER.match, below))
 
 
-def _look(file: TextIO, delimiter: str, wanted: Wanted) -> tuple[list[Column], list[str]]:
-    """The columns with their types, and the header row; empty if there is none."""
-    rows = _rows(file, delimiter)
+def _look(file: TextIO, delimiter: str, wanted: Wanted) -> tuple[list[Column], list[str], int]:
+    """The columns with their types, the header row, empty if there is none, and the number of a row without end."""
+    ends: list[int] = []
+    rows = _until_end(_rows(chain(file, [END]), delimiter), ends)
     first = next(rows, None)
     if first is None:
         sys.exit(Exit.NOT_A_TABLE)
@@ -153,7 +170,17 @@ def _look(file: TextIO, delimiter: str, wanted: Wanted) -> tuple[list[Column], l
         every |= column.kinds
     for column in columns:
         column.type = type_of(column.kinds, delimiter, every)
-    return columns, header
+    return columns, header, max(ends[0] - bool(header), 0) if ends else 0
+
+
+def _until_end(rows: Iterator[list[str]], ends: list[int]) -> Iterator[list[str]]:
+    """The rows before END; if that is within a text that does not end, the number of this row goes to `ends`."""
+    for number, row in enumerate(rows, 1):
+        if row != [END]:
+            if row[-1].endswith(END):
+                row[-1] = row[-1].removesuffix(END)
+                ends.append(number)
+            yield row
 
 
 def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
@@ -176,11 +203,15 @@ def _is_data(cell: str) -> bool:
     return bool(NUMBER.match(cell) or is_wkt)
 
 
-def _rows(file: TextIO, delimiter: str) -> Iterator[list[str]]:
+def _rows(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     try:
-        yield from (row for row in csv.reader(file, delimiter=delimiter) if row)
+        yield from (row for row in csv.reader(map(_without_zeros, lines), delimiter=delimiter) if row)
     except csv.Error:
         sys.exit(Exit.DAMAGED)
+
+
+def _without_zeros(line: str) -> str:
+    return line.replace("\0", "")
 
 
 def _take(columns: list[Column], row: Sequence[str]) -> None:

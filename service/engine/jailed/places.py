@@ -100,6 +100,12 @@ class Table:
     """Whether all of its columns hold texts, as they do if the header counts as data."""
     in_windows_1252: bool = False
     """Whether its text was taken for Windows-1252, because it is not in a Unicode encoding."""
+    zeros: int = 0
+    """How many zero bytes it had, which were left out."""
+    first_zero: int = 0
+    """The line of the first of them, from 1."""
+    open_row: int = 0
+    """The last row, if it is a quoted text that does not end; from 1, after the header."""
 
 
 def expect(columns: Iterable[Column], wanted: Wanted) -> None:

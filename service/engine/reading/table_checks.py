@@ -35,6 +35,9 @@ class WrittenTable(msgspec.Struct, frozen=True):
     unnamed: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)]
     has_only_texts: bool
     in_windows_1252: bool
+    zeros: Count
+    first_zero: Count
+    open_row: Count
 
 
 Tables = Annotated[tuple[WrittenTable, ...], Meta(max_length=MAX_LAYERS)]
@@ -72,6 +75,17 @@ def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
     """What is told of tables that were read."""
     if any(table.in_windows_1252 for table in tables):
         yield TAKEN_FOR_WINDOWS.format(what="The file", remedy="Send the file in UTF-8")
+    for table in tables:
+        if table.zeros:
+            yield (
+                f"Zero bytes (NUL) in the file ({table.zeros:,}, first in line {table.first_zero:,}) were left out. If "
+                "letters are wrong, save it as UTF-8 and send it again."
+            )
+        if table.open_row:
+            yield (
+                f"The quotation mark before a text in row {table.open_row:,} after the header has no counterpart: all "
+                "that follows it, to the end of the file, became one cell."
+            )
     yield from _named_like_coordinates(tables)
     if any(table.lacks_names for table in tables):
         yield (

@@ -1,5 +1,6 @@
 """The open run reads a file of separated values like the program that reads it where no run is held open."""
 
+import json
 import random
 import shutil
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from service.engine.jailed.exits import Exit
 from service.engine.jailed.places import Wanted
 from service.engine.session import Session
 from service.engine.tabulating import TYPES_OF_OURS, make_table
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline
 from tests.support.converters import Converters
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -46,6 +49,7 @@ ODD = (
     "a\rb",
     "ends in\n",
     "POINTä",
+    "a\0b",
 )
 """What the open run does not judge."""
 
@@ -129,3 +133,44 @@ async def test_what_it_cannot_judge_is_left_to_the_program(
         content = f'x,y,name\n1,2,"{cell}"\n3,4,b\n'.encode()
         found, _ = await seen_both_ways(held, directory, tmp_path, content, Wanted())
     assert found is None
+
+
+OPEN = {
+    b'a,b\n1,"x\n2,y\n': ([["1", "x\n2,y"]], 1),
+    b'a,b\r\n1,x\r\n2,"y': ([["1", "x"], ["2", "y"]], 2),
+    b'a,b\n1,"x ""y""\n': ([["1", 'x "y"']], 1),
+    b'a,b\n1,"x"\n2,"y"': ([["1", "x"], ["2", "y"]], 0),
+    b'a,b\n1,"x\ny"\n': ([["1", "x\ny"]], 0),
+}
+"""Files, their rows without line ends at the end, and the row in which a text does not end."""
+
+
+@pytest.mark.parametrize("content", OPEN)
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_a_quoted_text_that_does_not_end_is_told(
+    converters: Converters, tmp_path: Path, content: bytes, *, has_sessions: bool
+) -> None:
+    """The rows after its quotation mark became one cell without a word."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    (tmp_path / "a.csv").write_bytes(content)
+    done = await pipeline.to("GeoJson", tmp_path / "a.csv")
+    rows, expected = OPEN[content]
+    found = [json.loads(json.dumps(feature["properties"])) for feature in readers.geojson(done.path)]
+    assert [[str(row["a"]), str(row["b"]).rstrip()] for row in found] == rows
+    told = [text for text in done.output.warnings if "has no counterpart" in text]
+    assert [f"in row {expected} after" in text for text in told] == [True] * bool(expected)
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_zero_bytes_in_texts_are_left_out_and_told(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """What follows them was lost without a word."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    (tmp_path / "a.csv").write_bytes(b"a,b\n1,x\n2,y\0z\0\n")
+    done = await pipeline.to("GeoJson", tmp_path / "a.csv")
+    assert [feature["properties"] for feature in readers.geojson(done.path)] == [
+        {"a": 1, "b": "x"},
+        {"a": 2, "b": "yz"},
+    ]
+    assert sum("(2, first in line 3)" in text for text in done.output.warnings) == 1
