@@ -21,6 +21,7 @@
 #include "progress.h"
 #include "question.h"
 #include "restyle.h"
+#include "seeking.h"
 #include "separated.h"
 #include "session.h"
 #include "straying.h"
@@ -40,6 +41,14 @@ static void examine(char **at)
 {
     examine_workbook(at[0]);
     tell_messages();
+}
+
+/* Whether a part of an archive holds a text. */
+static void seek(char **at)
+{
+    int ok = at[0] && at[1] && at[2];
+    put("{\"holds\":%s,", ok && part_holds(at[0], at[1], at[2]) ? "true" : "false");
+    end_answer("", ok);
 }
 
 static void restyle(char **at)
@@ -119,6 +128,7 @@ static const struct {
     {"head", head},
     {"examine", examine},
     {"restyle", restyle},
+    {"seek", seek},
     {"load", load},
     {"alter", alter},
     {"place", place},

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from service.engine.holding import in_open_run
-from service.engine.jailed import styles
+from service.engine.jailed import durations, styles
 from service.engine.session import Answer, Session
 from service.engine.workspace import Workplace
 from service.formats.facts import Count
@@ -45,7 +45,7 @@ TIMED = (
     "Dates with a time of day that their format does not show ({count:,}) lost the time. The first is in row {row:,} "
     "of its sheet. To keep the times, give these cells a format with hours."
 )
-JAILED = (styles.__name__,)
+JAILED = (styles.__name__, durations.__name__)
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -130,6 +130,12 @@ class Examined(Answer, frozen=True):
         return [of for of, is_wanted in zip(self.moments, wanted, strict=False) if is_wanted]
 
 
+class Sought(Answer, frozen=True):
+    """Whether a part of the workbook holds a text."""
+
+    holds: bool = False
+
+
 async def prepare_workbook(place: Workplace, file: str, extension: str, reading: Reading) -> tuple[str, Found]:
     """Examine the workbook `file`; return the file for its driver, and what was found.
 
@@ -137,15 +143,26 @@ async def prepare_workbook(place: Workplace, file: str, extension: str, reading:
         SessionOver: it took too long, as it would in any other run.
         Rejection: it exceeded other limits.
     """
-    if not reading.doubts_dates:
-        return file, Found()
     plain = f"{PLAIN_FILE}{extension}"
+    if not reading.doubts_dates:
+        return await _with_plain_times(place, file, plain, reading), Found()
     found = await in_open_run(place, reading, lambda session: _examine(session, file, plain))
     if found is not None:
         return found
     await place.python(styles.__name__, file, plain, FOUND_FILE)
     told = await place.read_json(FOUND_FILE, Found) if await place.has(FOUND_FILE) else Found()
     return plain if await place.has(plain) else file, told
+
+
+async def _with_plain_times(place: Workplace, file: str, plain: str, reading: Reading) -> str:
+    """The ODS workbook `file`, or a copy with its times as texts if it has any."""
+    sought = await in_open_run(
+        place, reading, lambda session: session.ask(Sought, "seek", file, durations.MEMBER, "time-value")
+    )
+    if sought is not None and sought.ok and not sought.holds:
+        return file
+    await place.python(durations.__name__, file, plain)
+    return plain if await place.has(plain) else file
 
 
 async def _examine(session: Session, file: str, plain: str) -> tuple[str, Found] | None:

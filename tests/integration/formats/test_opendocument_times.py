@@ -1,0 +1,88 @@
+"""Times of ODS workbooks, which programs write in several notations."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline
+from tests.support.converters import Converters
+
+TIMES = {
+    "PT10H30M00S": "10:30:00",
+    "PT010H30M00S": "10:30:00",
+    "PT5M": "00:05:00",
+    "PT37800S": "10:30:00",
+    "PT10H29M59.9999S": "10:30:00",
+    "PT10H30M00.500000000S": "10:30:00.5",
+    "PT25H00M00S": "25:00:00",
+    "PT0100H00M07S": "100:00:07",
+    "P1DT1H": "25:00:00",
+    "-PT01H00M00S": "-01:00:00",
+}
+"""Times as LibreOffice, Gnumeric and others write them, and what they say; the driver knows the first notation."""
+HEAD = (
+    '<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
+    'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" '
+    'xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0"><office:body><office:spreadsheet>'
+    '<table:table table:name="a">'
+)
+TAIL = "</table:table></office:spreadsheet></office:body></office:document-content>"
+SHAPES = {
+    "plain": '<table:table-cell office:value-type="time" office:time-value="{}"><text:p>x</text:p></table:table-cell>',
+    "turned": "<table:table-cell office:time-value = '{}' office:value-type = 'time'\n><text:p/></table:table-cell>",
+    "empty": '<table:table-cell office:value-type="time" office:time-value="{}"/>',
+}
+"""How a cell may be written."""
+
+
+def text_cell(text: str) -> str:
+    return f'<table:table-cell office:value-type="string"><text:p>{text}</text:p></table:table-cell>'
+
+
+def workbook(path: Path, *rows: list[str]) -> Path:
+    """An ODS workbook with a sheet of `rows`, each of cells."""
+    body = "".join(f"<table:table-row>{''.join(cells)}</table:table-row>" for cells in rows)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet", zipfile.ZIP_STORED)
+        book.writestr("content.xml", f"{HEAD}{body}{TAIL}")
+    return path
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_times_in_all_notations_are_kept(
+    converters: Converters, tmp_path: Path, shape: str, *, has_sessions: bool
+) -> None:
+    """They became missing, lost fractions of seconds, or became other times, without a word."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    names = [f"c{number}" for number in range(len(TIMES))]
+    cells = [SHAPES[shape].format(time) for time in TIMES]
+    source = workbook(tmp_path / "a.ods", [text_cell(name) for name in names], cells)
+    done = await pipeline.to("GeoJson", source)
+    (feature,) = readers.geojson(done.path)
+    assert json.loads(json.dumps(feature["properties"])) == dict(zip(names, TIMES.values(), strict=True))
+    assert done.output.warnings == ()
+
+
+async def test_times_beside_texts_and_longer_ones_are_in_one_notation(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Beside a text, the driver left PT01H02M03S as it is."""
+    values = [SHAPES["plain"].format("PT01H02M03S"), text_cell("late"), SHAPES["plain"].format("PT100H00M00S")]
+    rows = [[text_cell(str(number)), value] for number, value in enumerate(values)]
+    source = workbook(tmp_path / "a.ods", [text_cell("n"), text_cell("t")], *rows)
+    done = await pipeline.to("Csv", source)
+    assert [row["t"] for row in readers.table(done.path)] == ["01:02:03", "late", "100:00:00"]
+
+
+async def test_times_stay_in_their_rows(pipeline: Pipeline, tmp_path: Path) -> None:
+    """In a sheet of several pieces, of which the run holds one at a time."""
+    shape, count = SHAPES["plain"], 30_000
+    rows = [[text_cell(f"row {number}"), shape.format(f"PT0{number // 3600}H00M00S")] for number in range(count)]
+    source = workbook(tmp_path / "a.ods", [text_cell("n"), text_cell("t")], *rows)
+    done = await pipeline.to("Csv", source)
+    found = readers.table(done.path)
+    assert [(row["n"], row["t"]) for row in found] == [
+        (f"row {number}", f"{number // 3600:02}:00:00") for number in range(count)
+    ]
