@@ -6,6 +6,7 @@ GeomillError
 │   ├── InvalidApiKey
 │   ├── InvalidIdentity         the gateway's signature of the caller's identity is invalid
 │   ├── MalformedRequest
+│   ├── UnsupportedEncoding     the body is compressed
 │   ├── HeadersTooLarge
 │   ├── InvalidParameter        names the parameter
 │   ├── TooManyFiles
@@ -69,6 +70,10 @@ class InvalidIdentity(RequestFault):
 
 class MalformedRequest(RequestFault):
     """The body is not the multipart form that the endpoint expects."""
+
+
+class UnsupportedEncoding(RequestFault):
+    """The body comes in a Content-Encoding."""
 
 
 class HeadersTooLarge(RequestFault):

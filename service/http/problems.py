@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from service import errors
-from service.errors import InvalidParameter, RangeNotSatisfiable, RequestFault, RetryableFault
+from service.errors import InvalidParameter, RangeNotSatisfiable, RequestFault, RetryableFault, UnsupportedEncoding
 from service.telemetry.metrics import PROBLEMS, labelled, start_at_zero
 
 MEDIA_TYPE = "application/problem+json"
@@ -41,6 +41,7 @@ KINDS: dict[type[RequestFault], Kind] = {
     errors.InvalidApiKey: Kind(HTTPStatus.UNAUTHORIZED, "invalid_api_key"),
     errors.InvalidIdentity: Kind(HTTPStatus.UNAUTHORIZED, "invalid_identity"),
     errors.MalformedRequest: Kind(HTTPStatus.BAD_REQUEST, "malformed_request"),
+    errors.UnsupportedEncoding: Kind(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_encoding"),
     errors.HeadersTooLarge: Kind(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large"),
     errors.InvalidParameter: Kind(HTTPStatus.BAD_REQUEST, "invalid_parameter"),
     errors.TooManyFiles: Kind(HTTPStatus.BAD_REQUEST, "too_many_files"),
@@ -85,6 +86,8 @@ def problem_of_fault(fault: RequestFault, request_id: str) -> Response:
         headers["WWW-Authenticate"] = 'ApiKey realm="geomill", header="X-API-Key"'
     if isinstance(fault, RetryableFault):
         headers["Retry-After"] = str(fault.retry_after_seconds)
+    if isinstance(fault, UnsupportedEncoding):
+        headers["Accept-Encoding"] = "identity"
     if isinstance(fault, RangeNotSatisfiable):
         headers["Content-Range"] = f"bytes */{fault.size_bytes}"
     parameter = fault.parameter if isinstance(fault, InvalidParameter) else UNSET

@@ -26,7 +26,7 @@ from service.http.endpoints.usage import usage_by_day
 from service.usecases.check_readiness import Readiness
 
 _BUSY = (errors.TooManyRequests, errors.Overloaded)
-_UPLOAD = (errors.MalformedRequest, errors.UploadTimeout, *_BUSY)
+_UPLOAD = (errors.MalformedRequest, errors.UnsupportedEncoding, errors.UploadTimeout, *_BUSY)
 _REPEATABLE = (errors.InvalidParameter, errors.IdempotencyKeyInUse, errors.IdempotencyKeyReused)
 _HEADERS = (inputs.IDEMPOTENCY_KEY, inputs.PREFER)
 _OF_JOB = ("Geomill-Job-Id", "Geomill-Warnings", "Link")

@@ -100,6 +100,23 @@ def test_a_body_that_is_no_complete_form_is_malformed(client: Client, content_ty
     assert_problem(response, 400, MALFORMED)
 
 
+@pytest.mark.parametrize("path", [FILE, BATCH, "/api/geo/convert/upload", "/api/geo/convert/analyze"])
+@pytest.mark.parametrize("encoding", ["gzip", "GZIP", "identity, br"])
+def test_a_compressed_body_is_refused(client: Client, path: str, encoding: str) -> None:
+    """The response says what to send instead; even if the header is wrong, and the body a form."""
+    field = "files" if path == BATCH else "file"
+    response = client.post(path, files={field: ("a.geojson", lakes())}, headers={"Content-Encoding": encoding})
+    assert_problem(response, 415, "unsupported_encoding")
+    assert response.headers["accept-encoding"] == "identity"
+    assert client.usage() == (0, 0)
+
+
+def test_a_body_that_is_said_to_be_as_it_is_is_read(client: Client) -> None:
+    """The encoding `identity` is none."""
+    response = client.post(FILE, files={"file": ("a.geojson", lakes())}, headers={"Content-Encoding": "identity"})
+    assert response.json()["success"] is True
+
+
 def test_a_form_without_a_file_is_malformed(client: Client) -> None:
     """The part must be named file."""
     assert_problem(client.post(FILE, files={"other": ("a.geojson", lakes())}), 400, MALFORMED)

@@ -2,7 +2,7 @@
 
 from starlette.requests import Request
 
-from service.errors import MalformedRequest
+from service.errors import MalformedRequest, UnsupportedEncoding
 from service.intake.form import Form, FormSpec
 from service.intake.spool import receive
 from service.intake.workspace import Workspace
@@ -11,8 +11,14 @@ from service.usecases.services import Services
 
 
 async def receive_form(request: Request, form: FormSpec, workspace: Workspace) -> Form:
-    """Stream the body into `workspace`; raises what `intake.spool.receive` raises."""
+    """Stream the body into `workspace`.
+
+    Raises:
+        UnsupportedEncoding: the body is compressed (interface 7.1); nothing of it is read.
+        RequestFault: as `intake.spool.receive`.
+    """
     services: Services = request.state.services
+    _refuse_encodings(request)
     with stage("receive"):
         return await receive(
             request.stream(),
@@ -21,6 +27,14 @@ async def receive_form(request: Request, form: FormSpec, workspace: Workspace) -
             form=form,
             workspace=workspace,
             limits=services.intake,
+        )
+
+
+def _refuse_encodings(request: Request) -> None:
+    given = ",".join(request.headers.getlist("content-encoding"))
+    if {name.strip().lower() for name in given.split(",")} - {"", "identity"}:
+        raise UnsupportedEncoding(
+            "The body is compressed (Content-Encoding). Send it as it is; the file itself may be a .gz or .zip."
         )
 
 
