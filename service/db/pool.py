@@ -12,6 +12,7 @@ If the database is unreachable, refuses the connection, fails or is too slow, bo
 idempotent. Every other error of a statement, such as a violated constraint, is passed on to its caller.
 """
 
+import math
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -40,6 +41,9 @@ PREPARED_STATEMENTS = 100
 RELEASE_SECONDS = 1.0
 """How long the server may take to cancel a statement or roll back; after that, the connection is closed instead."""
 
+FULL_SECONDS = 30.0
+"""How long a full disk of the server counts: only another large statement can show whether it still is full."""
+
 MOST_AT_HAND = 3
 """Connections kept outside the pool: what admissions and settlements that overlap need."""
 
@@ -55,6 +59,16 @@ class Database:
         self.acquire_timeout_seconds = acquire_timeout_seconds
         self._at_hand: deque[tuple[Connection, float]] = deque()
         self._queuing = 0
+        self._full_at = -math.inf
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a statement has found the server's disk full a moment ago; small ones may succeed all the same."""
+        return time.monotonic() - self._full_at < FULL_SECONDS
+
+    def note_full(self) -> None:
+        """Note that a statement has found the server's disk full."""
+        self._full_at = time.monotonic()
 
     def connection(self) -> AbstractAsyncContextManager[Connection]:
         """Lend a connection; each statement is its own transaction.
@@ -166,6 +180,8 @@ class _Loan(AbstractAsyncContextManager[Connection]):
         lost = _as_lost(error, connection)
         if isinstance(lost, TimeoutError):
             await self._database.distrust_others()
+        elif isinstance(lost, asyncpg.DiskFullError):
+            self._database.note_full()
         try:
             await self._database.give_back(connection)
         except LOST as failure:

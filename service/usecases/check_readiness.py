@@ -59,7 +59,7 @@ async def _check_database(services: Services) -> str:
         await services.database_works.ensure(services.leases.beat)
     except DatabaseUnavailable:
         return "not reachable"
-    return "ok"
+    return "its disk is full" if services.database.is_full else "ok"
 
 
 async def _check_storage(services: Services) -> str:
