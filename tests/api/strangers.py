@@ -13,6 +13,7 @@ from service.formats.registry import OUTPUT_NAMES
 from service.http.docs.openapi import describe
 from service.http.routes import ENDPOINTS, PRIVATE
 from service.intake.form import IntakeLimits
+from tests.support.patience import PATIENCE_SECONDS
 
 pytest_plugins = ("schemathesis.pytest.plugin",)
 
@@ -21,6 +22,7 @@ Case: TypeAlias = schemathesis.Case[Any]
 CONFIG = SchemathesisConfig.from_dict(
     {
         "seed": 1,
+        "request-timeout": PATIENCE_SECONDS,
         "generation": {"mode": "all"},
         # A key for repeats that comes with another form is refused, though both are well-formed.
         "checks": {
