@@ -714,6 +714,7 @@ async def test_a_link_brings_a_key_and_never_replaces_one(
 async def test_a_site_that_opens_the_page_has_no_hold_of_it(browser: Browser, server: Server) -> None:
     """It cannot navigate the page to another address afterwards."""
     async with await browser.new_context() as context:
+        context.set_default_timeout(PATIENCE_MS)
         other = await context.new_page()
         await other.goto(server.url.replace("127.0.0.1", "localhost"))  # which is another site
         async with other.expect_popup() as waiting:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import nats
 from anyio.from_thread import BlockingPortal
@@ -16,6 +17,7 @@ from bench.fleet.hosts import LOOPBACK, Host
 from service.accounts.administration import Terms
 from service.app.storage import open_storage
 from service.db.pool import Database, open_pool
+from service.errors import QueueUnavailable
 from service.jobs.queue_contents import open_contents
 from service.jobs.queue_state import look_at_queue
 from service.jobs.register import JobRegister
@@ -162,7 +164,7 @@ class Site:
         return self._portal.call(self._stored)
 
     def messages(self) -> int:
-        """How many jobs are in the queue, including those that workers have."""
+        """How many jobs are in the queue, including those that workers have, once it answers."""
         return self._portal.call(self._messages)
 
     @contextmanager
@@ -208,7 +210,10 @@ class Site:
         return await audit(self._database, self._storage, partial(open_contents, self.nats.url, LEASE_SECONDS))
 
     async def _messages(self) -> int:
-        return (await look_at_queue(self.nats.url)).messages
+        while True:
+            with suppress(QueueUnavailable):
+                return (await look_at_queue(self.nats.url)).messages
+            await anyio.sleep(0.05)
 
     async def _limit_messages(self, most_bytes: int | None) -> int | None:
         operator = await nats.connect(self.nats.url)
