@@ -1,10 +1,12 @@
-"""Gives layers names that a GeoPackage accepts. Runs in the sandbox: `python -m …relabel SQLITE NAMES_FILE FIRST`.
+"""Gives layers names that a GeoPackage accepts, and makes lists texts. Runs in the sandbox.
 
-GeoPackage refuses names that begin with punctuation or with its own prefix; plain SQLite accepts them. The tables are
-renamed to `t0`, `t1`…, counted from FIRST; their former names are written to a file. Uses only the standard library.
+`python -m …relabel SQLITE NAMES_FILE FIRST`. GeoPackage refuses names that begin with punctuation or its own prefix;
+plain SQLite accepts them. The tables are renamed to `t0`, `t1`…, counted from FIRST; their former names are written to
+a file. Lists are JSON already, which their driver would read as lists again. Uses only the standard library.
 """
 
 import json
+import re
 import sqlite3
 import sys
 from pathlib import Path
@@ -12,6 +14,8 @@ from pathlib import Path
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import MAX_LAYERS, quoted
 
+LIST = re.compile(r"(?<=' )JSON(?:STRING|INTEGER|INTEGER64|REAL)LIST(?=[,)])")
+"""The type of a column of lists."""
 CATALOGUE = {"geometry_columns", "spatial_ref_sys"}
 
 
@@ -23,6 +27,7 @@ def main(database: str, names_file: str, first: str) -> None:
     tables = [name for (name,) in connection.execute(query) if name not in CATALOGUE and not name.startswith("sqlite_")]
     if len(tables) > MAX_LAYERS:
         sys.exit(Exit.TOO_MANY_LAYERS)
+    _make_lists_texts(connection)
     names = {f"t{number}": name for number, name in enumerate(tables, int(first))}
     for new, old in names.items():
         connection.execute(f"ALTER TABLE {quoted(old)} RENAME TO {quoted(f'__{new}')}")
@@ -33,6 +38,14 @@ def main(database: str, names_file: str, first: str) -> None:
         connection.execute(f"ALTER TABLE {quoted(f'__{new}')} RENAME TO {quoted(new)}")
         connection.execute("UPDATE geometry_columns SET f_table_name = ? WHERE f_table_name = ?", (new, f"__{new}"))
     Path(names_file).write_text(json.dumps(names), encoding="utf-8")
+
+
+def _make_lists_texts(connection: sqlite3.Connection) -> None:
+    """Declare the columns of lists as texts."""
+    connection.create_function("as_texts", 1, lambda sql: sql and LIST.sub("VARCHAR", sql), deterministic=True)
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute("UPDATE sqlite_master SET sql = as_texts(sql) WHERE sql LIKE '%LIST%'")
+    connection.execute("PRAGMA writable_schema = RESET")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from service.formats.facts import MAX_LAYERS, Facts, Name, TableName
 from service.formats.format import Reading
 
 WORK_DRIVER = "GPKG"
-TEXT_FOR_LISTS = "IntegerList=String,Integer64List=String,RealList=String,StringList=String"
 UNGROUPED = (
     "-f",
     WORK_DRIVER,
@@ -29,8 +28,6 @@ UNGROUPED = (
     f"FID={FID}",
     "-lco",
     f"GEOMETRY_NAME={GEOMETRY}",
-    "-mapFieldType",
-    TEXT_FOR_LISTS,
 )
 """Options for the work file in runs that may skip features, which therefore cannot write them in groups."""
 INTO_WORK_FILE = (*UNGROUPED, "-gt", "unlimited")
@@ -41,7 +38,8 @@ TABLES_FILE = "tables.json"
 DETOUR_DRIVER = "SQLite"
 DETOUR_FILE = "detour.sqlite"
 INTO_DETOUR = ("-f", DETOUR_DRIVER, *INTO_WORK_FILE[2:], "-lco", "LAUNDER=NO")
-ODD_LAYER_NAME = re.compile(r"layer name may not")
+NEEDS_DETOUR = re.compile(r"layer name may not|does not natively support \w*List type")
+"""Messages about names of layers that a GeoPackage refuses, and lists, of which older versions make no JSON in it."""
 LISTED = 50
 """How many names a message lists."""
 TAKEN_FOR_WINDOWS = (
@@ -79,14 +77,9 @@ async def read_layers(place: Workplace, reading: Reading, origin: str, layers: S
     """
     arguments = [*INTO_WORK_FILE, *open_options(*reading.options), WORK_FILE, origin, *layers]
     drivers = (*reading.drivers, WORK_DRIVER)
-    messages = await place.ogr2ogr(arguments, drivers, reading.environment, tolerated=ODD_LAYER_NAME)
-    if not ODD_LAYER_NAME.search(messages):
+    messages = await place.ogr2ogr(arguments, drivers, reading.environment, tolerated=NEEDS_DETOUR)
+    if not NEEDS_DETOUR.search(messages):
         return WorkFile(tuple(find_changes(messages)), has_other_texts=has_other_texts(messages))
-    return await _read_odd_layers(place, reading, origin, layers)
-
-
-async def _read_odd_layers(place: Workplace, reading: Reading, origin: str, layers: Sequence[str]) -> WorkFile:
-    """Read layers whose names a GeoPackage refuses."""
     await place.discard(WORK_FILE)
     return await add_relabelled(place, reading, origin, layers)
 
@@ -98,7 +91,10 @@ async def add_relabelled(
     layers: Sequence[str] = (),
     before: Mapping[str, str] = MappingProxyType({}),
 ) -> WorkFile:
-    """Add layers to the work file, after those `before`, by way of plain SQLite, in which they are renamed."""
+    """Add layers to the work file, after those `before`, by way of plain SQLite, in which they are renamed.
+
+    Its driver writes lists as JSON.
+    """
     arguments = [*INTO_DETOUR, *open_options(*reading.options), DETOUR_FILE, origin, *layers]
     messages = await place.ogr2ogr(arguments, (*reading.drivers, DETOUR_DRIVER), reading.environment)
     await place.python(relabel.__name__, DETOUR_FILE, TABLES_FILE, str(len(before)))

@@ -649,7 +649,8 @@ def _all(path: Path) -> list[ET.Element]:
 
 
 KML = """<kml xmlns="http://www.opengis.net/kml/2.2"><Document>
-<Schema name="a" id="a"><SimpleField name="r" type="double"/><SimpleField name="i" type="int"/></Schema>
+<Schema name="a" id="a"><SimpleField name="r" type="double"/><SimpleField name="i" type="int"/>
+<SimpleField name="s" type="string"/></Schema>
 <Placemark><ExtendedData><SchemaData schemaUrl="#a"><SimpleData name="r">1.8e308</SimpleData>
 <SimpleData name="i">3000000000</SimpleData><SimpleData name="s"> both </SimpleData></SchemaData></ExtendedData>
 <Point><coordinates> 1,2</coordinates></Point></Placemark></Document></kml>"""
@@ -661,7 +662,7 @@ GML = """<f:FeatureCollection xmlns:f="http://ogr.maptools.org/" xmlns:gml="http
 GPX = """<gpx version="1.1" creator="a" xmlns="http://www.topografix.com/GPX/1/1" xmlns:o="http://o">
 <wpt lat="1" lon="2"><name/><desc></desc><extensions><o:a>two
 lines</o:a><o:b>
-<o:c>5</o:c></o:b></extensions></wpt></gpx>"""
+<o:c k="1">5</o:c></o:b></extensions></wpt></gpx>"""
 GPX_1_0 = """<gpx version="1.0" creator="a" xmlns="http://www.topografix.com/GPX/1/0" xmlns:o="http://o">
 <trk><name>a</name><url>b</url><trkseg><trkpt lat="1" lon="2"><o:a>c</o:a><speed>3.5</speed></trkpt>
 <trkpt lat="1" lon="3"/></trkseg></trk></gpx>"""
@@ -680,7 +681,7 @@ READ = {
         "Empty elements (2)",
         "Line ends in texts of extensions (1)",
         "elements of extensions (1)",
-        "'<o:c>5</o:c>' became 0",
+        "'<o:c k=\"1\" >5</o:c>' became 0",
         "'o_b' look like numbers",
     ),
     "old.gpx": (GPX_1_0, "points, routes and tracks (2)"),

@@ -1,0 +1,49 @@
+"""Lists of values become JSON, whatever they came in."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline
+from tests.support.converters import Converters
+
+GML = (
+    '<c:FeatureCollection xmlns:c="http://c" xmlns:gml="http://www.opengis.net/gml/3.2">'
+    '<c:featureMember><c:a><c:g><gml:Point srsName="EPSG:4326"><gml:pos>1 2</gml:pos></gml:Point></c:g>'
+    "<c:t>x</c:t><c:t>y, &quot;z&quot;</c:t><c:n>7</c:n></c:a></c:featureMember></c:FeatureCollection>"
+)
+TOPOJSON = (
+    '{"type": "Topology", "arcs": [], "objects": {"a": {"type": "GeometryCollection", "geometries": [{"type": "Point",'
+    ' "coordinates": [1, 2], "properties": {"t": ["x", "y, \\"z\\""], "i": [1, 2], "r": [0.5, 1.25], "n": 7}}]}}}'
+)
+TEXTS = ["x", 'y, "z"']
+LISTS = {".gml": {"t": TEXTS, "n": 7}, ".topojson": {"t": TEXTS, "i": [1, 2], "r": [0.5, 1.25], "n": 7}}
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("extension", LISTS)
+async def test_lists_become_json(converters: Converters, tmp_path: Path, extension: str, *, has_sessions: bool) -> None:
+    """As those of GeoJSON do: texts of JSON, which are lists again in GeoJSON."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = tmp_path / f"a{extension}"
+    path.write_text(GML if extension == ".gml" else TOPOJSON, encoding="utf-8")
+    (row,) = readers.geopackage((await pipeline.to("GeoPackage", path, source_epsg=4326)).path)["a"]
+    expected = LISTS[extension]
+    assert {name: json.loads(str(row[name])) for name in expected} == expected
+    done = await pipeline.to("GeoJson", path, source_epsg=4326)
+    (feature,) = json.loads(done.path.read_text(encoding="utf-8"))["features"]
+    assert feature["properties"].items() >= expected.items()
+
+
+async def test_lists_of_a_database_stay_the_json_that_they_are(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Its types say that texts are lists; a column that has the name of such a type stays as well."""
+    path = tmp_path / "a.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE a ('n' INTEGER, 't' JSONSTRINGLIST, 'i' JSONREALLIST, ' JSONREALLIST' TEXT)")
+        connection.execute("INSERT INTO a VALUES (7, ?, '[ 0.5, 1.25 ]', 'u')", (json.dumps(TEXTS),))
+    connection.close()
+    (row,) = readers.table((await pipeline.to("Csv", path)).path)
+    assert (json.loads(str(row["t"])), row["i"], row[" JSONREALLIST"]) == (TEXTS, "[ 0.5, 1.25 ]", "u")
