@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -20,13 +20,15 @@ from pathlib import Path
 from service.engine.jailed.database import data_tables, layers
 from service.engine.jailed.declared import WITH_ZEROS
 from service.engine.jailed.exits import Exit
-from service.engine.jailed.gpkg import open_work_file, quoted
+from service.engine.jailed.gpkg import MAX_LAYERS, open_work_file, quoted
 from service.engine.jailed.self_description import says_of_itself
 from service.engine.jailed.table_types import HIDDEN_NAMES, KEY, TEXT, Table, examine
 
 GEOPACKAGE = "geopackage"
 NOT_DATA = ("gpkg_", "rtree_", "sqlite_")
 CONTENTS = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY rowid"
+
+LISTS_ALL = "SELECT 1 FROM gpkg_contents WHERE data_type = 'attributes'"
 
 
 def main(database: str, copy: str, report: str, kind: str = "", prefix: str = "") -> None:
@@ -40,7 +42,7 @@ def main(database: str, copy: str, report: str, kind: str = "", prefix: str = ""
     is_geopackage = kind == GEOPACKAGE
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         names = layers(connection) if is_geopackage else data_tables(connection)
-        tables = _attributes(connection) if is_geopackage else names
+        tables = _attributes(connection, names) if is_geopackage else names
         said = says_of_itself(connection) if is_geopackage else 0
         found = {name: _examined(connection, name, is_geopackage=is_geopackage) for name in tables}
     written = {
@@ -57,12 +59,22 @@ def main(database: str, copy: str, report: str, kind: str = "", prefix: str = ""
         _copy(database, copy, definitions, prefix)
 
 
-def _attributes(connection: sqlite3.Connection) -> list[str]:
-    """The tables of a GeoPackage that may be layers; none if it cannot be read."""
+def _attributes(connection: sqlite3.Connection, layers: Sequence[str]) -> list[str]:
+    """The tables of a GeoPackage that may be layers; none if it cannot be read.
+
+    If it lists any table without geometry among its `layers`, the driver reads no others. To replace each of thousands
+    of tables takes a time that grows with their square, because SQLite looks at all of them each time.
+    """
     try:
-        return [name for (name,) in connection.execute(CONTENTS) if not name.lower().startswith(NOT_DATA)]
+        names = [name for (name,) in connection.execute(CONTENTS) if not name.lower().startswith(NOT_DATA)]
+        if connection.execute(LISTS_ALL).fetchone():
+            listed = set(map(str.casefold, layers))
+            names = [name for name in names if name.casefold() in listed]
     except sqlite3.DatabaseError:
         return []  # the driver reports what is wrong
+    if len(names) > MAX_LAYERS:
+        sys.exit(Exit.TOO_MANY_LAYERS)
+    return names
 
 
 def _examined(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> Table:

@@ -6,6 +6,7 @@ SQLite stores any value in any column. The conditions count values that a driver
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from service.engine.jailed.gpkg import quoted
@@ -110,6 +111,7 @@ GEOPACKAGE = (
 """The types that GeoPackage defines; its driver takes columns of others for geometries."""
 
 
+@cache
 def declared_as(kind: str, table: Sequence[Declared]) -> Declared:
     """The row of `table`, whose last one is for all types, for a column that declares `kind` (also with line ends)."""
     return next(row for row in table if re.fullmatch(row.pattern, kind, re.IGNORECASE | re.ASCII | re.DOTALL))

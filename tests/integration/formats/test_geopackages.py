@@ -81,3 +81,24 @@ async def test_geometries_of_other_types_than_a_layer_declares_are_kept(
     done = await pipeline.to(target, path)
     assert done.output.warnings == ()
     assert sorted(await wkt(pipeline, done)) == sorted(geometries)
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_nothing_is_told_of_tables_that_are_no_layers(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """If a GeoPackage lists tables without geometry, its driver reads no others, of which there may be thousands."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await database(pipeline, tmp_path, ["c VARCHAR(80)", "n INTEGER"], ("a", 7))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for number in range(1200):
+            connection.execute(f"CREATE TABLE other{number} (k INTEGER PRIMARY KEY, v DATE)")
+            connection.execute(f"INSERT INTO other{number} VALUES (1, 'no date')")  # noqa: S608 -- ours
+        connection.execute("CREATE TABLE listed (k INTEGER PRIMARY KEY, v VARCHAR(8))")
+        connection.execute("INSERT INTO listed VALUES (1, 'x')")
+        connection.execute(
+            "INSERT INTO gpkg_contents (table_name, data_type, identifier) VALUES ('listed', 'attributes', 'listed')"
+        )
+    done = await pipeline.to("Xlsx", path)
+    assert done.output.warnings == ()
+    assert [layer.name for layer in done.facts.layers][1:] == ["listed"]
