@@ -35,9 +35,9 @@ def main(database: str, copy: str, report: str, kind: str = "", prefix: str = ""
     """Write `database` to `copy` with types that hold all values; nothing if it declares only such.
 
     Write to `report` the names of the tables that hold data, how many values of each column are of another type than
-    it declares, how many bytes in it become texts, how many of its texts lose bytes of zeros, and how many descriptions
-    a GeoPackage has of itself. If `kind` is "geopackage", the tables are its layers; else the copy has `prefix` before
-    names of columns that the driver does not read.
+    it declares, how many bytes in it become texts, how many of its texts lose bytes of zeros, how many of its moments
+    digits beyond milliseconds, and how many descriptions a GeoPackage has of itself. If `kind` is "geopackage", the
+    tables are its layers; else the copy has `prefix` before names of columns that the driver does not read.
     """
     is_geopackage = kind == GEOPACKAGE
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
@@ -50,6 +50,7 @@ def main(database: str, copy: str, report: str, kind: str = "", prefix: str = ""
         "mistyped": _total(table.mistyped for table in found.values()),
         "spelled": _total(table.spelled for table in found.values()),
         "cut": _total(table.cut for table in found.values()),
+        "rounded": _total(table.rounded for table in found.values()),
         "said": said,
         "left_out": sorted({table.left_out for table in found.values()} - {""}),
     }

@@ -47,6 +47,8 @@ NO_TIME = (
 NO_TRUTH = "{0} NOT IN (0, 1) AND typeof({0}) <> 'blob'"
 BEYOND_32 = "({0} NOT BETWEEN -2147483648 AND 2147483647 AND typeof({0}) = 'integer')"
 BEYOND_53 = "({0} NOT BETWEEN -9007199254740992 AND 9007199254740992 AND typeof({0}) = 'integer')"
+FINER = "{0} GLOB '*.[0-9][0-9][0-9][0-9]*' AND ltrim(substr({0}, 24), '0') GLOB '[1-9]*'"
+"""Of a moment with more digits than milliseconds, these are what the work file rounds."""
 WITH_ZEROS = "instr({0}, char(0))"
 """Of a text with bytes of zeros, drivers keep what is before the first. Counts others than texts as having none."""
 FIRST = "(SELECT typeof({0}) FROM {1} LIMIT 1)"

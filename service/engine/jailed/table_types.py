@@ -2,14 +2,17 @@
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from service.engine.jailed.declared import (
     BEYOND_32,
     BEYOND_53,
     DEFINED,
+    FINER,
     GEOPACKAGE,
     KEYS,
+    NO_MOMENT,
     ROW_NUMBERS,
     SQLITE,
     WITH_ZEROS,
@@ -69,6 +72,8 @@ class Table(NamedTuple):
     spelled: Mapping[str, int]
     cut: Mapping[str, int]
     left_out: str = ""
+    rounded: Mapping[str, int] = MappingProxyType({})
+    """By column: how many moments have digits beyond milliseconds."""
 
 
 def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> Table:
@@ -85,8 +90,15 @@ def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) 
     changed = _changed(connection, table, data, is_geopackage=is_geopackage)
     is_hidden = not is_geopackage and any(column.name.lower() in HIDDEN_NAMES for column in data)
     left_out = key if is_left_out else ""
+    moments = [
+        column.name
+        for column in data
+        if column.name not in changed and declared_as(column.kind, known).mistyped == NO_MOMENT
+    ]
+    finer = counted(connection, table, [(name, FINER) for name in moments])
+    rounded = {name: count for name, count in finer if count}
     if not changed and not is_kept and not is_hidden:
-        return Table({}, {}, {}, {}, left_out)
+        return Table({}, {}, {}, {}, left_out, rounded)
     changed |= {column.name for column in data if not declared_as(column.kind, known).is_plain or column.name == key}
     values = _values(connection, table, [column for column in data if column.name in changed], known)
     kinds = {name: found.kind("INTEGER" if is_geopackage else "BIGINT") for name, found in values.items()}
@@ -98,6 +110,7 @@ def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) 
         {name: found.blobs for name, found in texts.items() if found.blobs},
         {name: found.cut for name, found in texts.items() if found.cut},
         left_out,
+        rounded,
     )
 
 

@@ -10,6 +10,7 @@ from service.engine.holding import Opening, hold
 from service.engine.jailed import column_types
 from service.engine.mistyped import TypeCheck
 from service.engine.reading.files import reading_with_options
+from service.engine.reading.table_checks import rounded_warnings
 from service.engine.reading.work_file import LISTED, TABLES_FILE, WorkFile, read_layers
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
@@ -34,6 +35,8 @@ class _Database(msgspec.Struct, frozen=True):
     """By column: how many binary values beside others became texts."""
     cut: Counts
     """By column: how many texts had bytes of zeros, which were left out."""
+    rounded: Counts
+    """By column: how many moments have digits beyond milliseconds."""
     said: Count
     """How many descriptions it has of itself."""
     left_out: TableNames
@@ -95,6 +98,7 @@ def _warnings(found: _Database) -> Iterator[str]:
         )
     if found.cut:
         yield f"{values_of(found.cut, LISTED)} have zero bytes (NUL) within their text, which were left out."
+    yield from rounded_warnings(found.rounded)
     yield from _unnumbered(found.left_out)
 
 

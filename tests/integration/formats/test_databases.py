@@ -383,3 +383,23 @@ async def test_columns_with_names_of_keys_are_kept_if_they_are_none(
     done = await pipeline.to("Csv", path)
     assert [(row[name], row["t"]) for row in readers.table(done.path)] == [("7", "a"), ("9", "b")]
     assert done.output.warnings == ()
+
+
+FINE = ["2024-01-02 03:04:05.123456", "2024-01-02 03:04:05.0000001", "2024-01-02T03:04:05.123400+05:30"]
+COARSE = ["2024-01-02 03:04:05.123000", "2024-01-02T03:04:05.5+05:45", "2024-01-02T03:04:05+05:45", "2024-01-02", None]
+
+
+@pytest.mark.parametrize("extension", ["gpkg", "sqlite"])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_digits_beyond_milliseconds_are_told_of_databases(
+    converters: Converters, tmp_path: Path, extension: str, *, has_sessions: bool
+) -> None:
+    """Python's and other programs' times have six, of which three were lost without a word."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    values = [(value, "x") for value in (*FINE, *COARSE)]
+    if extension == "gpkg":
+        path = await database(pipeline, tmp_path, ["c DATETIME", "d TEXT"], *values)
+    else:
+        path = written(tmp_path / "a.sqlite", "c DATETIME, d TEXT", *values)
+    done = await pipeline.to("Csv", path)
+    assert [warning.partition(" lost digits")[0] for warning in done.output.warnings] == ["3 values of 'c'"]
