@@ -7,6 +7,7 @@
  * What the loader has made read-only remains so.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <stdint.h>
@@ -54,11 +55,13 @@ static int keep(const struct file *file, struct range pages)
     return ftruncate(file->descriptor, at) == 0;
 }
 
+/* Map the end of the file in place of pages; what the host refuses to replace stays as it is. */
 static void map(struct file *file, struct range pages, int protection)
 {
     size_t size = (size_t)(pages.end - pages.start);
     if (size && mmap(pages.start, size, protection, MAP_PRIVATE | MAP_FIXED, file->descriptor, file->size) == MAP_FAILED)
-        _exit(1);
+        if (errno != EPERM && errno != EACCES)
+            _exit(1);
     file->size += (off_t)size;
 }
 
