@@ -1,16 +1,19 @@
 """Finds typed data of KML that no Schema of its file declares, which the driver leaves out.
 
-For the driver, as here, ASCII letters are the same as their capitals.
+It writes such data itself: of dates, it declares none. For the driver, as here, ASCII letters are the same as their
+capitals.
 """
 
 import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from service.formats.names import listed, quotes
 
-NAMED = re.compile(
-    rb"<Simple(?:(?P<field>Field)|Data)\s[^<>]*?\bname\s*=\s*(?:\"(?P<name>[^\"<>]*)\"|'(?P<other>[^'<>]*)')"
-)
+_QUOTED = rb"\s*=\s*(?:\"([^\"<>]*)\"|'([^'<>]*)')"
+NAMED = re.compile(rb"<Simple(Field|Data)\s[^<>]*?\bname" + _QUOTED)
 """What declares data, or is some."""
+SCHEMA_OR_NAMED = re.compile(rb"<Schema(Data\s[^<>]*?\bschemaUrl|\s[^<>]*?\bid)" + _QUOTED + rb"|" + NAMED.pattern)
 LONGEST_TAG = 16 << 10
 LISTED = 20
 
@@ -26,9 +29,9 @@ class UndeclaredData:
     def add(self, text: bytes) -> None:
         """Look at the next piece of the text."""
         text = self._rest + text
-        for field, *names in set(NAMED.findall(text)):
+        for element, *names in set(NAMED.findall(text)):
             name = b"".join(names).strip()
-            if field:
+            if element == b"Field":
                 self._declared.add(name.lower())
             else:
                 self._used.setdefault(name.lower(), name)
@@ -42,3 +45,22 @@ class UndeclaredData:
             return []
         shown = listed(quotes(name.decode("utf-8", "replace") for name in names), LISTED)
         return [f"Typed data that no Schema of the file declares ({shown}) was left out."]
+
+
+def undeclared_in(text: bytes) -> Mapping[bytes, Sequence[bytes]]:
+    """By the id of each Schema in a text: the names of data there that refers to it, but that it does not declare."""
+    declared: defaultdict[bytes, set[bytes]] = defaultdict(set)
+    used: defaultdict[bytes, dict[bytes, bytes]] = defaultdict(dict)
+    schema = b""
+    for kind, *ids, element, double, single in SCHEMA_OR_NAMED.findall(text):
+        name = (double or single).strip()
+        if kind:
+            schema = b"".join(ids).rpartition(b"#")[2]
+        elif element == b"Field":
+            declared[schema].add(name.lower())
+        elif name:
+            used[schema].setdefault(name.lower(), name)
+    missing = {
+        schema: [used[schema][key] for key in used[schema] if key not in declared[schema]] for schema in declared
+    }
+    return {schema: names for schema, names in missing.items() if names}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.formats.kml_mended import LONGEST_TAG, UNTYPED, mended
+from service.formats.kml_mended import LONGEST_TAG, UNDECLARED, UNTYPED, mended
 from service.formats.left_out import CHUNK
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
@@ -49,12 +49,26 @@ async def test_typed_data_is_read_without_its_schema(pipeline: Pipeline, tmp_pat
     assert done.output.warnings[0] == UNTYPED
 
 
-async def test_typed_data_that_no_schema_declares_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Names are the same whatever their case; those that the Schema lacks are lost."""
-    path = write(tmp_path / "a.kml", SCHEMA + PLACE.format(TYPED.format("") + POINT))
+@pytest.mark.parametrize("is_last", [True, False])
+async def test_typed_data_that_no_schema_declares_is_read(pipeline: Pipeline, tmp_path: Path, *, is_last: bool) -> None:
+    """Names are the same whatever their case; GDAL itself writes dates without declaring them."""
+    other = "<Schema id='o' name='o'><SimpleField type='string' name='f'/></Schema>"
+    place = PLACE.format(TYPED.format("") + POINT)
+    path = write(tmp_path / "a.kml", other + (place + SCHEMA if is_last else SCHEMA + place))
     done = await pipeline.to("GeoPackage", path)
     (row,) = readers.geopackage(done.path)["a"]
-    assert (row["N"], "t" in row) == ("00501", False)
+    assert (row["N"], row["t"]) == ("00501", "<b>")
+    assert UNDECLARED.format("'t'") in done.output.warnings
+    assert path.read_text(encoding="utf-8").count("<SimpleField") == 3
+
+
+async def test_typed_data_that_is_first_seen_late_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """To find out what to declare, the first MiB is looked at; what others have beyond it is lost."""
+    first, late = PLACE.format(POINT), PLACE.format(TYPED.format("") + POINT)
+    path = write(tmp_path / "a.kml", SCHEMA + first + "<!--" + "x" * CHUNK + "-->" + late)
+    done = await pipeline.to("GeoPackage", path)
+    rows = readers.geopackage(done.path)["a"]
+    assert [(row["N"], "t" in row) for row in rows] == [(None, False), ("00501", False)]
     assert "Typed data that no Schema of the file declares ('t') was left out." in done.output.warnings
 
 
@@ -132,7 +146,9 @@ def test_tags_are_mended_across_the_pieces_of_a_file(tmp_path: Path, shift: int)
     assert text.endswith("<" + "y" * 2 * LONGEST_TAG + KML.partition("{}")[2])
 
 
-@pytest.mark.parametrize("content", [SCHEMA + TYPED.format(""), POLYGON.format(RING.format(0, 1), ""), ""])
+@pytest.mark.parametrize(
+    "content", [SCHEMA + TYPED.replace("'t'", "'n'").format(""), POLYGON.format(RING.format(0, 1), ""), ""]
+)
 def test_a_file_with_nothing_to_mend_stays_as_it_is(tmp_path: Path, content: str) -> None:
     """No copy is made."""
     path = write(tmp_path / "a.kml", PLACE.format(content))
