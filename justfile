@@ -5,7 +5,7 @@ set shell := ["sh", "-eu", "-c"]
 
 container := env("CONTAINER_ENGINE", "docker")
 compose := env("COMPOSE", container + " compose")
-venv := justfile_directory() / env("VENV", ".venv")
+venv := join(justfile_directory(), env("VENV", ".venv"))
 export PATH := venv / "bin:" + env("PATH")
 export PYTHONDONTWRITEBYTECODE := ""  # a test run starts hundreds of Pythons: they compile once, whatever is set here
 export UV_SYSTEM_CERTS := "1"  # private certificate authorities are in the system's store
