@@ -67,6 +67,16 @@ _LIKE_A_MOMENT = (
 _NUMBER = rb"\s{0,8}-?\d[\d.eE+-]{0,30}\s{0,8}"
 WITH_ELEVATION = rb'"coordinates"\s{0,8}:\s{0,8}\[(?:\s{0,8}\[)?' + b",".join((_NUMBER,) * 3)
 """A point with an elevation, or several points that begin with one, of which the driver reads nothing."""
+_IN_SPACE = rb"\[" + b",".join((_NUMBER,) * 3) + rb"\]\s{0,8}"
+ARCS_WITH_ELEVATIONS = (
+    rb'(?:"Topology"|[}\]]\s{0,8}\}|\])\s{0,8},\s{0,8}"arcs"\s{0,8}:\s{0,8}\[\s{0,8}\[\s{0,8}'
+    + _IN_SPACE
+    + rb",\s{0,8}"
+    + _IN_SPACE
+)
+"""The arcs of a topology, of which the first begins with two places; those of a geometry follow its type."""
+COLLECTION = rb'[\[,]\s{0,8}\{\s{0,8}"type"\s{0,8}:\s{0,8}"GeometryCollection"'
+"""A collection that is no object of the topology, which its name precedes, but a feature of one."""
 WITHOUT_GEOMETRY = (
     rb'"type"\s{0,8}:\s{0,8}null\s{0,8},\s{0,8}"(?:id"\s{0,8}:[^{},]{0,150},\s{0,8}")?properties"\s{0,8}:'
 )
@@ -93,6 +103,18 @@ TOPOJSON = Format(
                 "Points with elevations ({count}) cannot be read; their features have no geometry. Send the file as "
                 "GeoJSON, or without elevations, to keep them.",
                 pattern=WITH_ELEVATION,
+            ),
+            LeftOut(
+                (),
+                "Lines and areas with elevations cannot be read; their features have no geometry. Send the file as "
+                "GeoJSON, or without elevations, to keep them.",
+                pattern=ARCS_WITH_ELEVATIONS,
+            ),
+            LeftOut(
+                (),
+                "Features that are collections of geometries ({count}) were left out. Send the file as GeoJSON to "
+                "keep them.",
+                pattern=COLLECTION,
             ),
             LeftOut(
                 (),
