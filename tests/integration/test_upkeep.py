@@ -7,6 +7,7 @@ import anyio
 import asyncpg
 import pytest
 from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
 from service.db.connection import open_connection
 from service.usecases.maintenance import PeriodicTask, forget, run_periodically, sweep
@@ -24,7 +25,7 @@ async def test_a_chore_that_fails_of_anything_is_tried_again(database_url: str, 
     async with world(database_url, tmp_path) as here, open_connection(database_url) as operator:
         before = failures("forget")
         await operator.execute("ALTER TABLE idempotency_key RENAME TO away")
-        with anyio.fail_after(PATIENCE_SECONDS):
+        with anyio.fail_after(PATIENCE_SECONDS), capture_logs():  # to print tracebacks takes seconds
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(
                     run_periodically, here.services, PeriodicTask(forget, lambda _services: timedelta(milliseconds=10))
