@@ -27,9 +27,10 @@ from service.clock import utc_now
 from service.db.pool import open_pool
 from service.formats.request import ConversionRequest
 from service.ids import AccountId, JobId, ServerId, uuid7
-from service.jobs.handover import HandOver, is_sealed, read_handover, sealed
+from service.jobs.handover import HandOver, proof_of, read_handover, sealed
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
+from service.jobs.notices import Notice
 from service.jobs.records import Job
 from service.jobs.work_queue import open_work_queue
 from service.metering.ledger import Ledger
@@ -159,16 +160,15 @@ async def _drain_all(site: Bare) -> Drained:
             while delivery := await queue.deliveries.take(lambda: True):
                 handover = read_handover(delivery.data)
                 assert handover is not None
-                secret = await leases.secret(handover.job.id)
-                assert secret is not None
-                assert is_sealed(handover, secret)
                 began = time.perf_counter()
-                claim = await leases.claim(handover.job.id, handover.account_id, handover.gateway, new_key())
+                claim = await leases.claim(
+                    handover.job.id, handover.account_id, handover.gateway, new_key(), proof_of(handover)
+                )
                 ended.append(time.perf_counter())
                 claims.append((ended[-1] - began) * 1000)
                 if claim.attempt is not None:
                     assert await ledger.settle(settlement(handover.job.id, claim.attempt))
-                await queue.tell_ended(handover.gateway, handover.job.id)
+                await queue.tell_ended(handover.gateway, Notice(handover.job.id))
                 await delivery.acknowledge()
 
         async def leave_when_empty() -> None:

@@ -5,8 +5,8 @@ in the store, under the key that the job's row has. A worker recognises the inpu
 lie is a matter of its host.
 """
 
-import hmac
 from datetime import date
+from hashlib import sha256
 from typing import Final
 from zlib import crc32
 
@@ -15,6 +15,7 @@ import msgspec
 from service.formats.request import ConversionRequest
 from service.ids import AccountId, ServerId
 from service.jobs.records import Job
+from service.jobs.seals import Proof, seal_of
 
 VERSION: Final = 1
 LANES: Final = 16
@@ -74,22 +75,14 @@ def write_handover(handover: HandOver) -> bytes:
 
 
 def sealed(handover: HandOver, secret: str) -> HandOver:
-    """Return the handover with its seal.
-
-    `secret` is the key that admission recorded for the output: gateway and workers have it from the database, and
-    nobody else who can send messages has it before the job has ended.
-    """
-    return msgspec.structs.replace(handover, seal=_seal(handover, secret))
+    """Return the handover with its seal; `secret` is the key that admission recorded for the output."""
+    return msgspec.structs.replace(handover, seal=seal_of(proof_of(handover).digest, secret))
 
 
-def is_sealed(handover: HandOver, secret: str) -> bool:
-    """Whether whoever sealed the handover had the secret, and nothing was changed since."""
-    return hmac.compare_digest(handover.seal, _seal(handover, secret))
-
-
-def _seal(handover: HandOver, secret: str) -> bytes:
+def proof_of(handover: HandOver) -> Proof:
+    """Return what shows that whoever sealed the handover had the secret, and that nothing was changed since."""
     message = write_handover(msgspec.structs.replace(handover, seal=b""))
-    return hmac.digest(secret.encode(), message, "sha256")
+    return Proof(sha256(message).digest(), handover.seal)
 
 
 def lane_of(account_id: AccountId, day: date, size_bytes: int) -> str:

@@ -21,6 +21,7 @@ from service.db.pool import Database
 from service.db.queries import load
 from service.formats.offer import Availability
 from service.ids import AccountId, JobId, ServerId
+from service.jobs.seals import Proof
 from service.telemetry import events
 
 _SQL = load("jobs")
@@ -46,19 +47,21 @@ class HeldJob(msgspec.Struct, frozen=True):
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of claiming a job; only a job that was `claimed` has an attempt and the key of its output.
+    """What came of claiming a job; only a job that was `claimed` has an attempt, the key of its output and its secret.
 
-    `input` is the key of its input if that is in the store. A process has died with a job that `is_doubtful`, so the
-    start of its converter must be recorded before it. One that `is_suspect` must run alone: if another process dies
-    while it converts the job, the job is `given up`, and has failed.
+    `input` is the key of its input if that is in the store. With the `secret`, what is told of the job is sealed. A
+    process has died with a job that `is_doubtful`, so the start of its converter must be recorded before it. One that
+    `is_suspect` must run alone: if another process dies while it converts the job, the job is `given up`, and has
+    failed.
     """
 
-    verdict: Literal["claimed", "held", "ended", "given up"]
+    verdict: Literal["claimed", "held", "ended", "given up", "forged"]
     attempt: int | None = None
     output: str | None = None
     input: str | None = None
     is_doubtful: bool = False
     is_suspect: bool = False
+    secret: str | None = None
 
 
 class _Wanted(NamedTuple):
@@ -68,6 +71,8 @@ class _Wanted(NamedTuple):
     account_id: AccountId
     gateway: ServerId
     new_name: str
+    digest: bytes | None
+    seal: bytes | None
 
 
 class Leases:
@@ -97,7 +102,6 @@ class Leases:
         self._beaten = -math.inf
         self._held_since = math.inf
         self._jumped_at = -math.inf
-        self._secrets = Batcher(self._find_secrets, _CLAIMED_AT_ONCE)
         self._claims = Batcher(self._claim_all, _CLAIMED_AT_ONCE)
         self.server_id = server_id
 
@@ -161,21 +165,17 @@ class Leases:
         """Return the open jobs that the database attributes to this process."""
         return await self._held("held", self.server_id, self._lease)
 
-    async def secret(self, job_id: JobId) -> str | None:
-        """Return the secret with which the handover of a job must be sealed; None if the job has ended."""
-        return await self._secrets.submit(job_id)
-
-    async def claim(self, job_id: JobId, account_id: AccountId, gateway: ServerId, new_name: str) -> Claim:
+    async def claim(
+        self, job_id: JobId, account_id: AccountId, gateway: ServerId, new_name: str, proof: Proof | None = None
+    ) -> Claim:
         """Claim a job for this process; it and its admission are durable then.
 
         A job that another process than `gateway` has admitted, or for another account, counts as ended.
-        The output of any attempt but the first is to be stored as `new_name`.
+        The output of any attempt but the first is to be stored as `new_name`. A job that this process knows from a
+        message is forged without the right `proof`.
         """
-        return await self._claims.submit(_Wanted(job_id, account_id, gateway, new_name))
-
-    async def _find_secrets(self, job_ids: Sequence[JobId]) -> list[str | None]:
-        found = {row["id"]: row["secret"] for row in await self._database.fetch(_SQL["secrets"], job_ids)}
-        return [found.get(job_id) for job_id in job_ids]
+        digest, seal = proof or (None, None)
+        return await self._claims.submit(_Wanted(job_id, account_id, gateway, new_name, digest, seal))
 
     async def _claim_all(self, wanted: Sequence[_Wanted]) -> list[Claim]:
         """Claim jobs; of several claims of one job, this process has made all, and the first one counts."""

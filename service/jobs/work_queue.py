@@ -8,7 +8,6 @@ one message, so that handing a job over again changes nothing while its message 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
-from uuid import UUID
 
 import anyio
 import nats.errors
@@ -19,9 +18,10 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
 from nats.js.errors import APIError, BadRequestError, NoStreamResponseError, NotFoundError
 
-from service.ids import JobId, ServerId
+from service.ids import ServerId
 from service.jobs.deliveries import Deliveries
 from service.jobs.handover import HandOver, write_handover
+from service.jobs.notices import Notice, read_notices, write_notices
 from service.jobs.questions import Questions
 from service.jobs.queue_faults import ANSWER_SECONDS, CONNECT_SECONDS, REFUSED, is_refusal, translated
 from service.jobs.stream import ALL_LANES, CONFIG, STREAM, consumer, subject_of
@@ -35,7 +35,6 @@ connects again. A server that has vanished without a word leaves the connection 
 ENVELOPE_BYTES: Final = 512
 """More than the seal of a handover, its name and the header take in a message."""
 _ENDED: Final = "geomill.ended"
-_ID_BYTES: Final = 16
 _NAME_TAKEN: Final = 10058
 _NOT_STORED: Final = 10077
 _SUBJECT_TAKEN: Final = "per subject"
@@ -50,7 +49,7 @@ class WorkQueue:
         self._connection = connection
         self._stream: JetStreamContext = connection.jetstream(timeout=ANSWER_SECONDS)
         self._lease_seconds = lease_seconds
-        self._ended: dict[ServerId, list[bytes]] = {}
+        self._ended: dict[ServerId, list[Notice]] = {}
         self._was_connected = anyio.Event()
         self._is_refused = False
         self.questions = Questions(connection)
@@ -167,22 +166,22 @@ class WorkQueue:
         self.deliveries.leave()
         self._was_connected.set()
 
-    async def tell_ended(self, gateway: ServerId, job_id: JobId) -> None:
+    async def tell_ended(self, gateway: ServerId, notice: Notice) -> None:
         """Tell the gateway of a job that it has ended, and of others that end at the same time; it need not arrive."""
-        self._ended.setdefault(gateway, []).append(job_id.bytes)
+        self._ended.setdefault(gateway, []).append(notice)
         if len(self._ended[gateway]) == 1:
             with anyio.CancelScope(shield=True):
                 await checkpoint()
+                message = write_notices(self._ended.pop(gateway), self._connection.max_payload)
                 with suppress(nats.errors.Error):
-                    await self._connection.publish(f"{_ENDED}.{gateway}", b"".join(self._ended.pop(gateway)))
+                    await self._connection.publish(f"{_ENDED}.{gateway}", message)
 
-    async def hear_ended(self, gateway: ServerId, hear: Callable[[JobId], None]) -> None:
+    async def hear_ended(self, gateway: ServerId, hear: Callable[[Notice], None]) -> None:
         """Call `hear` with each job of this gateway that is said to have ended. Anyone who can publish could say so."""
 
         async def pass_on(message: Msg) -> None:
-            for start in range(0, len(message.data), _ID_BYTES):
-                with suppress(ValueError):  # no id of a job
-                    hear(JobId(UUID(bytes=message.data[start : start + _ID_BYTES])))
+            for notice in read_notices(message.data):
+                hear(notice)
 
         await self._connection.subscribe(f"{_ENDED}.{gateway}", cb=pass_on)
 

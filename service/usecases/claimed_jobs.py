@@ -87,13 +87,16 @@ class ClaimedJobs:
             if self._tickets.pop(handover.job.id, None) is None:
                 self._parts.pool.release(ticket)
 
-    async def end(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> None:
-        """Run a claimed job to its end; otherwise give it up, so that any worker can claim it."""
+    async def end(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> Job | None:
+        """Run a claimed job to its end; otherwise give it up, so that any worker can claim it.
+
+        Returns the ended job as it is recorded; None if it failed before it could run here.
+        """
         job = msgspec.structs.replace(handover.job, attempt=claim.attempt)
         try:
             async with self._company.joined(alone=claim.is_suspect, is_open=lambda: self._is_open(job)):
                 metrics.FLEET_SUSPECTS.inc(claim.is_doubtful)
-                await self._run(msgspec.structs.replace(handover, job=job), claim, ticket)
+                return await self._run(msgspec.structs.replace(handover, job=job), claim, ticket)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await retry_while_unavailable(lambda: self._leases.give_back(job.id, job.attempt))
@@ -108,7 +111,7 @@ class ClaimedJobs:
         except RetryableFault:
             return True
 
-    async def _run(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> None:
+    async def _run(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> Job | None:
         """Run a claimed job to its end.
 
         Raises:
@@ -126,22 +129,24 @@ class ClaimedJobs:
             report(error)
             await self._fail(job, error, UNFETCHED)
         else:
-            await self._end_of(submission, claim)
+            return await self._end_of(submission, claim)
+        return None
 
-    async def _end_of(self, submission: Submission, claim: Claim) -> None:
+    async def _end_of(self, submission: Submission, claim: Claim) -> Job | None:
         """Wait for the end of a job; if its output cannot be stored, this was the last attempt or it is left to others.
 
         Raises:
             RetryableFault, StorageUnavailable: it has not ended.
         """
         try:
-            await submission.outcome()
+            return await submission.outcome()
         except Overloaded:
             if submission.unstored is None:
                 raise
             if not await self._was_last(submission.job):
                 raise submission.unstored from None
             await self._fail(submission.job, submission.unstored, submission.unstored.message, claim.output)
+            return None
 
     async def _was_last(self, job: Job) -> bool:
         """Count an attempt that a fault has ended, unless the database is away; return whether it was the last one."""

@@ -24,6 +24,7 @@ from service.jobs.handover import HandOver, sealed
 from service.jobs.handovers import HandOvers
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import ENDED, Status
+from service.jobs.notices import Notice, end_in
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec
 from service.jobs.windows import Turn, Windows
@@ -46,9 +47,13 @@ _LOOKED_UP_AT_ONCE = 500
 
 
 class _Awaited:
-    """The end of a job, once it is known; `event` says that it may be, or that its turn may have come."""
+    """The end of a job, once it is known; `event` says that it may be, or that its turn may have come.
 
-    def __init__(self) -> None:
+    With the `secret`, notices of its end are sealed.
+    """
+
+    def __init__(self, secret: str) -> None:
+        self.secret = secret
         self.event = anyio.Event()
         self.job: Job | None = None
 
@@ -112,7 +117,7 @@ class Gateway:
         """
         is_recorded = False
         try:
-            with self._awaiting(spec.job.id) as awaited, span("hand_over"):
+            with self._awaiting(spec) as awaited, span("hand_over"):
                 handover = self._handover(spec)
                 if is_stored := spec.is_promised or not self._may_be_inside(handover):
                     handover = sealed(handover, spec.object_key)
@@ -158,9 +163,10 @@ class Gateway:
         """Hand over jobs that waited for their turn and need not wait any more, as there may be further workers."""
         self._windows.give_all()
 
-    def hear(self, job_id: JobId) -> None:
-        """Look for the end of a job that a worker reports."""
-        if awaited := self._awaited.get(job_id):
+    def hear(self, notice: Notice) -> None:
+        """Take the end of a job from a worker that has recorded it, or look for it if the notice does not prove it."""
+        if awaited := self._awaited.get(notice.job_id):
+            awaited.job = awaited.job or end_in(notice, awaited.secret)
             awaited.wake()
 
     def tell(self, ended: Job) -> bool:
@@ -205,8 +211,8 @@ class Gateway:
             with anyio.move_on_after(pause):
                 await awaited.event.wait()
             awaited.event = anyio.Event()
-            if found := await self._find_end(handover.job.id):
-                return found
+            if awaited.job is None:
+                awaited.job = await self._find_end(handover.job.id)
         return awaited.job
 
     @property
@@ -294,9 +300,9 @@ class Gateway:
         return ended
 
     @contextmanager
-    def _awaiting(self, job_id: JobId) -> Iterator[_Awaited]:
-        self._awaited[job_id] = awaited = _Awaited()
+    def _awaiting(self, spec: JobSpec) -> Iterator[_Awaited]:
+        self._awaited[spec.job.id] = awaited = _Awaited(spec.object_key)
         try:
             yield awaited
         finally:
-            del self._awaited[job_id]
+            del self._awaited[spec.job.id]

@@ -13,10 +13,12 @@ import structlog
 from anyio.abc import TaskGroup
 
 from service.formats.offer import Offer, can
+from service.ids import ServerId
 from service.jobs.deliveries import MOST_AT_ONCE, Delivery
 from service.jobs.dispatch import JobRunner
-from service.jobs.handover import HandOver, is_sealed, read_handover
+from service.jobs.handover import HandOver, proof_of, read_handover
 from service.jobs.leases import Leases
+from service.jobs.notices import Notice, notice_of
 from service.jobs.questions import Questions
 from service.jobs.work_queue import WorkQueue
 from service.storage.port import new_key
@@ -137,9 +139,7 @@ class Worker:
             await delivery.give_back(LATER_SECONDS)  # for a newer worker; or until this one knows that it has lost it
             return
         with self._runner.admitting(handover.job.id):
-            if not await self._is_genuine(handover):
-                await delivery.acknowledge()  # the true one is handed over again
-            elif await self._suits_another(handover):
+            if await self._suits_another(handover):
                 await delivery.give_back(LATER_SECONDS)
             else:
                 await self._claim(delivery, handover, claimed)
@@ -150,25 +150,31 @@ class Worker:
             raise Displaced
         with claimed.place(handover, is_large=delivery.is_large) as ticket:
             self._large.note_ticket(delivery, ticket)
-            claim = await self._leases.claim(handover.job.id, handover.account_id, handover.gateway, new_key())
+            claim = await self._leases.claim(
+                handover.job.id, handover.account_id, handover.gateway, new_key(), proof_of(handover)
+            )
             if claim.verdict == "ended":
                 await delivery.acknowledge()
+            elif claim.verdict == "forged":
+                _log.error(events.DELIVERY_FORGED, job_id=handover.job.id)
+                await delivery.acknowledge()  # the true one is handed over again
             elif claim.verdict == "held":
                 await delivery.give_back(HELD_SECONDS)
             elif claim.verdict == "given up":
                 _log.error(events.JOB_POISONOUS, job_id=handover.job.id, input=handover.job.input_format)
                 metrics.JOBS_ENDED.labels("poison").inc()
-                await self._tell(delivery, handover)
+                await self._tell(delivery, handover.gateway, Notice(handover.job.id))
             else:
                 job_id, attempt = str(handover.job.id), claim.attempt or 0
                 with continued_span(handover.traceparent, "job", job_id=job_id, attempt=attempt):
                     self._kept.add(delivery)
                     try:
-                        await claimed.end(handover, claim, ticket)
+                        ended = await claimed.end(handover, claim, ticket)
                     finally:
                         self._kept.discard(delivery)
                 self.fitness.note_success()
-                await self._tell(delivery, handover)
+                notice = notice_of(ended, claim.secret or "") if ended is not None else Notice(handover.job.id)
+                await self._tell(delivery, handover.gateway, notice)
 
     async def _give_signs(self) -> None:
         """Keep the messages of claimed jobs, until this process has lost its lease, and with it these jobs."""
@@ -179,14 +185,6 @@ class Worker:
             for delivery in tuple(self._kept):
                 await delivery.keep()
 
-    async def _is_genuine(self, handover: HandOver) -> bool:
-        """Whether the gateway that admitted an open job tells of it; nobody else can change anything of the job."""
-        secret = await self._leases.secret(handover.job.id)
-        if secret is not None and not is_sealed(handover, secret):
-            _log.error(events.DELIVERY_FORGED, job_id=handover.job.id)
-            return False
-        return secret is not None
-
     async def _suits_another(self, handover: HandOver) -> bool:
         """Whether this host lacks a format of the job that another worker has, and perhaps all had until now."""
         source, target = handover.job.input_format, handover.target
@@ -194,6 +192,6 @@ class Worker:
             return False
         return any(can(formats, source, target) for formats in await self._leases.offers())
 
-    async def _tell(self, delivery: Delivery, handover: HandOver) -> None:
-        await self._queue.tell_ended(handover.gateway, handover.job.id)
+    async def _tell(self, delivery: Delivery, gateway: ServerId, notice: Notice) -> None:
+        await self._queue.tell_ended(gateway, notice)
         await delivery.acknowledge()

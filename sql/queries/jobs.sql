@@ -105,13 +105,9 @@ SELECT id
 SELECT id, attempt, object_key FROM job
  WHERE server_id = $1 AND status IN ('Pending', 'Processing') AND handover IS NULL AND NOT is_alive(worker_id, $2::interval);
 
--- name: secrets
--- The secrets with which the handovers of open jobs must be sealed, the same for all attempts of a job.
-SELECT id, coalesce(admitted_key, object_key) AS secret FROM job WHERE id = ANY($1) AND completed_at IS NULL;
-
 -- name: claim
 -- Give jobs to a worker in new attempts, or say why not; see the function.
-SELECT * FROM claim_jobs($1, $2, $3, $4, $5, $6, $7, $8);
+SELECT * FROM claim_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
 -- name: record_begin
 -- Record that a converter is about to begin on an open job: if the worker dies then, the job may be the cause.

@@ -31,6 +31,7 @@ from service.jobs.handover import HandOver
 from service.jobs.handovers import HandOvers
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
+from service.jobs.notices import Notice, notice_of
 from service.jobs.queue_contents import open_contents
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec, SourceSpec, source_spec
@@ -209,7 +210,7 @@ async def test_a_job_that_a_crash_has_undone_fails(database_url: str, tmp_path: 
 
 
 async def test_the_end_of_a_job_is_what_the_database_says(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
-    """Whatever a message says. Afterwards the gateway forgets the admission."""
+    """Whatever a message says without the seal of the job. Afterwards the gateway forgets the admission."""
     async with opened(database_url, tmp_path, nats, NEVER) as here, anyio.create_task_group() as tasks:
         services, ends = here.world.services, list[Job]()
         spec = await here.admit()
@@ -221,9 +222,28 @@ async def test_the_end_of_a_job_is_what_the_database_says(database_url: str, tmp
         tasks.start_soon(wait)
         await here.messages(already + 1)
         await here.queue._connection.publish(f"geomill.ended.{here.handovers.gateway}", b"damaged")
-        await here.queue.tell_ended(here.handovers.gateway, spec.job.id)  # which is not so yet
+        forged = msgspec.structs.replace(spec.job, status=Status.FAILED, error_message="forged")
+        await here.queue.tell_ended(here.handovers.gateway, notice_of(forged, "0" * 32))
+        await here.queue.tell_ended(here.handovers.gateway, Notice(spec.job.id))  # which is not so yet
         await services.ledger.release(Release(job_id=spec.job.id, attempt=1, error_message="no", details={}))
-        await here.queue.tell_ended(here.handovers.gateway, spec.job.id)
+        await here.queue.tell_ended(here.handovers.gateway, Notice(spec.job.id))
+    assert [(job.status, job.error_message) for job in ends] == [(Status.FAILED, "no")]
+
+
+async def test_what_a_worker_has_recorded_is_not_looked_up(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
+    """The seal of the job shows that it comes from a worker that reads the same database."""
+    async with opened(database_url, tmp_path, nats, NEVER) as here, anyio.create_task_group() as tasks:
+        spec, ends = await here.admit(), list[Job]()
+
+        async def wait() -> None:
+            ends.append(await here.run(spec))
+
+        already = await here.queue.check()
+        tasks.start_soon(wait)
+        await here.messages(already + 1)
+        await here.execute("DELETE FROM job WHERE id = $1", spec.job.id)  # a look would say that it was undone
+        told = msgspec.structs.replace(spec.job, status=Status.FAILED, error_message="no")
+        await here.queue.tell_ended(here.handovers.gateway, notice_of(told, spec.object_key))
     assert [(job.status, job.error_message) for job in ends] == [(Status.FAILED, "no")]
 
 
@@ -240,7 +260,7 @@ async def test_a_job_is_announced_once(database_url: str, tmp_path: Path, nats: 
                 await here.gateway._find_end(spec.job.id)
                 await here.queue.check()
             await services.ledger.release(Release(job_id=spec.job.id, attempt=1, error_message="no", details={}))
-            await here.queue.tell_ended(here.handovers.gateway, spec.job.id)
+            await here.queue.tell_ended(here.handovers.gateway, Notice(spec.job.id))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(end)

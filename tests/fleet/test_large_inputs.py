@@ -34,11 +34,11 @@ def server(tmp_path: Path) -> Iterator[NatsServer]:
 async def large(here: World, path: Path) -> HandOver:
     """An admitted job whose input is this file with `CONTENT`, in the store."""
     told = await admitted(here, None)
-    secret = await here.services.leases.secret(told.job.id)
-    assert secret is not None
     await here.services.storage.put(key := new_key(), path, media_type="", download_name="a")
     async with here.services.database.connection() as connection:
-        await connection.execute("UPDATE job SET input_key = $2 WHERE id = $1", told.job.id, key)
+        secret = await connection.fetchval(
+            "UPDATE job SET input_key = $2 WHERE id = $1 RETURNING object_key", told.job.id, key
+        )
     job = msgspec.structs.replace(told.job, input_size_bytes=len(CONTENT))
     return sealed(msgspec.structs.replace(told, job=job), secret)
 

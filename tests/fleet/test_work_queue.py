@@ -20,6 +20,7 @@ from service.errors import QueueUnavailable
 from service.ids import JobId, ServerId
 from service.jobs import deliveries
 from service.jobs.handover import LANES, SIZES, read_handover
+from service.jobs.notices import Notice
 from service.jobs.queue_contents import QueueContents
 from service.jobs.stream import ALL_LANES, STREAM
 from service.jobs.work_queue import WorkQueue, open_work_queue
@@ -311,7 +312,7 @@ async def test_a_server_that_has_just_gone_is_left(tmp_path: Path) -> None:
                 own.kill()
                 for _ in range(looks_before):
                     await checkpoint()
-                await queue.tell_ended(ServerId(uuid4()), JobId(uuid4()))
+                await queue.tell_ended(ServerId(uuid4()), Notice(JobId(uuid4())))
             assert not queue.is_connected
 
 

@@ -10,6 +10,7 @@ from service.clock import utc_now
 from service.ids import AccountId, JobId, ServerId, uuid7
 from service.jobs.leases import MOST_DEATHS, POISON, Claim, Leases
 from service.jobs.lifecycle import Status
+from service.jobs.seals import Proof, seal_of
 from service.metering.ledger import AdmissionRequest, Release
 from service.storage.port import new_key
 from tests.support.world import World
@@ -112,12 +113,20 @@ async def test_an_attempt_that_has_lost_does_not_begin(here: World) -> None:
 
 
 async def test_a_forged_handover_takes_nothing(here: World) -> None:
-    """Neither for another account, whose limits and retention would apply, nor with different content."""
+    """Neither for another account, whose limits and retention would apply, nor without the job's seal."""
     job_id, worker = await admitted(here), Leases(here.services.database, ServerId(uuid4()), LEASE)
     account_id, gateway = here.account.account_id, here.services.leases.server_id
     assert (await worker.claim(job_id, AccountId(uuid4()), gateway, new_key())).verdict == "ended"
     assert (await worker.claim(job_id, account_id, ServerId(uuid4()), new_key())).verdict == "ended"
-    assert (await claim_as(worker, here, job_id)).attempt == 2
+    secret = (await here.services.jobs.find(job_id, account_id)).object_key
+    assert secret is not None
+    for attempt in range(2, 5):  # the first of which stores by the key that is the secret
+        for wrong in (b"", seal_of(bytes(32), "another"), seal_of(bytes(range(32)), secret)):
+            proof = Proof(bytes(32), wrong)
+            assert (await worker.claim(job_id, account_id, gateway, new_key(), proof)).verdict == "forged"
+        proof = Proof(bytes(32), seal_of(bytes(32), secret))
+        claimed = await worker.claim(job_id, account_id, gateway, new_key(), proof)
+        assert (claimed.verdict, claimed.attempt, claimed.secret) == ("claimed", attempt, secret)
 
 
 async def test_claims_are_judged_one_by_one(here: World) -> None:

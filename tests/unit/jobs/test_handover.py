@@ -12,8 +12,8 @@ from service.jobs.handover import (
     LARGE_BYTES,
     VERSION,
     HandOver,
-    is_sealed,
     lane_of,
+    proof_of,
     read_handover,
     sealed,
     write_handover,
@@ -21,6 +21,7 @@ from service.jobs.handover import (
 from service.jobs.lanes import Lanes
 from service.jobs.lifecycle import Status
 from service.jobs.records import Details, Job
+from service.jobs.seals import is_seal
 
 FIELDS = {
     1: {
@@ -75,10 +76,10 @@ def test_a_seal_shows_who_made_it_and_that_nothing_was_changed() -> None:
     assert secret.encode() not in write_handover(told)
     received = read_handover(write_handover(told))
     assert received is not None
-    assert is_sealed(received, secret)
-    assert not is_sealed(received, "1" * 32)
-    assert not is_sealed(msgspec.structs.replace(received, content=b"[]"), secret)
-    assert not is_sealed(handover(), secret)
+    assert is_seal(proof_of(received), secret)
+    assert not is_seal(proof_of(received), "1" * 32)
+    assert not is_seal(proof_of(msgspec.structs.replace(received, content=b"[]")), secret)
+    assert not is_seal(proof_of(handover()), secret)
 
 
 def test_another_version_is_left_to_others() -> None:
