@@ -10,6 +10,7 @@ import msgspec
 from aiobotocore.config import AioConfig
 from aiobotocore.session import AioSession, get_session
 from botocore import UNSIGNED
+from botocore.handlers import convert_body_to_file_like_object
 
 from service.errors import StorageUnavailable
 from service.storage.bucket_config import BucketConfig
@@ -68,6 +69,8 @@ async def open_clients(bucket_config: BucketConfig, effort: Effort) -> AsyncIter
             ]
         if credentials is None:
             raise StorageUnavailable("misconfigured", "there are no credentials for the object store")
+        # As a file, what is in memory would be announced first, and sent once the server has answered that.
+        client.meta.events.unregister("before-parameter-build.s3.PutObject", convert_body_to_file_like_object)
         yield Clients(client, reader, probe, credentials, public_url)
 
 

@@ -19,7 +19,7 @@ from service.storage.bucket_config import HOME, BucketConfig
 from service.storage.clients import Effort
 from service.storage.port import ObjectKey, new_key
 from service.storage.s3 import open_s3
-from service.storage.upload import PART_BYTES
+from service.storage.upload import PART_BYTES, SMALL_BYTES
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.small_disk import small_disk
 
@@ -93,6 +93,14 @@ async def test_an_upload_that_is_cancelled_leaves_no_parts(hasty: Stage, wire: W
         group.cancel_scope.cancel()
     await until(lambda: own_server.files() == [])
     assert await hasty.keys() == set()
+
+
+async def test_only_a_large_object_waits_until_the_server_wants_it(hasty: Stage, wire: Wire) -> None:
+    """A small one is there with its header, which spares the server an answer."""
+    for size, waits in ((10, False), (SMALL_BYTES, False), (SMALL_BYTES + 1, True)):
+        wire.sent.clear()
+        await hasty.put(b"x" * size)
+        assert (b"100-continue" in wire.sent) is waits
 
 
 async def test_encryption_at_rest_is_asked_for_with_every_object(
