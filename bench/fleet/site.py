@@ -23,8 +23,8 @@ from tests.integration.storage.servers import s3_server
 from tests.support.replication import PostgresServer
 
 ACCOUNTS = 8
-NATS_MEMORY = ("env", "GOMEMLIMIT=128MiB")
-"""NATS as docs/fleet.md recommends it: it keeps no more memory than that for reuse."""
+NATS_LIMITS = ("env", "GOMEMLIMIT=128MiB", "GOMAXPROCS=1")
+"""NATS as docs/fleet.md recommends it: it keeps no more memory than that for reuse, and uses one core."""
 
 
 class WholeFleet:
@@ -56,7 +56,7 @@ def whole_fleet(
         for name in ("s3", "nats"):
             (directory / name).mkdir()
         s3 = stack.enter_context(s3_server(directory / "s3", address=hosts["s3"].address, prefix=hosts["s3"].prefix))
-        nats_prefix = (*hosts["nats"].prefix, *NATS_MEMORY)
+        nats_prefix = (*hosts["nats"].prefix, *NATS_LIMITS)
         nats = stack.enter_context(nats_server(directory / "nats", hosts["nats"].address, nats_prefix))
         portal: BlockingPortal = stack.enter_context(start_blocking_portal())
         site = Site(
@@ -89,7 +89,7 @@ def bare_site() -> Iterator[Bare]:
         postgres = _postgres(directory, LOOPBACK)
         stack.callback(postgres.kill)
         (directory / "nats").mkdir()
-        nats = stack.enter_context(nats_server(directory / "nats", prefix=NATS_MEMORY))
+        nats = stack.enter_context(nats_server(directory / "nats", prefix=NATS_LIMITS))
         yield Bare(postgres.dsn, nats.url, {"PostgreSQL": postgres.pid, "NATS": nats.pid})
 
 
