@@ -24,7 +24,7 @@ from service.jobs.records import Details, Job
 from service.jobs.seals import is_seal
 
 FIELDS = {
-    1: {
+    2: {
         HandOver: "version job account_id request target retention_hours gateway content traceparent seal",
         Job: (
             "id status original_file_name input_format output_format input_size_bytes created_at attempt completed_at "
@@ -84,7 +84,7 @@ def test_a_seal_shows_who_made_it_and_that_nothing_was_changed() -> None:
 
 def test_another_version_is_left_to_others() -> None:
     """Whatever else it contains."""
-    told = msgspec.msgpack.encode({"version": 2, "job": "of a kind that comes later"})
+    told = msgspec.msgpack.encode({"version": 3, "job": "of a kind that comes later"})
     assert read_handover(told) is None
 
 
