@@ -82,7 +82,8 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
         file.seek(start)
         zeros, first_zero = _zeros(file)
         file.seek(start)
-        is_copied = geometry is None and not zeros and not has_bare_quotes(file, delimiter, has_header=bool(header))
+        is_odd = zeros or open_row or has_bare_quotes(file, delimiter, has_header=bool(header))
+        is_copied = geometry is None and not is_odd
         file.seek(start)
         written = _write(file, delimiter, names, has_header=bool(header), is_copied=is_copied, geometry=geometry)
     Path(OURS).with_suffix(".csvt").write_text(types_of(columns, places), encoding="ascii")
