@@ -24,6 +24,7 @@ from sandbox.verdict import Ending, Verdict
 from tests.support.patience import PATIENCE_SECONDS
 
 SOURCE = Path(__file__).with_name("hijacked.c")
+REFUSING = Path(__file__).with_name("refusing.c")
 PROJ = Path("/usr/share/proj/proj.db")
 MARK = "what-nobody-else-may-see"
 LEFT = MARK * 120
@@ -99,15 +100,15 @@ class Place(msgspec.Struct, frozen=True):
         return {"PYTHONPATH": str(self.base / "modules"), "PYTHONSAFEPATH": "1", "LC_ALL": "C.UTF-8"}
 
 
-def compile_hijacked(directory: Path) -> Path | None:
-    """The hijacked program, linked with the GDAL of the host's ogr2ogr if there is one; None without a compiler."""
+def compile_hijacked(directory: Path, *more: Path) -> Path | None:
+    """The hijacked program, linked with `more` and the host's GDAL if there is one; None without a compiler."""
     compiler, ogr2ogr = shutil.which("cc"), shutil.which("ogr2ogr")
     if compiler is None:
         return None
-    program = directory / "hijacked"
+    program = directory / "-".join(("hijacked", *(source.stem for source in more)))
     listed = subprocess.run(["ldd", ogr2ogr], capture_output=True, text=True, check=True).stdout if ogr2ogr else ""
     gdal = [line.split()[2] for line in listed.splitlines() if "libgdal" in line]
-    subprocess.run([compiler, "-O1", "-o", program, SOURCE, "-Wl,--no-as-needed", *gdal], check=True)
+    subprocess.run([compiler, "-O1", "-o", program, SOURCE, *more, "-Wl,--no-as-needed", *gdal], check=True)
     return program
 
 

@@ -2,7 +2,8 @@
  * A converter that has been taken over. `hijacked leave MARK` spoils all that another run could have in common with it;
  * `hijacked find KRAM`, the mark backwards, names on its error output what it finds of another run; `hijacked modes`
  * tries every way to mark files in its directory as set-uid, set-gid or sticky, and to change the file FILE of others by
- * `hijacked change FILE`. `hijacked --optfile X` takes both from its input, as a waiting ogr2ogr does.
+ * `hijacked change FILE`; `hijacked allocate` tells how many pages of the server's heap have room. `hijacked --optfile X`
+ * takes both from its input, as a waiting ogr2ogr does.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { DESCRIPTORS = 1024, PAGE = 4096, PLACE = 12345, PSEUDO_MERCATOR = 3857, SYS_FCHMODAT2 = 452 };
+enum { DESCRIPTORS = 1024, PAGE = 4096, LARGE_PAGE = 2 << 20, PLACE = 12345, PSEUDO_MERCATOR = 3857, SYS_FCHMODAT2 = 452 };
 enum { LEFT_FLAGS = O_NONBLOCK | O_APPEND | O_NOATIME };
 
 /* Of GDAL, if it is there to be linked with. */
@@ -172,6 +173,18 @@ static int changes(const char *path)
     return changed;
 }
 
+/* Tell in how many pages of the server's heap, which ends with a large page, there is a free piece. */
+static void allocate(void)
+{
+    static char has_piece[1 << 16];
+    const char *end = (char *)((uintptr_t)sbrk(0) & ~(uintptr_t)(LARGE_PAGE - 1));
+    int pages = 0;
+    for (size_t size = 1024; size; size -= 16)
+        for (char *piece = malloc(size); piece && piece < end; piece = malloc(size))
+            pages += !has_piece[(size_t)(end - piece) / PAGE % sizeof has_piece]++;
+    dprintf(2, "%d\n", pages);
+}
+
 static int act(const char *action, const char *argument)
 {
     if (!strcmp(action, "leave")) {
@@ -183,6 +196,8 @@ static int act(const char *action, const char *argument)
         find_trouble();
     } else if (!strcmp(action, "modes")) {
         try_modes();
+    } else if (!strcmp(action, "allocate")) {
+        allocate();
     } else if (!strcmp(action, "change")) {
         return changes(argument);
     }

@@ -8,16 +8,20 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 
 from sandbox.config import LauncherName
-from tests.sandbox.carry_over import LAUNCHERS, LEFT, PROJ, Place, compile_hijacked, hijacker
+from sandbox.verdict import Ending
+from tests.sandbox.carry_over import LAUNCHERS, LEFT, PROJ, REFUSING, Place, compile_hijacked, hijacker
 from tests.sandbox.processes import command_line, processes_below
 from tests.sandbox.test_hosts import NEEDS_ROOT, NOBODY, printed_by_nobody
 
 NO_FILTER = frozenset({"system-call filter"})
 OPEN_HOST = frozenset({"namespaces", "Landlock", "unprivileged user", "no capabilities"})
 """What keeps a run from reading its own memory through /proc."""
+MOST_PAGES = 20
+"""How many pages of the server's heap may have room: where it took its last pieces, one of each size."""
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +120,26 @@ async def test_no_process_maps_memory_that_others_write(place: Place) -> None:
         found = mappings()
     assert any("hijacked" in line for line in found)
     assert [line for line in found if line.split()[1].startswith(("rw-s", "-w-s", "rwxs"))] == []
+
+
+async def test_what_the_host_refuses_to_replace_stays_in_place(place: Place, base: Path) -> None:
+    """The server moves the data of libraries into a file where it can, and serves where it cannot."""
+    async with hijacker(place, LauncherName.FORK_SERVER) as hijacked:
+        assert await hijacked.traces() == []
+        assert [line for line in mappings() if "memfd:data" in line]
+    refusing = compile_hijacked(base, REFUSING)
+    assert refusing
+    async with hijacker(msgspec.structs.replace(place, program=refusing), LauncherName.FORK_SERVER) as hijacked:
+        assert await hijacked.traces() == []
+        assert not [line for line in mappings() if "memfd:data" in line]
+
+
+async def test_a_run_writes_to_few_pages_of_the_server(place: Place) -> None:
+    """Nearly all pieces that are free in the server's heap are taken, so that runs allocate beyond it."""
+    async with hijacker(place, LauncherName.FORK_SERVER) as hijacked:
+        verdict, _ = await hijacked.run("allocate", "")
+    assert verdict.ending is Ending.OK
+    assert int(verdict.untrusted_stderr) <= MOST_PAGES
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
