@@ -1,26 +1,32 @@
-"""Mends KML of which the driver would read less than it says: typed data without a Schema, and rings in odd places."""
+"""Mends KML of which the driver would read less than it says: typed data that no Schema declares for it, odd rings."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from service.formats.kml_undeclared import undeclared_in
+from service.formats.kml_schemas import CHARACTERS, COMMENT, declared_in_folders, undeclared_in
 from service.formats.left_out import chunks, has_match
 from service.formats.names import listed, quotes
 
 SIMPLE = re.compile(rb"<SimpleData\s")
 SCHEMA = re.compile(rb"<Schema[\s/>]")
+DOCUMENT = re.compile(rb"<Document[\s>]")
 ODD_RING = re.compile(rb"</LinearRing>\s*+<(?!/(?:outer|inner)BoundaryIs\b)")
 """The end of a ring that is not alone in a boundary of an area, as it should be."""
+_ATTRIBUTES = rb"\s(?:[^<>\"']++|\"[^<\"]*+\"|'[^<']*+')*+"
 TAG = re.compile(
-    rb"<(?:Schema\s[^<>]*?\bid\s*=\s*(?:\"(?P<id>[^\"<>]*)\"|'(?P<other_id>[^'<>]*)')|(?P<declared>/Schema)\s*+>"
+    COMMENT + rb"(?P<comment>\Z)?+|" + CHARACTERS + rb"(?P<characters>\Z)?+"
+    rb"|<(?:(?P<document>Document(?=[\s>])[^<>]*+(?<!/)>)"
+    rb"|(?P<declares>Schema\s[^<>]*?\bid\s*=\s*(?:\"(?P<id>[^\"<>]*)\"|'(?P<other_id>[^'<>]*)')[^<>]*+>)"
     rb"|(?P<schema>/?SchemaData(?=[\s>])[^<>]*+>)"
-    rb"|(?P<data>SimpleData(?P<rest>\s[^<>]*+(?P<empty>(?<=/))?+>))|(?P<end>/SimpleData\s*+>)"
+    rb"|(?P<data>SimpleData(?P<rest>" + _ATTRIBUTES + rb"(?P<empty>(?<=/))?+>))|(?P<end>/SimpleData\s*+>)"
     rb"|(?P<boundary>/?(?:outer|inner)BoundaryIs)\s*+>|(?P<ring>/?)LinearRing\b)"
 )
+"""What may be mended, and comments and the like, in which nothing is a tag: with an empty group if they do not end."""
 HOLE = b"innerBoundaryIs"
 LONGEST_TAG = 16 << 10
-UNTYPED = "Typed data without a Schema, which the file lacks, was read as texts."
+LONGEST_END = len("-->")
+UNTYPED = "Typed data without a Schema, which the file lacks in its Document, was read as texts."
 UNDECLARED = "Typed data that no Schema of the file declares ({}) was read as texts."
 FIELD = b'<SimpleField name="%b" type="string"/>'
 
@@ -29,46 +35,62 @@ def mended(path: Path, target: Path) -> tuple[Path, str]:
     """The file to read in place of the KML at `path`, and a warning or "". Blocking.
 
     It is `path` if nothing has to be mended; otherwise `target`, a new file whose directory is created if needed.
-    SimpleData that no Schema declares would be left out: what is in the first MiB is declared. Of several rings in one
+    SimpleData that no Schema declares would be left out: what is in the first MiB is declared. So would be what a
+    Schema declares within a Folder, as GDAL 1 wrote it: the Document gets a copy. Of several rings in one
     innerBoundaryIs, all but the last would be. Rings that bound no area become lines: the driver makes geometries of
     them that most formats lack.
     """
     is_typed = has_match(path, SIMPLE)
     lacks_schema = is_typed and not has_match(path, SCHEMA)
+    moved = declared_in_folders(path) if is_typed and not lacks_schema else b""
+    lacks_schema |= bool(moved) and not has_match(path, DOCUMENT)
     missing = undeclared_in(next(chunks(path), b"")) if is_typed else {}
-    if not lacks_schema and not missing and not has_match(path, ODD_RING):
+    if not lacks_schema and not moved and not missing and not has_match(path, ODD_RING):
         return path, ""
+    names = [name.decode("utf-8", "replace") for names in missing.values() for name in names]
     target.parent.mkdir(exist_ok=True)
-    mender = _Mender(missing, lacks_schema=lacks_schema)
+    mender = _Mender(missing, moved, lacks_schema=lacks_schema)
     with target.open("xb") as file:
         for text in _pieces(path):
-            file.write(TAG.sub(mender.mend, text))
-    names = [name.decode("utf-8", "replace") for names in missing.values() for name in names]
+            file.write(mender.mend(text))
     return target, UNTYPED if lacks_schema else UNDECLARED.format(listed(quotes(names))) if names else ""
 
 
 class _Mender:
     """Replaces the tags of one file in turn."""
 
-    def __init__(self, missing: Mapping[bytes, Sequence[bytes]], *, lacks_schema: bool) -> None:
-        self._missing = missing
+    def __init__(self, missing: Mapping[bytes, Sequence[bytes]], moved: bytes, *, lacks_schema: bool) -> None:
+        self._missing = dict(missing)
+        self._moved = moved
         self._lacks_schema = lacks_schema
-        self._schema = b""
         self._boundary = b""
         self._has_ring = False
+        self._inside = b""
+        """What ends the comment or the like in which the piece before ended."""
 
-    def mend(self, tag: re.Match[bytes]) -> bytes:
-        """What to write in place of a tag."""
-        if tag["boundary"]:
+    def mend(self, text: bytes) -> bytes:
+        """What to write in place of the next piece."""
+        passed = b""
+        if self._inside:
+            before, end, text = text.partition(self._inside)
+            passed = before + end
+            self._inside = b"" if end else self._inside
+        return passed + TAG.sub(self._mend, text)
+
+    def _mend(self, tag: re.Match[bytes]) -> bytes:
+        if tag["comment"] is not None or tag["characters"] is not None:
+            self._inside = b"]]>" if tag["comment"] is None else b"-->"
+        elif tag["boundary"]:
             self._boundary = b"" if tag["boundary"].startswith(b"/") else tag["boundary"]
             self._has_ring = False
         elif tag["ring"] is not None:
             return self._ring(tag)
-        elif tag["declared"]:
-            return b"".join(FIELD % name for name in self._missing.get(self._schema, ())) + tag[0]
-        elif tag["id"] is not None or tag["other_id"] is not None:
-            self._schema = tag["id"] or tag["other_id"]
-        elif self._lacks_schema:
+        elif tag["document"]:
+            moved, self._moved = self._moved, b""
+            return tag[0] + TAG.sub(self._mend, moved)
+        elif tag["declares"]:
+            return self._declare(tag)
+        elif self._lacks_schema and (tag["schema"] or tag["data"] or tag["end"]):
             return self._as_data(tag)
         return tag[0]
 
@@ -79,6 +101,14 @@ class _Mender:
         is_next = self._has_ring and not tag["ring"] and self._boundary == HOLE
         self._has_ring = True
         return b"</%b><%b>%b" % (HOLE, HOLE, tag[0]) if is_next else tag[0]
+
+    def _declare(self, schema: re.Match[bytes]) -> bytes:
+        """The start of a Schema, the first of its id with what it lacks: a crafted file may repeat it a lot."""
+        names = self._missing.pop(schema["id"] or schema["other_id"] or b"", ())
+        fields = b"".join(FIELD % name.replace(b'"', b"&quot;") for name in names)
+        if fields and schema[0].endswith(b"/>"):
+            return schema[0].removesuffix(b"/>") + b">" + fields + b"</Schema>"
+        return schema[0] + fields
 
     def _as_data(self, tag: re.Match[bytes]) -> bytes:
         """Data without a type in place of typed data."""
@@ -94,7 +124,8 @@ def _pieces(path: Path) -> Iterator[bytes]:
     rest = b""
     for chunk in chunks(path):
         text = rest + chunk
-        end = max(text.rfind(b"<"), len(text) - LONGEST_TAG)
+        start = text.rfind(b"<")
+        end = start if len(text) - start <= LONGEST_TAG else len(text) - LONGEST_END
         yield text[:end]
         rest = text[end:]
     yield rest

@@ -27,7 +27,7 @@ def has_features(row: Format, path: Path) -> bool:
 
 def has_match(path: Path, pattern: re.Pattern[bytes]) -> bool:
     """Whether `pattern` matches something short in the file at `path`. Blocking."""
-    return any(pattern.search(text) for text in _pieces(path))
+    return any(pattern.search(text) for text in pieces(path))
 
 
 def warn_of_left_out(row: Format, counts: Mapping[bytes, int], paths: Sequence[Path]) -> Mapping[str, str]:
@@ -90,11 +90,11 @@ def _searches(words: Sequence[bytes]) -> list[re.Pattern[bytes]]:
 
 
 def _has_word(path: Path, words: Sequence[bytes]) -> bool:
-    return any(word in text for text in _pieces(path) for word in words)
+    return any(word in text for text in pieces(path) for word in words)
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
-    """The content of the file at `path`, each piece after the end of the one before."""
+def pieces(path: Path) -> Iterator[bytes]:
+    """The content of the file at `path`, each piece after the end of the one before. Blocking."""
     tail = b""
     for chunk in chunks(path):
         text = tail + chunk

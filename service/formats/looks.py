@@ -7,7 +7,7 @@ from pathlib import Path
 from service.formats.format import Format, LeftOut, Reader, reading_of
 from service.formats.kml_condensed import Condenser
 from service.formats.kml_repeated import RepeatedData
-from service.formats.kml_undeclared import UndeclaredData
+from service.formats.kml_schemas import UndeclaredData
 from service.formats.left_out import Tally, chunks, warn_of_left_out
 
 

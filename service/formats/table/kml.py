@@ -45,8 +45,8 @@ SNIPPET_WITH_BLANKS = _SNIPPET + rb"(?:<!\[CDATA\[)?(?:\s++[^<\s]|[^<\s][^<]*+(?
 SCHEMA = rb"<Schema[\s/>]"
 TIME_IN_TRACK = rb"</when>\s*+<(?:when|gx:coord)\b"
 """The end of a time that is one of several, or of a point; the others are in a TimeStamp."""
-FOREIGN_DATA = rb"Data(?:\s++xmlns[^<>]*+)?+>(?<!</ExtendedData>)(?<!/>)\s*+<(?!gx:)[\w.-]++:"
-"""A tag in ExtendedData, behind another one there, that is not of KML."""
+FOREIGN_DATA = rb"Data(?:(?<=<ExtendedData)\s++xmlns[^<>]*+)?+>(?<!</ExtendedData>)(?<!/>)\s*+<(?!gx:)[\w.-]++:"
+"""A tag in ExtendedData, behind another one there, that is not of KML. No byte of attributes is read twice."""
 INFORMATION_IN_KML = of_the_file(
     rb"(?:Document|Folder)\b",
     rb"(?:Document|Folder|Placemark|(?:Ground|Screen|Photo)Overlay|NetworkLink|gx:Tour|Style|Schema)",

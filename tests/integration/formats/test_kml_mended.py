@@ -7,6 +7,8 @@ import pytest
 
 from service.formats.kml_mended import LONGEST_TAG, UNDECLARED, UNTYPED, mended
 from service.formats.left_out import CHUNK
+from service.formats.looks import look_at
+from service.formats.registry import find_output
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 
@@ -70,6 +72,80 @@ async def test_typed_data_that_is_first_seen_late_is_told(pipeline: Pipeline, tm
     rows = readers.geopackage(done.path)["a"]
     assert [(row["N"], "t" in row) for row in rows] == [(None, False), ("00501", False)]
     assert "Typed data that no Schema of the file declares ('t') was left out." in done.output.warnings
+
+
+SIMPLE_DATA = '<ExtendedData><SchemaData schemaUrl="#s">{}</SchemaData></ExtendedData>'
+NAMES = {
+    "quotation mark": ("'q\"x'", 'q"x', "<SimpleField name='a' type='int'/>"),
+    "bracket": ('"a>b"', "a>b", "<SimpleField name='a' type='int'/>"),
+    "bracket, and no Schema": ("'a>b'", "a>b", ""),
+    "reference": ('"R&amp;D"', "R&D", "<SimpleField name='a' type='int'/>"),
+}
+"""How a name is written, the name, and what a Schema declares beside it."""
+
+
+@pytest.mark.parametrize("kind", NAMES)
+async def test_typed_data_is_read_whatever_its_name(pipeline: Pipeline, tmp_path: Path, kind: str) -> None:
+    """XML allows more in the value of an attribute than programs usually write."""
+    written, name, fields = NAMES[kind]
+    schema = f"<Schema id='s'>{fields}</Schema>" if fields else ""
+    data = SIMPLE_DATA.format(f"<SimpleData name={written}>5</SimpleData>")
+    done = await pipeline.to("GeoPackage", write(tmp_path / "a.kml", schema + PLACE.format(data + POINT)))
+    (row,) = readers.geopackage(done.path)["a"]
+    assert row[name] == "5"
+    assert not any("left out" in warning for warning in done.output.warnings)
+
+
+async def test_names_with_references_are_declared_as_they_are(pipeline: Pipeline, tmp_path: Path) -> None:
+    """One name may be written in several ways."""
+    schema = '<Schema id="s"><SimpleField name="R&#38;D" type="int"/></Schema>'
+    data = SIMPLE_DATA.format('<SimpleData name="R&amp;D">5</SimpleData>')
+    done = await pipeline.to("GeoPackage", write(tmp_path / "a.kml", schema + PLACE.format(data + POINT)))
+    (row,) = readers.geopackage(done.path)["a"]
+    assert (row["R&D"], done.output.warnings) == (5, ())
+
+
+@pytest.mark.parametrize(
+    "schema",
+    ['<Schema id="s"/>', "<Schema id='s'></Schema>", "<Schema id='s'><gx:SimpleArrayField name='h'/></Schema>"],
+)
+async def test_typed_data_of_an_empty_schema_is_read(pipeline: Pipeline, tmp_path: Path, schema: str) -> None:
+    """The driver alone leaves it out."""
+    path = write(tmp_path / "a.kml", schema + PLACE.format(TYPED.format("") + POINT))
+    done = await pipeline.to("GeoPackage", path)
+    (row,) = readers.geopackage(done.path)["a"]
+    assert (row["n"], row["t"]) == ("00501", "<b>")
+
+
+async def test_typed_data_whose_only_schema_is_in_a_comment_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """It declares nothing."""
+    path = write(tmp_path / "a.kml", f"<!--{SCHEMA}-->" + PLACE.format(TYPED.format("") + POINT))
+    done = await pipeline.to("GeoPackage", path)
+    assert "Typed data that no Schema of the file declares ('e', 'n', 't') was left out." in done.output.warnings
+
+
+@pytest.mark.parametrize("before", ["", "<!--" + "x" * CHUNK + "-->"], ids=["early", "late"])
+async def test_schemas_in_folders_are_read(pipeline: Pipeline, tmp_path: Path, before: str) -> None:
+    """GDAL 1 wrote them there, and the driver reads those of Documents alone."""
+    folder = (
+        "<Folder><name>{0}</name><Schema name='{0}' id='{0}'><SimpleField name='{0}n' type='int'/></Schema>"
+        "<Placemark><ExtendedData><SchemaData schemaUrl='#{0}'><SimpleData name='{0}n'>5</SimpleData></SchemaData>"
+        "</ExtendedData>" + POINT + "</Placemark></Folder>"
+    )
+    path = write(tmp_path / "a.kml", folder.format("a") + before + folder.format("b"))
+    done = await pipeline.to("GeoPackage", path)
+    layers = readers.geopackage(done.path)
+    assert ([row["an"] for row in layers["a"]], [row["bn"] for row in layers["b"]]) == ([5], [5])
+
+
+async def test_typed_data_is_read_where_there_is_no_document_for_its_schema(pipeline: Pipeline, tmp_path: Path) -> None:
+    """A Folder may be the outermost feature."""
+    path = write(tmp_path / "a.kml", SCHEMA + PLACE.format(TYPED.format("") + POINT))
+    path.write_text(path.read_text(encoding="utf-8").replace("Document>", "Folder>"), encoding="utf-8")
+    done = await pipeline.to("GeoPackage", path)
+    (row,) = readers.geopackage(done.path)["a"]
+    assert (row["n"], row["t"]) == ("00501", "<b>")
+    assert UNTYPED in done.output.warnings
 
 
 async def test_every_hole_is_read_of_several_in_one_boundary(pipeline: Pipeline, tmp_path: Path) -> None:
@@ -144,6 +220,64 @@ def test_tags_are_mended_across_the_pieces_of_a_file(tmp_path: Path, shift: int)
     assert told == UNTYPED
     assert '<ExtendedData><Data name="n"><value>00501</value></Data><Data name="e"/><Data\nname=\'t\'><value>' in text
     assert text.endswith("<" + "y" * 2 * LONGEST_TAG + KML.partition("{}")[2])
+
+
+@pytest.mark.parametrize("text", ["<![CDATA[{}]]>", "<!--{}-->"])
+@pytest.mark.parametrize("length", [0, 3 * LONGEST_TAG, CHUNK - 40, CHUNK])
+@pytest.mark.parametrize("shift", range(4))
+def test_texts_that_look_like_tags_stay_as_they_are(tmp_path: Path, text: str, length: int, shift: int) -> None:
+    """In comments and CDATA nothing is a tag, wherever the pieces of a file end."""
+    tags = "<SimpleData name='a'>5</SimpleData></SchemaData><LinearRing></LinearRing><SimpleData --><x" * 2
+    kept = text.format(tags.replace("-->", "--") + "x" * (length + shift) + tags.replace("-->", "--"))
+    path = write(tmp_path / "a.kml", kept + TYPED.format("") + RING.format(0, 1))
+    found, _ = mended(path, tmp_path / "new" / "mended.kml")
+    start, _, end = found.read_text(encoding="utf-8").partition(kept)
+    assert start == KML.partition("{}")[0]
+    assert end.count("<Data") == 3
+    assert end.count("LineString") == 2
+
+
+def test_a_schema_that_is_repeated_is_completed_once(tmp_path: Path) -> None:
+    """Otherwise a crafted file of a MiB would become one of GiBs."""
+    schemas = '<Schema id="s"></Schema>' * 999
+    data = "".join(f'<SimpleData name="n{number}"/>' for number in range(999))
+    path = write(tmp_path / "a.kml", SCHEMA + schemas + PLACE.format(SIMPLE_DATA.format(data)) + "</Schema>" * 999)
+    found, _ = mended(path, tmp_path / "new" / "mended.kml")
+    assert found.read_text(encoding="utf-8").count("<SimpleField") == 999 + SCHEMA.count("<SimpleField")
+
+
+CRAFTED = (
+    *(
+        "<Schema id='",
+        "<Schema id=",
+        " id=",
+        "<SimpleData ",
+        "<SimpleData name='",
+        "<!--",
+        "<![CDATA[",
+        "<![CDATA[]]",
+        "-->",
+    ),
+    *(
+        "</LinearRing>",
+        "<LinearRing>",
+        "<Folder>",
+        "<Folder><Schema ",
+        "<Folder><Schema id='a'><a>",
+        "<a>",
+        "<",
+        "Data xmlns",
+    ),
+)
+
+
+@pytest.mark.parametrize("part", CRAFTED)
+def test_each_part_of_a_crafted_file_is_passed_once(tmp_path: Path, part: str) -> None:
+    """The time would grow with the square of the file's size, and nothing else of the service would run meanwhile."""
+    path = write(tmp_path / "a.kml", SCHEMA + TYPED.format("") + RING.format(0, 1) + part * (CHUNK // len(part)))
+    found, _ = mended(path, tmp_path / "new" / "mended.kml")
+    assert "<LineString>" in found.read_text(encoding="utf-8")
+    look_at(find_output("Kml"), [write(tmp_path / "b.kml", PLACE.format("") + part * (CHUNK // len(part)))])
 
 
 @pytest.mark.parametrize(

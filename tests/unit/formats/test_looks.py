@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from service.formats.format import reading_of
 from service.formats.kml_condensed import Condenser
 from service.formats.kml_repeated import RepeatedData
-from service.formats.kml_undeclared import UndeclaredData
+from service.formats.kml_schemas import UndeclaredData
 from service.formats.left_out import CHUNK, Tally, warn_of_left_out
 from service.formats.looks import look_at
 from service.formats.registry import find_output

@@ -1,0 +1,99 @@
+"""Finds typed data of KML that the driver leaves out: what no Schema declares, or one within a Folder.
+
+It writes such data itself: of dates, it declares none, and GDAL 1 put each Schema into a Folder. For the driver, as
+here, ASCII letters are the same as their capitals.
+"""
+
+import html
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from service.formats.left_out import pieces
+from service.formats.names import listed, quotes
+
+_QUOTED = rb"\s*=\s*(?:\"([^\"<]*)\"|'([^'<]*)')"
+NAMED = re.compile(rb"<Simple(Field|Data)\s[^<>]*?\bname" + _QUOTED)
+"""What declares data, or is some."""
+SCHEMA_OR_NAMED = re.compile(rb"<Schema(Data\s[^<>]*?\bschemaUrl|\s[^<>]*?\bid)" + _QUOTED + rb"|" + NAMED.pattern)
+COMMENT = rb"<!--[^-]*+(?:-(?!->)[^-]*+)*+"
+CHARACTERS = rb"<!\[CDATA\[[^\]]*+(?:\](?!\]>)[^\]]*+)*+"
+"""A comment and the like, in which nothing is a tag, without its end. No byte is read twice."""
+NO_MARKUP = re.compile(COMMENT + rb"|" + CHARACTERS)
+IN_FOLDER = re.compile(
+    rb"<Folder[\s>][^<]*+(?:<(?!/?(?:Folder|Document|Placemark|Schema)\b)[^<]*+)*+"
+    rb"((?:<Schema\s[^<]*+(?:<(?!/?Schema\b)[^<]*+)*+</Schema>\s*+)++)"
+)
+LONGEST_TAG = 16 << 10
+MOST_MOVED = 1 << 20
+LISTED = 20
+
+
+class UndeclaredData:
+    """Finds the names of typed data that are not declared, in the text of a KML."""
+
+    def __init__(self) -> None:
+        self._declared: set[bytes] = set()
+        self._used: dict[bytes, bytes] = {}
+        self._rest = b""
+
+    def add(self, text: bytes) -> None:
+        """Look at the next piece of the text."""
+        text = self._rest + text
+        for element, *names in set(NAMED.findall(NO_MARKUP.sub(b"", text))):
+            name = b"".join(names).strip()
+            if element == b"Field":
+                self._declared.add(_key(name))
+            else:
+                self._used.setdefault(_key(name), name)
+        self._rest = text[max(text.rfind(b"<"), len(text) - LONGEST_TAG) :]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to tell about them."""
+        names = sorted(name for key, name in self._used.items() if key not in self._declared)
+        if not names:
+            return []
+        shown = listed(quotes(name.decode("utf-8", "replace") for name in names), LISTED)
+        return [f"Typed data that no Schema of the file declares ({shown}) was left out."]
+
+
+def undeclared_in(text: bytes) -> Mapping[bytes, Sequence[bytes]]:
+    """By the id of each Schema in a text: the names of data there that refers to it, but that it does not declare."""
+    declared: defaultdict[bytes, set[bytes]] = defaultdict(set)
+    used: defaultdict[bytes, dict[bytes, bytes]] = defaultdict(dict)
+    schema = b""
+    for kind, *ids, element, double, single in SCHEMA_OR_NAMED.findall(NO_MARKUP.sub(b"", text)):
+        name = (double or single).strip()
+        if kind.startswith(b"Data"):
+            url = b"".join(ids)
+            schema = url.partition(b"#")[2] or url
+        elif kind:
+            schema = b"".join(ids)
+            declared[schema].update()
+        elif element == b"Field":
+            declared[schema].add(_key(name))
+        elif name:
+            used[schema].setdefault(_key(name), name)
+    missing = {
+        schema: [used[schema][key] for key in used[schema] if key not in declared[schema]] for schema in declared
+    }
+    return {schema: names for schema, names in missing.items() if names}
+
+
+def declared_in_folders(path: Path) -> bytes:
+    """What Schemas there are at the beginning of Folders of the KML at `path`, up to some length. Blocking."""
+    found: dict[bytes, None] = {}
+    for text in pieces(path):
+        found.update(dict.fromkeys(IN_FOLDER.findall(text)))
+        if sum(map(len, found)) > MOST_MOVED:
+            break
+    return b"".join(found)
+
+
+def _key(name: bytes) -> bytes:
+    """The same for all names that are one for the driver."""
+    if b"&" in name:
+        name = html.unescape(name.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogatepass")
+    return name.lower()
