@@ -32,19 +32,26 @@ def with_values_alone(path: Path, target: Path) -> tuple[Path, str]:
     if not has_match(path, HELD):
         return path, ""
     target.parent.mkdir(exist_ok=True)
+    holders: dict[bytes, bytes] = {}
     with target.open("xb") as file:
         for text in _pieces(path):
-            file.write(EXTENSIONS.sub(_taken_out, text))
+            file.write(EXTENSIONS.sub(lambda found: _taken_out(found, holders), text))
     return target, ""
 
 
-def _taken_out(extensions: re.Match[bytes]) -> bytes:
-    """The extensions without the elements around values, unless something else, or two of a name, would be lost."""
+def _taken_out(extensions: re.Match[bytes], holders: dict[bytes, bytes]) -> bytes:
+    """The extensions without the elements around values, unless something else, or two of a name, would be lost.
+
+    `holders` are the elements that have been around the values of each name: if others are, it means something else.
+    """
     if ONLY_VALUES.fullmatch(extensions[1]) is None:
         return extensions[0]
     values = HOLDER.sub(rb"\2", extensions[1])
     names = NAME.findall(values)
-    return b"<extensions>" + values + END if len(set(names)) == len(names) else extensions[0]
+    around = {name: holder[1] for holder in HOLDER.finditer(extensions[1]) for name in NAME.findall(holder[2])}
+    if len(set(names)) < len(names) or any(holders.setdefault(name, around[name]) != around[name] for name in around):
+        return extensions[0]
+    return b"<extensions>" + values + END
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

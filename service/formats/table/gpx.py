@@ -52,6 +52,11 @@ INFORMATION_IN_GPX = of_the_file(
     rb"(?:gpx|metadata|wpt|rte|trk)\b|/metadata>",
     rb"(?:name|desc|author|keywords)" + HOLDS + rb"|(?:copyright|email)\b[^<>]*?\s(?:author|id)\s*=\s*[\"'][^\"']",
 )
+_IN_LINE = rb"pt\b(?<=<(?:trk|rte)pt)"
+"""The start of a point of a track or route, by letters that are found sooner than a tag."""
+_BESIDE_ELEVATION = rb"[^<]*+(?:<(?!ele\b|/?(?:trk|rte)pt\b)[^<]*+)*+"
+WITHOUT_ELEVATION = _IN_LINE + rb"(?:[^<>]*+(?<=/)>|" + _BESIDE_ELEVATION + rb"</(?:trk|rte)pt\b)"
+WITH_ELEVATION = _IN_LINE + _BESIDE_ELEVATION + rb"<ele\b"
 _GPX_ORDER = ("route_fid", "route_point_id", "track_fid", "track_seg_id", "track_seg_point_id")
 GPX_NUMBERS = frozenset(
     {"ele", "magvar", "geoidheight", "sat", "hdop", "vdop", "pdop", "ageofdgpsdata", "dgpsid", "number", *_GPX_ORDER}
@@ -89,6 +94,12 @@ GPX = Format(
                 (),
                 "What the file says of itself (name, description, author, copyright or keywords) was left out.",
                 pattern=INFORMATION_IN_GPX,
+            ),
+            LeftOut(
+                (),
+                "Points without elevations ({count}) in routes or tracks, beside others with elevations, got 0.",
+                pattern=WITHOUT_ELEVATION,
+                beside=WITH_ELEVATION,
             ),
             LeftOut(
                 (),

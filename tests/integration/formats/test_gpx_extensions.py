@@ -7,6 +7,8 @@ import pytest
 
 from service.formats.gpx_held import LONGEST, with_values_alone
 from service.formats.left_out import CHUNK
+from service.formats.looks import look_at
+from service.formats.registry import find_output
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 from tests.support.converters import Converters
@@ -89,6 +91,45 @@ def test_extensions_of_which_more_than_values_would_be_lost_stay_as_they_are(tmp
     path = write_track(tmp_path / "a.gpx", extensions)
     found, told = with_values_alone(path, tmp_path / "new" / "held.gpx")
     assert (found.read_bytes(), told) == (path.read_bytes(), "")
+
+
+async def test_values_of_one_name_in_several_elements_are_not_mixed(pipeline: Pipeline, tmp_path: Path) -> None:
+    """What a value is depends on the element around it: the first one found stays what the column is."""
+    path = write_track(tmp_path / "a.gpx", "<x:H><x:v>80</x:v></x:H>")
+    first, _, last = path.read_text(encoding="utf-8").rpartition("<x:H>")
+    path.write_text(first + "<x:C>" + last.replace("</x:H>", "</x:C>"), encoding="utf-8")
+    done = await pipeline.to("GeoPackage", path)
+    assert [row["x_v"] for row in readers.geopackage(done.path)["track_points"]] == [80, None]
+    assert any("Elements within elements of extensions (1) were not read" in told for told in done.output.warnings)
+
+
+POINTS = {
+    '<trk><trkseg><trkpt lat="1" lon="1"><ele>5</ele></trkpt><trkpt lat="1" lon="2"/></trkseg></trk>': 1,
+    '<rte><rtept lat="1" lon="1"><name>a</name></rtept><rtept lat="1" lon="2"><sym/><ele>5</ele></rtept></rte>': 1,
+    '<trk><trkseg><trkpt lat="1" lon="1"></trkpt><trkpt lat="1" lon="2"/></trkseg></trk>': 0,
+    '<wpt lat="1" lon="1"><ele>5</ele></wpt><rte><rtept lat="1" lon="1"/><rtept lat="1" lon="2"/></rte>': 0,
+    '<wpt lat="1" lon="1"/><rte><rtept lat="1" lon="1"><ele>5</ele></rtept></rte>': 0,
+}
+"""Points, and how many lack an elevation that others of a line have."""
+
+
+@pytest.mark.parametrize("points", POINTS)
+async def test_elevations_that_points_of_lines_lack_are_told(pipeline: Pipeline, tmp_path: Path, points: str) -> None:
+    """The driver makes them 0."""
+    path = tmp_path / "a.gpx"
+    path.write_text(f"{START}{points}</gpx>", encoding="utf-8")
+    done = await pipeline.to("GeoPackage", path)
+    told = f"Points without elevations ({POINTS[points]}) in routes or tracks, beside others with elevations, got 0."
+    assert [warning for warning in done.output.warnings if "elevations" in warning] == [told] * (POINTS[points] > 0)
+
+
+@pytest.mark.parametrize("part", ["<trkpt ", "<trkpt/>", "<trkpt><a/>", "<trkpt>a", "<a/>", "pt <a>", "<ele>", "<"])
+def test_points_of_a_crafted_file_are_passed_once(tmp_path: Path, part: str) -> None:
+    """The time would grow with the square of the file's size, and nothing else of the service would run meanwhile."""
+    path = tmp_path / "a.gpx"
+    points = "<trk><trkseg><trkpt/><trkpt><ele>1</ele></trkpt>"
+    path.write_text(f"{START}{points}<trkpt>{part * (3 * CHUNK // len(part))}", encoding="utf-8")
+    assert any(told.startswith("Points without elevations") for told in look_at(find_output("Gpx"), [path])[1])
 
 
 def test_extensions_are_told_apart_across_the_pieces_of_a_file(tmp_path: Path) -> None:
