@@ -52,11 +52,14 @@ INFORMATION_IN_GPX = of_the_file(
     rb"(?:gpx|metadata|wpt|rte|trk)\b|/metadata>",
     rb"(?:name|desc|author|keywords)" + HOLDS + rb"|(?:copyright|email)\b[^<>]*?\s(?:author|id)\s*=\s*[\"'][^\"']",
 )
-_IN_LINE = rb"pt\b(?<=<(?:trk|rte)pt)"
-"""The start of a point of a track or route, by letters that are found sooner than a tag."""
-_BESIDE_ELEVATION = rb"[^<]*+(?:<(?!ele\b|/?(?:trk|rte)pt\b)[^<]*+)*+"
-WITHOUT_ELEVATION = _IN_LINE + rb"(?:[^<>]*+(?<=/)>|" + _BESIDE_ELEVATION + rb"</(?:trk|rte)pt\b)"
-WITH_ELEVATION = _IN_LINE + _BESIDE_ELEVATION + rb"<ele\b"
+_NEXT = rb"\s*+(?:</trkseg>\s*+<trkseg>\s*+)?+<(?:trk|rte)pt\b"
+_FLAT = rb"(?:[^<>]*+(?<=/)>|[^<]*+(?:<(?!ele\b|/?(?:trk|rte)pt\b)[^<]*+)*+</(?:trk|rte)pt>)"
+FLAT_BEFORE_HIGH = (
+    rb"pt\b(?<=<(?:trk|rte)pt)" + _FLAT + _NEXT + rb"[^<]*+(?:<(?!ele\b|/?(?:trk|rte)pt\b)[^<]*+)*+<ele\b"
+)
+FLAT_BEHIND_HIGH = rb"</ele>[^<]*+(?:<(?!/?(?:ele|(?:trk|rte)pt)\b)[^<]*+)*+</(?:trk|rte)pt>" + _NEXT + _FLAT
+"""A point of a route or track without an elevation next to one with it. No byte is read more than a few times."""
+_FLAT_IS_ZERO = "Points of routes and tracks without elevations, next to others that have them, got 0."
 _GPX_ORDER = ("route_fid", "route_point_id", "track_fid", "track_seg_id", "track_seg_point_id")
 GPX_NUMBERS = frozenset(
     {"ele", "magvar", "geoidheight", "sat", "hdop", "vdop", "pdop", "ageofdgpsdata", "dgpsid", "number", *_GPX_ORDER}
@@ -95,12 +98,8 @@ GPX = Format(
                 "What the file says of itself (name, description, author, copyright or keywords) was left out.",
                 pattern=INFORMATION_IN_GPX,
             ),
-            LeftOut(
-                (),
-                "Points without elevations ({count}) in routes or tracks, beside others with elevations, got 0.",
-                pattern=WITHOUT_ELEVATION,
-                beside=WITH_ELEVATION,
-            ),
+            LeftOut((), _FLAT_IS_ZERO, pattern=FLAT_BEFORE_HIGH),
+            LeftOut((), _FLAT_IS_ZERO, pattern=FLAT_BEHIND_HIGH),
             LeftOut(
                 (),
                 "Line ends in texts of extensions ({count}) were left out; words beside them may have been joined.",

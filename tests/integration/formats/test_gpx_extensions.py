@@ -103,33 +103,53 @@ async def test_values_of_one_name_in_several_elements_are_not_mixed(pipeline: Pi
     assert any("Elements within elements of extensions (1) were not read" in told for told in done.output.warnings)
 
 
-POINTS = {
-    '<trk><trkseg><trkpt lat="1" lon="1"><ele>5</ele></trkpt><trkpt lat="1" lon="2"/></trkseg></trk>': 1,
-    '<rte><rtept lat="1" lon="1"><name>a</name></rtept><rtept lat="1" lon="2"><sym/><ele>5</ele></rtept></rte>': 1,
-    '<trk><trkseg><trkpt lat="1" lon="1"></trkpt><trkpt lat="1" lon="2"/></trkseg></trk>': 0,
-    '<wpt lat="1" lon="1"><ele>5</ele></wpt><rte><rtept lat="1" lon="1"/><rtept lat="1" lon="2"/></rte>': 0,
-    '<wpt lat="1" lon="1"/><rte><rtept lat="1" lon="1"><ele>5</ele></rtept></rte>': 0,
+HIGH, FLAT = '<trkpt lat="1" lon="1"><ele>5</ele></trkpt>', '<trkpt lat="1" lon="2"/>'
+NAMED, NAMED_HIGH = (f'<trkpt lat="1" lon="2"><name>a</name>{ele}<sym>b</sym></trkpt>' for ele in ("", "<ele>5</ele>"))
+TRACK = "<trk><trkseg>{}</trkseg></trk>"
+MIXED = {
+    **{TRACK.format(points): True for points in (HIGH + FLAT, FLAT + HIGH, NAMED + HIGH, NAMED_HIGH + "\n" + NAMED)},
+    TRACK.format(HIGH + HIGH + "</trkseg>\n<trkseg>" + FLAT + FLAT): True,
+    f"<rte>{FLAT + FLAT + HIGH + HIGH}</rte>".replace("trkpt", "rtept"): True,
+    **{TRACK.format(points): False for points in (HIGH + NAMED_HIGH, NAMED + FLAT, HIGH)},
+    TRACK.format(HIGH + HIGH) + TRACK.format(FLAT + FLAT): False,
+    '<wpt lat="1" lon="1"><ele>5</ele></wpt>' + TRACK.format(FLAT + FLAT): False,
+    '<wpt lat="1" lon="1"/>' + TRACK.format(HIGH + HIGH): False,
 }
-"""Points, and how many lack an elevation that others of a line have."""
+"""Points, and whether some lack an elevation that others of their line have."""
 
 
-@pytest.mark.parametrize("points", POINTS)
+@pytest.mark.parametrize("points", MIXED)
 async def test_elevations_that_points_of_lines_lack_are_told(pipeline: Pipeline, tmp_path: Path, points: str) -> None:
     """The driver makes them 0."""
     path = tmp_path / "a.gpx"
     path.write_text(f"{START}{points}</gpx>", encoding="utf-8")
     done = await pipeline.to("GeoPackage", path)
-    told = f"Points without elevations ({POINTS[points]}) in routes or tracks, beside others with elevations, got 0."
-    assert [warning for warning in done.output.warnings if "elevations" in warning] == [told] * (POINTS[points] > 0)
+    told = "Points of routes and tracks without elevations, next to others that have them, got 0."
+    assert [warning for warning in done.output.warnings if "elevations" in warning] == [told] * MIXED[points]
 
 
-@pytest.mark.parametrize("part", ["<trkpt ", "<trkpt/>", "<trkpt><a/>", "<trkpt>a", "<a/>", "pt <a>", "<ele>", "<"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "<trkpt ",
+        "<trkpt/>",
+        "<trkpt><a/>",
+        "<trkpt>a",
+        "<a/>",
+        "pt <a>",
+        "<ele>",
+        "</ele>",
+        "</ele><a/>",
+        "</trkseg> <trkseg>",
+        "<",
+    ],
+)
 def test_points_of_a_crafted_file_are_passed_once(tmp_path: Path, part: str) -> None:
     """The time would grow with the square of the file's size, and nothing else of the service would run meanwhile."""
     path = tmp_path / "a.gpx"
-    points = "<trk><trkseg><trkpt/><trkpt><ele>1</ele></trkpt>"
+    points = TRACK.format(HIGH + FLAT)
     path.write_text(f"{START}{points}<trkpt>{part * (3 * CHUNK // len(part))}", encoding="utf-8")
-    assert any(told.startswith("Points without elevations") for told in look_at(find_output("Gpx"), [path])[1])
+    assert any(told.startswith("Points of routes") for told in look_at(find_output("Gpx"), [path])[1])
 
 
 def test_extensions_are_told_apart_across_the_pieces_of_a_file(tmp_path: Path) -> None:
