@@ -34,9 +34,15 @@ NO_DAY_OF_A_MONTH = (
 """Most days need no calendar, which takes three times as long, and which SQLite asks only to count days."""
 NO_DATE = f"{VALUE} AND ({NO_DAY_OF_A_MONTH} OR substr({{0}}, 11) GLOB '*[^T0:.+Z -]*')"
 """Of a date with a time, the driver keeps the date alone."""
+USUAL_MOMENT = (
+    "{0} GLOB '????-??-??[T ]??:??:??.[0-9][0-9][0-9]Z' AND datetime({0}) NOT NULL AND substr({0}, 9, 2) < '29' "
+    "AND substr({0}, 12, 2) < '24'"
+)
+"""A moment as most GeoPackages write it, which takes a quarter of the time to know."""
 NO_MOMENT = (
-    f"{VALUE} AND ({NO_DAY_OF_A_MONTH} OR substr({{0}}, 11) NOT GLOB '[T ][0-2][0-9]:[0-5][0-9]*' AND {{0}} NOT GLOB "
-    "'??????????' OR substr({0}, 12, 2) > '23' OR substr({0}, 18, 2) BETWEEN '61' AND '99' "
+    f"NOT ({USUAL_MOMENT}) AND {VALUE} AND ({NO_DAY_OF_A_MONTH} "
+    "OR substr({0}, 11) NOT GLOB '[T ][0-2][0-9]:[0-5][0-9]*' AND {0} NOT GLOB '??????????' "
+    "OR substr({0}, 12, 2) > '23' OR substr({0}, 18, 2) BETWEEN '61' AND '99' "
     "OR substr({0}, 17) GLOB '*[^0-9:.+Z -]*')"
 )
 """A zone in words, or PM, would be left out."""
@@ -47,8 +53,8 @@ NO_TIME = (
 NO_TRUTH = "{0} NOT IN (0, 1) AND typeof({0}) <> 'blob'"
 BEYOND_32 = "({0} NOT BETWEEN -2147483648 AND 2147483647 AND typeof({0}) = 'integer')"
 BEYOND_53 = "({0} NOT BETWEEN -9007199254740992 AND 9007199254740992 AND typeof({0}) = 'integer')"
-FINER = "{0} GLOB '*.[0-9][0-9][0-9][0-9]*' AND ltrim(substr({0}, 24), '0') GLOB '[1-9]*'"
-"""Of a moment with more digits than milliseconds, these are what the work file rounds."""
+FINER = "{0} GLOB '*.[0-9][0-9][0-9][0-9]*' AND ltrim(substr({0}, instr({0}, '.') + 4), '0') GLOB '[1-9]*'"
+"""Of a time with more digits than milliseconds, these are what the work file rounds."""
 WITH_ZEROS = "instr({0}, char(0))"
 """Of a text with bytes of zeros, drivers keep what is before the first. Counts others than texts as having none."""
 FIRST = "(SELECT typeof({0}) FROM {1} LIMIT 1)"

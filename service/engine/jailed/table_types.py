@@ -13,6 +13,7 @@ from service.engine.jailed.declared import (
     GEOPACKAGE,
     KEYS,
     NO_MOMENT,
+    NO_TIME,
     ROW_NUMBERS,
     SQLITE,
     WITH_ZEROS,
@@ -73,7 +74,7 @@ class Table(NamedTuple):
     cut: Mapping[str, int]
     left_out: str = ""
     rounded: Mapping[str, int] = MappingProxyType({})
-    """By column: how many moments have digits beyond milliseconds."""
+    """By column: how many times have digits beyond milliseconds."""
 
 
 def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> Table:
@@ -90,12 +91,12 @@ def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) 
     changed = _changed(connection, table, data, is_geopackage=is_geopackage)
     is_hidden = not is_geopackage and any(column.name.lower() in HIDDEN_NAMES for column in data)
     left_out = key if is_left_out else ""
-    moments = [
+    times = [
         column.name
         for column in data
-        if column.name not in changed and declared_as(column.kind, known).mistyped == NO_MOMENT
+        if column.name not in changed and declared_as(column.kind, known).mistyped in {NO_MOMENT, NO_TIME}
     ]
-    finer = counted(connection, table, [(name, FINER) for name in moments])
+    finer = counted(connection, table, [(name, FINER) for name in times])
     rounded = {name: count for name, count in finer if count}
     if not changed and not is_kept and not is_hidden:
         return Table({}, {}, {}, {}, left_out, rounded)

@@ -36,7 +36,7 @@ class _Database(msgspec.Struct, frozen=True):
     cut: Counts
     """By column: how many texts had bytes of zeros, which were left out."""
     rounded: Counts
-    """By column: how many moments have digits beyond milliseconds."""
+    """By column: how many times have digits beyond milliseconds."""
     said: Count
     """How many descriptions it has of itself."""
     left_out: TableNames

@@ -403,3 +403,10 @@ async def test_digits_beyond_milliseconds_are_told_of_databases(
         path = written(tmp_path / "a.sqlite", "c DATETIME, d TEXT", *values)
     done = await pipeline.to("Csv", path)
     assert [warning.partition(" lost digits")[0] for warning in done.output.warnings] == ["3 values of 'c'"]
+
+
+async def test_digits_beyond_milliseconds_are_told_of_times_of_day(converters: Converters, tmp_path: Path) -> None:
+    """They were lost without a word, other than those of times with a date."""
+    values = [("10:00:00.123456",), ("10:00:00.120000",), ("10:00",), ("10:00:00.0001",), (None,)]
+    done = await Pipeline(converters).to("Csv", written(tmp_path / "a.sqlite", "c TIME", *values))
+    assert [warning.partition(" lost digits")[0] for warning in done.output.warnings] == ["2 values of 'c'"]
