@@ -19,10 +19,11 @@ MEMBER = "content.xml"
 CHUNK = 1 << 20
 LONGEST_CELL = 1 << 16
 CELL = re.compile(
-    rb"""<table:table-cell\b(?P<said>[^<>]*?\boffice:time-value\s*+=\s*+["'](?P<time>[^"'<>]*+)["'][^<>]*?)"""
+    rb"""<table:table-cell\b(?P<said>(?>[^<>]*?\boffice:time-value\s*+=\s*+["'](?P<time>[^"'<>]*+)["'])"""
+    rb"""(?:[^<>/]++|/(?!>))*+)"""
     rb"""(?:/>|>(?:[^<]++|<(?!/?table:table-cell\b))*+</table:table-cell\s*+>)"""
 )
-"""A cell with a time, and its text, which may say less. No look goes beyond the next cell."""
+"""A cell with a time, and its text, which may say less. No look goes beyond the next cell, or back to another time."""
 TYPE = re.compile(rb"""(\boffice:value-type\s*+=\s*+["'])time\b""")
 VALUE = re.compile(rb"""\s*+\boffice:time-value\s*+=\s*+["'][^"']*+["']""")
 NOTATION = re.compile(
