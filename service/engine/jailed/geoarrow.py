@@ -10,6 +10,7 @@ DEPTHS = {"point": 0, "linestring": 1, "multipoint": 1, "polygon": 2, "multiline
 CODES = {"point": 1, "linestring": 2, "polygon": 3, "multipoint": 4, "multilinestring": 5, "multipolygon": 6}
 PARTS = {"multipoint": "point", "multilinestring": "linestring", "multipolygon": "polygon"}
 Z_STEP = 1000
+AXES = ("x", "y", "z")
 
 
 NAME, METADATA, PREFIX = b"ARROW:extension:name", b"ARROW:extension:metadata", "geoarrow."
@@ -28,43 +29,56 @@ def declared_columns(schema: Any) -> dict[str, dict[str, Any]]:
 
 
 def _has_axes(kind: Any, depth: int) -> bool:
-    """Whether coordinates are members x, y and perhaps z of a structure."""
+    """Whether coordinates are x, y and perhaps z: members of a structure, or lists of numbers, as GeoPandas has them.
+
+    Parquet files do not keep the name of the numbers, which is xy or xyz; three of them are then taken for the latter.
+    """
     for _ in range(depth):
         kind = getattr(kind, "value_type", None)
+    if hasattr(kind, "list_size"):
+        return (kind.list_size, kind.value_field.name) in {(2, "xy"), (3, "xyz"), (2, "element"), (3, "element")}
     names = [kind.field(place).name for place in range(getattr(kind, "num_fields", 0))]
     return names in (["x", "y"], ["x", "y", "z"])
 
 
 def to_wkb(value: Any, encoding: str) -> bytes | None:
     """`value`, nested lists of coordinates as Arrow returns them, as WKB."""
-    if value is None or (encoding == "point" and value.get("x") is None):
+    if value is None or (encoding == "point" and _numbers(value)[0] is None):
         return None
-    has_z = "z" in _first(value, DEPTHS[encoding])
+    has_z = len(_numbers(_first(value, DEPTHS[encoding]))) == len(AXES)
     return _encoded(value, encoding, has_z=has_z)
 
 
-def _first(value: Any, depth: int) -> Mapping[str, float]:
+Coordinate = Mapping[str, float] | Sequence[float]
+"""By the names of the axes, or in their order."""
+
+
+def _first(value: Any, depth: int) -> Coordinate:
     for _ in range(depth):
         if not value:
             return {}
         value = value[0]
-    found: Mapping[str, float] = value
+    found: Coordinate = value
     return found
 
 
 def _encoded(value: Any, encoding: str, *, has_z: bool) -> bytes:
     head = struct.pack("<BI", 1, CODES[encoding] + (Z_STEP if has_z else 0))
     if encoding == "point":
-        return head + _coordinates([value], has_z=has_z)
+        return head + _coordinates([value])
     head += struct.pack("<I", len(value))
     if encoding == "linestring":
-        return head + _coordinates(value, has_z=has_z)
+        return head + _coordinates(value)
     if encoding == "polygon":
-        return head + b"".join(struct.pack("<I", len(ring)) + _coordinates(ring, has_z=has_z) for ring in value)
+        return head + b"".join(struct.pack("<I", len(ring)) + _coordinates(ring) for ring in value)
     return head + b"".join(_encoded(part, PARTS[encoding], has_z=has_z) for part in value)
 
 
-def _coordinates(points: Sequence[Mapping[str, float]], *, has_z: bool) -> bytes:
-    names = ("x", "y", "z") if has_z else ("x", "y")
-    values = [point[name] for point in points for name in names]
+def _coordinates(points: Sequence[Coordinate]) -> bytes:
+    values = [number for point in points for number in _numbers(point)]
     return struct.pack(f"<{len(values)}d", *values)
+
+
+def _numbers(point: Coordinate) -> list[float]:
+    """The numbers that WKB has, without a measure."""
+    return [point[name] for name in AXES if name in point] if isinstance(point, Mapping) else list(point)

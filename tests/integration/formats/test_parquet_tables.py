@@ -74,6 +74,8 @@ async def test_infinite_numbers_of_tables_that_become_missing_are_counted(
 POINT = struct.pack("<BIdd", 1, 1, 8.5, 47.25)
 PLACED = pa.array([{"x": 8.5, "y": 47.25}, None], pa.struct([("x", pa.float64()), ("y", pa.float64())]))
 LINE = pa.array([[{"x": 8.5, "y": 47.25}, {"x": 9, "y": 48}], None], pa.list_(PLACED.type))
+PAIRS = pa.list_(pa.float64(), 2)
+AREA = [[[8.0, 47.0], [9.0, 47.0], [9.0, 48.0], [8.0, 47.0]]]
 DECLARED = {
     "geoarrow.point": (PLACED, "POINT (8.5 47.25)"),
     "geoarrow.linestring": (LINE, "LINESTRING (8.5 47.25,9 48)"),
@@ -114,6 +116,27 @@ async def test_declared_geometries_without_a_system_are_in_an_unknown_one(
     path = declared(tmp_path / "a.parquet", name, DECLARED[name][0], None)
     with pytest.raises(Rejection, match="does not record the coordinate system"):
         await pipeline.to("Csv", path)
+
+
+LISTED = {
+    "geoarrow.point": (pa.array([[8.5, 47.25], None], PAIRS), "POINT (8.5 47.25)"),
+    "geoarrow.polygon": (pa.array([AREA, None], pa.list_(pa.list_(PAIRS))), "POLYGON ((8 47,9 47,9 48,8 47))"),
+    "geoarrow.linestring": (
+        pa.array([[[8.5, 47.25, 1.5], [9.0, 48.0, 2.0]], None], pa.list_(pa.list_(pa.float64(), 3))),
+        "LINESTRING Z (8.5 47.25 1.5,9 48 2)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LISTED)
+async def test_declared_geometries_may_be_lists_of_numbers(pipeline: Pipeline, tmp_path: Path, name: str) -> None:
+    """As GeoPandas writes them; they became texts of JSON, with a word about JSON alone."""
+    values, wkt = LISTED[name]
+    done = await pipeline.to("SpatiaLite", declared(tmp_path / "a.parquet", name, values, "EPSG:4326"))
+    back = await pipeline.to("Csv", done.path)
+    rows = readers.table(back.path)
+    assert (f"POINT ({rows[0]['X']} {rows[0]['Y']})" if "X" in rows[0] else rows[0]["WKT"]) == wkt
+    assert done.facts.layers[0].null_geometries == 1
 
 
 async def test_structures_that_hold_no_coordinates_stay_data(pipeline: Pipeline, tmp_path: Path) -> None:
