@@ -19,6 +19,7 @@ TYPED = (
     '<ExtendedData><SchemaData schemaUrl="#s"><SimpleData name="n">00501</SimpleData><SimpleData name="e"/>'
     "<SimpleData\nname='t'><![CDATA[<b>]]></SimpleData></SchemaData>{}</ExtendedData>"
 )
+SIMPLE_DATA = '<ExtendedData><SchemaData schemaUrl="#s">{}</SchemaData></ExtendedData>'
 SCHEMA = '<Schema name="s" id="s"><SimpleField name="N" type="string"/><SimpleField name="e" type="string"/></Schema>'
 RING = "<LinearRing><coordinates>{0},{0} {1},{0} {1},{1} {0},{1} {0},{0}</coordinates></LinearRing>"
 POLYGON = "<Polygon><outerBoundaryIs>{}</outerBoundaryIs>{}</Polygon>"
@@ -72,80 +73,6 @@ async def test_typed_data_that_is_first_seen_late_is_told(pipeline: Pipeline, tm
     rows = readers.geopackage(done.path)["a"]
     assert [(row["N"], "t" in row) for row in rows] == [(None, False), ("00501", False)]
     assert "Typed data that no Schema of the file declares ('t') was left out." in done.output.warnings
-
-
-SIMPLE_DATA = '<ExtendedData><SchemaData schemaUrl="#s">{}</SchemaData></ExtendedData>'
-NAMES = {
-    "quotation mark": ("'q\"x'", 'q"x', "<SimpleField name='a' type='int'/>"),
-    "bracket": ('"a>b"', "a>b", "<SimpleField name='a' type='int'/>"),
-    "bracket, and no Schema": ("'a>b'", "a>b", ""),
-    "reference": ('"R&amp;D"', "R&D", "<SimpleField name='a' type='int'/>"),
-}
-"""How a name is written, the name, and what a Schema declares beside it."""
-
-
-@pytest.mark.parametrize("kind", NAMES)
-async def test_typed_data_is_read_whatever_its_name(pipeline: Pipeline, tmp_path: Path, kind: str) -> None:
-    """XML allows more in the value of an attribute than programs usually write."""
-    written, name, fields = NAMES[kind]
-    schema = f"<Schema id='s'>{fields}</Schema>" if fields else ""
-    data = SIMPLE_DATA.format(f"<SimpleData name={written}>5</SimpleData>")
-    done = await pipeline.to("GeoPackage", write(tmp_path / "a.kml", schema + PLACE.format(data + POINT)))
-    (row,) = readers.geopackage(done.path)["a"]
-    assert row[name] == "5"
-    assert not any("left out" in warning for warning in done.output.warnings)
-
-
-async def test_names_with_references_are_declared_as_they_are(pipeline: Pipeline, tmp_path: Path) -> None:
-    """One name may be written in several ways."""
-    schema = '<Schema id="s"><SimpleField name="R&#38;D" type="int"/></Schema>'
-    data = SIMPLE_DATA.format('<SimpleData name="R&amp;D">5</SimpleData>')
-    done = await pipeline.to("GeoPackage", write(tmp_path / "a.kml", schema + PLACE.format(data + POINT)))
-    (row,) = readers.geopackage(done.path)["a"]
-    assert (row["R&D"], done.output.warnings) == (5, ())
-
-
-@pytest.mark.parametrize(
-    "schema",
-    ['<Schema id="s"/>', "<Schema id='s'></Schema>", "<Schema id='s'><gx:SimpleArrayField name='h'/></Schema>"],
-)
-async def test_typed_data_of_an_empty_schema_is_read(pipeline: Pipeline, tmp_path: Path, schema: str) -> None:
-    """The driver alone leaves it out."""
-    path = write(tmp_path / "a.kml", schema + PLACE.format(TYPED.format("") + POINT))
-    done = await pipeline.to("GeoPackage", path)
-    (row,) = readers.geopackage(done.path)["a"]
-    assert (row["n"], row["t"]) == ("00501", "<b>")
-
-
-async def test_typed_data_whose_only_schema_is_in_a_comment_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
-    """It declares nothing."""
-    path = write(tmp_path / "a.kml", f"<!--{SCHEMA}-->" + PLACE.format(TYPED.format("") + POINT))
-    done = await pipeline.to("GeoPackage", path)
-    assert "Typed data that no Schema of the file declares ('e', 'n', 't') was left out." in done.output.warnings
-
-
-@pytest.mark.parametrize("before", ["", "<!--" + "x" * CHUNK + "-->"], ids=["early", "late"])
-async def test_schemas_in_folders_are_read(pipeline: Pipeline, tmp_path: Path, before: str) -> None:
-    """GDAL 1 wrote them there, and the driver reads those of Documents alone."""
-    folder = (
-        "<Folder><name>{0}</name><Schema name='{0}' id='{0}'><SimpleField name='{0}n' type='int'/></Schema>"
-        "<Placemark><ExtendedData><SchemaData schemaUrl='#{0}'><SimpleData name='{0}n'>5</SimpleData></SchemaData>"
-        "</ExtendedData>" + POINT + "</Placemark></Folder>"
-    )
-    path = write(tmp_path / "a.kml", folder.format("a") + before + folder.format("b"))
-    done = await pipeline.to("GeoPackage", path)
-    layers = readers.geopackage(done.path)
-    assert ([row["an"] for row in layers["a"]], [row["bn"] for row in layers["b"]]) == ([5], [5])
-
-
-async def test_typed_data_is_read_where_there_is_no_document_for_its_schema(pipeline: Pipeline, tmp_path: Path) -> None:
-    """A Folder may be the outermost feature."""
-    path = write(tmp_path / "a.kml", SCHEMA + PLACE.format(TYPED.format("") + POINT))
-    path.write_text(path.read_text(encoding="utf-8").replace("Document>", "Folder>"), encoding="utf-8")
-    done = await pipeline.to("GeoPackage", path)
-    (row,) = readers.geopackage(done.path)["a"]
-    assert (row["n"], row["t"]) == ("00501", "<b>")
-    assert UNTYPED in done.output.warnings
 
 
 async def test_every_hole_is_read_of_several_in_one_boundary(pipeline: Pipeline, tmp_path: Path) -> None:
