@@ -1,10 +1,11 @@
-"""Attacks from each Python server before it runs a first command.
+"""Attacks from each server that was not up when the service started, before it runs a first command.
 
-A server starts when a command needs it. Until a program that it has started has reached nothing private, plain exec
-runs its commands.
+A Python server starts when a command needs it, and a fork server may take long on a busy host. Until a program that it
+has started has reached nothing private, plain exec runs its commands.
 """
 
 import time
+from collections.abc import Iterator
 from functools import partial
 
 import anyio
@@ -12,8 +13,10 @@ import msgspec
 import structlog
 
 from sandbox.command import Command
-from sandbox.config import Config
-from sandbox.launchers.python_server import PythonServerKind, python_servers
+from sandbox.config import Config, LauncherName
+from sandbox.launchers.ogr2ogr_server import Ogr2ogrServerKind
+from sandbox.launchers.python_server import python_servers
+from sandbox.launchers.server import Kind
 from sandbox.process.connection import Connection
 from sandbox.report import LauncherReport, Report
 from sandbox.selftest import SelfTest
@@ -25,9 +28,9 @@ _PAUSE_SECONDS = 60
 
 
 class _Untested:
-    """A server that no command has needed yet, and when a test of it could not be made."""
+    """A server that no command has needed yet, or that was not up, and when a test of it could not be made."""
 
-    def __init__(self, kind: PythonServerKind) -> None:
+    def __init__(self, kind: Kind) -> None:
         self.kind = kind
         self.one = anyio.Lock()
         self.failed_at = float("-inf")
@@ -37,13 +40,25 @@ class _Untested:
         return time.monotonic() >= self.failed_at + _PAUSE_SECONDS
 
 
+def _kinds(config: Config, report: Report) -> Iterator[Kind]:
+    """The servers that are not tested yet."""
+    yield from python_servers(config)
+    ogr2ogr = config.ogr2ogr
+    if (
+        LauncherName.FORK_SERVER in report.untested_launchers
+        and ogr2ogr is not None
+        and ogr2ogr.fork_server is not None
+    ):
+        yield Ogr2ogrServerKind(ogr2ogr, ogr2ogr.fork_server)
+
+
 class FirstUse:
-    """The servers that no command has needed yet, and the report on all launchers."""
+    """The servers that are not tested yet, and the report on all launchers."""
 
     def __init__(self, config: Config, connection: Connection, self_test: SelfTest, report: Report) -> None:
         self._connection = connection
         self._self_test = self_test
-        self._untested = {kind.name: _Untested(kind) for kind in python_servers(config)}
+        self._untested = {kind.name: _Untested(kind) for kind in _kinds(config, report)}
         self.report = report
 
     async def prepare(self, command: Command, slot: int) -> None:
@@ -57,7 +72,7 @@ class FirstUse:
             await self._test(server, slot)
 
     async def test_all(self, slot: int) -> Report:
-        """Test all servers that no command has needed yet; returns the complete report."""
+        """Test all servers that are not tested yet; returns the complete report."""
         for server in tuple(self._untested.values()):
             await self._test(server, slot)
         return self.report
@@ -69,17 +84,17 @@ class FirstUse:
                 return
             try:
                 with self._connection.exempt(slot):
-                    reached = await self._self_test.reached_by(name, partial(self._connection.run, slot))
+                    reason, reached = await self._self_test.trouble_with(name, partial(self._connection.run, slot))
             except OSError as error:
                 server.failed_at = time.monotonic()
                 log.warning("sandbox.server_untested", server=name.value, reason=error.strerror)
-                self._tell(LauncherReport(name=name, active=False, reason=f"it was not tested: {error.strerror}"))
+                reason = f"it was not tested: {error.strerror}"
+                self._tell(LauncherReport(name=name, active=False, reason=reason, is_tested=False))
                 return
             del self._untested[name]
-            reason = f"a program that it started reached {', '.join(reached)}" if reached else ""
-            if reached:
+            if reason:
                 log.error("sandbox.server_refused", server=name.value, reason=reason)
-            self._tell(LauncherReport(name=name, active=not reached, reason=reason), reached)
+            self._tell(LauncherReport(name=name, active=not reason, reason=reason), reached)
             self._connection.use(self.report.active_launchers)
 
     def _tell(self, row: LauncherReport, reached: tuple[str, ...] = ()) -> None:

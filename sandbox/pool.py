@@ -178,7 +178,9 @@ async def _test(config: Config, private: Mapping[str, Path], connection: Connect
 
 def _later(config: Config) -> Iterator[LauncherReport]:
     reason = "it starts with the first command that needs it, and is tested then"
-    return (LauncherReport(name=kind.name, active=False, reason=reason) for kind in python_servers(config))
+    return (
+        LauncherReport(name=kind.name, active=False, reason=reason, is_tested=False) for kind in python_servers(config)
+    )
 
 
 @asynccontextmanager

@@ -29,11 +29,12 @@ class LayerReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LauncherReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One launcher: whether it passed its self-test, or why not."""
+    """One launcher: whether it passed its self-test, or why not; a later command has it tested if it is not yet."""
 
     name: LauncherName
     active: bool
     reason: str = ""
+    is_tested: bool = True
 
 
 def _state(row: LayerReport | LauncherReport) -> str:
@@ -70,6 +71,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def active_launchers(self) -> tuple[LauncherName, ...]:
         """The launchers that passed."""
         return tuple(launcher.name for launcher in self.launchers if launcher.active)
+
+    @property
+    def untested_launchers(self) -> tuple[LauncherName, ...]:
+        """The launchers that may still pass."""
+        return tuple(launcher.name for launcher in self.launchers if not launcher.is_tested)
 
     @property
     def missing(self) -> tuple[Guard, ...]:

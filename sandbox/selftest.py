@@ -31,7 +31,7 @@ RunBy = Callable[[Command, LauncherName | None], Awaitable[Verdict]]
 
 _LIMITS = Limits(wall_seconds=20, cpu_seconds=15)
 _STARTING_SECONDS = 30
-"""How long a launcher may take to start on a busy host. One that is given up stays out of use."""
+"""How long the start of the service waits for a launcher. One that takes longer is tested with a later command."""
 _TRY_SECONDS = 0.02
 _LOOKED_AT = 50
 _OUTSIDE = "a file outside"
@@ -66,12 +66,21 @@ class SelfTest:
             reports = await trial.reports()
             return tuple(dict.fromkeys((*reached, *trial.reached))), tuple(reports)
 
-    async def reached_by(self, server: LauncherName, run: RunBy) -> tuple[str, ...]:
-        """What a program reaches that a Python server starts.
+    async def trouble_with(self, server: LauncherName, run: RunBy) -> tuple[str, tuple[str, ...]]:
+        """Why a server that has started since cannot be used, if so, and what a program reaches that it starts.
 
         Raises:
             OSError: the server has not become ready, or the program has not come to its end: this proves nothing.
         """
+        if server is LauncherName.FORK_SERVER and self._config.ogr2ogr is not None:
+            with self._attack(run) as attack, _own_directory(self._other_root) as home:
+                trial = _Trial(run, self._config, home, attack)
+                return await trial.trouble(self._config.ogr2ogr), tuple(trial.reached)
+        reached = await self._reached_by(server, run)
+        return (f"a program that it started reached {', '.join(reached)}" if reached else ""), reached
+
+    async def _reached_by(self, server: LauncherName, run: RunBy) -> tuple[str, ...]:
+        """What a program reaches that a Python server starts."""
 
         async def run_there(command: Command, launcher: LauncherName | None) -> Verdict:
             verdict = await run(command, launcher)
@@ -239,13 +248,22 @@ class _Trial:
         plain = LauncherReport(name=LauncherName.EXEC, active=True)
         if ogr2ogr is None:
             return [plain]
-        reason = _unavailable(ogr2ogr, self._config) or await self._trouble(ogr2ogr)
+        is_tested = True
+        try:
+            reason = _unavailable(ogr2ogr, self._config) or await self.trouble(ogr2ogr)
+        except BlockingIOError as error:
+            reason, is_tested = f"it was not tested: {error.strerror}", False
         if reason:
             await self._attack(plain.name, ogr2ogr)
-        return [LauncherReport(name=LauncherName.FORK_SERVER, active=not reason, reason=reason), plain]
+        fast = LauncherReport(name=LauncherName.FORK_SERVER, active=not reason, reason=reason, is_tested=is_tested)
+        return [fast, plain]
 
-    async def _trouble(self, ogr2ogr: Ogr2ogr) -> str:
-        """Why the fork server cannot be used, or an empty string."""
+    async def trouble(self, ogr2ogr: Ogr2ogr) -> str:
+        """Why the fork server cannot be used, or an empty string.
+
+        Raises:
+            OSError: it has not become ready, or a run has not come to its end.
+        """
         converted = await self._convert(LauncherName.FORK_SERVER, ogr2ogr, _SAMPLE_NAME)
         if converted != _CONVERTED.encode():  # another GDAL may spell it differently
             expected = await self._convert(LauncherName.EXEC, ogr2ogr, _SAMPLE_NAME)
@@ -275,7 +293,10 @@ class _Trial:
                 environment={**ogr2ogr.environment, **_NOBODY_ANSWERS},
                 limits=_LIMITS,
             )
-            await self._run(command, launcher)
+            verdict = await self._run(command, launcher)
+            if launcher is LauncherName.FORK_SERVER and verdict.ending in {Ending.INTERNAL, Ending.WALL_TIME}:
+                how = f"a sample ended by {verdict.ending} {verdict.detail}" if verdict.launcher else "it is not ready"
+                raise OSError(errno.EAGAIN, how.strip())
             return _read(place / "out.csv")
 
 

@@ -23,8 +23,9 @@ from sandbox.process.run import Streams
 
 _RESTART_SECONDS = 0.5
 _LONGEST_RESTART_SECONDS = 60.0
-# Start-up is a second of work, which takes many on a busy host.
+# Start-up is a second of work, which takes many on a busy host: one that took too long is given twice as long.
 _STARTING_SECONDS = 60.0
+_LONGEST_STARTING_SECONDS = 960.0
 _READY = b"ready"
 
 
@@ -67,6 +68,7 @@ class ServerLauncher:
         self._current: ServerProcess | None = None
         self._next: ServerProcess | None = None
         self._patience = _RESTART_SECONDS
+        self._starting_seconds = _STARTING_SECONDS
         self._is_over = False
         self._renew()
 
@@ -165,7 +167,12 @@ class ServerLauncher:
             self._restore_later()
         else:
             self._loop.watch(server.link.fileno(), lambda: self._hear(server))
-            self._loop.after(_STARTING_SECONDS, lambda: self._drop(server) if server is self._next else None)
+            self._loop.after(self._starting_seconds, lambda: self._give_up(server))
+
+    def _give_up(self, server: ServerProcess) -> None:
+        if server is self._next:
+            self._starting_seconds = min(self._starting_seconds * 2, _LONGEST_STARTING_SECONDS)
+            self._drop(server)
 
     def _hear(self, server: ServerProcess) -> None:
         message = server.receive()

@@ -114,7 +114,9 @@ def make_engine(settings: Settings, capabilities: Capabilities, pool: Pool) -> E
     """Return the engine that converts with the converters of `pool`."""
     if capabilities.ogr2ogr and forkserver.is_stale():
         _log.warning(events.FORK_SERVER_STALE, advice=forkserver.STALE)
-    has_sessions = LauncherName.FORK_SERVER in pool.report().active_launchers
+    report = pool.report()
+    # One that is slow to start may be tested later; until then, sessions end at once and conversions do without.
+    has_sessions = LauncherName.FORK_SERVER in (*report.active_launchers, *report.untested_launchers)
     return Engine(capabilities, _conversion_limits(settings), has_sessions=has_sessions)
 
 

@@ -33,7 +33,7 @@ from service.cli import main
 selftest._STARTING_SECONDS = {PATIENCE_SECONDS}
 sys.exit(main())
 """
-"""The service, which otherwise does without a fork server that is not there after half a minute."""
+"""The service, which otherwise opens without a fork server that is not there after half a minute, and uses it later."""
 
 
 @pytest.fixture(scope="module")

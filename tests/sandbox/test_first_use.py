@@ -1,6 +1,8 @@
-"""Python servers: none runs a command before a program that it has started has attacked what is private."""
+"""Servers that start late: none runs a command before a program that it has started has attacked what is private."""
 
 import os
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -10,14 +12,15 @@ import anyio
 import msgspec
 import pytest
 
-from sandbox import first_use, selftest
+from sandbox import first_use, forkserver, selftest
 from sandbox.command import Command, Limits
-from sandbox.config import Config, LauncherName, Mode, PythonServer
+from sandbox.config import Config, LauncherName, Mode, Ogr2ogr, PythonServer
 from sandbox.pool import Pool, open_pool
 from sandbox.report import LauncherReport
 from sandbox.verdict import Ending, Verdict
 from tests.sandbox.processes import command_line, processes_below
 from tests.sandbox.test_exposure import NOTHING
+from tests.sandbox.test_launchers import DATA, ENVIRONMENT, NEEDS_COMPILER, NEEDS_OGR2OGR, OGR2OGR
 from tests.support.patience import PATIENCE_SECONDS
 
 SERVERS = {"often_used": LauncherName.PYTHON_SERVER, "rarely_used": LauncherName.RARE_PYTHON_SERVER}
@@ -33,6 +36,46 @@ THREADED = """
 import threading, time
 if __name__ != "__main__": threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 """
+
+STARTS_LATE = """
+#include <unistd.h>
+__attribute__((constructor)) static void wait_for_a_file(void) { while (access("go-on", F_OK)) usleep(20000); }
+"""
+"""A part of the fork server's library, whose directory the server starts in."""
+PATIENT = """
+import os, sys
+from sandbox.config import LauncherName
+from sandbox.launchers import server
+from sandbox.launchers.server_process import Program
+from sandbox.process.loop import Loop
+
+class Kind:
+    name, starts = LauncherName.FORK_SERVER, 0
+    def program(self, link):
+        self.starts += 1
+        code = f"import os, time; time.sleep(3); os.write({link}, b'ready'); time.sleep(1000)"
+        return Program((sys.executable, "-I", "-S", "-c", code), {})
+
+def reap():
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not pid:
+            return
+        launcher.ended(pid)
+
+server._STARTING_SECONDS = 0.5
+kind, loop = Kind(), Loop(reap)
+launcher = server.ServerLauncher(kind, None, loop, 1000)
+while not launcher.is_up:
+    loop.turn()
+for pid in launcher.pids():
+    os.kill(pid, 9)
+print(kind.starts)
+"""
+"""A launcher whose servers need longer for their start than it waits at first."""
 
 
 class Place:
@@ -200,3 +243,46 @@ async def test_an_attack_that_is_cut_short_is_made_again_later(place: Place, mon
         verdict = await place.run(pool, "often_used")
         assert (verdict.launcher, verdict.ending) == (LauncherName.PYTHON_SERVER, Ending.OK)
         assert pool.report().escapes == ()
+
+
+@NEEDS_OGR2OGR
+@NEEDS_COMPILER
+async def test_a_fork_server_that_starts_late_is_used_then(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool opens without it, plain exec runs its commands, and a later one has it attacked from."""
+    library, source = place.modules / "late.so", place.modules / "late.c"
+    source.write_text(STARTS_LATE)
+    await anyio.run_process([*forkserver.compilation(shutil.which("cc") or "cc", library), str(source)])
+    ogr2ogr = Ogr2ogr(program=Path(OGR2OGR or ""), environment=ENVIRONMENT, fork_server=library)
+    config = Config(
+        work_root=place.work_root, mode=Mode.BEST_EFFORT, converters=1, readable=(*DATA, place.modules), ogr2ogr=ogr2ogr
+    )
+    monkeypatch.setattr(selftest, "_STARTING_SECONDS", 5)
+    monkeypatch.setattr(first_use, "_PAUSE_SECONDS", 0)
+
+    async def convert(pool: Pool) -> str:
+        directory = Path(tempfile.mkdtemp(dir=place.work_root))
+        (directory / "in.csv").write_text("a,b\n1,2\n")
+        argv = (str(ogr2ogr.program), "-f", "CSV", "out.csv", "in.csv")
+        command = Command(argv=argv, directory=directory, environment=ENVIRONMENT, limits=Limits(wall_seconds=60))
+        async with pool.lease("a") as converter:
+            verdict = await converter.run(command)
+        assert verdict.ending is Ending.OK, verdict
+        assert (directory / "out.csv").read_text().replace('"', "").splitlines() == ["a,b", "1,2"]
+        return verdict.launcher
+
+    async with open_pool(config, {"the secret": place.secret}) as pool:
+        assert pool.report().untested_launchers[:1] == (LauncherName.FORK_SERVER,)
+        assert await convert(pool) == LauncherName.EXEC
+        (place.modules / "go-on").touch()
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while await convert(pool) != LauncherName.FORK_SERVER:  # noqa: ASYNC110 - another process starts
+                await anyio.sleep(0.02)
+        found = row(pool, LauncherName.FORK_SERVER)
+        assert (found.active, found.is_tested, found.reason) == (True, True, "")
+
+
+def test_a_server_that_takes_too_long_to_start_is_given_longer() -> None:
+    """On a busy host, the patience of the first start may never be enough."""
+    command = [sys.executable, "-c", PATIENT]
+    made = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_SECONDS)
+    assert int(made.stdout) > 1
