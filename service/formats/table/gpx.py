@@ -59,7 +59,7 @@ FLAT_BEFORE_HIGH = (
 )
 FLAT_BEHIND_HIGH = rb"</ele>[^<]*+(?:<(?!/?(?:ele|(?:trk|rte)pt)\b)[^<]*+)*+</(?:trk|rte)pt>" + _NEXT + _FLAT
 """A point of a route or track without an elevation next to one with it. No byte is read more than a few times."""
-_FLAT_IS_ZERO = "Points of routes and tracks without elevations, next to others that have them, got 0."
+_FLAT_IS_ZERO = "In lines of routes and tracks, points without elevations, next to others that have them, got 0."
 _GPX_ORDER = ("route_fid", "route_point_id", "track_fid", "track_seg_id", "track_seg_point_id")
 GPX_NUMBERS = frozenset(
     {"ele", "magvar", "geoidheight", "sat", "hdop", "vdop", "pdop", "ageofdgpsdata", "dgpsid", "number", *_GPX_ORDER}

@@ -124,7 +124,7 @@ async def test_elevations_that_points_of_lines_lack_are_told(pipeline: Pipeline,
     path = tmp_path / "a.gpx"
     path.write_text(f"{START}{points}</gpx>", encoding="utf-8")
     done = await pipeline.to("GeoPackage", path)
-    told = "Points of routes and tracks without elevations, next to others that have them, got 0."
+    told = "In lines of routes and tracks, points without elevations, next to others that have them, got 0."
     assert [warning for warning in done.output.warnings if "elevations" in warning] == [told] * MIXED[points]
 
 
@@ -149,7 +149,7 @@ def test_points_of_a_crafted_file_are_passed_once(tmp_path: Path, part: str) -> 
     path = tmp_path / "a.gpx"
     points = TRACK.format(HIGH + FLAT)
     path.write_text(f"{START}{points}<trkpt>{part * (3 * CHUNK // len(part))}", encoding="utf-8")
-    assert any(told.startswith("Points of routes") for told in look_at(find_output("Gpx"), [path])[1])
+    assert any(told.startswith("In lines of routes") for told in look_at(find_output("Gpx"), [path])[1])
 
 
 def test_extensions_are_told_apart_across_the_pieces_of_a_file(tmp_path: Path) -> None:
