@@ -34,7 +34,7 @@ def _of_sandbox(error: SandboxUnavailable, _settings: Settings) -> str:
 
 
 def _of_database(error: DatabaseUnavailable, settings: Settings) -> str:
-    cause = str(error.__cause__ or "").strip().rstrip(".") or type(error.__cause__).__name__
+    cause = _cause_of(error)
     if settings.database_url:
         return (
             f"The database that GEOMILL_DATABASE_URL names cannot be reached ({cause}). Check the URL and the server."
@@ -43,8 +43,12 @@ def _of_database(error: DatabaseUnavailable, settings: Settings) -> str:
 
 
 def _of_queue(error: QueueUnavailable, _settings: Settings) -> str:
-    cause = str(error.__cause__ or "").strip().rstrip(".") or type(error.__cause__).__name__
+    cause = _cause_of(error)
     return f"The NATS server that GEOMILL_NATS_URL names cannot be used ({cause}). Check the URL and the server."
+
+
+def _cause_of(error: Exception) -> str:
+    return str(error.__cause__ or "").strip().rstrip(".") or type(error.__cause__).__name__
 
 
 def _of_store(error: StorageUnavailable, settings: Settings) -> str:

@@ -1,31 +1,29 @@
 """`geomill serve`: run the gateway (interface 10)."""
 
 import argparse
-import socket
 from contextlib import ExitStack
 from functools import partial
-from typing import NamedTuple
 
 import anyio
 import msgspec
 import structlog
 
-from service.app.applications import application_for, operations_for
+from service.app.applications import application_for
 from service.app.fleet import require_fleet
 from service.app.services import open_services
 from service.cli.announcement import announce, prepare_announcement
 from service.cli.command import Command, argument
 from service.cli.membership import Membership, joined, report_ready, share_of
+from service.cli.operators import limits_of, serving_operators
 from service.cli.ports import Ports, inherited_ports, open_ports
 from service.cli.processes import AUTO, MOST, process_count, run_processes
 from service.cli.rights import give_up_rights
-from service.cli.stopping import OPERATORS_CONNECTIONS, Stop, only_error
+from service.cli.stopping import Stop
 from service.cli.worker import run as run_worker
 from service.http.application import Application
 from service.server.gate import Gate
 from service.server.heap import settle, share_one_heap, stay_small
 from service.server.serving import LAST_WORDS_SECONDS, serve
-from service.server.site import ServerLimits
 from service.settings import Settings
 from service.siblings import Siblings
 from service.telemetry import events
@@ -44,12 +42,8 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     configure_log(settings.log_format, settings.log_level, member.number if member else None)
     if arguments.processes:
         settings = msgspec.structs.replace(settings, processes=arguments.processes)
-    try:
-        start = partial(_run_member, member=member) if member else _run
-        exit_code = await start(settings, arguments.role)
-    except ExceptionGroup as group:
-        error = only_error(group)
-        raise error from error.__cause__  # which says what is wrong
+    start = partial(_run_member, member=member) if member else _run
+    exit_code = await start(settings, arguments.role)
     _log.info(events.SERVER_STOPPED)
     return exit_code
 
@@ -85,7 +79,6 @@ async def _serve(
         tasks.start_soon(stop.obey_signals)
         async with open_services(settings, siblings=siblings, role=role) as services:
             front = application_for(services, settings)  # a setting without meaning ends the service here
-            back = operations_for(services, settings)
             announcement = await prepare_announcement(settings, services, ports)
             settle()
             tasks.start_soon(stay_small)
@@ -93,43 +86,20 @@ async def _serve(
                 report_ready(member, announcement)
             else:
                 announce(announcement, 1)
-            await _serve_both(
-                settings,
-                services,
-                _Endpoint(ports.main, front),
-                _Endpoint(ports.private, back) if ports.private is not None else None,
-                stop,
-            )
+            await _serve_all(settings, services, ports, front, stop)
         tasks.cancel_scope.cancel()
 
 
-class _Endpoint(NamedTuple):
-    listening: socket.socket
-    application: Application
-
-
-async def _serve_both(
-    settings: Settings, services: Services, front: _Endpoint, back: _Endpoint | None, stop: Stop
-) -> None:
+async def _serve_all(settings: Settings, services: Services, ports: Ports, front: Application, stop: Stop) -> None:
     """Serve clients until `stop`, and operators until all jobs have ended, so that they can observe the shutdown."""
-    closing, ended = anyio.Event(), anyio.Event()
-    limits = ServerLimits(
-        max_header_bytes=settings.max_header_bytes,
-        max_connections=settings.max_connections,
-        http2=settings.http2,
-        drain_seconds=settings.drain_seconds,
-    )
-    few = msgspec.structs.replace(limits, max_connections=OPERATORS_CONNECTIONS)
+    closing, limits = anyio.Event(), limits_of(settings)
     gate = Gate(services.authenticator, services.promises)
-    async with anyio.create_task_group() as operations:
-        if back is not None:
-            operations.start_soon(serve, back.application, back.listening, few, ended)
+    async with serving_operators(services, settings, ports.private):
         async with anyio.create_task_group() as serving:
             serving.start_soon(_shut_down, settings, services, stop, closing, serving.cancel_scope)
-            await serve(front.application, front.listening, limits, closing, gate=gate, siblings=services.siblings)
+            await serve(front, ports.main, limits, closing, gate=gate, siblings=services.siblings)
             serving.cancel_scope.cancel()
         await end_jobs(services, settings.drain_seconds)
-        ended.set()
 
 
 async def _shut_down(

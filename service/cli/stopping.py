@@ -1,19 +1,8 @@
-"""How the processes of the service are told to stop, and report why they could not go on."""
+"""How the processes of the service are told to stop."""
 
 import signal
 
 import anyio
-
-OPERATORS_CONNECTIONS = 64
-"""The most connections of a private port."""
-
-
-def only_error(group: ExceptionGroup) -> Exception:
-    """Unwrap the only error of nested exception groups, so that its message can be reported."""
-    error: Exception = group
-    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
 
 
 class Stop:

@@ -2,23 +2,19 @@
 
 import argparse
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import anyio
 import structlog
 
-from service.app.applications import operations_for
 from service.app.converters import converters_of
 from service.app.fleet import require_fleet
 from service.app.services import open_services
 from service.cli.command import Command
+from service.cli.operators import serving_operators
 from service.cli.ports import open_private_port, url_of
 from service.cli.rights import give_up_rights
-from service.cli.stopping import OPERATORS_CONNECTIONS, Stop, only_error
+from service.cli.stopping import Stop
 from service.server.heap import settle, share_one_heap, stay_small
-from service.server.serving import serve
-from service.server.site import ServerLimits
 from service.settings import Settings
 from service.telemetry import events
 from service.telemetry.log import configure_log
@@ -32,13 +28,9 @@ async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
     """Work until SIGINT or SIGTERM, then finish jobs in progress and return the others to the queue."""
     configure_log(settings.log_format, settings.log_level)
     require_fleet(settings, "worker")
-    try:
-        with open_private_port(settings) as port:
-            give_up_rights(embeds_database=False)
-            await _work(settings, port)
-    except ExceptionGroup as group:
-        error = only_error(group)
-        raise error from error.__cause__  # which says what is wrong
+    with open_private_port(settings) as port:
+        give_up_rights(embeds_database=False)
+        await _work(settings, port)
     _log.info(events.SERVER_STOPPED)
     return 0
 
@@ -48,7 +40,7 @@ async def _work(settings: Settings, port: socket.socket | None) -> None:
     stop = Stop(is_member=False)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stop.obey_signals)
-        async with open_services(settings, role="worker") as services, _operations(services, settings, port):
+        async with open_services(settings, role="worker") as services, serving_operators(services, settings, port):
             _log.info(
                 events.WORKER_READY,
                 private_url=url_of(port) if port is not None else None,
@@ -69,27 +61,6 @@ async def _work(settings: Settings, port: socket.socket | None) -> None:
 async def _end_at_once(services: Services, stop: Stop) -> None:
     await stop.at_once.wait()
     await services.runner.drain(0)
-
-
-@asynccontextmanager
-async def _operations(services: Services, settings: Settings, port: socket.socket | None) -> AsyncIterator[None]:
-    """Serve operators on the private port, if there is one, until the end of the block."""
-    if port is None:
-        yield
-        return
-    limits = ServerLimits(
-        max_header_bytes=settings.max_header_bytes,
-        max_connections=OPERATORS_CONNECTIONS,
-        http2=settings.http2,
-        drain_seconds=settings.drain_seconds,
-    )
-    ended = anyio.Event()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(serve, operations_for(services, settings), port, limits, ended)
-        try:
-            yield
-        finally:
-            ended.set()
 
 
 COMMAND = Command(
