@@ -26,6 +26,7 @@ class DatabaseClock:
         self.host = host
         self.seconds = seconds
         self._zero: datetime | None = None  # the database's time when `seconds` was 0
+        self._earliest_zero: datetime | None = None
 
     def __call__(self) -> datetime:
         """Return the time of the database."""
@@ -39,7 +40,15 @@ class DatabaseClock:
         earliest, latest = told - timedelta(seconds=self.seconds()), told - timedelta(seconds=asked)
         before = earliest if self._zero is None else self._zero
         self._zero = min(max(before, earliest), latest)
+        self._earliest_zero = min(self._earliest_zero or self._zero, self._zero)
         return self._zero - before
+
+    def earliest(self) -> datetime:
+        """Return the earliest time that it can be, by the host's clock and by all that the database has told."""
+        host = self.host()
+        return (
+            host if self._earliest_zero is None else min(host, self._earliest_zero + timedelta(seconds=self.seconds()))
+        )
 
     @property
     def host_ahead(self) -> timedelta:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import msgspec
 
+from service.clock import Clock
 from service.db.pool import Database
 from service.db.queries import load
 from service.errors import IdempotencyKeyInUse, IdempotencyKeyReused
@@ -60,10 +61,11 @@ class Held(msgspec.Struct, frozen=True):
 class IdempotencyKeys:
     """The keys of all accounts in one database, and those with which this process is admitting files."""
 
-    def __init__(self, database: Database, lease: timedelta) -> None:
-        """Let a claim expire after `lease` unless it is renewed."""
+    def __init__(self, database: Database, lease: timedelta, earliest: Clock) -> None:
+        """Let a claim expire after `lease` unless it is renewed, and a key only if it is old by `earliest` too."""
         self._database = database
         self._lease = lease
+        self._earliest = earliest
         self._admitting: dict[JobId, Held] = {}
 
     async def claim(self, claim: Claim) -> Held:
@@ -83,6 +85,7 @@ class IdempotencyKeys:
             claim.job_ids,
             self._lease,
             INTERRUPTED,
+            self._earliest(),
         )
         if row is None:
             raise AssertionError("The statement `claim` always returns one row")
@@ -110,7 +113,7 @@ class IdempotencyKeys:
 
     async def forget_old(self) -> None:
         """Remove keys older than 24 hours."""
-        await self._database.execute(_SQL["forget"])
+        await self._database.execute(_SQL["forget"], self._earliest())
 
 
 def _held(claim: Claim, verdict: Literal["taken", "answered", "in use", "reused"], jobs: Sequence[UUID] | None) -> Held:

@@ -138,7 +138,7 @@ async def open_services(
             database=database,
             authenticator=Authenticator(database, clock),
             gateway=TrustedGateway(parse_identity_secrets(settings.identity_secret), settings.identity_seconds),
-            idempotency=IdempotencyKeys(database, lease),
+            idempotency=IdempotencyKeys(database, lease, clock.earliest),
             ledger=ledger,
             history=History(database, _retention(settings)),
             usage=UsageReports(database),

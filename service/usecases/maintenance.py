@@ -89,7 +89,7 @@ async def sweep(services: Services) -> None:
 
 
 async def forget(services: Services) -> None:
-    """Remove expired idempotency keys."""
+    """Remove idempotency keys that are old by all clocks."""
     if services.siblings.leads:
         await services.idempotency.forget_old()
 
@@ -175,7 +175,7 @@ PERIODIC_TASKS: tuple[PeriodicTask, ...] = (
     PeriodicTask(recover, lambda services: 2 * services.leases.heartbeat),
     PeriodicTask(sweep, lambda _services: timedelta(seconds=60), needs_agreement=True),
     PeriodicTask(notice_usage, lambda _services: timedelta(seconds=60)),
-    PeriodicTask(forget, lambda _services: timedelta(hours=1), needs_agreement=True),
+    PeriodicTask(forget, lambda _services: timedelta(hours=1)),
     PeriodicTask(prune, lambda _services: timedelta(hours=1), needs_agreement=True),
     PeriodicTask(measure, lambda _services: timedelta(seconds=2)),
 )

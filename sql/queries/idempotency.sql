@@ -1,6 +1,6 @@
 -- name: claim
 -- Claim a key, or return why it cannot be claimed; see the function.
-SELECT verdict, jobs FROM claim_key($1, $2, $3, $4, $5, $6);
+SELECT verdict, jobs FROM claim_key($1, $2, $3, $4, $5, $6, $7);
 
 -- name: prolong
 -- Extend the claims of keys under which this process is still admitting files, except those that were taken over.
@@ -20,5 +20,5 @@ UPDATE idempotency_key k SET held_until = service_time()
    AND EXISTS (SELECT FROM job j WHERE j.id = ANY(k.job_ids));
 
 -- name: forget
--- Delete expired keys.
-DELETE FROM idempotency_key WHERE created_at <= service_time() - interval '24 hours';
+-- Delete expired keys; it is not later than $1.
+DELETE FROM idempotency_key WHERE created_at <= least(service_time(), $1) - interval '24 hours';

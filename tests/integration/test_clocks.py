@@ -23,7 +23,7 @@ from service.metering.ledger import AdmissionRequest, Release, Settlement
 from service.settings import Settings
 from service.storage.port import new_key
 from service.telemetry import events
-from service.usecases.maintenance import PERIODIC_TASKS, recover, run_periodically, sweep
+from service.usecases.maintenance import PERIODIC_TASKS, forget, recover, run_periodically, sweep
 from tests.support.data import lakes
 from tests.support.database_time import stopping_time
 from tests.support.patience import PATIENCE_SECONDS
@@ -118,7 +118,7 @@ async def test_a_clock_that_is_set_back_leaves_no_lease_of_a_dead_process(databa
     """Its job, its claims and its tasks are free again after two leases, not when the clock is back where it was."""
     async with world(database_url, tmp_path) as here:
         jumping, database = Jumping(here), here.services.database
-        keys, account_id = IdempotencyKeys(database, LEASE), here.account.account_id
+        keys, account_id = IdempotencyKeys(database, LEASE, here.clock), here.account.account_id
         claims = [
             Claim(account_id=account_id, key="k", fingerprint=b"f", job_ids=(JobId(uuid7(utc_now())),))
             for _ in range(3)
@@ -135,6 +135,32 @@ async def test_a_clock_that_is_set_back_leaves_no_lease_of_a_dead_process(databa
         assert await jumping.reservations() == 0
         assert (await keys.claim(claims[2])).job_ids == claims[2].job_ids
         assert await here.services.leases.lead("usage of a test")
+
+
+@pytest.mark.parametrize("host_too", [False, True])
+async def test_a_repeated_request_is_charged_once_wherever_the_clock_jumps(
+    database_url: str, tmp_path: Path, *, host_too: bool
+) -> None:
+    """Two days ahead, its key is not old. It is once a day has passed."""
+    async with world(database_url, tmp_path) as here:
+        jumping, ledger = Jumping(here), here.services.ledger
+
+        async def job() -> str:
+            files, headers = {"file": ("a.geojson", lakes())}, {"Idempotency-Key": "k"}
+            answer = await here.client.post("/api/geo/convert/upload", files=files, headers=headers)
+            return str(answer.json()["jobId"])
+
+        first = await job()
+        if host_too:
+            here.clock.host = lambda: here.clock.now + timedelta(days=2)
+        await jumping.jump(timedelta(days=2))
+        for _ in range(2):
+            assert await job() == first
+            await forget(here.services)
+            await recover(here.services)  # hears the time
+        assert (await ledger.balance(here.account.account_id)).used_conversions == 1
+        await jumping.pass_time(timedelta(hours=24))
+        assert await job() != first
 
 
 @pytest.mark.parametrize("jump", [timedelta(days=31), timedelta(days=-31)])

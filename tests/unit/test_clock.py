@@ -74,3 +74,15 @@ def test_a_clock_of_the_database_that_jumps_is_followed(jump: timedelta) -> None
     host.passed += 5
     assert host.hear(NOON + 5 * SECOND + jump) == jump
     assert host.clock() == NOON + 5 * SECOND + jump
+
+
+@pytest.mark.parametrize(("off", "jump"), [(2, 5), (2, -5), (-2, 5), (-2, -5)])
+def test_the_earliest_time_trusts_no_clock_that_is_ahead(off: int, jump: int) -> None:
+    """Neither the host's nor the database's, which may have been set forward, or back after it was ahead."""
+    host = Host(off * SECOND)
+    assert host.clock.earliest() == NOON + off * SECOND
+    host.hear(NOON)
+    assert host.clock.earliest() == NOON + min(off, 0) * SECOND
+    host.passed += 10
+    host.hear(NOON + (10 + jump) * SECOND)
+    assert host.clock.earliest() == NOON + (10 + min(off, 0, jump)) * SECOND

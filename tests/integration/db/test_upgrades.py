@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from service.accounts.idempotency import Claim, IdempotencyKeys
+from service.clock import utc_now
 from service.db.migrate import migrate
 from service.db.pool import Database, open_pool
 from service.db.queries import sql_directory
@@ -108,7 +109,7 @@ async def test_jobs_and_keys_of_the_version_before_go_on(empty_database_url: str
 
         assert (await migrate(empty_database_url)).applied
         ledger, register = Ledger(database, Pricing()), JobRegister(database)
-        keys = IdempotencyKeys(database, LEASE)
+        keys = IdempotencyKeys(database, LEASE, utc_now)
 
         def claim(key: str, files: int) -> Claim:
             new = tuple(JobId(uuid7(datetime.now(UTC))) for _ in range(files))

@@ -64,7 +64,7 @@ async def _here(dsn: str) -> AsyncIterator[Here]:
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
         leases = Leases(database, ServerId(uuid7(START)), LEASE)
         await leases.beat()
-        keys = [IdempotencyKeys(database, LEASE) for _ in range(2)]
+        keys = [IdempotencyKeys(database, LEASE, utc_now) for _ in range(2)]
         yield Here(database, ledger, account.account_id, leases, *keys)
         assert await audit_books(database) == []
 
