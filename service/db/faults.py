@@ -11,7 +11,7 @@ LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,  # the server is stopping or starting, or ended the statement
     asyncpg.InsufficientResourcesError,  # too many connections, out of memory, disk full
-    asyncpg.SerializationError,  # behind a pooler, sessions may have a stricter isolation than statements expect
+    asyncpg.TransactionRollbackError,  # a deadlock; behind a pooler, also an isolation that is stricter than ours
     asyncpg.ReadOnlySQLTransactionError,  # the server has become a standby
     TimeoutError,  # the statement exceeded its time limit
 )

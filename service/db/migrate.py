@@ -4,10 +4,12 @@ Each migration is applied once, in a transaction, and recorded with its checksum
 version serves with a newer schema, unless that lacks what it uses (see `migrations`).
 """
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+import anyio
 import asyncpg
 import msgspec
 
@@ -18,8 +20,17 @@ from service.db.migrations import Migration, MigrationError, SchemaAhead, Schema
 
 LOCK_SECONDS = 60
 """How long a migration waits for another migration, or for a session that uses a table which it changes."""
+ATTEMPT_SECONDS = 0.5
+"""How long one attempt waits for a table, while statements wait for those that it has changed.
+
+PostgreSQL looks for a deadlock after a second, and would end a statement of a process that serves.
+"""
 
 _Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+
+class _TableHeld(MigrationError):
+    """Another session uses a table that a migration changes; the migration was undone."""
 
 
 class Schema(msgspec.Struct, frozen=True):
@@ -57,7 +68,7 @@ async def migrate(dsn: str, directory: Path | None = None) -> Schema:
 async def _apply_missing(connection: _Connection, known: Sequence[Migration]) -> list[str]:
     names: list[str] = []
     try:
-        while (name := await _apply_next(connection, known)) is not None:
+        while (name := await _insist(connection, known)) is not None:
             names.append(name)
     except MigrationError as error:
         if names:
@@ -66,6 +77,18 @@ async def _apply_missing(connection: _Connection, known: Sequence[Migration]) ->
             ) from error
         raise
     return names
+
+
+async def _insist(connection: _Connection, known: Sequence[Migration]) -> str | None:
+    """Apply the first missing migration, in as many attempts as it needs; return its name, None if none is missing."""
+    since = time.monotonic()
+    while True:
+        try:
+            return await _apply_next(connection, known)
+        except _TableHeld:
+            if time.monotonic() - since > LOCK_SECONDS:
+                raise
+        await anyio.sleep(ATTEMPT_SECONDS)  # in which others go on
 
 
 async def _apply_next(connection: _Connection, known: Sequence[Migration]) -> str | None:
@@ -124,14 +147,15 @@ async def _applied(connection: _Connection) -> list[Migration]:
 
 async def _apply(connection: _Connection, migration: Migration) -> None:
     try:
+        await connection.execute(queries.load("migrations")["limit_waiting"], f"{ATTEMPT_SECONDS}s")
         await connection.execute(migration.script)
         await connection.execute(
             queries.load("migrations")["record"], migration.number, migration.name, migration.checksum
         )
     except LOST:
         raise
-    except asyncpg.LockNotAvailableError as error:
-        raise MigrationError(
+    except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
+        raise _TableHeld(
             f"{migration.name} waited {LOCK_SECONDS} seconds for a table that another session holds, and was undone. "
             "End that session (pg_stat_activity shows it), then try again."
         ) from error

@@ -199,6 +199,32 @@ async def test_the_previous_version_serves_while_the_database_is_migrated(
         assert await audit_books(database) == []
 
 
+async def test_a_migration_makes_way_for_statements_that_it_would_wait_for(
+    empty_database_url: str, tmp_path: Path
+) -> None:
+    """Whoever uses its second table may use its first one next: neither ends with a deadlock."""
+    (tmp_path / "0001_first.sql").write_text("CREATE TABLE first (n int); CREATE TABLE second (n int);")
+    await migrate(empty_database_url, tmp_path)
+    (tmp_path / "0002_second.sql").write_text("ALTER TABLE first ADD m int; ALTER TABLE second ADD m int;")
+    waits = "SELECT FROM pg_locks WHERE relation = 'second'::regclass AND NOT granted"
+    async with (
+        open_pool(empty_database_url) as database,
+        anyio.create_task_group() as tasks,
+        database.transaction() as serving,
+        database.connection() as other,
+    ):
+        await serving.execute("INSERT INTO second VALUES (1)")
+        tasks.start_soon(migrate, empty_database_url, tmp_path)
+        while not await other.fetch(waits):  # noqa: ASYNC110 -- in its own time
+            await anyio.sleep(0.01)
+        await serving.execute("INSERT INTO first VALUES (1)")
+    async with open_pool(empty_database_url) as database, database.connection() as connection:
+        assert (await migrate(empty_database_url, tmp_path)).applied == []
+        assert (
+            await connection.fetchval("SELECT count(*) FROM first f, second s WHERE f.m IS NULL AND s.m IS NULL") == 1
+        )
+
+
 async def test_jobs_can_be_read_while_they_are_indexed_for_a_fleet(empty_database_url: str, tmp_path: Path) -> None:
     """Building the indexes waits for no reader and blocks none, since the table's change was committed before."""
     await migrate(empty_database_url, old_migrations(tmp_path, 8))
