@@ -13,7 +13,6 @@ from service.ids import AccountId
 from service.jobs.promises import (
     BURST_EACH,
     BURST_SECONDS,
-    EXPECTED_PER_SECOND,
     FEW_EACH,
     PROMPT_SECONDS,
     QUEUE_SECONDS,
@@ -26,7 +25,7 @@ from service.jobs.promises import (
 
 CONVERTERS = 2
 MOST = 1000
-BURST = int(QUEUE_SECONDS * EXPECTED_PER_SECOND)
+BURST = CONVERTERS * BURST_EACH
 """So many may wait while nothing is known of the rate."""
 accounts = [AccountId(UUID(int=number)) for number in range(200)]
 flooding, other = accounts[:2]
@@ -102,11 +101,19 @@ def test_a_burst_is_let_in_that_can_be_begun_within_a_few_seconds(rate: int, wai
     assert service.promises.depth == pytest.approx(CONVERTERS + waiting, abs=1)
 
 
-@pytest.mark.parametrize("rate", [100, 200])
+@pytest.mark.parametrize("rate", [120, 200])
 def test_as_many_are_let_in_as_can_be_begun_in_time(rate: int) -> None:
     service = Service()
     service.end_jobs(1000, every=1 / rate)
     assert service.promises.depth == pytest.approx(CONVERTERS + QUEUE_SECONDS * rate, abs=2)
+
+
+def test_a_flood_waits_at_most_twice_as_long_as_a_burst() -> None:
+    """The last to be let in waits for all before it, and 64 clients that take turns wait for 64."""
+    service = Service()
+    service.end_jobs(1000, every=1 / 200)
+    service.taken = 0
+    assert len(service.flood()) <= 2 * 64
 
 
 def test_the_rate_is_that_of_a_service_that_has_enough_to_do() -> None:
