@@ -1,129 +1,46 @@
 """Losses for which the report has no member; they are reported in `warnings` (interface 2.6).
 
-Some occur when GeoJSON is read, whatever the target; the others only if the target is Shapefile.
+They occur only if the target is Shapefile.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
-from typing import Any
-
-import msgspec
 
 from service.formats.facts import FieldType
-from service.formats.names import counted, first_of, listed, shown
 from service.geojson.findings import Scan
+from service.geojson.told import Loss, field_warnings, scan_warnings
 
-NAMES_SHOWN = 5
-
-
-class _Loss(msgspec.Struct, frozen=True):
-    """Counts what is lost in a column or a document, and says so; `first` finds the first feature, from 1."""
-
-    count: Callable[[Any], int]
-    sentence: str
-    first: Callable[[Any], int] | None = None
-
-
-_READING = (
-    _Loss(
-        attrgetter("kept_texts"),
-        "{count} in {fields}: only the start of the text is a date or time, so all dates of the file stay text.",
-    ),
-    _Loss(attrgetter("rounded_moments"), "{count} in {fields}: times are kept with millisecond precision."),
-)
 _FIELD_LOSSES = (
-    _Loss(attrgetter("nested"), "{count} in {fields}: objects and arrays are written as JSON text."),
-    _Loss(
+    Loss(attrgetter("nested"), "{count} in {fields}: objects and arrays are written as JSON text."),
+    Loss(
         attrgetter("clamped_integers"), "{count} in {fields}: integers beyond 64 bits are clamped to the 64-bit range."
     ),
-    _Loss(
+    Loss(
         attrgetter("inexact_in_dbf"),
         "{count} in {fields}: numbers with more digits than a Shapefile can hold are rounded.",
     ),
-    _Loss(
+    Loss(
         attrgetter("beyond_dbf"),
         "{count} in {fields}: numbers beyond 1e24 or -1e23 do not fit into a Shapefile; 1e30 becomes 1e23, say.",
         attrgetter("first_beyond_dbf"),
     ),
-    _Loss(
+    Loss(
         attrgetter("infinite"),
         "{count} in {fields}: a Shapefile cannot hold infinite numbers; programs read what is written differently.",
     ),
-    _Loss(
+    Loss(
         lambda field: field.filled or 0 if field.type in {FieldType.DATETIME, FieldType.TIME} else 0,
         "{count} in {fields}: times are written as text, because a Shapefile has only dates.",
     ),
-    _Loss(attrgetter("empty"), "{count} in {fields}: a Shapefile cannot tell empty text from a missing value."),
-    _Loss(attrgetter("trailing_blanks"), "{count} in {fields}: trailing blanks are lost."),
-    _Loss(attrgetter("cut_at_nul"), "{count} in {fields}: text is cut off at its first NUL character."),
-)
-_READ_POSITIONS = (
-    _Loss(
-        attrgetter("half_raised_geometries"),
-        "{count} with elevations in some positions of the geometry only: the others got the elevation 0.",
-        attrgetter("first_half_raised"),
-    ),
-    _Loss(
-        attrgetter("longer_geometries"),
-        "{count} with more than three numbers in positions, such as measures (M): only three of each were kept.",
-        attrgetter("first_longer"),
-    ),
+    Loss(attrgetter("empty"), "{count} in {fields}: a Shapefile cannot tell empty text from a missing value."),
+    Loss(attrgetter("trailing_blanks"), "{count} in {fields}: trailing blanks are lost."),
+    Loss(attrgetter("cut_at_nul"), "{count} in {fields}: text is cut off at its first NUL character."),
 )
 _SCAN_LOSSES = (
-    _Loss(attrgetter("null_geometries"), "{count} without geometry: the row is written with an empty shape."),
-    _Loss(attrgetter("empty_geometries"), "{count} with an empty geometry: the row is written with an empty shape."),
+    Loss(attrgetter("null_geometries"), "{count} without geometry: the row is written with an empty shape."),
+    Loss(attrgetter("empty_geometries"), "{count} with an empty geometry: the row is written with an empty shape."),
 )
 
 
 def extra_warnings(*scans: Scan) -> list[str]:
     """One sentence for each kind of loss in a Shapefile that the report has no member for; a scan for each layer."""
-    return [*_field_warnings(scans, _FIELD_LOSSES), *_scan_warnings(scans, _SCAN_LOSSES)]
-
-
-def reading_warnings(scan: Scan, *, into_json: bool = False) -> list[str]:
-    """What is lost when a document is read; `into_json`: the target is JSON, which keeps texts and members."""
-    return list(_reading_warnings(scan, into_json=into_json))
-
-
-def _reading_warnings(scan: Scan, *, into_json: bool) -> Iterator[str]:
-    if scan.half_letters:
-        count = counted(scan.half_letters, "escape")
-        yield rf"{count} of an unpaired surrogate, such as \ud83d without its second half: U+FFFD is written instead."
-    if scan.repeated_members:
-        count = counted(scan.repeated_members, "feature")
-        yield f"{count} with geometry, properties, id or type more than once (ignoring case): only one of each is read."
-    if scan.foreign_members and not into_json:
-        names = listed([shown(name) for name in scan.foreign_members], NAMES_SHOWN)
-        yield f"Members that are not part of GeoJSON are not kept: {names}. Put them into the properties to keep them."
-    if scan.dropped_ids and not into_json:
-        count = counted(scan.dropped_ids, "feature")
-        yield f"{count} with an id outside the properties: it is not written; copy it into the properties to keep it."
-    yield from _scan_warnings((scan,), _READ_POSITIONS)
-    if not into_json:
-        yield from _field_warnings((scan,), _READING)
-
-
-def _field_warnings(scans: Sequence[Scan], losses: Sequence[_Loss]) -> Iterator[str]:
-    fields = [field for scan in scans for field in scan.fields]
-    for loss in losses:
-        affected = [(field.name, count) for field in fields if (count := loss.count(field))]
-        if affected:
-            names = listed(list(dict.fromkeys(name for name, _ in affected)), NAMES_SHOWN)
-            values = counted(sum(count for _, count in affected), "value")
-            told = loss.sentence.format(count=values, fields=names)
-            yield told + _first(loss.first, ((scan, scan.fields) for scan in scans))
-
-
-def _scan_warnings(scans: Sequence[Scan], losses: Sequence[_Loss]) -> Iterator[str]:
-    for loss in losses:
-        count = sum(map(loss.count, scans))
-        if count:
-            told = loss.sentence.format(count=counted(count, "feature"))
-            yield told + _first(loss.first, ((scan, (scan,)) for scan in scans))
-
-
-def _first(first_in: Callable[[Any], int] | None, places: Iterable[tuple[Scan, Iterable[Any]]]) -> str:
-    """The sentence about the first feature among those that the columns of each scan, or the scan itself, know."""
-    if first_in is None:
-        return ""
-    return first_of((scan.layer_name or "", map(first_in, found)) for scan, found in places)
+    return [*field_warnings(scans, _FIELD_LOSSES), *scan_warnings(scans, _SCAN_LOSSES)]

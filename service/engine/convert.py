@@ -40,7 +40,7 @@ from service.engine.writing import PARQUET_WRITING, write
 from service.formats.crs import WGS84, CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.detect import Source
-from service.formats.facts import Facts, FieldType, Layer
+from service.formats.facts import Crs, Facts, FieldType, Layer
 from service.formats.format import Format, Reading, Reread, reading_of
 from service.formats.names import unique
 from service.formats.plan import Plan
@@ -270,7 +270,7 @@ def _named(facts: Facts, source: Source, found: WorkFile) -> Facts:
             layer,
             name=name,
             is_derived=layer.name in derived,
-            crs=layer.crs if layer.crs.known else msgspec.structs.replace(layer.crs, claim=found.claim),
+            crs=layer.crs if layer.crs.known and not found.assumes_system else Crs(claim=found.claim),
         )
         for layer, name in zip(facts.layers, names, strict=True)
     )

@@ -126,7 +126,9 @@ _EXITS = {
     Exit.NOT_A_TABLE: "The file is not a valid {input} file: no table was found in it.",
     Exit.NO_GEOMETRY_COLUMN: "No column of the file holds geometry that could be read.",
     Exit.STOPPED_EARLY: NOT_ALL_FEATURES,
-    Exit.NOT_UTF8: "The names of layers or columns in the file are not UTF-8 text: the file is damaged, or in another "
+    Exit.TOO_REPETITIVE: "The geometries of the file use the same lines so often that they are too large when each has "
+    "its own. Split the file.",
+    Exit.NOT_UTF8: "Texts or names in the file are not UTF-8 text: the file is damaged, or in another "
     "encoding. Save it in UTF-8 and send it again.",
     Exit.DAMAGED: _INVALID,
     Exit.SEVERAL_SYSTEMS: "The geometries of a table name different coordinate systems (SRID). Split the table by "

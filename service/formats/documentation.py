@@ -154,8 +154,9 @@ NOTES = """\
   points hold, such as times.
 - **OpenFileGDB** rounds elevations and measures to 0.0001. It stores times in UTC, without saying
   so. When it is read, times before 1970 may be one second late; a warning reports them.
-- **TopoJSON** has no dates: texts that look like them are read as such, and a warning reports those that may have
-  changed.
+- **TopoJSON** is read as the GeoJSON that it stands for; ids become a column `id`. A file in which many geometries use
+  the same lines so often that it would become a hundred times as large is refused. A member `crs`, as in GeoJSON,
+  counts.
 - **FlatGeobuf** sorts features by location, for its index; dates become dates with times.
 - **MapInfo TAB** cannot record every coordinate system; a warning says if a result records none, or another one.
   It rounds coordinates to 2e-7 degrees or 2 cm, and to less if they need not be transformed; coordinates that are too

@@ -34,6 +34,7 @@ class Reader(StrEnum):
     DATABASE = "database"
     GEOPACKAGE = "geopackage"
     ESRI_JSON = "esri_json"
+    TOPOJSON = "topojson"
     PARTS = "parts"
     """Formats of several files; each set is a layer."""
     KML = "kml"

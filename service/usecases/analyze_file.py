@@ -3,13 +3,14 @@
 import msgspec
 
 from service.dataloss.rules import Report, not_applicable, report
-from service.dataloss.warnings import extra_warnings, reading_warnings
+from service.dataloss.warnings import extra_warnings
 from service.engine.convert import Engine
 from service.engine.workspace import Run
 from service.formats.detect import Source
 from service.formats.format import reading_of
 from service.geojson.findings import Scan
 from service.geojson.refusals import OTHER_JSON, Unreadable
+from service.geojson.told import reading_warnings
 from service.ids import AccountId
 from service.intake.form import Upload
 from service.usecases.converter import RunCrashed, converter

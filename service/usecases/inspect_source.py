@@ -12,7 +12,6 @@ import msgspec
 
 from sandbox.command import Command
 from service.blocking import run_blocking
-from service.dataloss.warnings import reading_warnings
 from service.engine.convert import UNASKED, Engine
 from service.engine.diagnostics import Subject, require_program_success
 from service.engine.environment import python_environment
@@ -30,6 +29,7 @@ from service.geojson.findings import Scan, read_scan
 from service.geojson.normalize import KEEP, WRAP, normalize
 from service.geojson.refusals import Reason, Unreadable
 from service.geojson.scan import EDGES, read_light, scan_bytes
+from service.geojson.told import reading_warnings
 
 SCAN_FILE = "scan.json"
 NORMALIZED_FILE = "normalized"

@@ -7,6 +7,7 @@ from tests.support.data import lakes
 
 POINT = '{"type": "Feature", "properties": {"a": 1}, "geometry": {"type": "Point", "coordinates": [1, 2]}}'
 NESTED_ARRAYS = 400_000
+_IN_COLLECTION = '{"type": "GeometryCollection", "geometries": ['
 
 
 def _in_system(crs: str) -> str:
@@ -118,6 +119,21 @@ CASES = {
         constant(
             '{"type": "Topology", "objects": {"a": {"type": "LineString", "arcs": [9999999999, -5]}}, "arcs": [[]]}'
         ),
+    ),
+    "TopoJSON of one line a million times": Case(
+        "a.json",
+        constant(
+            '{"type": "Topology", "objects": {"a": {"type": "MultiLineString", "arcs": [[0]'
+            f'{",[0]" * 1_000_000}]}}}}, "arcs": [[[0,0]{",[0.123456789,0]" * 10_000}]]}}'
+        ),
+        REFUSED,
+        {"sourceEpsg": "4326"},
+    ),
+    "TopoJSON of collections within collections": Case(
+        "a.json",
+        constant(f'{{"type": "Topology", "arcs": [], "objects": {{"a": {_IN_COLLECTION * 50_000}{"]}" * 50_000}}}}}'),
+        REFUSED,
+        {"sourceEpsg": "4326"},
     ),
     "GeoJSON of one long word": Case("a.geojson", constant(_with_property(f'"{"x" * 8_000_000}"'))),
 }

@@ -8,12 +8,13 @@ from types import MappingProxyType
 
 import msgspec
 
-from service.engine.jailed import column_types, delimited, kml_names, lines, relabel, shape_records, sheets
+from service.engine.jailed import column_types, delimited, kml_names, lines, relabel, shape_records, sheets, topojson
 from service.engine.reading.databases import read_database, read_geopackage
 from service.engine.reading.files import read_esri_json, read_json, read_parts, read_single
 from service.engine.reading.gpx import read_gpx
 from service.engine.reading.kml import read_kml
 from service.engine.reading.tables import read_delimited, read_parquet, read_workbook
+from service.engine.reading.topojson import read_topojson
 from service.engine.reading.work_file import WorkFile
 from service.engine.workspace import Workplace
 from service.formats.detect import Source
@@ -21,7 +22,7 @@ from service.formats.format import Reader, reading_of
 from service.formats.request import ConversionRequest
 
 JAILED = tuple(
-    module.__name__ for module in (delimited, sheets, column_types, kml_names, relabel, lines, shape_records)
+    module.__name__ for module in (delimited, sheets, column_types, kml_names, relabel, lines, shape_records, topojson)
 )
 _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = MappingProxyType(
     {
@@ -34,6 +35,7 @@ _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = 
         Reader.DATABASE: read_database,
         Reader.GEOPACKAGE: read_geopackage,
         Reader.ESRI_JSON: read_esri_json,
+        Reader.TOPOJSON: read_topojson,
     }
 )
 _TABLE_READERS: Mapping[Reader, Callable[[Workplace, Source, ConversionRequest], Awaitable[WorkFile]]] = (

@@ -62,6 +62,8 @@ class WorkFile(msgspec.Struct, frozen=True):
     """The name of the system that the file gives for layers without a known one."""
     has_other_texts: bool = False
     """Whether the work file has texts that are not UTF-8."""
+    assumes_system: bool = False
+    """Whether the driver assumes a system that the file does not record."""
 
 
 def open_options(*options: str) -> list[str]:

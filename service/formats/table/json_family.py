@@ -58,70 +58,20 @@ GEOJSONSEQ = Format(
     ),
 )
 
-_LIKE_A_MOMENT = (
-    rb':\s{0,8}"(?!(?:\d{4}[-/]\d\d[-/]\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?'
-    rb'|\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)")(?:T\d|\d{1,4}[-/]\d{1,2}[-/]\d|\d\d:\d\d)[^"\\]{0,150}"'
-)
-"""A text that some versions of the driver take for a date or a time, although it is none or more than one."""
-
-_NUMBER = rb"\s{0,8}-?\d[\d.eE+-]{0,30}\s{0,8}"
-WITH_ELEVATION = rb'"coordinates"\s{0,8}:\s{0,8}\[(?:\s{0,8}\[)?' + b",".join((_NUMBER,) * 3)
-"""A point with an elevation, or several points that begin with one, of which the driver reads nothing."""
-_IN_SPACE = rb"\[" + b",".join((_NUMBER,) * 3) + rb"\]\s{0,8}"
-ARCS_WITH_ELEVATIONS = (
-    rb'(?:"Topology"|[}\]]\s{0,8}\}|\])\s{0,8},\s{0,8}"arcs"\s{0,8}:\s{0,8}\[\s{0,8}\[\s{0,8}'
-    + _IN_SPACE
-    + rb",\s{0,8}"
-    + _IN_SPACE
-)
-"""The arcs of a topology, of which the first begins with two places; those of a geometry follow its type."""
-COLLECTION = rb'[\[,]\s{0,8}\{\s{0,8}"type"\s{0,8}:\s{0,8}"GeometryCollection"'
-"""A collection that is no object of the topology, which its name precedes, but a feature of one."""
-WITHOUT_GEOMETRY = (
-    rb'"type"\s{0,8}:\s{0,8}null\s{0,8},\s{0,8}"(?:id"\s{0,8}:[^{},]{0,150},\s{0,8}")?properties"\s{0,8}:'
-)
-
 TOPOJSON = Format(
     name=None,
     token="topojson",
     title="TopoJSON",
     extensions=(".topojson", ".json"),
     reading=Reading(
-        drivers=("TopoJSON",),
+        drivers=("GeoJSON",),
+        reader=Reader.TOPOJSON,
+        options=_READING.options,
+        text_options=(*_READING.options, *_READING.text_options),
+        overflows=_READING.overflows,
         unread=NO_UTF_16,
         records_crs=False,
         told_by=(("type", "Topology"),),
-        left_out=(
-            LeftOut(
-                (),
-                "Texts that merely look or begin like dates or times, such as T1234 ({count}), may have become dates "
-                "or times. Send the file as GeoJSON to keep them.",
-                pattern=_LIKE_A_MOMENT,
-            ),
-            LeftOut(
-                (),
-                "Points with elevations ({count}) cannot be read; their features have no geometry. Send the file as "
-                "GeoJSON, or without elevations, to keep them.",
-                pattern=WITH_ELEVATION,
-            ),
-            LeftOut(
-                (),
-                "Lines and areas with elevations cannot be read; their features have no geometry. Send the file as "
-                "GeoJSON, or without elevations, to keep them.",
-                pattern=ARCS_WITH_ELEVATIONS,
-            ),
-            LeftOut(
-                (),
-                "Features that are collections of geometries ({count}) were left out. Send the file as GeoJSON to "
-                "keep them.",
-                pattern=COLLECTION,
-            ),
-            LeftOut(
-                (),
-                "Features without geometry ({count}) were left out. Send the file as GeoJSON to keep them.",
-                pattern=WITHOUT_GEOMETRY,
-            ),
-        ),
     ),
 )
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from service.dataloss.warnings import reading_warnings
 from service.engine.convert import UNASKED, Engine
 from service.engine.output import Output
 from service.errors import Rejection
@@ -18,6 +17,7 @@ from service.formats.plan import plan_conversion
 from service.formats.registry import find_output
 from service.formats.request import ConversionRequest
 from service.geojson.scan import scan
+from service.geojson.told import reading_warnings
 from service.usecases.inspect_source import inspect_source
 from tests.support.converters import Converters
 from tests.support.geojson import POINT, collection, feature, geometry

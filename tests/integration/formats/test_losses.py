@@ -1,6 +1,5 @@
 """Geometries and values that targets cannot hold are kept where possible and reported where not."""
 
-import json
 import re
 import sqlite3
 from collections.abc import Sequence
@@ -319,20 +318,6 @@ async def test_features_without_elevations_stay_flat_in_gml(pipeline: Pipeline, 
     envelope, *geometries = re.findall(r"<gml:(?:Envelope|posList)[^>]*>", done.path.read_text())
     assert "srsDimension" not in envelope
     assert ["srsDimension" in geometry for geometry in geometries] == [False, True, False]
-
-
-async def test_texts_of_topojson_that_look_like_times_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
-    """No option of the driver keeps them; those that are dates and times are told nothing."""
-    texts = {"code": "T1234", "range": "2024-01-02 to 2024-01-05", "day": "2024-01-02", "at": "2024-01-02T03:04:05Z"}
-    for count, names in ((2, list(texts)), (0, ["day", "at"])):
-        row = {"type": "Point", "coordinates": [1, 2], "properties": {name: texts[name] for name in names}}
-        objects = {"a": {"type": "GeometryCollection", "geometries": [row]}}
-        path = tmp_path / f"{count}.topojson"
-        path.write_text(json.dumps({"type": "Topology", "objects": objects, "arcs": []}))
-        warnings = (await pipeline.to("GeoJson", path, source_epsg=4326)).output.warnings
-        assert [f"T1234 ({count})" in warning for warning in warnings if "look or begin" in warning] == [True] * (
-            count > 0
-        )
 
 
 @pytest.mark.parametrize("has_sessions", [False, True])

@@ -564,25 +564,3 @@ async def test_further_geometries_in_gml_are_told(pipeline: Pipeline, tmp_path: 
     warnings = (await pipeline.to("GeoJson", path)).output.warnings
     told = f"Further geometries of features ({left_out}) were left out: of the geometries of a feature, one is read."
     assert warnings == (told,) * (left_out > 0)
-
-
-async def test_features_of_topojson_that_lose_their_geometry_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Its driver reads no point with an elevation, and no feature without geometry; others are not reported."""
-    geometries = [
-        {"type": "Point", "coordinates": [1, 2], "properties": {"n": 1, "type": None}},
-        {"type": "Point", "coordinates": [1.5, -2e0, 400], "properties": {"n": 2}},
-        {"type": None, "id": "a", "properties": {"n": 3}},
-        {"type": None, "properties": {"n": 4}},
-        {"type": "LineString", "arcs": [0, 1, 2], "properties": {"n": 5}},
-        {"type": "MultiPoint", "coordinates": [[1, 2, 3], [4, 5, 6]], "properties": {"n": 6}},
-        {"type": "MultiPoint", "coordinates": [[1, 2], [4, 5]], "properties": {"n": 7}},
-    ]
-    arcs = [[[0, 0], [1, 1]], [[1, 1], [2, 2]], [[2, 2], [3, 3]]]
-    collected = {"a": {"type": "GeometryCollection", "geometries": geometries}}
-    document = {"type": "Topology", "arcs": arcs, "objects": collected}
-    (tmp_path / "a.topojson").write_text(json.dumps(document))
-    done = await pipeline.to("GeoPackage", tmp_path / "a.topojson", source_epsg=4326)
-    points, nothing = done.source.warnings
-    assert points.startswith("Points with elevations (2) cannot be read")
-    assert nothing.startswith("Features without geometry (2) were left out")
-    assert sum(layer.features for layer in done.facts.layers) == len(geometries) - 2

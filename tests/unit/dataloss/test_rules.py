@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from service.dataloss.rules import Report, not_applicable, report
-from service.dataloss.warnings import extra_warnings, reading_warnings
+from service.dataloss.warnings import extra_warnings
 from service.geojson.scan import scan_bytes
+from service.geojson.told import reading_warnings
 from tests.support.geojson import LINE, POINT, POLYGON, collection, feature, gathered, geometry
 
 

@@ -1,0 +1,85 @@
+"""Reads TopoJSON by way of GeoJSON, which a program in the sandbox makes of it."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from service.engine.diagnostics import find_changes
+from service.engine.holding import Opening, hold
+from service.engine.jailed import topojson
+from service.engine.jailed.topojson import DOCUMENT, MOST_FOREIGN
+from service.engine.reading.work_file import ADD, INTO_WORK_FILE, LISTED, WORK_DRIVER, WorkFile, open_options
+from service.engine.workspace import WORK_FILE, Workplace, staged_names
+from service.errors import Rejection
+from service.formats.detect import Source
+from service.formats.facts import MAX_LAYERS, Count
+from service.formats.format import Reading, reading_of
+from service.formats.names import listed, shown
+from service.geojson.findings import Name, Scan
+from service.geojson.told import reading_warnings
+
+FOUND_FILE = "topology.json"
+
+
+class Topology(msgspec.Struct, frozen=True):
+    """What the program tells: as `topojson.Found`."""
+
+    layers: Annotated[tuple[tuple[Name, Scan], ...], Meta(max_length=MAX_LAYERS)]
+    has_system: bool
+    unread: Count
+    inner: Count
+    ids: Count
+    foreign: Annotated[tuple[Name, ...], Meta(max_length=MOST_FOREIGN)]
+
+    def warnings(self) -> Iterator[str]:
+        """What the documents do not hold, and what is lost when they are read."""
+        if self.unread:
+            yield (
+                f"Geometries ({self.unread:,}) were left out, because they are not valid TopoJSON: they have no known "
+                "type, or no coordinates or arcs of this type. Their features were kept."
+            )
+        if self.inner:
+            yield (
+                f"Properties or ids of geometries within collections, or of whole objects ({self.inner:,}), were left "
+                "out. Give them to features to keep them."
+            )
+        if self.ids:
+            yield (
+                f"Ids ({self.ids:,}) were left out, because other ids of the features were kept: that of their "
+                "properties, or the name of the object."
+            )
+        if self.foreign:
+            names = listed([shown(name) for name in self.foreign], LISTED)
+            yield f"Members that are not part of TopoJSON are not kept: {names}. Put them into properties to keep them."
+        yield from dict.fromkeys(told for _, scan in self.layers for told in reading_warnings(scan))
+
+
+async def read_topojson(place: Workplace, source: Source) -> WorkFile:
+    """Make GeoJSON of each object, and read that."""
+    await place.python(topojson.__name__, staged_names(source)[0], FOUND_FILE)
+    found = await place.read_json(FOUND_FILE, Topology)
+    if not found.layers:
+        raise Rejection("The TopoJSON holds no objects, so there is nothing to convert.")
+    reading = reading_of(source.format)
+    openings = [
+        Opening(DOCUMENT.format(number), reading.text_options if scan.dates_are_texts else reading.options)
+        for number, (_, scan) in enumerate(found.layers)
+    ]
+    facts = await hold(place, reading, openings)
+    changes = () if facts is not None else await _into_work_file(place, reading, openings)
+    names = {f"t{number}": name for number, (name, _) in enumerate(found.layers)}
+    system = found.layers[0][1]  # all documents have that of the topology
+    is_known = found.has_system and system.crs_epsg is not None
+    told = (*found.warnings(), *changes)
+    return WorkFile(told, names, facts, claim=system.crs_claim, assumes_system=not is_known)
+
+
+async def _into_work_file(place: Workplace, reading: Reading, openings: list[Opening]) -> tuple[str, ...]:
+    messages = []
+    for number, opening in enumerate(openings):
+        options = open_options(*opening.options)
+        arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *options, WORK_FILE, opening.name]
+        messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], (*reading.drivers, WORK_DRIVER)))
+    return tuple(find_changes("\n".join(messages)))

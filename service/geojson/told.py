@@ -1,0 +1,92 @@
+"""What is lost when a document is read, whatever its target: the sentences about the findings of its scan."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from service.formats.names import counted, first_of, listed, shown
+from service.geojson.findings import Scan
+
+NAMES_SHOWN = 5
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """Counts what is lost in a column or a document, and says so; `first` finds the first feature, from 1."""
+
+    count: Callable[[Any], int]
+    sentence: str
+    first: Callable[[Any], int] | None = None
+
+
+_READING = (
+    Loss(
+        attrgetter("kept_texts"),
+        "{count} in {fields}: only the start of the text is a date or time, so all dates of the file stay text.",
+    ),
+    Loss(attrgetter("rounded_moments"), "{count} in {fields}: times are kept with millisecond precision."),
+)
+_READ_POSITIONS = (
+    Loss(
+        attrgetter("half_raised_geometries"),
+        "{count} with elevations in some positions of the geometry only: the others got the elevation 0.",
+        attrgetter("first_half_raised"),
+    ),
+    Loss(
+        attrgetter("longer_geometries"),
+        "{count} with more than three numbers in positions, such as measures (M): only three of each were kept.",
+        attrgetter("first_longer"),
+    ),
+)
+
+
+def reading_warnings(scan: Scan, *, into_json: bool = False) -> list[str]:
+    """What is lost when a document is read; `into_json`: the target is JSON, which keeps texts and members."""
+    return list(_reading_warnings(scan, into_json=into_json))
+
+
+def _reading_warnings(scan: Scan, *, into_json: bool) -> Iterator[str]:
+    if scan.half_letters:
+        count = counted(scan.half_letters, "escape")
+        yield rf"{count} of an unpaired surrogate, such as \ud83d without its second half: U+FFFD is written instead."
+    if scan.repeated_members:
+        count = counted(scan.repeated_members, "feature")
+        yield f"{count} with geometry, properties, id or type more than once (ignoring case): only one of each is read."
+    if scan.foreign_members and not into_json:
+        names = listed([shown(name) for name in scan.foreign_members], NAMES_SHOWN)
+        yield f"Members that are not part of GeoJSON are not kept: {names}. Put them into the properties to keep them."
+    if scan.dropped_ids and not into_json:
+        count = counted(scan.dropped_ids, "feature")
+        yield f"{count} with an id outside the properties: it is not written; copy it into the properties to keep it."
+    yield from scan_warnings((scan,), _READ_POSITIONS)
+    if not into_json:
+        yield from field_warnings((scan,), _READING)
+
+
+def field_warnings(scans: Sequence[Scan], losses: Sequence[Loss]) -> Iterator[str]:
+    """A sentence for each kind of loss in columns, with the columns."""
+    fields = [field for scan in scans for field in scan.fields]
+    for loss in losses:
+        affected = [(field.name, count) for field in fields if (count := loss.count(field))]
+        if affected:
+            names = listed(list(dict.fromkeys(name for name, _ in affected)), NAMES_SHOWN)
+            values = counted(sum(count for _, count in affected), "value")
+            told = loss.sentence.format(count=values, fields=names)
+            yield told + _first(loss.first, ((scan, scan.fields) for scan in scans))
+
+
+def scan_warnings(scans: Sequence[Scan], losses: Sequence[Loss]) -> Iterator[str]:
+    """A sentence for each kind of loss in whole documents."""
+    for loss in losses:
+        count = sum(map(loss.count, scans))
+        if count:
+            told = loss.sentence.format(count=counted(count, "feature"))
+            yield told + _first(loss.first, ((scan, (scan,)) for scan in scans))
+
+
+def _first(first_in: Callable[[Any], int] | None, places: Iterable[tuple[Scan, Iterable[Any]]]) -> str:
+    """The sentence about the first feature among those that the columns of each scan, or the scan itself, know."""
+    if first_in is None:
+        return ""
+    return first_of((scan.layer_name or "", map(first_in, found)) for scan, found in places)
