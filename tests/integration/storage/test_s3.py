@@ -246,7 +246,7 @@ async def test_a_full_server_fails_the_put_and_works_again_when_there_is_room(
     tmp_path: Path, clock: MovableClock
 ) -> None:
     """Stored objects are kept; one that does not fit leaves nothing."""
-    with small_disk(tmp_path / "disk", kibibytes=24 << 10) as disk, s3_server(disk) as full:
+    with small_disk(tmp_path / "disk", kibibytes=3 * PART_BYTES >> 10) as disk, s3_server(disk) as full:
         async with s3_stage({HOME: place(full.url)}, clock, tmp_path, HASTY) as stage:
             kept = await stage.put(b"k" * (PART_BYTES - 1))
             with failing("down"):  # this server has no word for a full disk

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.blocking import INLINE_BYTES
 from service.storage.upload import FileSlice
 
 CONTENT = bytes(range(100))
@@ -47,3 +48,16 @@ def test_a_slice_knows_where_it_ends(file: BinaryIO) -> None:
     assert part.read(1) == b""
     assert part.seek(-1, io.SEEK_CUR) == 29
     assert part.read(5) == CONTENT[39:40]
+
+
+async def test_a_slice_is_sent_whole_as_often_as_it_is_asked_for(tmp_path: Path) -> None:
+    """Wherever it was read before, and in pieces, which bound the memory."""
+    content = bytes(range(256)) * 10_000
+    (path := tmp_path / "file").write_bytes(content)
+    with path.open("rb") as opened:
+        part = FileSlice(opened, 1000, len(content) - 2000)
+        part.seek(500)
+        for _ in range(2):
+            pieces = [piece async for piece in part]
+            assert b"".join(pieces) == content[1000:-1000]
+            assert [len(piece) for piece in pieces[:-1]] == [INLINE_BYTES] * (len(pieces) - 1)
