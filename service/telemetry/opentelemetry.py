@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from socket import gethostname
 
+from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import HOST_NAME, PROCESS_PID, SERVICE_NAME, SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -40,11 +41,43 @@ class _Request:
             self._span.set_status(StatusCode.ERROR)
 
 
-class _Recording:
+class _Spans:
+    """Opens spans within `within`, by default within the current one."""
+
+    def __init__(self, tracer: OpenTelemetryTracer, within: Context | None = None) -> None:
+        self._tracer = tracer
+        self._within = within
+
+    def span(self, name: str, attributes: Mapping[str, Value]) -> AbstractContextManager[object]:
+        """Open a span; an error sets its status, and the log has the details."""
+        return self._tracer.start_as_current_span(
+            name, self._within, attributes=_all(attributes), record_exception=False
+        )
+
+    def open(self, name: str, attributes: Mapping[str, Value]) -> OpenSpan:
+        """Open a span that may end in another task."""
+        return _Open(self._tracer, self._tracer.start_span(name, self._within, attributes=_all(attributes)))
+
+
+class _Open(_Spans):
+    """A recorded span that is never the current one."""
+
+    def __init__(self, tracer: OpenTelemetryTracer, span: Span) -> None:
+        super().__init__(tracer, set_span_in_context(span))
+        self._span = span
+
+    def end(self, *, failed: bool) -> None:
+        """End it."""
+        if failed:
+            self._span.set_status(StatusCode.ERROR)
+        self._span.end()
+
+
+class _Recording(_Spans):
     """Records spans with an OpenTelemetry tracer."""
 
     def __init__(self, tracer: OpenTelemetryTracer) -> None:
-        self._tracer = tracer
+        super().__init__(tracer)
         self._propagator = TraceContextTextMapPropagator()
 
     @contextmanager
@@ -69,39 +102,6 @@ class _Recording:
         return self._tracer.start_as_current_span(
             name, caller, kind=SpanKind.CONSUMER, attributes=_all(attributes), record_exception=False
         )
-
-    def span(self, name: str, attributes: Mapping[str, Value]) -> AbstractContextManager[object]:
-        """Open a span within the current one; an error sets its status, and the log has the details."""
-        return self._tracer.start_as_current_span(name, attributes=_all(attributes), record_exception=False)
-
-    def open(self, name: str, attributes: Mapping[str, Value]) -> OpenSpan:
-        """Open a span within the current one that may end in another task."""
-        return _Open(self._tracer, self._tracer.start_span(name, attributes=_all(attributes)))
-
-
-class _Open:
-    """A recorded span that is never the current one."""
-
-    def __init__(self, tracer: OpenTelemetryTracer, span: Span) -> None:
-        self._tracer = tracer
-        self._span = span
-        self._within = set_span_in_context(span)
-
-    def span(self, name: str, attributes: Mapping[str, Value]) -> AbstractContextManager[object]:
-        """Open a span within this one."""
-        return self._tracer.start_as_current_span(
-            name, self._within, attributes=_all(attributes), record_exception=False
-        )
-
-    def open(self, name: str, attributes: Mapping[str, Value]) -> OpenSpan:
-        """Open a span within this one that may end in another task."""
-        return _Open(self._tracer, self._tracer.start_span(name, self._within, attributes=_all(attributes)))
-
-    def end(self, *, failed: bool) -> None:
-        """End it."""
-        if failed:
-            self._span.set_status(StatusCode.ERROR)
-        self._span.end()
 
 
 def _all(attributes: Mapping[str, Value]) -> Mapping[str, Value]:

@@ -32,24 +32,8 @@ class _Unrecorded:
 _NOWHERE = nullcontext()
 
 
-class _Nothing:
-    """A span that is not recorded."""
-
-    def span(self, _name: str, _attributes: Mapping[str, Value], /) -> AbstractContextManager[object]:
-        return _NOWHERE
-
-    def open(self, _name: str, _attributes: Mapping[str, Value], /) -> OpenSpan:
-        return self
-
-    def end(self, *, failed: bool) -> None:
-        pass
-
-
-_NOTHING = _Nothing()
-
-
 class _Silent:
-    """Records nothing."""
+    """Records nothing, neither as a tracer nor as one of its spans."""
 
     def current(self) -> TraceParent | None:
         return _here.get()
@@ -66,10 +50,13 @@ class _Silent:
         return _NOWHERE
 
     def open(self, _name: str, _attributes: Mapping[str, Value], /) -> OpenSpan:
-        return _NOTHING
+        return self
 
     def span(self, _name: str, _attributes: Mapping[str, Value], /) -> AbstractContextManager[object]:
         return _NOWHERE
+
+    def end(self, *, failed: bool) -> None:
+        pass
 
 
 _tracer: Tracer = _Silent()
