@@ -1,7 +1,7 @@
 """The messages between a service and its spawner: msgpack, prefixed with its length in four bytes."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -88,14 +88,17 @@ def _typed(kind: type, value: object) -> object:
     raise NotImplementedError(kind)
 
 
-_encoder = msgspec.msgpack.Encoder(enc_hook=_plain)
-_to_spawner: msgspec.msgpack.Decoder[ToSpawner] = msgspec.msgpack.Decoder(ToSpawner, dec_hook=_typed)
-_from_spawner: msgspec.msgpack.Decoder[FromSpawner] = msgspec.msgpack.Decoder(FromSpawner, dec_hook=_typed)
+pack = msgspec.msgpack.Encoder(enc_hook=_plain).encode
+"""Encodes a message without a frame."""
+decode_for_spawner: Callable[[bytes], ToSpawner] = msgspec.msgpack.Decoder(ToSpawner, dec_hook=_typed).decode
+"""Decodes a message from the service."""
+decode_from_spawner: Callable[[bytes], FromSpawner] = msgspec.msgpack.Decoder(FromSpawner, dec_hook=_typed).decode
+"""Decodes a message from the spawner."""
 
 
 def encode(message: ToSpawner | FromSpawner) -> bytes:
     """Encode a message with its frame."""
-    body = _encoder.encode(message)
+    body = pack(message)
     return _LENGTH.pack(len(body)) + body
 
 
@@ -118,21 +121,6 @@ class Frames:
             yield body
 
 
-def pack(message: msgspec.Struct) -> bytes:
-    """Encode a message without a frame."""
-    return _encoder.encode(message)
-
-
 def unpack(body: bytes, kind: type[Message]) -> Message:
     """Decode a message that `pack` encoded."""
     return msgspec.msgpack.decode(body, type=kind, dec_hook=_typed)
-
-
-def decode_for_spawner(body: bytes) -> ToSpawner:
-    """Decode a message from the service."""
-    return _to_spawner.decode(body)
-
-
-def decode_from_spawner(body: bytes) -> FromSpawner:
-    """Decode a message from the spawner."""
-    return _from_spawner.decode(body)
