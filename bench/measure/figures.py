@@ -113,6 +113,11 @@ def figures_of(about: str, rounds: Sequence[Round]) -> Figures:
     )
 
 
+def medians(rounds: Sequence[Mapping[str, float]], digits: int = 2) -> dict[str, float]:
+    """The median of each figure over several rounds."""
+    return {name: round(median(figures[name] for figures in rounds), digits) for name in rounds[0]}
+
+
 def percentile(ordered: Sequence[float], share: float) -> float:
     """The nearest-rank percentile of ordered values."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * share / 100))]

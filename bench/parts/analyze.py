@@ -18,9 +18,9 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
-from statistics import median
 from typing import Any
 
+from bench.measure.figures import medians
 from bench.measure.meter import MEGABYTE
 from bench.report.results import DIRECTORY, write_json
 
@@ -117,10 +117,7 @@ def compare(document: Path, rounds: int) -> dict[str, Figures]:
             taken[name].append(measure(command))
         for file in document.parent.glob(f"{document.stem}{number}.*"):
             file.unlink()
-    return {
-        name: {key: round(median(figures[key] for figures in all_figures), 3) for key in all_figures[0]}
-        for name, all_figures in taken.items()
-    }
+    return {name: medians(figures, 3) for name, figures in taken.items()}
 
 
 def main() -> None:

@@ -28,6 +28,7 @@ import anyio.to_thread
 import psutil
 
 from bench.load.documents import points
+from bench.measure.figures import medians
 from bench.measure.meter import MEGABYTE, sizes_of
 from bench.report.results import DIRECTORY, write_json
 from sandbox import forkserver
@@ -182,13 +183,10 @@ def report(
     """Print the medians and the ratios, and write them down."""
     results: dict[str, dict[str, Any]] = {}
     for name, figures in rounds.items():
-        medians = {key: round(median(figure[key] for figure in figures), 2) for key in figures[0]}
-        ratios = {
-            key: round(median(figure[key] / bare[key] for figure, bare in zip(figures, rounds[BARE], strict=True)), 3)
-            for key in figures[0]
-        }
-        results[name] = {"medians": medians, "ratios": ratios, "used": used.get(name), "memory": memory.get(name)}
-        print(f"{name:14} {medians}  beside bare: {ratios}  {dict(used.get(name, {}))} {dict(memory.get(name, {}))}")
+        own, pairs = medians(figures), zip(figures, rounds[BARE], strict=True)
+        ratios = medians([{key: ours[key] / bare[key] for key in ours} for ours, bare in pairs], 3)
+        results[name] = {"medians": own, "ratios": ratios, "used": used.get(name), "memory": memory.get(name)}
+        print(f"{name:14} {own}  beside bare: {ratios}  {dict(used.get(name, {}))} {dict(memory.get(name, {}))}")
     for name, (least_rate, longest) in GOALS.items():
         ratios = results[name]["ratios"]
         met = ratios["rate"] >= least_rate and ratios["p50_ms"] <= longest

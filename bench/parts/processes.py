@@ -2,32 +2,30 @@
 
 First, servers with one and with two processes run side by side and convert in turn: the CPU of all processes for one
 conversion. Then hosts with more cores are simulated: a core is a part of a real one, by quotas of control groups
-(version 1, as root). No serving process gets more than a core, and all processes of a server together get as many as
-the host has. A host of two cores has one process, and one of four has two, as `--processes auto` decides.
+(version 1, as root: in version 2, a group that has processes has no groups in it). No serving process gets more than a
+core, and all processes of a server together get as many as the host has. A host of two cores has one process, and one
+of four has two, as `--processes auto` decides.
 
 The simulation needs idle cores: its quotas are upper bounds, and the load generator takes the rest of the real cores.
 """
 
 import argparse
 import asyncio
-import os
 import statistics
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
+from bench.fleet.quotas import control_group, give
 from bench.load.load import put_load
 from bench.load.runner import Runner
 from bench.load.scenarios import SCENARIOS
 from bench.load.site import Site, own_site
 from bench.measure.meter import GATEWAY, Seconds, is_member, load_average
 
-GROUPS = Path("/sys/fs/cgroup/cpu")
 PERIOD_MICROSECONDS = 20_000
-LOOK_SECONDS = 0.05
 LOAD = "many-accounts"
 
 
@@ -41,13 +39,14 @@ def main(options: argparse.Namespace) -> None:
         ratio = statistics.median(pair[1][group] / pair[0][group] for pair in costs)
         print(f"{group:10} {1000 * first:6.2f} ms per conversion with one process, {1000 * second:6.2f} ms with two")
         print(f"{'':10} two cost {ratio:.3f} x of one")
-    if not GROUPS.is_dir() or os.geteuid() != 0:
-        print("No simulation of more cores: it needs control groups of version 1, and root.")
-        return
     rates: dict[int, list[float]] = {2: [], 4: []}
-    for _ in range(options.rounds):
-        for cores, found in rates.items():
-            found.append(_rate(cores, options))
+    with control_group() as whole:
+        if whole is None or (whole / "cpu.max").exists():
+            print("No simulation of more cores: it needs control groups of version 1, and root.")
+            return
+        for _ in range(options.rounds):
+            for cores, found in rates.items():
+                found.append(_rate(whole, cores, options))
     for cores, found in rates.items():
         print(f"{cores} cores of {options.core:g} each: {statistics.median(found):.1f} conversions/s")
     gain = statistics.median(four / two for two, four in zip(rates[2], rates[4], strict=True))
@@ -73,49 +72,23 @@ def _cpu_each(site: Site, count: int) -> Seconds:
     return {group: seconds / count for group, seconds in {**cpu, "all": sum(cpu.values())}.items()}
 
 
-def _rate(cores: int, options: argparse.Namespace) -> float:
-    """Conversions per second on a host of so many simulated cores."""
+def _rate(whole: Path, cores: int, options: argparse.Namespace) -> float:
+    """Conversions per second on a host of so many simulated cores, whose control group is `whole`."""
     processes = cores // 2
-    with _site(processes, converters=cores) as site, ExitStack() as stack:
-        assert site.server is not None
+    with _site(processes, converters=cores) as site:
         assert site.meter is not None
-        whole = stack.enter_context(_group("geomill-bench", cores * options.core))
-        everything = site.meter.processes()
-        for number, (group, process) in enumerate(everything):
-            serves = group == GATEWAY and (processes == 1 or is_member(process))
-            own = stack.enter_context(_group(f"geomill-bench/{number}", options.core)) if serves else whole
-            _move(process.pid, own)
+        give(whole, cores * options.core, PERIOD_MICROSECONDS)
+        for number, (group, process) in enumerate(site.meter.processes()):
+            own = whole
+            if group == GATEWAY and (processes == 1 or is_member(process)):
+                own = whole / f"{cores}-{number}"
+                own.mkdir(exist_ok=True)
+                give(own, options.core, PERIOD_MICROSECONDS)
+            with suppress(ProcessLookupError):
+                (own / "cgroup.procs").write_text(str(process.pid))
         load = SCENARIOS[LOAD].load(site, options.seconds, 0.0)
         tally = asyncio.run(put_load(site.address, load))
         return len(tally.seconds_by_kind["ok"]) / tally.elapsed_seconds
-
-
-def _move(pid: int, group: Path) -> None:
-    with suppress(ProcessLookupError):
-        (group / "cgroup.procs").write_text(str(pid))
-
-
-@contextmanager
-def _group(name: str, cores: float) -> Iterator[Path]:
-    group = GROUPS / name
-    group.mkdir()
-    try:
-        (group / "cpu.cfs_period_us").write_text(str(PERIOD_MICROSECONDS))
-        (group / "cpu.cfs_quota_us").write_text(str(int(cores * PERIOD_MICROSECONDS)))
-        yield group
-    finally:
-        _remove(group)
-
-
-def _remove(group: Path) -> None:
-    """Move all processes out of `group`, which fork meanwhile, and remove it once those that end have left it."""
-    while True:
-        for pid in (group / "cgroup.procs").read_text().split():
-            _move(int(pid), GROUPS)
-        with suppress(OSError):
-            group.rmdir()
-            return
-        time.sleep(LOOK_SECONDS)
 
 
 def parse() -> argparse.Namespace:

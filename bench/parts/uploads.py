@@ -14,11 +14,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from statistics import median
 
 from bench.load.client import Address, Answer, upload
 from bench.load.documents import document, small_document
 from bench.load.load import OK, Load, put_load
+from bench.measure.figures import medians
 from bench.measure.meter import GATEWAY, MEGABYTE, Meter
 from bench.parts.upload_server import PLAIN
 from bench.report.results import DIRECTORY, write_json
@@ -89,10 +89,7 @@ def main() -> None:
     for _ in range(options.rounds):
         for name, path, argument in ROWS:
             rounds[name].append(measure(path, argument, options.clients, content))
-    results = {
-        name: {figure: round(median(one[figure] for one in taken), 2) for figure in taken[0]}
-        for name, taken in rounds.items()
-    }
+    results = {name: medians(taken) for name, taken in rounds.items()}
     for name, figures in results.items():
         print(f"{name:22}", "  ".join(f"{figure} {value:.2f}" for figure, value in figures.items()))
     write_json(results, RESULTS)
