@@ -148,6 +148,8 @@ MISREAD = re.compile(
 """A text that is no number, in a column that the file declares as numbers: only what it begins with is kept."""
 UNDEFINED_TYPE = re.compile(r"Field format '|' has multiple geometry fields")
 """A column of a GeoPackage whose type the format defines for no attribute: the driver leaves it out, or guesses."""
+UNREAD_GEOMETRY = re.compile(r"Unable to read geometry")
+"""A value of a GeoPackage that is no geometry: the driver leaves it out."""
 MAX_FOUND = 20
 
 

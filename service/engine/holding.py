@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from sandbox.verdict import Ending
-from service.engine.diagnostics import INCOMPLETE, MISREAD, UNDEFINED_TYPE, EngineDefect
+from service.engine.diagnostics import INCOMPLETE, MISREAD, UNDEFINED_TYPE, UNREAD_GEOMETRY, EngineDefect
 from service.engine.environment import MEMORY_DRIVERS, VIRTUAL_DRIVER
 from service.engine.seen import SAME, Seen, SeenLayer, changes_of, facts_of
 from service.engine.session import Session, SessionOver
@@ -25,7 +25,7 @@ HELD = "held"
 """The name of what is held on command lines."""
 TOO_LONG = frozenset({Ending.WALL_TIME, Ending.CPU_TIME})
 """Endings of runs whose work would take as long in any other run."""
-NEED_WORK_FILE = (INCOMPLETE, MISREAD, UNDEFINED_TYPE)
+NEED_WORK_FILE = (INCOMPLETE, MISREAD, UNDEFINED_TYPE, UNREAD_GEOMETRY)
 """Messages about what only the ways to the work file mend or report."""
 T = TypeVar("T")
 Finish = Callable[[Session, list[SeenLayer]], Awaitable[list[SeenLayer] | None]]

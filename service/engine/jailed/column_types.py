@@ -23,6 +23,7 @@ from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import MAX_LAYERS, open_work_file, quoted
 from service.engine.jailed.self_description import says_of_itself
 from service.engine.jailed.table_types import HIDDEN_NAMES, KEY, TEXT, Table, examine
+from service.engine.jailed.unread_geometries import left_out
 
 GEOPACKAGE = "geopackage"
 NOT_DATA = ("gpkg_", "rtree_", "sqlite_")
@@ -36,12 +37,13 @@ def main(database: str, copy: str, report: str, kind: str = "", prefix: str = ""
 
     Write to `report` the names of the tables that hold data, how many values of each column are of another type than
     it declares, how many bytes in it become texts, how many of its texts lose bytes of zeros, how many of its times
-    digits beyond milliseconds, and how many descriptions a GeoPackage has of itself. If `kind` is "geopackage", the
+    digits beyond milliseconds, how many of its geometries are left out, and how many descriptions a GeoPackage has of
+    itself. If `kind` is "geopackage", the
     tables are its layers; else the copy has `prefix` before names of columns that the driver does not read.
     """
     is_geopackage = kind == GEOPACKAGE
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        names = layers(connection) if is_geopackage else data_tables(connection)
+        names, derived = (layers(connection), []) if is_geopackage else data_tables(connection)
         tables = _attributes(connection, names) if is_geopackage else names
         said = says_of_itself(connection) if is_geopackage else 0
         found = {name: _examined(connection, name, is_geopackage=is_geopackage) for name in tables}
@@ -53,6 +55,9 @@ def main(database: str, copy: str, report: str, kind: str = "", prefix: str = ""
         "rounded": _total(table.rounded for table in found.values()),
         "said": said,
         "left_out": sorted({table.left_out for table in found.values()} - {""}),
+        "derived": derived,
+        "unread": _total(table.unread for table in found.values()),
+        "second": _total(table.second for table in found.values()),
     }
     Path(report).write_text(json.dumps(written), encoding="utf-8")
     definitions = {name: table.definition for name, table in found.items() if table.definition}
@@ -80,7 +85,9 @@ def _attributes(connection: sqlite3.Connection, layers: Sequence[str]) -> list[s
 
 def _examined(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> Table:
     try:
-        return examine(connection, table, is_geopackage=is_geopackage)
+        unread, second = left_out(connection, table, is_geopackage=is_geopackage)
+        found = examine(connection, table, is_geopackage=is_geopackage)
+        return found._replace(unread=unread, second=second)
     except sqlite3.Error:
         return Table({}, {}, {}, {})  # the driver reports what is wrong
 

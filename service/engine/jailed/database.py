@@ -11,7 +11,7 @@ NOT_DATA = re.compile(
     r"^(sqlite_|idx_|rtree_|spatial_ref_sys|geometry_columns|views_geometry|virts_geometry|spatialite_history$"
     r"|sql_statements_log$|spatialindex$|elementarygeometries$|knn2?$|data_licenses$|raster_coverages|vector_coverages"
     r"|wms_|se_|iso_metadata|topologies$|networks$|stored_|layer_styles$|vector_layers|layer_|geom_cols_ref_sys$"
-    r"|tge_|qgis_projects$|geometry_columns_)",
+    r"|tge_|qgis_projects$|geometry_columns_|rl2map_)",
     re.IGNORECASE,
 )
 VIRTUAL = re.compile(rb"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
@@ -25,17 +25,20 @@ def layers(connection: sqlite3.Connection) -> list[str]:
         return []  # the driver reports what is wrong
 
 
-def data_tables(connection: sqlite3.Connection) -> list[str]:
-    """The tables that hold data; not virtual tables and their shadow tables, because they may read other files."""
+def data_tables(connection: sqlite3.Connection) -> tuple[list[str], list[str]]:
+    """The tables that hold data, without shadow tables; and views and virtual tables, which may read other files."""
     try:
         entries = named_rows(
-            connection, "SELECT name, CAST(sql AS BLOB) FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
+            connection,
+            "SELECT name, CAST(sql AS BLOB), type = 'view' FROM sqlite_master WHERE type IN ('table', 'view') "
+            "ORDER BY rowid",
         )
     except sqlite3.DatabaseError:
         sys.exit(Exit.DAMAGED)
-    virtual = tuple(name for name, sql in entries if VIRTUAL.match(sql or b""))
-    shadows = tuple(f"{name}_" for name in virtual)
-    names = [name for name, _ in entries if not (NOT_DATA.match(name) or name in virtual or name.startswith(shadows))]
-    if len(names) > MAX_LAYERS:
+    derived = [name for name, sql, is_view in entries if is_view or VIRTUAL.match(sql or b"")]
+    shadows = tuple(f"{name}_" for name, _, is_view in entries if name in derived and not is_view)
+    names = [name for name, *_ in entries if not NOT_DATA.match(name) and not name.startswith(shadows)]
+    kept = [name for name in names if name not in derived]
+    if len(kept) > MAX_LAYERS:
         sys.exit(Exit.TOO_MANY_LAYERS)
-    return names
+    return kept, [name for name in names if name in derived][:MAX_LAYERS]

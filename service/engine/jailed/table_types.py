@@ -22,11 +22,10 @@ from service.engine.jailed.declared import (
     declared_as,
 )
 from service.engine.jailed.gpkg import named_rows, quoted
+from service.engine.jailed.unread_geometries import geometry_columns
 
 TEXT, KEY, HIDDEN = "TEXT", "PRIMARY KEY", 1
 """A type; how a key is declared; how SQLite marks internal columns of virtual tables."""
-GEOPACKAGE_GEOMETRIES = "SELECT lower(column_name) FROM gpkg_geometry_columns WHERE lower(table_name) = lower(?)"
-SQLITE_GEOMETRIES = "SELECT lower(f_geometry_column) FROM geometry_columns WHERE lower(f_table_name) = lower(?)"
 HIDDEN_NAMES = ("rowid", "_rowid_", "ogc_fid")
 """What the driver of SQLite takes for numbers of rows by its name, also if it is none."""
 IS_CUT = f"typeof({{0}}) = 'text' AND {WITH_ZEROS} > 0"
@@ -75,13 +74,17 @@ class Table(NamedTuple):
     left_out: str = ""
     rounded: Mapping[str, int] = MappingProxyType({})
     """By column: how many times have digits beyond milliseconds."""
+    unread: Mapping[str, int] = MappingProxyType({})
+    """By column: how many values are no geometries."""
+    second: Mapping[str, int] = MappingProxyType({})
+    """By column: how many geometries are beside those of the first geometry column."""
 
 
 def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> Table:
     """Decide on the types of the columns of `table`."""
     rows = [row for row in named_rows(connection, f"PRAGMA table_xinfo({quoted(table)})") if row[-1] != HIDDEN]
     known = GEOPACKAGE if is_geopackage else SQLITE
-    geometries = _geometries(connection, table, is_geopackage=is_geopackage)
+    geometries = geometry_columns(connection, table, is_geopackage=is_geopackage)
     columns = [Column(name, kind, name.lower() in geometries) for _, name, kind, *_ in rows]
     key = _key(rows, is_geopackage=is_geopackage)
     has_own_ids = bool(key) and _has_own_ids(connection, table, key)
@@ -120,14 +123,6 @@ def _has_own_ids(connection: sqlite3.Connection, table: str, key: str) -> bool:
     query = f"SELECT min({quoted(key)}), max({quoted(key)}), count(*) FROM {quoted(table)}"  # noqa: S608 -- quoted
     least, most, count = connection.execute(query).fetchone()
     return bool(count) and (least, most) not in {(0, count - 1), (1, count)}
-
-
-def _geometries(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> set[str]:
-    try:
-        query = GEOPACKAGE_GEOMETRIES if is_geopackage else SQLITE_GEOMETRIES
-        return {name for (name,) in connection.execute(query, (table,))}
-    except sqlite3.OperationalError:
-        return set()  # plain SQLite has no such table
 
 
 def _key(rows: Sequence[tuple[object, ...]], *, is_geopackage: bool) -> str:

@@ -41,6 +41,12 @@ class _Database(msgspec.Struct, frozen=True):
     """How many descriptions it has of itself."""
     left_out: TableNames
     """Keys that only number rows, although with gaps."""
+    derived: TableNames
+    """Views and virtual tables."""
+    unread: Counts
+    """By geometry column: how many values are no geometries."""
+    second: Counts
+    """By further geometry column: how many geometries it has."""
 
 
 async def read_database(place: Workplace, source: Source) -> WorkFile:
@@ -98,6 +104,15 @@ def _warnings(found: _Database) -> Iterator[str]:
         )
     if found.cut:
         yield f"{values_of(found.cut, LISTED)} have zero bytes (NUL) within their text, which were left out."
+    if found.unread:
+        yield (
+            f"{values_of(found.unread, LISTED)} are no geometries as this format stores them, such as texts or plain "
+            "WKB, and were left out. Store them as the format does, and send it again."
+        )
+    if found.second:
+        yield f"{values_of(found.second, LISTED)} were left out, because only the first geometry of a row is read."
+    if found.derived:
+        yield f"Views and virtual tables were left out: {listed(quotes(found.derived), LISTED)}."
     yield from rounded_warnings(found.rounded)
     yield from _unnumbered(found.left_out)
 

@@ -1,0 +1,46 @@
+"""Finds what the driver of a database leaves out of its geometry columns. Runs in the sandbox."""
+
+import sqlite3
+
+from service.engine.jailed.declared import counted
+from service.engine.jailed.gpkg import quoted
+
+OF_GEOPACKAGE = "SELECT lower(column_name), 'gpkg' FROM gpkg_geometry_columns WHERE lower(table_name) = lower(?)"
+OF_SPATIALITE = (
+    "SELECT lower(f_geometry_column), 'spatialite' FROM geometry_columns WHERE lower(f_table_name) = lower(?)"
+)
+OF_FDO = OF_SPATIALITE.replace("'spatialite'", "lower(geometry_format)")
+"""The queries for the geometry columns of a table and the formats of what they hold."""
+NO_SPATIALITE = "length({0}) < 44 OR substr({0}, 39, 1) <> x'7c'"
+UNREAD = {
+    "gpkg": f"length({{0}}) > 0 AND (typeof({{0}}) <> 'blob' OR length({{0}}) < 13 OR substr({{0}}, 1, 2) <> x'4750' "
+    f"AND ({NO_SPATIALITE}))",
+    "spatialite": f"length({{0}}) > 0 AND (typeof({{0}}) <> 'blob' OR {NO_SPATIALITE})",
+}
+"""By format: the condition that a value, which is not empty, cannot be a geometry, by bytes that all have in common.
+
+The driver of GeoPackage also reads geometries of SpatiaLite.
+"""
+
+
+def geometry_columns(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> dict[str, str]:
+    """The geometry columns of `table` in lower case, each with the format of its values; none in plain SQLite."""
+    for query in (OF_GEOPACKAGE,) if is_geopackage else (OF_FDO, OF_SPATIALITE):
+        try:
+            return {name: str(kind) for name, kind in connection.execute(query, (table,))}
+        except sqlite3.OperationalError:
+            pass  # there is no such table, or it names no formats
+    return {}
+
+
+def left_out(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> tuple[dict[str, int], ...]:
+    """How many values of the first geometry column of `table` are no geometries of its format; how many others have.
+
+    Of several geometry columns, which only SQLite may have, the first alone is converted.
+    """
+    formats = geometry_columns(connection, table, is_geopackage=is_geopackage)
+    columns = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({quoted(table)})")]
+    first, *others = [name for name in columns if name.lower() in formats] or [""]
+    unread = [(first, UNREAD[formats[first.lower()]])] if first and formats[first.lower()] in UNREAD else []
+    wanted = (unread, [(name, "{0} NOT NULL") for name in others])
+    return tuple({name: count for name, count in counted(connection, table, pairs) if count} for pairs in wanted)

@@ -1,0 +1,101 @@
+"""What drivers leave out of databases: values that are no geometries, further geometries of a row, and views."""
+
+import sqlite3
+import struct
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline
+from tests.integration.formats.test_losses import database
+from tests.support.converters import Converters
+
+WKB = struct.pack("<BIdd", 1, 1, 7, 47)
+SPATIALITE = struct.pack("<BBi4dB", 0, 1, 4326, 7, 47, 7, 47, 0x7C) + WKB[1:] + b"\xfe"
+LEFT_OUT = "of 'geom' are no geometries as this format stores them, such as texts or plain WKB, and were left out."
+
+
+def spatialite(path: Path, *rows: tuple[object, object]) -> Path:
+    """An SQLite database as SpatiaLite 3 makes it: a table with two geometry columns and `rows` of their values."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(
+            """
+            CREATE TABLE spatial_ref_sys (srid INTEGER PRIMARY KEY, auth_name, auth_srid INTEGER, proj4text);
+            INSERT INTO spatial_ref_sys VALUES (4326, 'epsg', 4326, '+proj=longlat +datum=WGS84 +no_defs');
+            CREATE TABLE geometry_columns (
+                f_table_name, f_geometry_column, type, coord_dimension, srid INTEGER, spatial_index_enabled INTEGER
+            );
+            INSERT INTO geometry_columns VALUES ('a', 'at', 'POINT', 'XY', 4326, 0);
+            INSERT INTO geometry_columns VALUES ('a', 'geom', 'POINT', 'XY', 4326, 0);
+            CREATE TABLE a (name TEXT, geom BLOB, at BLOB);
+            """
+        )
+        connection.executemany("INSERT INTO a VALUES ('x', ?, ?)", rows)
+    return path
+
+
+@pytest.mark.parametrize("value", [WKB, "POINT (7 47)", b"GP\0\x01"], ids=["WKB", "WKT", "cut off"])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_values_of_a_geopackage_that_are_no_geometries_are_told(
+    converters: Converters, tmp_path: Path, value: object, *, has_sessions: bool
+) -> None:
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await database(pipeline, tmp_path, ["c TEXT", "n INTEGER"], ("a", 7), ("b", 8), ("c", 9))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        table, column = connection.execute("SELECT table_name, column_name FROM gpkg_geometry_columns").fetchone()
+        connection.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE n = 7', (value,))  # noqa: S608 -- ours
+        connection.execute(f'UPDATE "{table}" SET "{column}" = x\'\' WHERE n = 8')  # noqa: S608 -- ours
+    done = await pipeline.to("Csv", path)
+    assert [row["X"] for row in readers.table(done.path)] == ["", "", "1"]
+    (told,) = done.output.warnings
+    assert told.startswith("1 value " + LEFT_OUT)
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_geometries_of_spatialite_in_a_geopackage_are_read(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await database(pipeline, tmp_path, ["c TEXT", "n VARCHAR(8)"], ("a", "7"))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        table, column = connection.execute("SELECT table_name, column_name FROM gpkg_geometry_columns").fetchone()
+        connection.execute(f'UPDATE "{table}" SET "{column}" = ?', (SPATIALITE,))  # noqa: S608 -- ours
+    done = await pipeline.to("Csv", path)
+    assert [row["X"] for row in readers.table(done.path)] == ["7"]
+    assert done.output.warnings == ()
+
+
+async def test_values_of_a_spatialite_table_that_are_no_geometries_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    path = spatialite(tmp_path / "a.sqlite", (SPATIALITE, None), (WKB, None), ("POINT (7 47)", None), (None, None))
+    done = await pipeline.to("Csv", path)
+    assert [row["WKT"] for row in readers.table(done.path)] == ["POINT (7 47)", "", "", ""]
+    (told,) = done.output.warnings
+    assert told.startswith("2 values " + LEFT_OUT)
+
+
+async def test_further_geometries_of_a_row_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The first one is that of the column which the table declares first, in whatever order they are registered."""
+    other = SPATIALITE.replace(struct.pack("<d", 47), struct.pack("<d", 48))
+    path = spatialite(tmp_path / "a.sqlite", (SPATIALITE, other), (SPATIALITE, None))
+    done = await pipeline.to("Csv", path)
+    assert [row["WKT"] for row in readers.table(done.path)] == ["POINT (7 47)", "POINT (7 47)"]
+    told = "1 value of 'at' were left out, because only the first geometry of a row is read."
+    assert done.output.warnings == (told,)
+
+
+@pytest.mark.parametrize("is_usual", [True, False])
+async def test_views_and_virtual_tables_are_told_but_not_those_of_spatialite(
+    pipeline: Pipeline, tmp_path: Path, *, is_usual: bool
+) -> None:
+    path = spatialite(tmp_path / "a.sqlite", (SPATIALITE, None))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE VIRTUAL TABLE idx_a_geom USING rtree (pkid, xmin, xmax, ymin, ymax)")
+        connection.execute("CREATE VIEW vector_layers AS SELECT * FROM geometry_columns")
+        if not is_usual:
+            connection.execute("CREATE VIEW v AS SELECT 2 AS two FROM a")
+            connection.execute("CREATE VIRTUAL TABLE words USING fts4 (body)")
+    done = await pipeline.to("Csv", path)
+    told = "Views and virtual tables were left out: 'v', 'words'."
+    assert done.output.warnings == (() if is_usual else (told,))
