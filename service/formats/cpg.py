@@ -13,6 +13,8 @@ PAGES = frozenset(
     | set(range(1250, 1259))
 )
 """The code pages that are the same under every name."""
+ASCII = frozenset({"us-ascii", "ascii"})
+"""As which the driver would leave out all other letters without a word; all of its text is UTF-8 too."""
 SPELLED = re.compile(r"(?P<family>iso[ _-]?8859|koi8)[ _-]?(?P<part>\d{1,2}|[ru])")
 FAMILIES = {"i": "ISO-8859", "k": "KOI8"}
 
@@ -21,6 +23,8 @@ def declared_encoding(cpg: Path) -> str:
     """The name by which GDAL knows what `cpg` declares; "" if it is to be read as it is. Blocking."""
     with cpg.open("rb") as file:
         name = file.read(HEAD_BYTES).decode("ascii", "replace").strip().lower()
+    if name in ASCII:
+        return "UTF-8"
     page, spelled = BY_NUMBER.fullmatch(name), SPELLED.fullmatch(name)
     if page and int(page["number"]) in PAGES:
         return f"CP{page['number']}"

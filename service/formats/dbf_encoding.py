@@ -5,6 +5,7 @@ whatever the encoding is. Text that is valid UTF-8 and not ASCII is UTF-8 in pra
 """
 
 import codecs
+import re
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,6 +14,10 @@ RECORDS_AT = slice(8, 10)
 HEADER_BYTES = 32
 UNRELIABLE = frozenset({0x00, 0x57})
 NO_UNICODE, UTF8 = "CP1252", "UTF-8"
+SINGLE_BYTE = re.compile(r"CP(?!9)|ISO|KOI8")
+"""How encodings are called in which no text but that of a few symbols is UTF-8."""
+CODE_PAGES = {0x01: 437, 0x02: 850, 0x03: 1252, 0x64: 852, 0x65: 866, 0xC8: 1250, 0xC9: 1251, 0xCA: 1254, 0xCB: 1253}
+"""By language byte."""
 CHUNK = 1 << 20
 
 
@@ -24,6 +29,20 @@ def guess_encoding(dbf: Path) -> str:
             return ""
         file.seek(int.from_bytes(header[RECORDS_AT], "little"))
         return encoding_from(file)
+
+
+def looks_like_utf8(dbf: Path, declared: str) -> bool:
+    """Whether all text of `dbf` is UTF-8, although it is read as another encoding. Blocking.
+
+    `declared` is that of its .cpg, "" if that has none or its language byte says it.
+    """
+    with dbf.open("rb") as file:
+        header = file.read(HEADER_BYTES)
+        page = CODE_PAGES.get(header[LANGUAGE_BYTE]) if len(header) == HEADER_BYTES and not declared else None
+        if not SINGLE_BYTE.match(f"CP{page}" if page else declared):
+            return False
+        file.seek(int.from_bytes(header[RECORDS_AT], "little"))
+        return encoding_from(file) == UTF8
 
 
 def encoding_from(file: BinaryIO) -> str:

@@ -142,7 +142,9 @@ NOTES = """\
 - **Shapefile**: names are cut to 10 bytes of UTF-8 between characters, and numbered if they collide; texts are cut at
   254 bytes; text is UTF-8 with a .cpg; dates with times are text. Mixed geometries become one shapefile per family. A
   .dbf that does not have one record for each shape is refused; a damaged .shx is repaired. GDAL before 3.9 reads
-  columns of the type L (true or false) as texts, such as `T` and `F`.
+  columns of the type L (true or false) as texts, such as `T` and `F`. Integers of more than 18 digits are read exactly
+  within 64 bits. A warning reports values of types of other programs, such as memos, and texts that look like UTF-8
+  although another encoding is declared.
 - **KML** stores the column `name` in an element of its own, which is read as `Name`. Dates are text, and so are columns
   of integers with values beyond 32 bits; booleans are numbers. A KMZ is written with one document; when
   it is read, all documents with features are converted, and layers with the same name are numbered.
@@ -181,7 +183,8 @@ NOTES = """\
   area, such as those of a neighboring UTM zone, are right.
 - **Esri JSON** may name its system by a code of Esri's, such as 102003, or of EPSG's.
 - **UTF-16** is read in KML, and in CSV and WKT with a byte order mark; other formats and files are refused.
-- **SQLite** is read with all its tables except those of SpatiaLite.
+- **SQLite** is read with all its tables except those of SpatiaLite, and the first geometry of a row. A warning reports
+  views, virtual tables and further geometries.
 - **GeoPackage, SQLite**: a column gets a type that holds all its values if it declares none that does: one with texts
   beside numbers becomes a column of texts, and so does one with binary values beside others, as hexadecimal digits; a
   warning reports both. The key that numbers the rows of a table is left out if it counts from 0 or 1 without gaps, and

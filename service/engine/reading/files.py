@@ -12,12 +12,12 @@ from service.engine.diagnostics import find_changes, has_other_texts
 from service.engine.holding import Opening, hold
 from service.engine.jailed import facts as facts_program
 from service.engine.jailed import lines
+from service.engine.reading.shapefiles import how_to_read
 from service.engine.reading.work_file import (
     ADD,
     INTO_WORK_FILE,
     NOTHING_KNOWN,
     TABLES_FILE,
-    TAKEN_FOR_WINDOWS,
     UNGROUPED,
     WORK_DRIVER,
     WorkFile,
@@ -30,14 +30,11 @@ from service.engine.session import Session
 from service.engine.shape_records import require_match
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
-from service.formats.cpg import declared_encoding
-from service.formats.dbf_encoding import NO_UNICODE, guess_encoding
 from service.formats.detect import Part, Source
 from service.formats.esri_codes import esri_code, has_measures_alone
 from service.formats.facts import Facts
 from service.formats.format import Reading, reading_of
 from service.formats.mif_charset import charset_warning
-from service.formats.names import shown
 
 TAIL_BYTES = 4096
 AFTER_THE_END = b" \t\r\n\0\x1a"
@@ -136,16 +133,12 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
     names = {f"t{number}": part.layer for number, part in enumerate(source.parts)}
     for part, name in zip(source.parts, staged_names(source), strict=True):
         await require_match(place, part, name)
-    encodings = [await _encoding(place, part) for part in source.parts]
+    ways = [await how_to_read(place, part) for part in source.parts]
     openings = [
-        Opening(name, (*reading.options, *([f"ENCODING={encoding}"] if encoding else [])))
-        for name, encoding in zip(staged_names(source), encodings, strict=True)
+        Opening(name, (*reading.options, *options))
+        for name, (options, _) in zip(staged_names(source), ways, strict=True)
     ]
-    warnings = tuple(
-        TAKEN_FOR_WINDOWS.format(what=repr(shown(part.layer)), remedy="Send a .cpg with the name of its encoding")
-        for part, encoding in zip(source.parts, encodings, strict=True)
-        if encoding == NO_UNICODE and ".cpg" not in part.files
-    )
+    warnings = tuple(told for _, warnings in ways for told in warnings)
     warnings += tuple(filter(None, [await _charset_warning(place, part) for part in source.parts]))
     labels = 0
 
@@ -187,16 +180,6 @@ async def _count_labels(place: Workplace, reading: Reading, opening: Opening) ->
 def _label_warnings(labels: int) -> Iterator[str]:
     if labels:
         yield f"Texts of labels ({labels:,}) were left out; their positions and attributes were kept."
-
-
-async def _encoding(place: Workplace, part: Part) -> str:
-    """The encoding of a shapefile if its driver may read no name of it, or a wrong one; "" if the driver may judge."""
-    dbf, cpg = part.files.get(".dbf"), part.files.get(".cpg")
-    if dbf is None:
-        return ""
-    if cpg is not None:
-        return await run_blocking(partial(declared_encoding, cpg), inline=place.is_small)
-    return await run_blocking(partial(guess_encoding, dbf), inline=place.is_small)
 
 
 async def _charset_warning(place: Workplace, part: Part) -> str:

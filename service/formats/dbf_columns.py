@@ -1,0 +1,70 @@
+"""Reads what types of columns a .dbf has: its driver rounds long integers, and reads types of other programs as texts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+HEADER_BYTES = FIELD_BYTES = 32
+RECORDS_AT, RECORD_BYTES_AT = slice(8, 10), slice(10, 12)
+END_OF_FIELDS = 0x0D
+NUMBERS, READ = "NF", "CNFLD"
+LONGEST_READ = 18
+"""Integers with more digits are read as floating-point numbers."""
+BLANK = b" \0"
+CHUNK_RECORDS = 4096
+
+
+class DbfColumn(NamedTuple):
+    """A column, and where it is in a record."""
+
+    name: str
+    kind: str
+    start: int
+    width: int
+    decimals: int
+
+    @property
+    def may_hold_long_integers(self) -> bool:
+        """Whether its numbers are whole and may have more digits than a floating-point number."""
+        return self.kind in NUMBERS and not self.decimals and self.width > LONGEST_READ
+
+
+def dbf_columns(dbf: Path) -> list[DbfColumn]:
+    """The columns of `dbf`. Blocking."""
+    with dbf.open("rb") as file:
+        head = file.read(HEADER_BYTES)
+        return list(_columns(file.read(max(0, _number(head[RECORDS_AT]) - HEADER_BYTES))))
+
+
+def filled_foreign(dbf: Path, columns: list[DbfColumn]) -> list[str]:
+    """The names of those `columns` of `dbf` that hold anything, of types that its driver does not know. Blocking."""
+    unknown = [column for column in columns if column.kind not in READ]
+    return [column.name for column in unknown if _is_filled(dbf, column)]
+
+
+def _columns(fields: bytes) -> Iterator[DbfColumn]:
+    start = 1
+    for at in range(0, len(fields) - FIELD_BYTES + 1, FIELD_BYTES):
+        field = fields[at : at + FIELD_BYTES]
+        if field[0] == END_OF_FIELDS:
+            return
+        name = field[:11].partition(b"\0")[0].decode("utf-8", "replace")
+        kind, width, decimals = chr(field[11]), field[16], field[17]
+        width += 256 * decimals if kind == "C" else 0
+        yield DbfColumn(name, kind, start, width, decimals)
+        start += width
+
+
+def _is_filled(dbf: Path, column: DbfColumn) -> bool:
+    with dbf.open("rb") as file:
+        head = file.read(HEADER_BYTES)
+        file.seek(_number(head[RECORDS_AT]))
+        size, end = _number(head[RECORD_BYTES_AT]), column.start + column.width
+        while records := file.read(size * CHUNK_RECORDS):
+            if any(records[at + column.start : at + end].strip(BLANK) for at in range(0, len(records), size)):
+                return True
+    return False
+
+
+def _number(two_bytes: bytes) -> int:
+    return int.from_bytes(two_bytes, "little")
