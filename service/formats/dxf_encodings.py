@@ -1,14 +1,17 @@
 """Brings DXF into UTF-8, before anything reads it: its driver heeds neither the version nor all code pages.
 
-From version AC1021 (2007) on, text is UTF-8, whatever code page the file names; before, it is in that code page.
+From version AC1021 (2007) on, text is UTF-8, whatever code page the file names; before, it is in that code page, and
+characters that this does not have are written as \\U+XXXX, which the driver knows in MTEXT alone.
 """
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from service.formats.into_utf8 import UTF8, first_other_line, require_few, write_utf8
+from service.formats.into_utf8 import MOST_BYTES, UTF8, first_other_line, require_few, write_utf8
+from service.formats.left_out import has_match
 
 HEAD_BYTES = 64 << 10
 """Where the header is: nothing but remarks may precede it."""
@@ -18,6 +21,10 @@ HEADER = re.compile(rb"\n[ \t]*2[ \t]*\r?\nHEADER\s")
 OUR_HEADER = b"0\nSECTION\n2\nHEADER\n9\n$ACADVER\n1\nAC1021\n0\nENDSEC\n"
 """Without a header, the driver would take all text for ISO 8859-1."""
 FIRST_IN_UTF8 = 1021
+HIGH, LOW, OTHER = "[Dd][89ABab][0-9A-Fa-f]{2}", "[Dd][C-Fc-f][0-9A-Fa-f]{2}", "[0-9A-Fa-f]{4}"
+ESCAPE = rf"(?<!\\)(?:\\U\+({HIGH})\\U\+({LOW})|(?!\\U\+(?:00[01]|[Dd][89A-Fa-f]))\\U\+({OTHER}))"
+"""A character by its code in UTF-16, without those that a line of DXF cannot have."""
+ESCAPED, ESCAPED_BYTES = re.compile(ESCAPE), re.compile(ESCAPE.encode())
 ASCII, WINDOWS = "ascii", "cp1252"
 CODECS: Mapping[str, str] = MappingProxyType(
     {
@@ -41,12 +48,14 @@ def dxf_in_utf8(path: Path, target: Path, all_bytes: int) -> tuple[Path, str]:
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     codec, has_header = _declared_in(head), HEADER.search(head) is not None
-    if not first_other_line(path, UTF8 if has_header and not codec else ASCII):
+    is_other = first_other_line(path, UTF8 if has_header and not codec else ASCII) > 0
+    if not is_other and not (all_bytes <= MOST_BYTES and has_match(path, ESCAPED_BYTES)):
         return path, ""
     require_few(all_bytes)
     line = 0 if codec else first_other_line(path)
     used = codec or (WINDOWS if line else UTF8)
-    lost = write_utf8(path, target, used, "replace", bytes if has_header else OUR_HEADER.__add__)
+    declare = bytes if has_header else OUR_HEADER.__add__
+    lost = write_utf8(path, target, used, "replace", declare, partial(ESCAPED.sub, _character))
     if line:
         return target, (
             f"Text that is not UTF-8, first in line {line:,}, was taken for Windows-1252, because the file names no "
@@ -54,6 +63,10 @@ def dxf_in_utf8(path: Path, target: Path, all_bytes: int) -> tuple[Path, str]:
             "again."
         )
     return target, f"{lost:,} characters that the code page of the file does not have became U+FFFD." if lost else ""
+
+
+def _character(escaped: re.Match[str]) -> str:
+    return bytes.fromhex("".join(filter(None, escaped.groups()))).decode("utf-16-be")
 
 
 def _declared_in(head: bytes) -> str | None:

@@ -39,19 +39,31 @@ def first_other_line(path: Path, encoding: str = UTF8) -> int:
     return 0
 
 
-def write_utf8(path: Path, target: Path, encoding: str, errors: str, declare: Callable[[bytes], bytes] = bytes) -> int:
+def write_utf8(
+    path: Path,
+    target: Path,
+    encoding: str,
+    errors: str,
+    declare: Callable[[bytes], bytes] = bytes,
+    change: Callable[[str], str] = str,
+) -> int:
     """Write the file into the new file `target`, as UTF-8; return how many characters were replaced. Blocking.
 
-    `errors` is what codecs do with other bytes; `declare` changes the start of the file to what declares UTF-8.
+    `errors` is what codecs do with other bytes; `declare` changes the start of the file to what declares UTF-8, and
+    `change` whole lines, unless one is longer than `CHUNK`.
     """
     decoder = codecs.getincrementaldecoder(encoding)(errors)
     replaced = 0
+    rest = ""
     target.parent.mkdir(exist_ok=True)
     with target.open("xb") as file:
         for number, piece in enumerate(pieces(path)):
             text = decoder.decode(piece if number else declare(piece), final=not piece)
             replaced += text.count("\ufffd")
-            file.write(text.encode())
+            text = rest + text
+            end = (text.rfind("\n") + 1 if piece else 0) or len(text)
+            rest = text[end:]
+            file.write(change(text[:end]).encode())
     return replaced
 
 

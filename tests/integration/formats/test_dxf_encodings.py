@@ -57,6 +57,34 @@ async def test_texts_and_layers_of_drawings_arrive_in_every_encoding(
     assert await converted(pipeline, path) == ([text, text], ())
 
 
+ESCAPED = {
+    r"\U+4e2d\U+6587 \U+00E4": "中文 ä",
+    r"a\U+D83D\U+DE00b": "a\U0001f600b",
+    r"\U+D83D \U+DE00 \U+000A": r"\U+D83D \U+DE00 \U+000A",
+    r"\\U+4E2D \U+4E2": r"\\U+4E2D \U+4E2",
+}
+"""Texts, and what they say."""
+
+
+@pytest.mark.parametrize("variables", [(), drawing("AC1009"), drawing("AC1027")])
+@pytest.mark.parametrize("text", ESCAPED)
+async def test_characters_that_a_drawing_writes_by_their_codes_arrive(
+    pipeline: Pipeline, tmp_path: Path, text: str, variables: tuple[str, ...]
+) -> None:
+    """As programs write those that a code page does not have; halves of a character and line ends stay codes."""
+    path = write(tmp_path / "a.dxf", "ascii", text, *variables)
+    assert await converted(pipeline, path) == ([ESCAPED[text]] * 2, ())
+
+
+async def test_characters_by_their_codes_arrive_wherever_they_are_in_a_file(pipeline: Pipeline, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.dxf", "cp1252", r"ü\U+4E2D", *drawing("AC1015"))
+    start, text = path.read_bytes().split(b"0\nSECTION\n2\nENTITIES\n")
+    for blanks in range(65_400, 65_560, 7):
+        remark = b"999\n" + b"-" * (blanks - len(start)) + b"\n"
+        path.write_bytes(start + remark + b"0\nSECTION\n2\nENTITIES\n" + text)
+        assert await converted(pipeline, path) == (["ü中"] * 2, ())
+
+
 @pytest.mark.parametrize("variables", [(), drawing("AC1021"), drawing("AC1009", "ANSI_1")])
 async def test_text_in_no_declared_encoding_is_taken_for_windows_1252(
     pipeline: Pipeline, tmp_path: Path, variables: tuple[str, ...]
