@@ -1,4 +1,4 @@
-"""Reads what types of columns a .dbf has: its driver rounds long integers, and reads types of other programs as texts."""
+"""Reads the types of columns of a .dbf: its driver rounds long integers, and takes unknown types for texts."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Brings DXF into UTF-8, before anything reads it: its driver heeds neither the version nor all code pages.
+r"""Brings DXF into UTF-8, before anything reads it: its driver heeds neither the version nor all code pages.
 
 From version AC1021 (2007) on, text is UTF-8, whatever code page the file names; before, it is in that code page, and
-characters that this does not have are written as \\U+XXXX, which the driver knows in MTEXT alone.
+characters that this does not have are written as \U+XXXX, which the driver knows in MTEXT alone.
 """
 
 import re
@@ -55,7 +55,7 @@ def dxf_in_utf8(path: Path, target: Path, all_bytes: int) -> tuple[Path, str]:
     line = 0 if codec else first_other_line(path)
     used = codec or (WINDOWS if line else UTF8)
     declare = bytes if has_header else OUR_HEADER.__add__
-    lost = write_utf8(path, target, used, "replace", declare, partial(ESCAPED.sub, _character))
+    lost = write_utf8(path, target, used, "replace", declare, change=partial(ESCAPED.sub, _character))
     if line:
         return target, (
             f"Text that is not UTF-8, first in line {line:,}, was taken for Windows-1252, because the file names no "

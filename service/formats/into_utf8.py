@@ -45,6 +45,7 @@ def write_utf8(
     encoding: str,
     errors: str,
     declare: Callable[[bytes], bytes] = bytes,
+    *,
     change: Callable[[str], str] = str,
 ) -> int:
     """Write the file into the new file `target`, as UTF-8; return how many characters were replaced. Blocking.

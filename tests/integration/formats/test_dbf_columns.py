@@ -20,10 +20,9 @@ FOREIGN = (
 LIKE_UTF8 = "The encoding that 'a' declares, as which its texts were read, is not UTF-8, but they look like it:"
 
 
-async def shapefile(
-    pipeline: Pipeline, path: Path, kind: str, width: int, cells: Sequence[bytes], language: int = 0
-) -> Path:
-    """A zipped shapefile of as many points as `cells`, of the column `c` with these type and width."""
+async def shapefile(pipeline: Pipeline, path: Path, kind: str, cells: Sequence[bytes], *, language: int = 0) -> Path:
+    """A zipped shapefile of as many points as `cells`, of the column `c` with this type and their width."""
+    width = max(map(len, cells))
     features = [point(7, 50, n=1) for _ in cells]
     made = (await pipeline.to("Shapefile", write_geojson(path / "a.geojson", features))).path
     head = struct.pack("<4BIHH", 3, 124, 1, 1, len(cells), 65, width + 1).ljust(29, b"\0") + bytes([language, 0, 0])
@@ -45,25 +44,27 @@ async def test_integers_of_more_than_18_digits_keep_all_of_them(
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     values = [BEYOND_53, -(2**63), 5]
     cells = [*(str(value).rjust(20).encode() for value in values), b""]
-    done = await pipeline.to("GeoJson", await shapefile(pipeline, tmp_path, kind, 20, cells))
+    done = await pipeline.to("GeoJson", await shapefile(pipeline, tmp_path, kind, cells))
     assert [row["properties"] for row in readers.geojson(done.path)] == [{"c": value} for value in (*values, None)]
     assert done.output.warnings == ()
 
 
-@pytest.mark.parametrize(("kind", "cell"), [("M", b"         7"), ("I", b"\x2a\0\0\0"), ("B", bytes(7) + b"\x40")])
+@pytest.mark.parametrize(
+    ("kind", "cell"), [("M", b"         7"), ("I", b"\x2a\0\0\0"), ("B", bytes(7) + b"\x40")], ids="MIB"
+)
 @pytest.mark.parametrize("has_sessions", [True, False])
 async def test_values_of_types_that_only_other_programs_know_are_told(
     converters: Converters, tmp_path: Path, kind: str, cell: bytes, *, has_sessions: bool
 ) -> None:
     """The driver takes the number of a memo, or the bytes of a number, for a text."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await shapefile(pipeline, tmp_path, kind, len(cell), [b"", cell])
+    path = await shapefile(pipeline, tmp_path, kind, [b"", cell])
     (told,) = (await pipeline.to("GeoJson", path)).output.warnings
     assert told.startswith(FOREIGN)
 
 
 async def test_nothing_is_told_of_memos_without_text(pipeline: Pipeline, tmp_path: Path) -> None:
-    done = await pipeline.to("GeoJson", await shapefile(pipeline, tmp_path, "M", 10, [b"", bytes(10)]))
+    done = await pipeline.to("GeoJson", await shapefile(pipeline, tmp_path, "M", [b"", bytes(10)]))
     assert done.output.warnings == ()
 
 
@@ -80,7 +81,7 @@ async def test_texts_in_utf_8_that_the_language_of_a_dbf_contradicts_are_told(
     pipeline: Pipeline, tmp_path: Path, language: int, *, is_told: bool
 ) -> None:
     """The languages 0 and 0x57 say nothing."""
-    path = await shapefile(pipeline, tmp_path, "C", 20, ["Müller".encode()], language)
+    path = await shapefile(pipeline, tmp_path, "C", ["Müller".encode()], language=language)
     done = await pipeline.to("GeoJson", path)
     assert [warning.startswith(LIKE_UTF8) for warning in done.output.warnings] == [True] * is_told
 
@@ -94,11 +95,11 @@ async def test_nothing_is_told_of_texts_in_the_encoding_that_a_cpg_declares(
     """Some Chinese texts in their usual encoding are UTF-8, too."""
     text = {"cp1252": "Müller", "cp1251": "Москва", "gbk": "联通", "utf-8": "Łódź"}[encoding]
     done = await pipeline.to("GeoJson", await shapefile_of(pipeline, tmp_path, declared, text, encoding))
-    assert [row["properties"]["n"] for row in readers.geojson(done.path)] == ["plain", text]
+    assert [row["properties"] for row in readers.geojson(done.path)] == [{"n": "plain"}, {"n": text}]
     assert done.output.warnings == ()
 
 
 async def test_texts_of_a_shapefile_that_declares_ascii_keep_all_letters(pipeline: Pipeline, tmp_path: Path) -> None:
     """The driver would leave out all others without a word."""
     done = await pipeline.to("GeoJson", await shapefile_of(pipeline, tmp_path, "US-ASCII", "Müller", "utf-8"))
-    assert [row["properties"]["n"] for row in readers.geojson(done.path)] == ["plain", "Müller"]
+    assert [row["properties"] for row in readers.geojson(done.path)] == [{"n": "plain"}, {"n": "Müller"}]
