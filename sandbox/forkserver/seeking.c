@@ -1,4 +1,4 @@
-/* Seeks a text in a part of an archive, of which it keeps one piece at a time in memory. */
+/* Seeks in a part of an archive, of which it keeps one piece at a time in memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,25 +8,48 @@
 #include "markup.h"
 #include "seeking.h"
 
-enum { PIECE = 1 << 20, LONGEST_PATH = 512 };
+enum { PIECE = 1 << 20, LONGEST_PATH = 512, MOST_ROWS = 10000, KEPT = 64 };
 
-int part_holds(const char *file, const char *part, const char *text)
+static const char REPEATED[] = "number-rows-repeated=\"", SHEET_END[] = "</table:table>", CELL_TEXT[] = "<text:p";
+
+/* Look for rows of a sheet that follow others that repeat so often that the driver stops there. `is_past` says if what
+   begins at `at` is past such rows; until where it holds for the piece that follows is returned, NULL if there are some. */
+static const char *pass_rows(const char *at, const char *end, int *is_past)
 {
-    char path[LONGEST_PATH], *piece = malloc(PIECE);
-    size_t kept = strlen(text), rest = 0, got;
-    int holds = 0;
-    if (!piece || kept >= PIECE)
+    const char *kept = end - at > KEPT ? end - KEPT : at;
+    for (;;) {
+        const char *next = find(at, end, *is_past ? SHEET_END : REPEATED);
+        if (*is_past && find(at, next ? next : end, CELL_TEXT))
+            return NULL;
+        if (!next || next >= kept)
+            return at > kept ? at : kept;
+        at = next + (*is_past ? sizeof SHEET_END : sizeof REPEATED) - 1;
+        int times = *is_past ? 1 : atoi(at);
+        *is_past = times < 1 || times > MOST_ROWS;
+    }
+}
+
+struct sought seek_in_part(const char *file, const char *part, const char *text)
+{
+    char path[LONGEST_PATH], *piece = malloc(PIECE + 1);
+    size_t rest = 0, got;
+    struct sought found = {0, 0};
+    int is_past = 0;
+    if (!piece || strlen(text) > KEPT)
         _exit(1);
     snprintf(path, sizeof path, "/vsizip/%s/%s", file, part);
     handle opened = VSIFOpenL(path, "rb");
-    while (opened && !holds && (got = VSIFReadL(piece + rest, 1, PIECE - rest, opened))) {
-        size_t size = rest + got;
-        holds = find(piece, piece + size, text) != NULL;
-        rest = size < kept ? size : kept;
-        memmove(piece, piece + size - rest, rest);
+    while (opened && !found.rows && (got = VSIFReadL(piece + rest, 1, PIECE - rest, opened))) {
+        char *end = piece + rest + got;
+        *end = 0;
+        found.text |= find(piece, end, text) != NULL;
+        const char *kept = pass_rows(piece, end, &is_past);
+        found.rows = !kept;
+        rest = kept ? (size_t)(end - kept) : 0;
+        memmove(piece, end - rest, rest);
     }
     if (opened)
         VSIFCloseL(opened);
     free(piece);
-    return holds;
+    return found;
 }

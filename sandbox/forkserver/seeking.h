@@ -1,7 +1,12 @@
-/* Whether part of an archive holds a text; see seeking.c. */
+/* What a part of an archive holds; see seeking.c. */
 #pragma GCC visibility push(hidden)
 
-/* Whether the part `part` of the ZIP archive `file` holds `text`; 0 also if there is no such part. */
-int part_holds(const char *file, const char *part, const char *text);
+struct sought {
+    int text, rows;
+};
+
+/* Whether the part `part` of the ZIP archive `file` holds `text`, and rows that the driver of ODS does not reach,
+   because it stops at others that repeat too often; neither if there is no such part. */
+struct sought seek_in_part(const char *file, const char *part, const char *text);
 
 #pragma GCC visibility pop

@@ -43,11 +43,12 @@ static void examine(char **at)
     tell_messages();
 }
 
-/* Whether a part of an archive holds a text. */
+/* Whether a part of an archive holds a text, or rows that its driver does not reach. */
 static void seek(char **at)
 {
     int ok = at[0] && at[1] && at[2];
-    put("{\"holds\":%s,", ok && part_holds(at[0], at[1], at[2]) ? "true" : "false");
+    struct sought found = ok ? seek_in_part(at[0], at[1], at[2]) : (struct sought){0, 0};
+    put("{\"holds\":%s,\"stops\":%s,", found.text ? "true" : "false", found.rows ? "true" : "false");
     end_answer("", ok);
 }
 

@@ -84,7 +84,12 @@ _MESSAGES: tuple[_Row, ...] = (
         "The spreadsheet is larger than the converter can read. Save it as CSV and send that.",
     ),
     _row(
-        r"Too many nested|too complex|nesting depth|Too deep|File probably corrupted \(million laugh",
+        r"Too much (?:repeated )?data in",
+        "A tag, text or comment of the file is too long to be read: it is damaged, or holds other data in them. Leave "
+        "these out and send the file again.",
+    ),
+    _row(
+        r"Too many nested|Too much nested|too complex|nesting depth|Too deep|File probably corrupted \(million laugh",
         "The file is nested too deeply to be read. Simplify it and send it again.",
     ),
     _row(
@@ -113,7 +118,8 @@ INCOMPLETE = re.compile(
     r"Parsing stopped|Too much accumulated memory|not well-formed|Unable to write feature|Failed to reproject"
     r"|Non increasing|Terminating translation|database disk image is malformed|Failed to read"
     r"|Unable to open datasource|XML parsing of \S+ file failed|out of memory|cannot allocate"
-    r"|Error occurred in \S*filegdbtable|Trying to guess feature locations",
+    r"|Error occurred in \S*filegdbtable|Trying to guess feature locations|File probably corrupted|Too much nested XML"
+    r"|Too much (?:repeated )?data in",
     re.IGNORECASE,
 )
 """Messages with which the output is incomplete although the exit code is 0."""
@@ -128,6 +134,8 @@ _EXITS = {
     Exit.STOPPED_EARLY: NOT_ALL_FEATURES,
     Exit.TOO_REPETITIVE: "The geometries of the file use the same lines so often that they are too large when each has "
     "its own. Split the file.",
+    Exit.REPEATED_ROWS: "A sheet of the workbook has rows that follow more than 10,000 empty or equal ones, where its "
+    "reader stops. Delete the empty rows, or save the sheet as CSV and send that.",
     Exit.NOT_UTF8: "Texts or names in the file are not UTF-8 text: the file is damaged, or in another "
     "encoding. Save it in UTF-8 and send it again.",
     Exit.DAMAGED: _INVALID,

@@ -131,9 +131,10 @@ class Examined(Answer, frozen=True):
 
 
 class Sought(Answer, frozen=True):
-    """Whether a part of the workbook holds a text."""
+    """Whether a part of the workbook holds a text, or rows that its driver does not reach."""
 
     holds: bool = False
+    stops: bool = False
 
 
 async def prepare_workbook(place: Workplace, file: str, extension: str, reading: Reading) -> tuple[str, Found]:
@@ -159,7 +160,7 @@ async def _with_plain_times(place: Workplace, file: str, plain: str, reading: Re
     sought = await in_open_run(
         place, reading, lambda session: session.ask(Sought, "seek", file, durations.MEMBER, "time-value")
     )
-    if sought is not None and sought.ok and not sought.holds:
+    if sought is not None and sought.ok and not sought.holds and not sought.stops:
         return file
     await place.python(durations.__name__, file, plain)
     return plain if await place.has(plain) else file

@@ -1,8 +1,9 @@
 """Makes texts of the times of an ODS workbook. Runs in the sandbox: `python -m …durations ODS PLAIN`.
 
 The driver knows one notation, PT10H30M00S: it cuts fractions of seconds, takes 100 hours for 1, and makes nothing of
-others, such as PT010H30M00S, which Gnumeric writes. Beside texts it leaves times in that notation. Uses only the
-standard library.
+others, such as PT010H30M00S, which Gnumeric writes. Beside texts it leaves times in that notation. It also stops,
+without a message, at rows that repeat more than 10,000 times: a workbook with others after them is refused. Uses only
+the standard library.
 """
 
 import re
@@ -12,7 +13,9 @@ import zipfile
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
+from itertools import chain
 
+from service.engine.jailed.exits import Exit
 from service.engine.jailed.styles import UNREADABLE
 
 MEMBER = "content.xml"
@@ -31,6 +34,9 @@ NOTATION = re.compile(
     r"(?:(?P<seconds>\d{1,9}(?:[.,]\d{1,20})?)S)?)?",
     re.ASCII,
 )
+MOST_ROWS = 10_000
+ROWS = re.compile(rb'\bnumber-rows-repeated="([^"]*+)"|(</table:table>)|<text:p\b')
+"""Rows that repeat, the end of a sheet, and the text of a cell that is not empty."""
 A_DAY, AN_HOUR, A_MINUTE = 86400, 3600, 60
 MILLISECOND = Decimal("0.001")
 
@@ -39,6 +45,8 @@ def main(workbook: str, plain: str) -> None:
     """Write a copy of `workbook` to `plain` with its times as texts, such as 10:30:00, unless it has none."""
     try:
         with zipfile.ZipFile(workbook) as book:
+            if _stops_early(_parts(book)):
+                sys.exit(Exit.REPEATED_ROWS)
             has_times = any(map(CELL.search, _parts(book)))
         if has_times:
             _copy(workbook, plain)
@@ -57,6 +65,19 @@ def _parts(book: zipfile.ZipFile) -> Iterator[bytes]:
             yield text[:end]
             rest = text[end:]
     yield rest
+
+
+def _stops_early(parts: Iterator[bytes]) -> bool:
+    """Whether cells follow rows, of the same sheet, at which the driver stops."""
+    is_past = False
+    for found in chain.from_iterable(map(ROWS.finditer, parts)):
+        if found[1] is not None:
+            is_past = is_past or not (found[1].isdigit() and 1 <= int(found[1][:20]) <= MOST_ROWS)
+        elif found[2]:
+            is_past = False
+        elif is_past:
+            return True
+    return False
 
 
 def _copy(workbook: str, plain: str) -> None:
