@@ -61,6 +61,10 @@ GML = Format(
             ),
             LeftOut((), "The name or description of the whole collection was left out.", pattern=INFORMATION_IN_GML),
             LeftOut((b"xlink:href=",), "References to other elements (xlink:href, {count}) were left out."),
+            LeftOut(
+                (b" codeSpace=", b" nilReason=", b" xml:lang="),
+                "Attributes of values ({count}), such as codeSpace, nilReason and xml:lang, were left out.",
+            ),
         ),
         overflows=frozenset({"infinite"}),
         guesses_types=True,

@@ -45,6 +45,10 @@ SNIPPET_WITH_BLANKS = _SNIPPET + rb"(?:<!\[CDATA\[)?(?:\s++[^<\s]|[^<\s][^<]*+(?
 SCHEMA = rb"<Schema[\s/>]"
 TIME_IN_TRACK = rb"</when>\s*+<(?:when|gx:coord)\b"
 """The end of a time that is one of several, or of a point; the others are in a TimeStamp."""
+MONTH_OR_YEAR = rb"<(?:when|begin|end)>\s*+\d{4}(?:-\d\d)?+\s*+</"
+"""A time that is a month or a year, of which the driver makes a day or nothing."""
+RING_BESIDE_RING = rb"</LinearRing>\s*+<LinearRing\b"
+"""Several rings in one outer boundary, where one may be. Those of inner ones, and outside of areas, are mended."""
 FOREIGN_DATA = rb"Data(?:(?<=<ExtendedData)\s++xmlns[^<>]*+)?+>(?<!</ExtendedData>)(?<!/>)\s*+<(?!gx:)[\w.-]++:"
 """A tag in ExtendedData, behind another one there, that is not of KML. No byte of attributes is read twice."""
 INFORMATION_IN_KML = of_the_file(
@@ -81,6 +85,18 @@ _KML_LEFT_OUT = (
         (),
         "Features with several geometries outside of a MultiGeometry ({count}): only the last of each is read.",
         pattern=SECOND_GEOMETRY_IN_KML,
+    ),
+    LeftOut(
+        (),
+        "Times that are a month or a year ({count}) lost that: a month became the moment at which it begins, and a "
+        "year was left out.",
+        pattern=MONTH_OR_YEAR,
+    ),
+    LeftOut(
+        (),
+        "Rings ({count}) were left out: of several in one outer boundary, the last is read. Give each a Polygon of "
+        "its own.",
+        pattern=RING_BESIDE_RING,
     ),
     LeftOut((b"<Placemark id=",), "Ids of features ({count}) were left out.", column="id"),
     LeftOut((), "Blanks and line ends at the beginning of texts ({count}) were left out.", pattern=SIMPLE_BEGINS_BLANK),

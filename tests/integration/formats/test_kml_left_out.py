@@ -15,6 +15,10 @@ VALUE = '<SimpleData name="t">&#32;x&#x20;</SimpleData>'
 SIMPLE = f'<ExtendedData><SchemaData schemaUrl="#s">{VALUE}</SchemaData></ExtendedData>'
 AROUND = "Blanks around snippets (1) were left out."
 ADDRESSES = "Addresses and phone numbers of features (2) were left out."
+NO_DAYS = (
+    "Times that are a month or a year (2) lost that: a month became the moment at which it begins, and a year was left "
+    "out."
+)
 DOCUMENTS = {
     "data": (CONTENT + DATA, {"Name": "  n", "u": " v", "snippet": "low"}, {AROUND, ADDRESSES}),
     "data beside a Schema": (
@@ -34,6 +38,16 @@ DOCUMENTS = {
             "Blanks and line ends at the beginning of texts (1) were left out.",
             "Blanks at the end of texts (1) were left out.",
         },
+    ),
+    "times that are no days": (
+        "<name>n</name><TimeSpan><begin>2020-01</begin><end> 2021 </end></TimeSpan>",
+        {"Name": "n", "begin": "2020-01-01T00:00:00"},
+        {NO_DAYS},
+    ),
+    "days": (
+        "<name>n</name><TimeStamp><when>2020-01-02</when></TimeStamp>",
+        {"Name": "n", "timestamp": "2020-01-02T00:00:00"},
+        set(),
     ),
 }
 """Features, what is left of them, and what is told."""
@@ -57,3 +71,17 @@ async def test_what_the_driver_leaves_out_of_a_feature_is_told(
     assert isinstance(found, dict)
     assert {column: value for column, value in found.items() if value is not None} == kept
     assert set(done.output.warnings) == told
+
+
+async def test_rings_beside_others_in_an_outer_boundary_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Those in an inner one are read, each as a hole of its own; so nothing is told of them."""
+    rings = [
+        f"<LinearRing><coordinates>{x},0 {x + 1},0 {x + 1},1 {x},0</coordinates></LinearRing>" for x in (0, 5, 6, 7)
+    ]
+    outer, inner = f"<outerBoundaryIs>{rings[0]}\n{{}}</outerBoundaryIs>", f"<innerBoundaryIs>{rings[2]}{rings[3]}"
+    for second, told in ((rings[1], True), ("", False)):
+        path = tmp_path / f"{told}.kml"
+        area = f"<Polygon>{outer.format(second)}{inner}</innerBoundaryIs></Polygon>"
+        path.write_text(f'<kml xmlns="http://www.opengis.net/kml/2.2"><Placemark>{area}</Placemark></kml>')
+        done = await pipeline.to("GeoPackage", path)
+        assert [warning.startswith("Rings (1) were left out") for warning in done.output.warnings] == [True] * told

@@ -428,6 +428,21 @@ async def test_references_in_gml_are_told(pipeline: Pipeline, tmp_path: Path) ->
     assert warnings == ("References to other elements (xlink:href, 1) were left out.",)
 
 
+async def test_attributes_that_the_driver_of_gml_leaves_out_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Units of measure become columns of their own; other attributes of values are lost."""
+    (tmp_path / "a.gml").write_text(
+        '<a:c xmlns:a="http://a" xmlns:gml="http://www.opengis.net/gml/3.2"><gml:featureMember><a:f>'
+        '<a:n codeSpace="u">1</a:n><a:t xml:lang="de">x</a:t><a:h uom="m">2</a:h><a:g>'
+        '<gml:Point srsName="EPSG:4326"><gml:pos>1 2</gml:pos></gml:Point></a:g></a:f></gml:featureMember></a:c>',
+        encoding="utf-8",
+    )
+    done = await pipeline.to("GeoPackage", tmp_path / "a.gml")
+    assert done.output.warnings == (
+        "Attributes of values (2), such as codeSpace, nilReason and xml:lang, were left out.",
+    )
+    assert {"n", "t", "h", "h_uom"} <= {field.name for field in done.facts.layers[0].fields}
+
+
 async def test_values_that_are_not_of_the_declared_type_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """SQLite stores any value in any column; its driver makes 0 of a text in a column of numbers."""
     path = tmp_path / "a.sqlite"
