@@ -10,19 +10,13 @@ from service.formats.format import Format, LeftOut, reading_of
 
 CHUNK = 1 << 20
 LONGEST_MATCH = 16 << 10
-UTF16 = (b"\xff\xfe", b"\xfe\xff")
-"""What a text of two bytes a letter begins with."""
 
 
 def has_features(row: Format, path: Path) -> bool:
     """Whether the file at `path` may hold features: by the words of which every one with features has one. Blocking."""
     reading = reading_of(row)
     words = [word for word in (reading.feature_word, reading.outline_word) if word]
-    if not words:
-        return True
-    with path.open("rb") as file:
-        is_wide = file.read(2) in UTF16
-    return is_wide or _has_word(path, words)
+    return not words or _has_word(path, words)
 
 
 def has_match(path: Path, pattern: re.Pattern[bytes]) -> bool:
@@ -56,10 +50,7 @@ def _sentence(entry: LeftOut, count: int) -> str:
 
 
 class Tally:
-    """Adds to `counts` how often each word and pattern of `entries` occurs in a text.
-
-    In UTF-16, which does not contain them as such, it finds none.
-    """
+    """Adds to `counts` how often each word and pattern of `entries` occurs in a text."""
 
     def __init__(self, entries: Sequence[LeftOut], counts: Counter[bytes]) -> None:
         self._counts = counts

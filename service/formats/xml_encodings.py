@@ -1,7 +1,8 @@
 """Brings XML in encodings that drivers do not know into UTF-8, before anything reads it.
 
-The parser that most drivers use knows UTF-8, UTF-16, ISO 8859-1 and ASCII; others refuse what it reads. All encodings
-here have ASCII in its usual place, so that the declaration of a file can be read before its encoding is known.
+The parser that most drivers use knows UTF-8, UTF-16, ISO 8859-1 and ASCII; others refuse what it reads. UTF-16 is
+brought into UTF-8 as well, for what looks at the text. All other encodings here have ASCII in its usual place, so that
+the declaration of a file can be read before its encoding is known.
 """
 
 import codecs
@@ -16,6 +17,7 @@ from service.formats.names import shown
 
 HEAD_BYTES = 1024
 DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<\?xml\s[^<>]{0,200}?encoding\s*=\s*[\"'](?P<name>[\w.:-]{1,40})[\"']")
+ENCODING_OF_TEXT = re.compile(r"\A(<\?xml\s[^<>]{0,200}?)\s+encoding\s*=\s*[\"'][\w.:-]{1,40}[\"']", re.ASCII)
 MARKS_OF_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 READ_BY_DRIVERS = frozenset({"iso-8859-1"})
 NOT_TRUE = re.compile(r"utf-?(?:8|16|32)(?:le|be)?|(?:iso-10646-)?ucs-?[24]|(?:us-)?ascii", re.ASCII)
@@ -63,9 +65,11 @@ def in_utf8(path: Path, target: Path, all_bytes: int) -> tuple[Path, str]:
     Raises:
         Rejection: the file declares an encoding that is not known, or the documents are too large to be written anew.
     """
+    if wide := _wide_encoding(path):
+        require_few(all_bytes)
+        lost = write_utf8(path, target, wide, "replace", change=_without_encoding)
+        return target, _lost(lost, "UTF-16")
     declared = _declared_by(path)
-    if not declared:
-        return path, ""
     name = declared.lower()
     if NOT_TRUE.fullmatch(name):
         return _mended(path, target, all_bytes, is_right=name == UTF8)
@@ -78,25 +82,39 @@ def in_utf8(path: Path, target: Path, all_bytes: int) -> tuple[Path, str]:
         )
     require_few(all_bytes)
     lost = write_utf8(path, target, CODECS[name], "replace", _declared)
-    told = f"{lost:,} characters that {shown(declared)}, the declared encoding, does not have became U+FFFD."
-    return target, told if lost else ""
+    return target, _lost(lost, f"{shown(declared)}, the declared encoding,")
 
 
 def unknown_encoding(path: Path) -> str:
     """The encoding that the XML at `path` declares if it is not known, or "". Blocking."""
-    declared = _declared_by(path)
+    declared = "" if _wide_encoding(path) else _declared_by(path)
     name = declared.lower()
     return declared if name and name not in {*READ_BY_DRIVERS, *CODECS} and not NOT_TRUE.fullmatch(name) else ""
 
 
 def _declared_by(path: Path) -> str:
-    """The encoding of the XML at `path` as it declares it; "" if it is UTF-16."""
+    """The encoding of the XML at `path`, which is not UTF-16, as it declares it."""
     with path.open("rb") as file:
-        head = file.read(HEAD_BYTES)
-    if head.startswith(MARKS_OF_UTF16) or b"\0" in head:
-        return ""
-    found = DECLARATION.match(head)
+        found = DECLARATION.match(file.read(HEAD_BYTES))
     return found["name"].decode("ascii", "replace") if found else UTF8
+
+
+def _wide_encoding(path: Path) -> str:
+    """The encoding of the XML at `path` if that is UTF-16, with or without a byte order mark, or ""."""
+    with path.open("rb") as file:
+        start = file.read(2)
+    if start in MARKS_OF_UTF16:
+        return "utf-16"
+    return {b"<\0": "utf-16-le", b"\0<": "utf-16-be"}.get(start, "")
+
+
+def _without_encoding(text: str) -> str:
+    """Lines of a file, of which the first may declare UTF-16: without another declaration, XML is in UTF-8."""
+    return ENCODING_OF_TEXT.sub(r"\1", text, count=1) if text.startswith("<?xml") else text
+
+
+def _lost(characters: int, encoding: str) -> str:
+    return f"{characters:,} characters that {encoding} does not have became U+FFFD." if characters else ""
 
 
 def _mended(path: Path, target: Path, all_bytes: int, *, is_right: bool) -> tuple[Path, str]:

@@ -19,7 +19,7 @@ from service.formats.names import listed, shown
 
 ELEMENTS = b"|".join((*kml_names.TEXTS, *kml_names.TYPED))
 LIKE_ELEMENTS = re.compile(rb"<(?:Data|SimpleField)\s[^<>]*?\bname\s*=\s*[\"'](?i:" + ELEMENTS + rb")[\"']")
-"""A declaration of data with the name of an element. In UTF-16, which has none, its driver confuses them."""
+"""A declaration of data with the name of an element."""
 RENAMED_FILE = "renamed.kml"
 NAMES_FILE = "names.json"
 NewNames = Annotated[dict[Name, Name], Meta(max_length=MAX_COLUMNS)]

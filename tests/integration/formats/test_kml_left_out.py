@@ -85,3 +85,20 @@ async def test_rings_beside_others_in_an_outer_boundary_are_told(pipeline: Pipel
         path.write_text(f'<kml xmlns="http://www.opengis.net/kml/2.2"><Placemark>{area}</Placemark></kml>')
         done = await pipeline.to("GeoPackage", path)
         assert [warning.startswith("Rings (1) were left out") for warning in done.output.warnings] == [True] * told
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be"])
+async def test_text_in_utf_16_is_looked_at_as_any_other(pipeline: Pipeline, tmp_path: Path, encoding: str) -> None:
+    """Its typed data without a Schema is read, and what is left out is told."""
+    declared = f'<?xml version="1.0" encoding="{encoding[:6].upper()}" standalone="yes"?>\n'
+    text = (
+        f'{declared}<kml xmlns="http://www.opengis.net/kml/2.2"><Document><Placemark><name>Ł 日</name>{SIMPLE}'
+        "<address>1 Street</address><Point><coordinates>1,2</coordinates></Point></Placemark></Document></kml>"
+    )
+    path = tmp_path / "a.kml"
+    path.write_bytes(text.replace("UTF-8", "utf-8").encode(encoding))
+    done = await pipeline.to("GeoJson", path)
+    (found,) = (row["properties"] for row in readers.geojson(done.path))
+    assert isinstance(found, dict)
+    assert (found["Name"], found["t"]) == ("Ł 日", " x ")
+    assert len(done.output.warnings) == 2
