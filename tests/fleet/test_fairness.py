@@ -1,6 +1,10 @@
 """The backlog of one account delays another one by a few conversions, also if both share a lane."""
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -11,6 +15,7 @@ from service.usecases.take_over import PLACES_EACH
 from tests.fleet.site import LEASE_SECONDS, Site, wait_until
 from tests.fleet.test_poison import promised
 from tests.support.data import lakes
+from tests.support.patience import looks
 from tests.support.server import Client
 
 pytestmark = pytest.mark.xdist_group("fleet")
@@ -22,7 +27,6 @@ _KEEP_WORKERS = """
 UPDATE server SET heartbeat_at = now() + interval '1 hour'
  WHERE formats IS NOT NULL AND heartbeat_at >= now() - $1::interval RETURNING id
 """
-"""The places of an account depend on the workers that are alive: suspended ones count on."""
 _AHEAD = "SELECT FROM server WHERE heartbeat_at > now()"
 _LEASE = timedelta(seconds=LEASE_SECONDS)
 
@@ -32,9 +36,26 @@ def lane(client: Client) -> str:
     return lane_of(client.account.account_id, utc_now().date(), 1)
 
 
+@contextmanager
+def suspended(fleet: Site) -> Iterator[None]:
+    """Suspend all workers inside the block; they count on, because the places of an account depend on those alive."""
+    for _ in looks():
+        with fleet.frozen_workers():
+            if all_alive(fleet, _KEEP_WORKERS):
+                yield
+                return
+        wait_until(partial(all_alive, fleet, _WORKERS))
+    pytest.fail("the workers have never been suspended before their leases ended")
+
+
+def all_alive(fleet: Site, statement: str) -> bool:
+    """Whether the statement finds each worker."""
+    return len(fleet.rows(statement, _LEASE)) == len(fleet.workers)
+
+
 def waiting(fleet: Site, messages: int) -> None:
     """Wait until so many jobs are in the queue, while no worker takes any."""
-    wait_until(lambda: fleet.rows(_KEEP_WORKERS, _LEASE) and fleet.messages() == messages)
+    wait_until(lambda: all_alive(fleet, _KEEP_WORKERS) and fleet.messages() == messages)
 
 
 def test_a_backlog_does_not_fill_the_lane(fleet: Site) -> None:
@@ -43,18 +64,18 @@ def test_a_backlog_does_not_fill_the_lane(fleet: Site) -> None:
     One worker converts them: which of two is faster is the host's business.
     """
     places = MOST_EACH * len(fleet.workers)
-    wait_until(lambda: len(fleet.rows(_WORKERS, _LEASE)) == len(fleet.workers))
+    wait_until(partial(all_alive, fleet, _WORKERS))
     with fleet.client("business") as busy:
         other = fleet.client()
         while lane(other) != lane(busy):
             other.close()
             other = fleet.client()
-        with other, fleet.frozen(fleet.workers[1]):
-            with fleet.frozen(fleet.workers[0]):
-                backlog = [promised(busy, lakes()) for _ in range(BACKLOG)]
-                waiting(fleet, places)
-                single = promised(other, lakes())
-                waiting(fleet, places + 1)
+        with other, suspended(fleet):
+            backlog = [promised(busy, lakes()) for _ in range(BACKLOG)]
+            waiting(fleet, places)
+            single = promised(other, lakes())
+            waiting(fleet, places + 1)
+            fleet.workers[0].process.send_signal(signal.SIGCONT)
             everything = [*backlog, single]
             wait_until(lambda: not fleet.rows(_OPEN, everything))
     rows = fleet.rows("SELECT id::text, status FROM job WHERE id = ANY($1) ORDER BY completed_at", everything)
