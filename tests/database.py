@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from inspect import unwrap
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,9 +20,17 @@ import asyncpg
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from service.db import connection, pool
 from service.db.migrate import migrate
 from service.postgres_embedded import embedded_postgres
 from service.postgres_embedded.locks import can_lock
+from tests.support.patience import PATIENCE_SECONDS
+
+# Whoever uses a database in the process of the tests waits for it as long as for anything else.
+connection.CONNECT_SECONDS = PATIENCE_SECONDS
+pool.CONNECT_SECONDS = PATIENCE_SECONDS  # type: ignore[attr-defined]  # where pools look it up
+for limit in ("command_timeout_seconds", "acquire_timeout_seconds"):
+    unwrap(pool.open_pool).__kwdefaults__[limit] = PATIENCE_SECONDS
 
 _PREFIX = "geomill-tests-"
 _LEFT_BEHIND_SECONDS = 3600

@@ -9,6 +9,7 @@ from anyio.to_thread import run_sync
 
 from service.accounts.administration import Administration, Terms
 from service.clock import utc_now
+from service.db import pool
 from service.db.migrate import migrate
 from service.db.pool import Database, open_pool
 from service.errors import DatabaseUnavailable
@@ -22,6 +23,7 @@ from tests.support.replication import running_pair
 
 T = TypeVar("T")
 COMMAND_SECONDS = 1.0
+CONNECT_SECONDS = 5.0
 
 
 async def once_it_is_back(ask: Callable[[], Awaitable[T]]) -> T:
@@ -40,10 +42,13 @@ async def write(database: Database) -> None:
         await connection.execute("INSERT INTO t VALUES (1)")
 
 
-async def test_a_silent_primary_is_left_for_its_standby() -> None:
+async def test_a_silent_primary_is_left_for_its_standby(monkeypatch: pytest.MonkeyPatch) -> None:
     """The database is unavailable until the standby is promoted; then an existing pool finds it."""
+    monkeypatch.setattr(pool, "CONNECT_SECONDS", CONNECT_SECONDS)
     with running_pair(synchronous=False) as pair:
-        async with open_pool(pair.dsn, command_timeout_seconds=COMMAND_SECONDS) as database:
+        async with open_pool(
+            pair.dsn, command_timeout_seconds=COMMAND_SECONDS, acquire_timeout_seconds=CONNECT_SECONDS
+        ) as database:
             await once_it_is_back(lambda: write(database))
             await run_sync(pair.primary.freeze)
             for _ in range(2):  # over the connection to the old primary, and over a new one
