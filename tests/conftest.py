@@ -9,6 +9,7 @@ from functools import cache
 from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from httpx._transports import default
 from hypothesis import HealthCheck, settings
+from structlog.dev import ConsoleRenderer, plain_traceback
 
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -38,6 +39,10 @@ default.create_ssl_context = cache(default.create_ssl_context)  # type: ignore[a
 # Nor does it wait for longer than five seconds, unless it is told to.
 for phase in ("connect", "read", "write", "pool"):
     setattr(DEFAULT_TIMEOUT_CONFIG, phase, PATIENCE_SECONDS)
+
+# Tracebacks are as plain as those of a service: to draw one with its variables takes seconds, in which an event loop
+# stands still.
+ConsoleRenderer.get_active().exception_formatter = plain_traceback
 
 pytest_plugins = ["tests.database", "tests.support.order", "tests.support.setup", "tests.support.skips"]
 
