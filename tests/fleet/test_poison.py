@@ -1,11 +1,12 @@
 """A file whose workers die runs alone, and fails free in the end; other files are neither blamed nor held up."""
 
+from datetime import timedelta
 from functools import partial
 
 import pytest
 
 from service.jobs.leases import MOST_DEATHS, POISON
-from tests.fleet.site import WORKER, Site, wait_until
+from tests.fleet.site import LEASE_SECONDS, WORKER, Site, wait_until
 from tests.fleet.test_losses import promise
 from tests.support.data import lakes
 from tests.support.endless import NAME, endless_file
@@ -15,8 +16,13 @@ pytestmark = pytest.mark.xdist_group("fleet")
 
 ASYNC = {"Prefer": "respond-async"}
 _BEGUN = "SELECT FROM job WHERE id = $1 AND status = 'Processing' AND deaths = $2"
+_HELD = """
+SELECT FROM job JOIN server ON server.id = worker_id WHERE job.id = $1 AND heartbeat_at >= now() - $2::interval
+"""
+_OPEN = "SELECT FROM job WHERE id = $1 AND completed_at IS NULL"
 _RUNNING = "SELECT FROM job WHERE id = $1 AND status = 'Processing'"
 _TOGETHER = "SELECT FROM job WHERE completed_at IS NULL AND worker_id = (SELECT worker_id FROM job WHERE id = $1)"
+_LEASE = timedelta(seconds=LEASE_SECONDS)
 
 
 def promised(client: Client, content: bytes, name: str = "a.geojson") -> str:
@@ -40,10 +46,13 @@ def test_a_file_that_ends_its_workers(fleet: Site) -> None:
         for died in range(MOST_DEATHS - 1):
             wait_until(partial(fleet.rows, _BEGUN, poison, died))
             directory = killed(first).data_dir.name
+            wait_until(lambda: not fleet.rows(_HELD, poison, _LEASE))  # what it had sent to the database is done then
             blamed += len(fleet.rows(_RUNNING, waited))
             first = fleet.workers[0] = fleet.start(directory, WORKER)
         wait_until(partial(fleet.rows, _BEGUN, poison, MOST_DEATHS - 1))
-        assert len(fleet.rows(_TOGETHER, poison)) == 1
+        beside = fleet.rows(_OPEN, waited)
+        wait_until(lambda: len(fleet.rows(_TOGETHER, poison)) == 1)  # what was claimed with it has been returned,
+        assert fleet.rows(_OPEN, waited) == beside  # and not converted
         later = promise(client)
         with fleet.frozen(first):
             assert fleet.rows(_BEGUN, poison, MOST_DEATHS - 1)
