@@ -4,20 +4,37 @@ import sqlite3
 import struct
 import sys
 from collections import Counter
+from contextlib import suppress
 
 from service.engine.jailed.curves import straightened
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import GEOMETRY, WKB_TYPES, quoted, split_code, wkb_offset
 from service.engine.jailed.wkb import as_polygons, count_sloping, is_curved, parts_by_family
 
+UNKNOWN = (ValueError, struct.error)
+"""What geometries raise that are truncated, nested too deeply, or neither simple nor curves."""
+
 
 def collection_parts(connection: sqlite3.Connection, table: str) -> tuple[dict[str, int], bool]:
-    """How many Multi geometries of each type the collections of `table` contain, and whether any has curves."""
+    """How many Multi geometries of each type the collections of `table` contain, and whether any has curves.
+
+    If they contain surfaces, these become polygons; exits if they contain what cannot be converted.
+    """
+    with suppress(*UNKNOWN):
+        return _parts(connection, table)
+    surfaces_to_polygons(connection, table)
+    try:
+        return _parts(connection, table)
+    except UNKNOWN:
+        sys.exit(Exit.UNKNOWN_GEOMETRY)
+
+
+def _parts(connection: sqlite3.Connection, table: str) -> tuple[dict[str, int], bool]:
     parts: Counter[str] = Counter()
     curved = False
     for (blob,) in connection.execute(f"SELECT {GEOMETRY} FROM {quoted(table)} WHERE {GEOMETRY} IS NOT NULL"):  # noqa: S608 -- quoted
         if is_collection(blob):
-            found = taken_apart(blob)
+            found = parts_by_family(blob[wkb_offset(blob[3]) :])
             parts.update(found.keys())
             curved = curved or any(map(is_curved, found.values()))
     return dict(parts), curved
@@ -33,7 +50,7 @@ def taken_apart(blob: bytes) -> dict[str, bytes]:
     """The WKB of the parts of a collection by type; exits if it contains what cannot be converted."""
     try:
         return parts_by_family(blob[wkb_offset(blob[3]) :])
-    except (ValueError, struct.error):
+    except UNKNOWN:
         sys.exit(Exit.UNKNOWN_GEOMETRY)
 
 
@@ -70,4 +87,7 @@ def surfaces_to_polygons(connection: sqlite3.Connection, table: str) -> None:
 
 def _polygons(blob: bytes) -> bytes:
     at = wkb_offset(blob[3])
-    return blob[:at] + as_polygons(blob[at:])
+    try:
+        return blob[:at] + as_polygons(blob[at:])
+    except UNKNOWN:
+        return blob  # whoever takes it apart tells

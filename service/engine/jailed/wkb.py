@@ -17,8 +17,9 @@ COMPOUND = {9, 10}
 LINES = {2, 8}
 GATHERINGS = {4, 5, 6, 7, 11, 12}
 SURFACES = {15: 6, 16: 6, 17: 3}
-"""The type that replaces a surface of patches."""
-PATCHES = {3: 3, 17: 3}
+"""The type that replaces a surface."""
+OF_PATCHES = {15, 16}
+PATCHES = {3, 17}
 MAX_DEPTH = 32
 COORDINATE_BYTES = 8
 HEAD_BYTES = 5
@@ -60,21 +61,29 @@ def count_sloping(wkb: bytes) -> int:
 
 
 def as_polygons(wkb: bytes) -> bytes:
-    """A polyhedral surface, a TIN or a triangle as polygons with the same coordinates; other geometries unchanged."""
-    (code,) = struct.unpack_from("<I", wkb, 1)
-    basic, dimensions = code % ISO_STEP, code - code % ISO_STEP
-    if basic not in SURFACES:
-        return wkb
+    """A geometry with its polyhedral surfaces, TINs and triangles as polygons with the same coordinates.
+
+    Raises:
+        ValueError: it contains something other than a geometry, or is nested too deeply.
+        struct.error: it is truncated.
+    """
     patched = bytearray(wkb)
-    struct.pack_into("<I", patched, 1, SURFACES[basic] + dimensions)
-    if SURFACES[basic] == PATCHES[3]:
-        return bytes(patched)
-    (count,) = struct.unpack_from("<I", wkb, HEAD_BYTES)
-    at = HEAD_BYTES + 4
-    for _ in range(count):
-        struct.pack_into("<I", patched, at + 1, 3 + dimensions)
-        at = _simple_end(memoryview(wkb), at, 3, DIMENSIONS[code // ISO_STEP])
+    _patch(patched, 0, 0)
     return bytes(patched)
+
+
+def _patch(wkb: bytearray, at: int, depth: int) -> int:
+    """Give the surfaces in the geometry that begins at `at` the codes of polygons; return where it ends."""
+    view = memoryview(wkb)
+    basic = _basic(view, at, depth)
+    if basic in SURFACES:
+        struct.pack_into("<I", wkb, at + 1, _code(view, at) - basic + SURFACES[basic])
+    if basic not in GATHERINGS | OF_PATCHES:
+        return _end(view, at, depth)
+    end = at + HEAD_BYTES + 4
+    for _ in range(_count(view, at)):
+        end = _patch(wkb, end, depth + 1)
+    return end
 
 
 def _gathered(family: int, parts: list[tuple[int, bytes]], dimensions: int) -> bytes:

@@ -153,6 +153,9 @@ SHAPES = {
     "MULTICURVE (CIRCULARSTRING (0 0,1 1,2 0),(5 5,6 6))": "MultiLineString",
     "POLYHEDRALSURFACE Z (((0 0 0,0 1 0,1 1 0,0 0 0)),((0 0 0,0 1 0,0 1 1,0 0 0)))": "MultiPolygon",
     "TIN Z (((0 0 0,0 1 0,1 1 0,0 0 0)))": "MultiPolygon",
+    "GEOMETRYCOLLECTION Z (TIN Z (((0 0 0,0 1 0,1 1 0,0 0 0))),POLYGON Z ((0 0 0,0 1 0,1 1 0,0 0 0)))": (
+        "GeometryCollection"
+    ),
 }
 
 

@@ -51,6 +51,7 @@ TRIANGLE = struct.pack("<BI", 1, 17) + POLYGON[5:]
         (many(15, POLYGON, POLYGON), many(6, POLYGON, POLYGON)),
         (many(16, TRIANGLE), many(6, POLYGON)),
         (TRIANGLE, POLYGON),
+        (many(7, many(16, TRIANGLE), LINE, many(7, TRIANGLE)), many(7, many(6, POLYGON), LINE, many(7, POLYGON))),
         (LINE, LINE),
     ],
 )
