@@ -98,10 +98,21 @@ _MESSAGES: tuple[_Row, ...] = (
         "The file has more columns than can be converted. Leave some out and send it again.",
     ),
     _row(
+        r"Error occurred in \S*filegdbtable",
+        "A table of the geodatabase cannot be read: it is damaged or cut off, or has columns of types that ArcGIS Pro "
+        "3.2 introduced: integers of 64 bits, dates or times alone, or times with a zone. Save these as numbers or "
+        "texts, or export the geodatabase as GeoPackage, and send it again.",
+    ),
+    _row(
+        r"Failed to parse field definition",
+        "A column has a type that cannot be read, such as LargeInt. Give it another one, such as Float or Char, and "
+        "send the file again.",
+    ),
+    _row(
         r"Unable to open datasource|Unable to open EPSG|Failed to read|not well-formed|parsing (of|error|failed)"
         r"|XML parsing|JSON parsing|not recognized as|malformed|corrupt|is not a (database|valid)|invalid (dbf|shp|shx)"
         r"|unexpected end|mismatched tag|database disk image|Non increasing|Truncated|cannot be opened|Couldn't open"
-        r"|Error occurred in \S*filegdbtable|Trying to guess feature locations",
+        r"|Trying to guess feature locations",
         _INVALID,
     ),
     _row(

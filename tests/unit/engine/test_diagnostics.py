@@ -32,6 +32,11 @@ SAMPLES = [
         "ERROR 1: PROJ: webmerc: Invalid latitude\nERROR 1: Failed to reproject feature 0 (geometry probably out of",
         "EPSG:3857",
     ),
+    ("ERROR 1: Error occurred in ./ogr/ogrsf_frmts/openfilegdb/filegdbtable.cpp at line 910", "ArcGIS Pro 3.2"),
+    (
+        "ERROR 3: Failed to parse field definition in file a.mif\nFAILURE:\nUnable to open datasource `a.mif' with the",
+        "LargeInt",
+    ),
     ("ERROR 6: Too much accumulated memory in ODS parsing. Parsing stopped", "Save it as CSV"),
     ("ERROR 1: Too many nested levels in geometry", "nested too deeply"),
     (
