@@ -43,11 +43,12 @@ class _Numbers(Answer, frozen=True):
 class TypeCheck:
     """Checks it in a run that holds the file.
 
-    `said` is how many descriptions the file has of itself; `left_out` are keys that only number rows, but with gaps.
+    `said` is how many descriptions the file has of itself, `tiles` how many tables of tiles; `left_out`
+    are keys that only number rows, but with gaps.
     """
 
     def __init__(self) -> None:
-        self.said = 0
+        self.said = self.tiles = 0
         self.left_out: list[str] = []
 
     async def __call__(self, session: Session, layers: list[SeenLayer]) -> list[SeenLayer] | None:
@@ -64,7 +65,7 @@ class TypeCheck:
         documents = await _numbers(session, METADATA) if told and told[1] else (0,)
         if not told or not documents:
             return None
-        self.said = told[0] + documents[0]
+        self.said, self.tiles = told[0] + documents[0], told[2]
         return layers
 
 

@@ -39,6 +39,8 @@ class _Database(msgspec.Struct, frozen=True):
     """By column: how many times have digits beyond milliseconds."""
     said: Count
     """How many descriptions it has of itself."""
+    tiles: Count
+    """How many tables hold rasters or tiles."""
     left_out: TableNames
     """Keys that only number rows, although with gaps."""
     derived: TableNames
@@ -64,8 +66,10 @@ async def read_geopackage(place: Workplace, source: Source) -> WorkFile:
     check = TypeCheck()
     facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)], check)
     if facts is not None:
-        return WorkFile((*_left_out(check.said), *_unnumbered(check.left_out)), facts=facts)
+        return WorkFile((*_left_out(check.said, check.tiles), *_unnumbered(check.left_out)), facts=facts)
     origin, found = await _typed(place, source, column_types.GEOPACKAGE)
+    if found.tiles and not found.tables:
+        raise Rejection("The GeoPackage holds tiles alone. Rasters and tiles are not converted.")
     return await _read(place, source, origin, found, ())
 
 
@@ -85,13 +89,15 @@ async def _read(place: Workplace, source: Source, origin: str, found: _Database,
     return msgspec.structs.replace(read, warnings=(*read.warnings, *_warnings(found)))
 
 
-def _left_out(descriptions: int) -> Iterator[str]:
+def _left_out(descriptions: int, tiles: int) -> Iterator[str]:
     if descriptions:
         yield f"What the file says of itself or its layers ({counted(descriptions, 'description')}) was left out."
+    if tiles:
+        yield f"Rasters and tiles ({counted(tiles, 'table')}) were left out."
 
 
 def _warnings(found: _Database) -> Iterator[str]:
-    yield from _left_out(found.said)
+    yield from _left_out(found.said, found.tiles)
     if found.mistyped:
         yield (
             f"{values_of(found.mistyped, LISTED)} are of other types than the database declares for the columns, "

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from service.errors import Rejection
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 from tests.integration.formats.test_losses import database
@@ -102,6 +103,33 @@ async def test_what_a_geopackage_says_of_itself_is_told(
     warnings = (await pipeline.to("GeoJson", path)).output.warnings
     counted = f"({told} description{'s' if told > 1 else ''})"
     assert warnings == ((f"What the file says of itself or its layers {counted} was left out.",) if told else ())
+
+
+ADD_TILES = "INSERT INTO gpkg_contents (table_name, data_type, identifier) VALUES ('tl', 'tiles', 'tl')"
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_tiles_of_a_geopackage_are_told(converters: Converters, tmp_path: Path, *, has_sessions: bool) -> None:
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(ADD_TILES)
+    done = await pipeline.to("GeoJson", path)
+    assert done.output.warnings == ("Rasters and tiles (1 table) were left out.",)
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_a_geopackage_of_tiles_alone_is_refused_as_such(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM gpkg_contents")
+        connection.execute("DELETE FROM gpkg_geometry_columns")
+        connection.execute(ADD_TILES)
+    with pytest.raises(Rejection, match="holds tiles alone"):
+        await pipeline.to("GeoJson", path)
 
 
 def with_property(path: Path, member: str, element: bytes) -> Path:
