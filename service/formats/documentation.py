@@ -175,6 +175,8 @@ NOTES = """\
 - **Wkt** is one geometry per line, `GEOMETRYCOLLECTION EMPTY` for a feature without geometry.
 - **DXF** without `EOF` at its end is incomplete and refused; so is binary DXF. From DXF 2007 on its text is UTF-8;
   before, it is in the code page that it names. Other text is taken for Windows-1252, and a warning reports it.
+  Characters by their codes (`\\U+4E2D`) are read. Blocks become their parts: a warning reports that their names and
+  the tags of their attributes are left out.
 - **Mercator's projection** (EPSG:3857, 3395): latitudes beyond 85.06 degrees are converted, and a warning reports them.
 - **Far from a projection's area**: features whose coordinates mean nothing there, because the way back leads more than
   1 m elsewhere (100 m if the datum changes), or because they are farther from its origin than the Earth is long around,

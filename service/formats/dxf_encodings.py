@@ -24,7 +24,8 @@ FIRST_IN_UTF8 = 1021
 HIGH, LOW, OTHER = "[Dd][89ABab][0-9A-Fa-f]{2}", "[Dd][C-Fc-f][0-9A-Fa-f]{2}", "[0-9A-Fa-f]{4}"
 ESCAPE = rf"(?<!\\)(?:\\U\+({HIGH})\\U\+({LOW})|(?!\\U\+(?:00[01]|[Dd][89A-Fa-f]))\\U\+({OTHER}))"
 """A character by its code in UTF-16, without those that a line of DXF cannot have."""
-ESCAPED, ESCAPED_BYTES = re.compile(ESCAPE), re.compile(ESCAPE.encode())
+ESCAPED, MAY_BE_ESCAPED = re.compile(ESCAPE), re.compile(rb"\\U\+")
+"""The second one is many times as fast, because it begins with plain text."""
 ASCII, WINDOWS = "ascii", "cp1252"
 CODECS: Mapping[str, str] = MappingProxyType(
     {
@@ -49,7 +50,7 @@ def dxf_in_utf8(path: Path, target: Path, all_bytes: int) -> tuple[Path, str]:
         head = file.read(HEAD_BYTES)
     codec, has_header = _declared_in(head), HEADER.search(head) is not None
     is_other = first_other_line(path, UTF8 if has_header and not codec else ASCII) > 0
-    if not is_other and not (all_bytes <= MOST_BYTES and has_match(path, ESCAPED_BYTES)):
+    if not is_other and not (all_bytes <= MOST_BYTES and has_match(path, MAY_BE_ESCAPED)):
         return path, ""
     require_few(all_bytes)
     line = 0 if codec else first_other_line(path)

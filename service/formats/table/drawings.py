@@ -127,6 +127,11 @@ UNREAD_IN_DXF = (
     rb"|100" + _NEXT + rb"AcDbPolygonMesh)[ \t]*\r?\n"
 )
 """Entities that the driver skips."""
+NAMED_BLOCKS = (
+    rb"\n[ \t]*0" + _NEXT + rb"INSERT[ \t]*+\r?\n"
+    rb"(?:[ \t]*+(?!2[ \t\r]*\n)\d{1,4}[ \t\r]*+\n[^\n]*+\n){0,40}+[ \t]*+2" + _NEXT + rb"(?=[^\s_*])"
+)
+"""Insertions of blocks, but not of those that programs make, such as arrows of dimensions and hatches."""
 FIT_POINTS_ALONE = rb"\n[ \t]*" + _NEXT.join((rb"71", rb"[2-9]\d?", rb"72", rb"0", rb"73", rb"0", rb"74", rb"[1-9]"))
 """A spline, of a degree, with no knots and no control points, but with points that it passes through."""
 
@@ -154,6 +159,12 @@ DXF = Format(
                 "Splines without control points ({count}) were left out. Save the drawing with control points to keep "
                 "them.",
                 pattern=FIT_POINTS_ALONE,
+            ),
+            LeftOut(
+                (),
+                "Insertions of blocks ({count}) became the parts of the blocks; names of blocks, and the tags of their "
+                "attributes, were left out.",
+                pattern=NAMED_BLOCKS,
             ),
         ),
     ),

@@ -30,6 +30,8 @@ SPLINE = (
     "0\nSPLINE\n8\n0\n100\nAcDbSpline\n70\n8\n71\n3\n72\n0\n73\n0\n74\n2\n11\n0\n21\n0\n31\n0\n11\n1\n21\n1\n31\n0\n"
 )
 MESH = "0\nPOLYLINE\n8\n0\n100\nAcDbPolygonMesh\n66\n1\n70\n16\n71\n2\n72\n2\n0\nSEQEND\n8\n0\n"
+BLOCK = "0\nSECTION\n2\nBLOCKS\n0\nBLOCK\n8\n0\n2\n{0}\n10\n0\n20\n0\n" + LINE + "0\nENDBLK\n8\n0\n0\nENDSEC\n"
+INSERT = "  0\nINSERT\n  8\nINSERT\n 62\n     2\n  2\n{}\n 10\n1\n 20\n2\n"
 READ = {
     "SOLID": "0\nSOLID\n8\n0\n10\n0\n20\n0\n11\n1\n21\n0\n12\n0\n22\n1\n13\n1\n23\n1\n",
     "TEXT": "0\nTEXT\n8\nRAY\n10\n1\n20\n2\n40\n1\n1\nMESH\n",
@@ -67,3 +69,19 @@ async def test_entities_that_are_read_are_not_reported(pipeline: Pipeline, tmp_p
     done = await pipeline.to("GeoJson", write(tmp_path / "a.dxf", READ[kind]), source_epsg=4326)
     assert len(readers.geojson(done.path)) == 1 + 1
     assert done.source.warnings == ()
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(("name", "is_told"), [("TREE", True), ("2", True), ("*U1", False), ("_Dot", False)])
+async def test_names_of_blocks_are_told_but_not_those_that_programs_give(
+    pipeline: Pipeline, tmp_path: Path, name: str, newline: str, *, is_told: bool
+) -> None:
+    """A block arrives as what it consists of, with nothing that says what it is."""
+    path = tmp_path / "a.dxf"
+    drawn = DRAWN.removeprefix(STYLES).format(2 * INSERT.format(name))
+    path.write_text(STYLES + BLOCK.format(name) + drawn, newline=newline)
+    done = await pipeline.to("GeoJson", path, source_epsg=4326)
+    assert len(readers.geojson(done.path)) == 1 + 1
+    told = [warning for warning in done.source.warnings if warning.startswith("Insertions of blocks (2) became")]
+    assert list(done.source.warnings) == told
+    assert bool(told) is is_told
