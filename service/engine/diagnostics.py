@@ -147,6 +147,8 @@ _EXITS = {
     "its own. Split the file.",
     Exit.REPEATED_ROWS: "A sheet of the workbook has rows that follow more than 10,000 empty or equal ones, where its "
     "reader stops. Delete the empty rows, or save the sheet as CSV and send that.",
+    Exit.OPEN_HEADER: "A quotation mark in the first row of the file has no counterpart, so that all rows below belong "
+    "to it. Remove it or add the other, and send the file again.",
     Exit.NOT_UTF8: "Texts or names in the file are not UTF-8 text: the file is damaged, or in another "
     "encoding. Save it in UTF-8 and send it again.",
     Exit.DAMAGED: _INVALID,

@@ -158,6 +158,8 @@ def _look(file: TextIO, delimiter: str, wanted: Wanted) -> tuple[list[Column], l
     first = next(rows, None)
     if first is None:
         sys.exit(Exit.NOT_A_TABLE)
+    if ends:
+        sys.exit(Exit.OPEN_HEADER)
     if len(first) > MAX_COLUMNS:
         sys.exit(Exit.TOO_MANY_COLUMNS)
     second = next(rows, [])
@@ -171,7 +173,7 @@ def _look(file: TextIO, delimiter: str, wanted: Wanted) -> tuple[list[Column], l
         every |= column.kinds
     for column in columns:
         column.type = type_of(column.kinds, delimiter, every)
-    return columns, header, max(ends[0] - bool(header), 0) if ends else 0
+    return columns, header, ends[0] - bool(header) if ends else 0
 
 
 def _until_end(rows: Iterator[list[str]], ends: list[int]) -> Iterator[list[str]]:

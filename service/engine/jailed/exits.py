@@ -19,3 +19,4 @@ class Exit(IntEnum):
     AMBIGUOUS_POINTS = 50
     TOO_REPETITIVE = 51
     REPEATED_ROWS = 52
+    OPEN_HEADER = 53

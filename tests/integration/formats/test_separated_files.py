@@ -15,6 +15,7 @@ from service.engine.jailed.exits import Exit
 from service.engine.jailed.places import Wanted
 from service.engine.session import Session
 from service.engine.tabulating import TYPES_OF_OURS, make_table
+from service.errors import Rejection
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 from tests.support.converters import Converters
@@ -159,6 +160,17 @@ async def test_a_quoted_text_that_does_not_end_is_told(
     assert [[str(row["a"]), str(row["b"]).rstrip()] for row in found] == rows
     told = [text for text in done.output.warnings if "has no counterpart" in text]
     assert [f"in row {expected} after" in text for text in told] == [True] * bool(expected)
+
+
+@pytest.mark.parametrize("content", [b'a,"b\n1,x\n2,y\n', b'"a;b\n1;x\n'])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_a_quoted_name_that_does_not_end_is_refused(
+    converters: Converters, tmp_path: Path, content: bytes, *, has_sessions: bool
+) -> None:
+    """The whole table became the name of a column, and the result had no row."""
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(Rejection, match="in the first row of the file has no counterpart"):
+        await Pipeline(converters, has_sessions=has_sessions).to("GeoJson", tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize("has_sessions", [True, False])
