@@ -6,6 +6,7 @@ There is no background task either: the first waiting caller sends the statement
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Generic, TypeAlias, TypeVar
 
@@ -116,7 +117,7 @@ class Batcher(Generic[Item, Result]):
         followers = [pending for pending in self._queued[: self._most - 1] if not pending.called.done()]
         del self._queued[: self._most - 1]
         try:
-            with anyio.CancelScope(shield=bool(followers)):
+            with anyio.CancelScope(shield=True) if followers else nullcontext():
                 await self._do([leader, *followers])
         finally:
             for pending in followers:

@@ -26,8 +26,9 @@ class Lane:
         Raises:
             DatabaseUnavailable: the database failed, or neither a place nor a connection became free in time.
         """
+        patience = self._database.acquire_timeout_seconds if self._places.locked() else None  # most need no timer
         try:
-            async with asyncio.timeout(self._database.acquire_timeout_seconds):
+            async with asyncio.timeout(patience):
                 await self._places.acquire()
         except TimeoutError as error:
             raise unavailable(error) from error

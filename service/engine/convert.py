@@ -171,7 +171,7 @@ class Engine:
     def _rereading(self, place: Workplace, plan: Plan) -> Reread | None:
         """How a driver reads the result: no program does, or the run that wrote it is still open."""
         how = plan.writing.reread
-        if how is None or not set(how.drivers) & set(place.host.drivers):
+        if how is None or place.host.drivers.keys().isdisjoint(how.drivers):
             return None
         if any(len(dataset.columns) < how.least_columns for dataset in plan.datasets):
             return None

@@ -6,7 +6,6 @@ those of the questions that it is asked.
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import PurePath
 from typing import Self
 
 from sandbox.command import Command
@@ -66,4 +65,4 @@ class SpentTime:
 def _program(command: Command) -> str:
     """Return the name of the program, or of the module that Python runs."""
     program, *arguments = command.argv
-    return arguments[1].rpartition(".")[2] if arguments[:1] == ["-m"] else PurePath(program).name
+    return arguments[1].rpartition(".")[2] if arguments[:1] == ["-m"] else program.rpartition("/")[2]

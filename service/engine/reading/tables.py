@@ -163,7 +163,7 @@ async def _read_tables(
 
 async def read_parquet(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
     """Read the file by its driver, or where GDAL lacks that, by a Python program."""
-    if set(reading_of(source.format).drivers) & set(place.host.drivers):
+    if not place.host.drivers.keys().isdisjoint(reading_of(source.format).drivers):
         return await read_document(place, source)
     await place.python(PARQUET_READING, staged_names(source)[0], WORK_FILE, SHEETS_FILE, CHANGES_FILE)
     changes = await place.read_json(CHANGES_FILE, _Changes)
