@@ -159,3 +159,22 @@ def test_extensions_are_told_apart_across_the_pieces_of_a_file(tmp_path: Path) -
     path.write_text(start + (point + rest).partition("</trkseg>")[0] * (3 * CHUNK // 200) + "y" * 2 * LONGEST)
     found, _ = with_values_alone(path, tmp_path / "new" / "held.gpx")
     assert found.read_bytes() == path.read_bytes().replace(b"<x:Ext>", b"").replace(b"</x:Ext>", b"")
+
+
+@pytest.mark.parametrize(
+    ("links", "is_told"),
+    [
+        ('<link href="a"/>\n<link href="b"><text>t</text><type>u</type></link>', False),
+        ('<link href="a"/>\n<link href="b"><text>t</text><type>u</type></link><link href="c"></link>', True),
+    ],
+)
+async def test_links_beyond_two_are_told(pipeline: Pipeline, tmp_path: Path, links: str, *, is_told: bool) -> None:
+    """Programs that put photographs on a map write one for each; the driver reads two."""
+    path = tmp_path / "a.gpx"
+    path.write_text(
+        '<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1"><wpt lat="1" lon="2">'
+        f"<name>a</name>{links}</wpt></gpx>"
+    )
+    done = await pipeline.to("GeoPackage", path)
+    told = "Of more than two links of a point, route or track, the first two were kept."
+    assert done.output.warnings == (told,) * is_told
