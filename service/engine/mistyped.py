@@ -17,7 +17,7 @@ from service.engine.jailed.declared import (
     finding,
 )
 from service.engine.jailed.gpkg import quoted
-from service.engine.jailed.self_description import DESCRIPTIONS, METADATA
+from service.engine.jailed.self_description import CODES, DESCRIPTIONS, METADATA
 from service.engine.seen import SeenColumn, SeenLayer
 from service.engine.session import Answer, Session
 from service.formats.facts import Count, FieldType
@@ -43,12 +43,12 @@ class _Numbers(Answer, frozen=True):
 class TypeCheck:
     """Checks it in a run that holds the file.
 
-    `said` is how many descriptions the file has of itself, `tiles` how many tables of tiles; `left_out`
+    `beside` is how many descriptions the file has of itself, tables of tiles, and lists of codes; `left_out`
     are keys that only number rows, but with gaps.
     """
 
     def __init__(self) -> None:
-        self.said = self.tiles = 0
+        self.beside = (0, 0, 0)
         self.left_out: list[str] = []
 
     async def __call__(self, session: Session, layers: list[SeenLayer]) -> list[SeenLayer] | None:
@@ -63,9 +63,10 @@ class TypeCheck:
             self.left_out += [name for name in _LEFT_OUT[key] if name not in self.left_out]
         told = await _numbers(session, DESCRIPTIONS)
         documents = await _numbers(session, METADATA) if told and told[1] else (0,)
-        if not told or not documents:
+        codes = await _numbers(session, CODES) if told and told[3] else (0,)
+        if not told or not documents or not codes:
             return None
-        self.said, self.tiles = told[0] + documents[0], told[2]
+        self.beside = (told[0] + documents[0], told[2], codes[0])
         return layers
 
 

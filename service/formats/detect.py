@@ -266,7 +266,15 @@ def _unpack_folder(archive: Archive, find: Find, untrusted_name: str, unpack_int
         archive.unpack(member, folder / name)
     _refuse_incomplete(find.format, folder)
     stem = stem_of(find.name or untrusted_name)
-    return Source(format=find.format, parts=(Part({find.folder_extension: folder}, stem),), stem=stem)
+    kind = reading_of(find.format).folder
+    described = [file for file in folder.iterdir() if kind and file.name.lower() == kind.descriptions]
+    warnings, left_out = look_at(find.format, described)
+    return Source(
+        format=find.format,
+        parts=(Part({find.folder_extension: folder}, stem),),
+        stem=stem,
+        warnings=(*warnings, *left_out),
+    )
 
 
 def _refuse_incomplete(row: Format, folder: Path) -> None:

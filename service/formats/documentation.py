@@ -154,6 +154,8 @@ NOTES = """\
   like numbers are read as 32-bit numbers, and a warning reports it. Route and track points do not count as features;
   databases get them as separate layers, other targets if the field `layer` names one. A warning reports what only these
   points hold, such as times.
+- **Domains** and subtypes of OpenFileGDB, and enumerations of GeoPackage, say what codes in columns stand for: columns
+  keep the codes, and a warning reports the lists.
 - **OpenFileGDB** rounds elevations and measures to 0.0001. It stores times in UTC, without saying
   so. When it is read, times before 1970 may be one second late; a warning reports them.
 - **TopoJSON** is read as the GeoJSON that it stands for; ids become a column `id`. A file in which many geometries use

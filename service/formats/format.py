@@ -113,6 +113,8 @@ class Folder(msgspec.Struct, frozen=True):
     """The extension of the files that say where the rows of a table are."""
     data: str
     """The extension of the files that hold the rows."""
+    descriptions: str
+    """The file, in lower case, that describes the tables; what is left out is looked for in it."""
 
 
 class LeftOut(msgspec.Struct, frozen=True):

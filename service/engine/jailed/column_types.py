@@ -45,7 +45,7 @@ def main(database: str, copy: str, report: str, kind: str = "", prefix: str = ""
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         names, derived = (layers(connection), []) if is_geopackage else data_tables(connection)
         tables = _attributes(connection, names) if is_geopackage else names
-        said, tiles = says_of_itself(connection) if is_geopackage else (0, 0)
+        said, tiles, codes = says_of_itself(connection) if is_geopackage else (0, 0, 0)
         found = {name: _examined(connection, name, is_geopackage=is_geopackage) for name in tables}
     written = {
         "tables": names,
@@ -55,6 +55,7 @@ def main(database: str, copy: str, report: str, kind: str = "", prefix: str = ""
         "rounded": _total(table.rounded for table in found.values()),
         "said": said,
         "tiles": tiles,
+        "codes": codes,
         "left_out": sorted({table.left_out for table in found.values()} - {""}),
         "derived": derived,
         "unread": _total(table.unread for table in found.values()),

@@ -18,6 +18,7 @@ from service.formats.detect import Source
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
 from service.formats.format import reading_of
 from service.formats.names import counted, listed, quotes, values_of
+from service.formats.table.databases import CODES_LEFT_OUT
 
 TYPED_FILES = {"": "typed.sqlite", column_types.GEOPACKAGE: "typed.gpkg"}
 """By its kind: a copy of a database with types of columns that its driver reads, if it has others."""
@@ -41,6 +42,8 @@ class _Database(msgspec.Struct, frozen=True):
     """How many descriptions it has of itself."""
     tiles: Count
     """How many tables hold rasters or tiles."""
+    codes: Count
+    """How many lists say what codes in columns stand for."""
     left_out: TableNames
     """Keys that only number rows, although with gaps."""
     derived: TableNames
@@ -66,7 +69,7 @@ async def read_geopackage(place: Workplace, source: Source) -> WorkFile:
     check = TypeCheck()
     facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)], check)
     if facts is not None:
-        return WorkFile((*_left_out(check.said, check.tiles), *_unnumbered(check.left_out)), facts=facts)
+        return WorkFile((*_left_out(*check.beside), *_unnumbered(check.left_out)), facts=facts)
     origin, found = await _typed(place, source, column_types.GEOPACKAGE)
     if found.tiles and not found.tables:
         raise Rejection("The GeoPackage holds tiles alone. Rasters and tiles are not converted.")
@@ -89,15 +92,17 @@ async def _read(place: Workplace, source: Source, origin: str, found: _Database,
     return msgspec.structs.replace(read, warnings=(*read.warnings, *_warnings(found)))
 
 
-def _left_out(descriptions: int, tiles: int) -> Iterator[str]:
+def _left_out(descriptions: int, tiles: int, codes: int) -> Iterator[str]:
     if descriptions:
         yield f"What the file says of itself or its layers ({counted(descriptions, 'description')}) was left out."
     if tiles:
         yield f"Rasters and tiles ({counted(tiles, 'table')}) were left out."
+    if codes:
+        yield CODES_LEFT_OUT.format(count=f"{codes:,}")
 
 
 def _warnings(found: _Database) -> Iterator[str]:
-    yield from _left_out(found.said, found.tiles)
+    yield from _left_out(found.said, found.tiles, found.codes)
     if found.mistyped:
         yield (
             f"{values_of(found.mistyped, LISTED)} are of other types than the database declares for the columns, "

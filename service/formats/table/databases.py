@@ -9,6 +9,7 @@ from service.formats.format import (
     Delivery,
     Folder,
     Format,
+    LeftOut,
     Reader,
     Reading,
     Reread,
@@ -23,6 +24,9 @@ GEODATABASE_WORDS = (
     "ORDER", "SELECT", "SET", "TABLE", "UPDATE", "VALUES", "WHERE",
 )  # fmt: skip
 """Names that no column of a File Geodatabase may have."""
+CODES_LEFT_OUT = (
+    "Lists of what codes in columns stand for ({count}), such as domains, were left out; the columns keep their codes."
+)
 GEOPACKAGE = Format(
     name="GeoPackage",
     token="gpkg",
@@ -91,12 +95,20 @@ OPENFILEGDB = Format(
     reading=Reading(
         drivers=("OpenFileGDB",),
         overflows=frozenset({"until_1970"}),
+        left_out=(
+            LeftOut(
+                (),
+                CODES_LEFT_OUT,
+                pattern=rb"<(?:\w{1,20}:)?GPCodedValueDomain2[\s>]|<SubtypeFieldName>[^<\s]",
+            ),
+        ),
         folder=Folder(
             ".gdb",
             "a00000001.gdbtable",
             r"gdb|timestamps|a[0-9a-f]{8}\.[\w.]{1,100}",
             index=".gdbtablx",
             data=".gdbtable",
+            descriptions="a00000004.gdbtable",
         ),
     ),
     writing=Writing(

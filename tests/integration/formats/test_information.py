@@ -1,6 +1,7 @@
 """What a user wrote about a whole file, which no target keeps, is told in one warning."""
 
 import sqlite3
+import subprocess
 import zipfile
 from contextlib import closing
 from pathlib import Path
@@ -130,6 +131,62 @@ async def test_a_geopackage_of_tiles_alone_is_refused_as_such(
         connection.execute(ADD_TILES)
     with pytest.raises(Rejection, match="holds tiles alone"):
         await pipeline.to("GeoJson", path)
+
+
+KINDS = """
+    CREATE TABLE gpkg_data_columns (
+        table_name TEXT, column_name TEXT, name TEXT, title TEXT, description TEXT, mime_type TEXT, constraint_name TEXT
+    );
+    CREATE TABLE gpkg_data_column_constraints (
+        constraint_name TEXT, constraint_type TEXT, value TEXT, min NUMERIC, min_is_inclusive BOOLEAN, max NUMERIC,
+        max_is_inclusive BOOLEAN, description TEXT
+    );
+    INSERT INTO gpkg_extensions VALUES
+        ('gpkg_data_columns', NULL, 'gpkg_schema', 'http://www.geopackage.org/spec121/#extension_schema', 'read-write');
+    INSERT INTO gpkg_extensions VALUES (
+        'gpkg_data_column_constraints', NULL, 'gpkg_schema',
+        'http://www.geopackage.org/spec121/#extension_schema', 'read-write'
+    );
+    INSERT INTO gpkg_data_columns SELECT table_name, 'n', NULL, NULL, NULL, NULL, 'kinds' FROM gpkg_contents;
+    INSERT INTO gpkg_data_column_constraints VALUES ('kinds', 'enum', '1', NULL, NULL, NULL, NULL, '{0}');
+    INSERT INTO gpkg_data_column_constraints VALUES ('kinds', 'enum', '2', NULL, NULL, NULL, NULL, '{0}');
+"""
+"""Constraints of the column `n`."""
+
+
+@pytest.mark.parametrize("is_geodatabase", [True, False])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_lists_of_what_codes_stand_for_are_told(
+    converters: Converters, tmp_path: Path, *, is_geodatabase: bool, has_sessions: bool
+) -> None:
+    """Once for each list, whatever number of codes it has."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await database(pipeline, tmp_path, ["n MEDIUMINT", "e TEXT"], (1, "x"))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(KINDS.format("Road"))
+    if is_geodatabase:
+        path = geodatabase(path, tmp_path)
+    done = await pipeline.to("Csv", path)
+    assert [row["n"] for row in readers.table(done.path)] == ["1"]
+    told = "Lists of what codes in columns stand for (1), such as domains, were left out; the columns keep their codes."
+    assert done.output.warnings == (told,)
+
+
+async def test_nothing_is_told_of_lists_that_give_codes_no_meaning(pipeline: Pipeline, tmp_path: Path) -> None:
+    path = await database(pipeline, tmp_path, ["n MEDIUMINT", "e TEXT"], (1, "x"))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(KINDS.format(""))
+    assert (await pipeline.to("GeoJson", path)).output.warnings == ()
+
+
+def geodatabase(path: Path, directory: Path) -> Path:
+    """The GeoPackage at `path` as a zipped File Geodatabase with its domains."""
+    folder = directory / "a.gdb"
+    subprocess.run(["ogr2ogr", "-q", "-f", "OpenFileGDB", folder, path], check=True)
+    with zipfile.ZipFile(directory / "gdb.zip", "w") as packed:
+        for file in folder.iterdir():
+            packed.write(file, f"a.gdb/{file.name}")
+    return directory / "gdb.zip"
 
 
 def with_property(path: Path, member: str, element: bytes) -> Path:
