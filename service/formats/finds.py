@@ -9,7 +9,7 @@ import msgspec
 from service.errors import Rejection
 from service.formats.archive import Member
 from service.formats.format import SHARED_EXTENSION, Bundle, Folder, Format, reading_of
-from service.formats.names import shown
+from service.formats.names import listed, quotes, shown
 from service.formats.registry import by_extension
 from service.formats.table import FORMATS
 
@@ -17,6 +17,8 @@ READ = tuple(row for row in FORMATS if row.reading is not None)
 BUNDLES = tuple((row, bundle) for row in READ for bundle in reading_of(row).bundles)
 PARTS = frozenset(extension for _, bundle in BUNDLES for extension in bundle.extensions)
 DATA_PARTS = frozenset(extension for _, bundle in BUNDLES for extension in (bundle.main, *bundle.required))
+TABLE = ".dbf"
+LISTED = 50
 FOLDERS = tuple((row, folder) for row in READ if (folder := reading_of(row).folder) is not None)
 
 
@@ -64,6 +66,11 @@ def find_all(members: Iterable[Member]) -> list[Find]:
         if member.extension not in mains and (row := _single(member)) is not None
     ]
     bundles = [find for group in groups.values() for find in _bundles(group)]
+    alone = [group[TABLE].path for group in groups.values() if TABLE in group and not _bundles(group)]
+    if bundles and alone:
+        names = listed(quotes(alone), LISTED)
+        told = f"Tables without shapes were left out, because a .dbf alone is not read: {names}."
+        bundles[0] = msgspec.structs.replace(bundles[0], warnings=(*bundles[0].warnings, told))
     found = [*singles, *_folders(every), *bundles]
     _refuse_incomplete(groups.values(), is_all=not found)
     return found

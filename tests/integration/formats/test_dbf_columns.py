@@ -99,6 +99,16 @@ async def test_nothing_is_told_of_texts_in_the_encoding_that_a_cpg_declares(
     assert done.output.warnings == ()
 
 
+async def test_tables_beside_a_shapefile_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """A .dbf alone is no upload, but holds data."""
+    path = await shapefile(pipeline, tmp_path, "N", [b"7"])
+    with zipfile.ZipFile(path, "a") as packed:
+        packed.writestr("codes/Kinds.DBF", packed.read("a.dbf"))
+    done = await pipeline.to("GeoJson", path)
+    told = "Tables without shapes were left out, because a .dbf alone is not read: 'codes/Kinds.DBF'."
+    assert done.output.warnings == (told,)
+
+
 async def test_texts_of_a_shapefile_that_declares_ascii_keep_all_letters(pipeline: Pipeline, tmp_path: Path) -> None:
     """The driver would leave out all others without a word."""
     done = await pipeline.to("GeoJson", await shapefile_of(pipeline, tmp_path, "US-ASCII", "Müller", "utf-8"))
