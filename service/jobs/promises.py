@@ -1,10 +1,10 @@
 """Promises places to requests before their bodies are received, or refuses them.
 
 A request is accepted or refused when its header arrives, so that no client uploads in vain. The depth limits the places
-in use at a time. It is the largest of: as many conversions as can start within 0.6 seconds at the recent rate, so that
-accepted requests are served soon; a burst, if it can start within a few seconds; and a few for each converter, however
-slow it is. The queue's own size is the upper bound. An account that uses less than its share is accepted beyond the
-depth: a flood fills the common places, not those reserved for other accounts. While requests are being refused, an
+in use at a time. It is the largest of: as many conversions as can start within half a second at the recent rate, so
+that accepted requests are served soon; a burst, if it can start within a few seconds; and a few for each converter,
+however slow it is. The queue's own size is the upper bound. An account that uses less than its share is accepted beyond
+the depth: a flood fills the common places, not those reserved for other accounts. While requests are being refused, an
 account gets no more than its share, except of converters that would have no work: accounts take turns, so its second
 file would wait for a turn of all others, twice as long as the depth is meant to allow.
 
@@ -21,7 +21,7 @@ from typing import Self
 from service.errors import Overloaded
 from service.ids import AccountId
 
-QUEUE_SECONDS = 0.6
+QUEUE_SECONDS = 0.5
 """The longest time that an accepted request should wait, as estimated from the recent rate."""
 BURST_SECONDS = 4.0
 BURST_EACH = 32
