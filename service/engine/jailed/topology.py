@@ -4,7 +4,7 @@ No part of the document is decoded before it is needed, and a geometry is writte
 by the document.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 COLLECTION = "GeometryCollection"
+FEWEST_IN_RING = 4
 Members = dict[str, Raw]
 Position = list[float]
 _ENCODE = msgspec.json.Encoder().encode
@@ -73,7 +74,7 @@ class Topology:
             depth, decoder = _OF_LINES[kind]
             arcs = decoder.decode(members["arcs"])
             self._require(arcs, depth)
-            return _wrapped(kind, b"coordinates", self._lines(arcs, depth))
+            return _wrapped(kind, b"coordinates", self._lines(arcs, depth, is_ring=kind.endswith("Polygon")))
         place = {"Point": self._point, "MultiPoint": self._points}[kind]
         return _wrapped(kind, b"coordinates", iter((place(members["coordinates"]),)))
 
@@ -95,18 +96,28 @@ class Topology:
         if numbers and max(numbers) >= len(self._arcs):
             raise LookupError
 
-    def _lines(self, arcs: Any, depth: int) -> Iterator[bytes]:
-        inner = self._line(arcs) if depth == 0 else _between(self._lines(line, depth - 1) for line in arcs)
+    def _lines(self, arcs: Any, depth: int, *, is_ring: bool) -> Iterator[bytes]:
+        parts = (self._lines(line, depth - 1, is_ring=is_ring) for line in arcs) if depth else ()
+        inner = _between(parts) if depth else self._line(arcs, is_ring=is_ring)
         return chain((b"[",), inner, (b"]",))
 
-    def _line(self, arcs: Sequence[int]) -> Iterator[bytes]:
-        """The positions of arcs that continue each other: each begins where the one before ends."""
-        comma = b""
+    def _line(self, arcs: Sequence[int], *, is_ring: bool) -> Iterator[bytes]:
+        """The positions of arcs that continue each other: each begins where the one before ends, a ring where it does.
+
+        A ring whose last arc ends elsewhere is closed; one that was simplified to a line or a point gets the four
+        positions that GeoJSON requires, as the reference implementation of the format does.
+        """
+        first: Position = []
+        last: Position = []
+        count = 0
         for number in arcs:
             positions = self._positions(~number)[::-1] if number < 0 else self._positions(number)
-            if text := _ENCODE(positions[1:] if comma else positions)[1:-1]:
-                yield comma + text
-                comma = b","
+            if text := _ENCODE(positions[1:] if first else positions)[1:-1]:
+                yield b"," + text if first else text
+                count += len(positions) - bool(first)
+                first, last = first or positions[0], positions[-1]
+        if is_ring and first:
+            yield (b"," + _ENCODE(first)) * max(first != last, FEWEST_IN_RING - count)
 
     def _positions(self, number: int) -> list[Position]:
         try:
@@ -138,7 +149,7 @@ def _wrapped(kind: str, name: bytes, content: Iterator[bytes]) -> Iterator[bytes
     return chain((b'{"type":"%b","%b":%b' % (kind.encode(), name, around[0]),), content, (around[1] + b"}",))
 
 
-def _between(several: Iterator[Iterator[bytes]] | Sequence[Iterator[bytes]]) -> Iterator[bytes]:
+def _between(several: Iterable[Iterator[bytes]]) -> Iterator[bytes]:
     """The pieces of all, with a comma after each but the last."""
     for number, pieces in enumerate(several):
         if number:

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from service.engine.jailed.topojson import MOST_REPEATED, SPARE_BYTES
+from service.engine.jailed.topology import Topology, members_of
 from service.errors import Rejection
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Converted, Pipeline
@@ -74,6 +76,23 @@ async def test_geometries_are_made_of_their_arcs(either: Pipeline, tmp_path: Pat
     assert found[4]["geometries"][0]["geometries"] == [{"type": "LineString", "coordinates": raised}]
     assert found[4]["geometries"][1]["type"] == "MultiLineString"
     assert found[5]["coordinates"] == [[2, 4, 3], [6, 8, 5]]
+
+
+async def test_rings_have_the_positions_that_areas_require(pipeline: Pipeline, tmp_path: Path) -> None:
+    """One that does not end where it begins is closed; one that was simplified to a line or a point is kept."""
+    arcs = [[[0, 0], [4, 0]], [[4, 0], [0, 4]], [[9, 9], [9, 9]]]
+    rows: list[dict[str, Any]] = [
+        {"type": "Polygon", "arcs": [[0, 1], [0, ~0], [2]]},
+        {"type": "LineString", "arcs": [0, 1]},
+    ]
+    path = write(tmp_path / "a.topojson", {"a": collection(*rows)}, arcs)
+    topology = Topology(Raw(json.dumps(arcs).encode()), Raw(b"null"))
+    texts = [b"".join(topology.geometry(members_of(Raw(json.dumps(row).encode())))) for row in rows]
+    rings, line = (json.loads(text)["coordinates"] for text in texts)
+    assert rings == [RING, [[0, 0], [4, 0], [0, 0], [0, 0]], [[9, 9]] * 4]
+    assert line == RING[:-1]
+    done, found = await as_geojson(pipeline, path)
+    assert (done.output.warnings, [geometry["type"] for geometry in found]) == ((), ["Polygon", "LineString"])
 
 
 def flat(positions: Sequence[Sequence[float]]) -> list[list[float]]:
