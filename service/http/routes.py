@@ -221,7 +221,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         name="healthz",
         handler=healthz,
         summary="Report that the process is alive",
-        answers=(Answer("It is.", Alive),),
+        answers=(Answer("The process is alive.", Alive),),
     ),
     Open(
         path="/readyz",
@@ -229,8 +229,8 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=readyz,
         summary="Report whether the process can accept work",
         answers=(
-            Answer("It can.", Readiness),
-            Answer("It cannot; see the checks.", Readiness, status=HTTPStatus.SERVICE_UNAVAILABLE),
+            Answer("The process can accept work.", Readiness),
+            Answer("It cannot accept work; `checks` says why.", Readiness, status=HTTPStatus.SERVICE_UNAVAILABLE),
         ),
     ),
     Open(

@@ -25,7 +25,7 @@ from service.http.api.inputs import Parameter, UploadForm
 from service.http.problems import problem_of_fault
 
 JSON = "application/json"
-OF_HEADS: tuple[type[RequestFault], ...] = (HeadersTooLarge, MalformedRequest)
+HEADER_FAULTS: tuple[type[RequestFault], ...] = (HeadersTooLarge, MalformedRequest)
 """The faults for which any request may be refused before it reaches its endpoint."""
 _NO_QUERY = QueryParams()
 
@@ -84,7 +84,7 @@ class Open(Endpoint, frozen=True, kw_only=True):
     @property
     def all_faults(self) -> tuple[type[RequestFault], ...]:
         """All faults that the endpoint may respond with."""
-        return (*self.faults, *OF_HEADS)
+        return (*self.faults, *HEADER_FAULTS)
 
     def route(self) -> Route:
         """Return the handler."""
@@ -99,7 +99,7 @@ class Keyed(Endpoint, frozen=True, kw_only=True):
     @property
     def all_faults(self) -> tuple[type[RequestFault], ...]:
         """All faults that the endpoint may respond with, including those of authentication."""
-        return (MissingApiKey, InvalidApiKey, InvalidIdentity, Overloaded, *self.faults, *OF_HEADS)
+        return (MissingApiKey, InvalidApiKey, InvalidIdentity, Overloaded, *self.faults, *HEADER_FAULTS)
 
     def route(self) -> Route:
         """Return the handler, wrapped in authentication."""

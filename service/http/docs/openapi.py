@@ -23,11 +23,11 @@ VERSION = "1.0.0"
 
 _REFERENCE = re.compile(r" ?\(interface \d[^)]*\)")
 _ROOT = "#/components"
-_EVERY_ANSWER = ("X-Request-Id", "traceparent")
-_OF_CALLERS = ("RateLimit-Policy", "RateLimit")
+_COMMON_HEADERS = ("X-Request-Id", "traceparent")
+_CALLER_HEADERS = ("RateLimit-Policy", "RateLimit")
 _TEXT = {"type": "string"}
 
-_OF_STATUS: Mapping[int, Sequence[str]] = {
+_STATUS_HEADERS: Mapping[int, Sequence[str]] = {
     HTTPStatus.UNAUTHORIZED: ("WWW-Authenticate",),
     HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE: ("Content-Range",),
 }
@@ -155,7 +155,7 @@ def _responses(endpoint: Open | Keyed) -> Object:
     responses[500] = _response("internal_error: A defect of the service; it was recorded.", defect)
     if isinstance(endpoint, Keyed):
         for status in responses.keys() - {HTTPStatus.UNAUTHORIZED}:
-            responses[status]["headers"] |= _header_references(_OF_CALLERS)
+            responses[status]["headers"] |= _header_references(_CALLER_HEADERS)
     return {str(status.value if isinstance(status, HTTPStatus) else status): responses[status] for status in responses}
 
 
@@ -178,7 +178,7 @@ def _content(answer: Answer) -> Object:
 def _response(meaning: str, content: Object, headers: Sequence[str] = ()) -> Object:
     response: Object = {
         "description": meaning,
-        "headers": _header_references((*_EVERY_ANSWER, *headers)),
+        "headers": _header_references((*_COMMON_HEADERS, *headers)),
     }
     return {**response, "content": content} if content else response
 
@@ -196,7 +196,7 @@ def _by_status(faults: Iterable[type[RequestFault]]) -> dict[int, list[type[Requ
 
 def _fault_headers(status: int, faults: Iterable[type[RequestFault]]) -> list[str]:
     repeatable = ["Retry-After"] if any(issubclass(fault, RetryableFault) for fault in faults) else []
-    return [*_OF_STATUS.get(status, ()), *repeatable]
+    return [*_STATUS_HEADERS.get(status, ()), *repeatable]
 
 
 def _problem(faults: Iterable[type[RequestFault]]) -> Object:
