@@ -1,9 +1,9 @@
 """Tracks which process holds which jobs, and which jobs no process holds any more.
 
 Every serving process sends a heartbeat every few seconds. A job is abandoned if its process has sent no heartbeat for
-longer than the lease, or if its own living process does not hold it; `usecases.upkeep` ends both. A job that was handed
-over is claimed by a worker, for as long as that sends heartbeats, and by another one after that. Leases are measured by
-the clock of the database alone.
+longer than the lease, or if its own living process does not hold it; `usecases.maintenance` ends both. A job that was
+handed over is claimed by a worker, for as long as that sends heartbeats, and by another one after that. Leases are
+measured by the clock of the database alone.
 """
 
 import math

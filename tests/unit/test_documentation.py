@@ -89,3 +89,28 @@ def test_every_reference_to_the_interface_resolves() -> None:
                 cited |= set(re.findall(number, numbers))
     assert "4.1" in cited
     assert cited <= headings, cited - headings
+
+
+def test_every_module_that_a_comment_names_exists() -> None:
+    """`usecases.pipeline`, or what is defined in it."""
+    packages = [path.name for root in ("service", "sandbox") for path in (ROOT / root).iterdir() if path.is_dir()]
+    reference = re.compile(rf"`((?:{'|'.join(packages)})(?:\.[a-z_]\w*)+)[`(]")
+    named = [
+        (path, found)
+        for root in ("service", "sandbox", "bench", "tests")
+        for path in (ROOT / root).rglob("*.py")
+        for found in reference.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert named
+    assert [(path, found) for path, found in named if not _is_defined(found)] == []
+
+
+def _is_defined(reference: str) -> bool:
+    for root in ("service", "sandbox"):
+        path = ROOT.joinpath(root, *reference.split("."))
+        module = path.parent.with_suffix(".py")
+        if path.is_dir() or path.with_suffix(".py").is_file():
+            return True
+        if module.is_file() and re.search(rf"\b{path.name}\b", module.read_text(encoding="utf-8")):
+            return True
+    return False
