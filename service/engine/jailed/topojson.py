@@ -34,6 +34,8 @@ MOST_REPEATED = 100
 """The documents take at most this many times the bytes of the topology, and the spare ones: some arcs are in a few
 objects, each twice, and a position takes up to five times the bytes of its whole numbers."""
 MOST_FOREIGN = 50
+PADDING = b"\0"
+"""What some programs fill the end of a file with."""
 _EXITS = {Reason.NOT_UTF8: Exit.NOT_UTF8, Reason.TOO_MANY_FIELDS: Exit.TOO_MANY_COLUMNS}
 _MEMBERS = msgspec.json.Decoder(Members)
 _OBJECTS = msgspec.json.Decoder(list[Raw])
@@ -144,7 +146,7 @@ def main(file: str, found_file: str) -> None:
     """Write the documents of the topology in `file`, and to `found_file` what was found."""
     gc.disable()  # there are no cycles
     try:
-        program = Program(Path(file).read_bytes().removeprefix(BOM_UTF8))
+        program = Program(Path(file).read_bytes().removeprefix(BOM_UTF8).rstrip(PADDING))
         program.write()
     except Unreadable as refusal:
         sys.exit(_EXITS.get(refusal.reason, Exit.DAMAGED))

@@ -155,6 +155,14 @@ async def test_numbers_that_are_none_are_missing(pipeline: Pipeline, tmp_path: P
     assert [row["properties"]["n"] for row in rows_of(done)] == [None, 0.5]
 
 
+async def test_zero_bytes_after_the_end_are_no_fault(pipeline: Pipeline, tmp_path: Path) -> None:
+    """As little as a mark of the byte order at the beginning."""
+    path = write(tmp_path / "a.topojson", {"a": collection(place(1, 2, properties={"n": 1}))})
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes() + b"\0" * 100)
+    done, _ = await as_geojson(pipeline, path)
+    assert [row["properties"] for row in rows_of(done)] == [{"n": 1}]
+
+
 async def test_a_file_that_is_cut_or_no_topology_is_refused(pipeline: Pipeline, tmp_path: Path) -> None:
     """Wherever it is cut, also if it goes on after its end."""
     whole = write(tmp_path / "whole", {"a": collection(place(1, 2, properties={"n": 1}))}).read_bytes()
