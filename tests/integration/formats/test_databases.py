@@ -213,7 +213,7 @@ async def test_a_column_whose_name_is_not_utf8_is_refused(
     else:
         path = await database(pipeline, tmp_path, ["zzzz TEXT", "t TEXT"], ("a", "b"))
     path.write_bytes(path.read_bytes().replace(b"zzzz", b"z\xe4zz"))
-    with pytest.raises(Rejection, match="names of layers or columns in the file are not UTF-8"):
+    with pytest.raises(Rejection, match="Texts or names in the file are not UTF-8 text"):
         await pipeline.to("Csv", path)
 
 
