@@ -10,7 +10,8 @@
 
 enum { PIECE = 1 << 20, LONGEST_PATH = 512, MOST_ROWS = 10000, KEPT = 64 };
 
-static const char REPEATED[] = "number-rows-repeated=\"", SHEET_END[] = "</table:table>", CELL_TEXT[] = "<text:p";
+static const char REPEATED[] = "number-rows-repeated=\"", SHEET_END[] = "</table:table>", CELL_TEXT[] = "<text:p",
+                  CELL_VALUE[] = " office:value";
 
 /* Look for rows of a sheet that follow others that repeat so often that the driver stops there. `is_past` says if what
    begins at `at` is past such rows; until where it holds for the piece that follows is returned, NULL if there are some. */
@@ -19,7 +20,8 @@ static const char *pass_rows(const char *at, const char *end, int *is_past)
     const char *kept = end - at > KEPT ? end - KEPT : at;
     for (;;) {
         const char *next = find(at, end, *is_past ? SHEET_END : REPEATED);
-        if (*is_past && find(at, next ? next : end, CELL_TEXT))
+        const char *last = next ? next : end;
+        if (*is_past && (find(at, last, CELL_TEXT) || find(at, last, CELL_VALUE)))
             return NULL;
         if (!next || next >= kept)
             return at > kept ? at : kept;

@@ -35,8 +35,8 @@ NOTATION = re.compile(
     re.ASCII,
 )
 MOST_ROWS = 10_000
-ROWS = re.compile(rb'\bnumber-rows-repeated="([^"]*+)"|(</table:table>)|<text:p\b')
-"""Rows that repeat, the end of a sheet, and the text of a cell that is not empty."""
+ROWS = re.compile(rb'\bnumber-rows-repeated="([^"]*+)"|(</table:table>)|<text:p\b|\soffice:value')
+"""Rows that repeat, the end of a sheet, and the text or value of a cell that is not empty."""
 A_DAY, AN_HOUR, A_MINUTE = 86400, 3600, 60
 MILLISECOND = Decimal("0.001")
 

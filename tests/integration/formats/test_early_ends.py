@@ -68,6 +68,15 @@ async def test_rows_after_a_large_gap_are_not_lost(either: Pipeline, tmp_path: P
         await either.to("Csv", path)
 
 
+async def test_numbers_without_texts_after_a_large_gap_are_not_lost(either: Pipeline, tmp_path: Path) -> None:
+    """Some programs write the value of a cell alone, without the text that shows it."""
+    cell = '<table:table-cell office:value-type="float" office:value="5"/>'
+    rows = f"{GAP.format(20_000)}<table:table-row>{cell}</table:table-row>"
+    path = await changed(either, tmp_path, "Ods", lambda row: f'{rows}</table:table><table:table table:name="b">{row}')
+    with pytest.raises(Rejection, match="where its reader stops"):
+        await either.to("GeoPackage", path)
+
+
 async def test_rows_that_repeat_at_the_end_of_a_sheet_are_no_fault(either: Pipeline, tmp_path: Path) -> None:
     """Office programs end most sheets with them; and it may be many pieces until the end."""
     blank = "<table:table-row><table:table-cell/></table:table-row>" * 50_000
