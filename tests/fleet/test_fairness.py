@@ -2,9 +2,10 @@
 
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial
+from threading import Event
 
 import pytest
 
@@ -15,18 +16,14 @@ from service.usecases.take_over import PLACES_EACH
 from tests.fleet.site import LEASE_SECONDS, Site, wait_until
 from tests.fleet.test_poison import promised
 from tests.support.data import lakes
-from tests.support.patience import looks
 from tests.support.server import Client
 
 pytestmark = pytest.mark.xdist_group("fleet")
 
 BACKLOG = 24
 _OPEN = "SELECT FROM job WHERE id = ANY($1) AND completed_at IS NULL"
-_WORKERS = "SELECT FROM server WHERE formats IS NOT NULL AND heartbeat_at >= now() - $1::interval"
-_KEEP_WORKERS = """
-UPDATE server SET heartbeat_at = now() + interval '1 hour'
- WHERE formats IS NOT NULL AND heartbeat_at >= now() - $1::interval RETURNING id
-"""
+_WORKERS = "SELECT id FROM server WHERE formats IS NOT NULL AND heartbeat_at >= now() - $1::interval"
+_KEEP = "UPDATE server SET heartbeat_at = now() + interval '1 minute' WHERE id = ANY($1) RETURNING id"
 _AHEAD = "SELECT FROM server WHERE heartbeat_at > now()"
 _LEASE = timedelta(seconds=LEASE_SECONDS)
 
@@ -39,23 +36,22 @@ def lane(client: Client) -> str:
 @contextmanager
 def suspended(fleet: Site) -> Iterator[None]:
     """Suspend all workers inside the block; they count on, because the places of an account depend on those alive."""
-    for _ in looks():
-        with fleet.frozen_workers():
-            if all_alive(fleet, _KEEP_WORKERS):
+    wait_until(lambda: len(fleet.rows(_WORKERS, _LEASE)) == len(fleet.workers))
+    workers = [row["id"] for row in fleet.rows(_WORKERS, _LEASE)]
+    ended = Event()
+
+    def keep() -> None:
+        while not ended.wait(0.2):  # the gateway takes back what is in the future
+            assert len(fleet.rows(_KEEP, workers)) == len(workers)
+
+    with ThreadPoolExecutor(1) as beside:
+        keeping = beside.submit(keep)
+        try:
+            with fleet.frozen_workers():
                 yield
-                return
-        wait_until(partial(all_alive, fleet, _WORKERS))
-    pytest.fail("the workers have never been suspended before their leases ended")
-
-
-def all_alive(fleet: Site, statement: str) -> bool:
-    """Whether the statement finds each worker."""
-    return len(fleet.rows(statement, _LEASE)) == len(fleet.workers)
-
-
-def waiting(fleet: Site, messages: int) -> None:
-    """Wait until so many jobs are in the queue, while no worker takes any."""
-    wait_until(lambda: all_alive(fleet, _KEEP_WORKERS) and fleet.messages() == messages)
+        finally:
+            ended.set()
+            keeping.result()
 
 
 def test_a_backlog_does_not_fill_the_lane(fleet: Site) -> None:
@@ -64,7 +60,6 @@ def test_a_backlog_does_not_fill_the_lane(fleet: Site) -> None:
     One worker converts them: which of two is faster is the host's business.
     """
     places = MOST_EACH * len(fleet.workers)
-    wait_until(partial(all_alive, fleet, _WORKERS))
     with fleet.client("business") as busy:
         other = fleet.client()
         while lane(other) != lane(busy):
@@ -72,9 +67,9 @@ def test_a_backlog_does_not_fill_the_lane(fleet: Site) -> None:
             other = fleet.client()
         with other, suspended(fleet):
             backlog = [promised(busy, lakes()) for _ in range(BACKLOG)]
-            waiting(fleet, places)
+            wait_until(lambda: fleet.messages() == places)
             single = promised(other, lakes())
-            waiting(fleet, places + 1)
+            wait_until(lambda: fleet.messages() == places + 1)
             fleet.workers[0].process.send_signal(signal.SIGCONT)
             everything = [*backlog, single]
             wait_until(lambda: not fleet.rows(_OPEN, everything))
