@@ -129,6 +129,15 @@ CASES = {
         REFUSED,
         {"sourceEpsg": "4326"},
     ),
+    "TopoJSON of a line of blanks a hundred thousand times": Case(
+        "a.json",
+        constant(
+            '{"type": "Topology", "objects": {"a": {"type": "MultiLineString", "arcs": [[0]'
+            f'{",[0]" * 100_000}]}}}}, "arcs": [[{" " * 5_000_000}[0,0],[1,1]]]}}'
+        ),
+        "",
+        {"sourceEpsg": "4326"},
+    ),
     "TopoJSON of collections within collections": Case(
         "a.json",
         constant(f'{{"type": "Topology", "arcs": [], "objects": {{"a": {_IN_COLLECTION * 50_000}{"]}" * 50_000}}}}}'),

@@ -13,6 +13,8 @@ import msgspec
 from msgspec import Raw
 
 COLLECTION = "GeometryCollection"
+MOST_BYTES_EACH = 100
+"""The text of an arc with more bytes for each position is mostly blanks, or digits that no number keeps."""
 FEWEST_IN_RING = 4
 Members = dict[str, Raw]
 Position = list[float]
@@ -122,6 +124,8 @@ class Topology:
     def _positions(self, number: int) -> list[Position]:
         try:
             arc = _POSITIONS.decode(self._arcs[number])
+            if memoryview(self._arcs[number]).nbytes > MOST_BYTES_EACH * (len(arc) + 1):
+                self._arcs[number] = Raw(_ENCODE(arc))  # many geometries may use it: read the blanks once
             return arc if self._transform is None else list(_summed(arc, self._transform.place))
         except (msgspec.DecodeError, ValueError):
             raise Damaged from None
