@@ -152,12 +152,12 @@ async def _apply(connection: _Connection, migration: Migration) -> None:
         await connection.execute(
             queries.load("migrations")["record"], migration.number, migration.name, migration.checksum
         )
-    except LOST:
-        raise
     except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
         raise _TableHeld(
             f"{migration.name} waited {LOCK_SECONDS} seconds for a table that another session holds, and was undone. "
             "End that session (pg_stat_activity shows it), then try again."
         ) from error
+    except LOST:
+        raise
     except asyncpg.PostgresError as error:
         raise MigrationError(f"{migration.name} failed and was undone: {error}") from error

@@ -11,7 +11,8 @@ import pytest
 
 from service.accounts.idempotency import Claim, IdempotencyKeys
 from service.clock import utc_now
-from service.db.migrate import migrate
+from service.db import migrate as migrate_module
+from service.db.migrate import ATTEMPT_SECONDS, migrate
 from service.db.pool import Database, open_pool
 from service.db.queries import sql_directory
 from service.errors import IdempotencyKeyInUse
@@ -199,10 +200,12 @@ async def test_the_previous_version_serves_while_the_database_is_migrated(
         assert await audit_books(database) == []
 
 
+@pytest.mark.parametrize("attempt_seconds", [ATTEMPT_SECONDS, 60])
 async def test_a_migration_makes_way_for_statements_that_it_would_wait_for(
-    empty_database_url: str, tmp_path: Path
+    empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attempt_seconds: float
 ) -> None:
-    """Whoever uses its second table may use its first one next: neither ends with a deadlock."""
+    """Whoever uses its second table may use its first one next: neither fails, also if there is a deadlock."""
+    monkeypatch.setattr(migrate_module, "ATTEMPT_SECONDS", attempt_seconds)
     (tmp_path / "0001_first.sql").write_text("CREATE TABLE first (n int); CREATE TABLE second (n int);")
     await migrate(empty_database_url, tmp_path)
     (tmp_path / "0002_second.sql").write_text("ALTER TABLE first ADD m int; ALTER TABLE second ADD m int;")
@@ -213,6 +216,8 @@ async def test_a_migration_makes_way_for_statements_that_it_would_wait_for(
         database.transaction() as serving,
         database.connection() as other,
     ):
+        if attempt_seconds > ATTEMPT_SECONDS:
+            await serving.execute("SET LOCAL deadlock_timeout = '1h'")  # so that PostgreSQL ends the migration
         await serving.execute("INSERT INTO second VALUES (1)")
         tasks.start_soon(migrate, empty_database_url, tmp_path)
         while not await other.fetch(waits):  # noqa: ASYNC110 -- in its own time
