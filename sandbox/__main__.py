@@ -13,7 +13,7 @@ import anyio
 from sandbox.command import Command
 from sandbox.config import Config, Mode
 from sandbox.pool import Pool, SandboxUnavailable, open_pool
-from sandbox.report import Report
+from sandbox.report import SandboxReport
 from sandbox.verdict import Ending, Verdict, plain_language
 
 
@@ -57,7 +57,7 @@ async def _run_once(pool: Pool, command: Command) -> Verdict:
         return await converter.run(command)
 
 
-def _tell_report(report: Report) -> None:
+def _tell_report(report: SandboxReport) -> None:
     for line in report.lines():
         print(line, file=sys.stderr)  # noqa: T201 - what it is run for
 

@@ -16,9 +16,9 @@ from sandbox.command import Command
 from sandbox.config import Config, LauncherName
 from sandbox.launchers.ogr2ogr_server import Ogr2ogrServerKind
 from sandbox.launchers.python_server import python_servers
-from sandbox.launchers.server import Kind
+from sandbox.launchers.server import ServerKind
 from sandbox.process.connection import Connection
-from sandbox.report import LauncherReport, Report
+from sandbox.report import LauncherReport, SandboxReport
 from sandbox.selftest import SelfTest
 
 log = structlog.get_logger()
@@ -30,7 +30,7 @@ _PAUSE_SECONDS = 60
 class _Untested:
     """A server that no command has needed yet, or that was not up, and when a test of it could not be made."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: ServerKind) -> None:
         self.kind = kind
         self.one = anyio.Lock()
         self.failed_at = float("-inf")
@@ -40,7 +40,7 @@ class _Untested:
         return time.monotonic() >= self.failed_at + _PAUSE_SECONDS
 
 
-def _kinds(config: Config, report: Report) -> Iterator[Kind]:
+def _kinds(config: Config, report: SandboxReport) -> Iterator[ServerKind]:
     """The servers that are not tested yet."""
     yield from python_servers(config)
     ogr2ogr = config.ogr2ogr
@@ -55,7 +55,7 @@ def _kinds(config: Config, report: Report) -> Iterator[Kind]:
 class FirstUse:
     """The servers that are not tested yet, and the report on all launchers."""
 
-    def __init__(self, config: Config, connection: Connection, self_test: SelfTest, report: Report) -> None:
+    def __init__(self, config: Config, connection: Connection, self_test: SelfTest, report: SandboxReport) -> None:
         self._connection = connection
         self._self_test = self_test
         self._untested = {kind.name: _Untested(kind) for kind in _kinds(config, report)}
@@ -71,7 +71,7 @@ class FirstUse:
         for server in [server for server in self._untested.values() if server.kind.takes(command)]:
             await self._test(server, slot)
 
-    async def test_all(self, slot: int) -> Report:
+    async def test_all(self, slot: int) -> SandboxReport:
         """Test all servers that are not tested yet; returns the complete report."""
         for server in tuple(self._untested.values()):
             await self._test(server, slot)

@@ -22,7 +22,7 @@ from sandbox.isolation.policy import SandboxUnavailable
 from sandbox.launchers.python_server import python_servers
 from sandbox.process.connection import Connection
 from sandbox.queue import AdmissionQueue, QueueFull, QueueTicket, State, TenantLimit
-from sandbox.report import LauncherReport, Report
+from sandbox.report import LauncherReport, SandboxReport
 from sandbox.selftest import SelfTest
 from sandbox.verdict import Verdict
 
@@ -106,11 +106,11 @@ class Pool:
         left = self._lease_seconds - ticket.seconds_run(time.monotonic())
         return await self._connection.run(ticket.slot, _within(command, left))
 
-    def report(self) -> Report:
+    def report(self) -> SandboxReport:
         """The isolation layers and launchers in use, and why others are not."""
         return self._first_use.report
 
-    async def complete_report(self) -> Report:
+    async def complete_report(self) -> SandboxReport:
         """The report after a test of all launchers, also of those that no command has needed yet.
 
         Raises:
@@ -157,7 +157,7 @@ def _within(command: Command, seconds: float) -> Command:
     return msgspec.structs.replace(command, limits=limits)
 
 
-async def _test(config: Config, private: Mapping[str, Path], connection: Connection, report: Report) -> FirstUse:
+async def _test(config: Config, private: Mapping[str, Path], connection: Connection, report: SandboxReport) -> FirstUse:
     """Run the self-test and choose the launchers; returns the test of those that start later.
 
     Raises:

@@ -26,7 +26,7 @@ _SHORTEST_SECONDS: Final = 0.01
 _LONGEST_SECONDS: Final = 0.25
 
 
-class Use(NamedTuple):
+class DiskUse(NamedTuple):
     """The bytes and files that a run holds."""
 
     size_bytes: int
@@ -43,11 +43,11 @@ class Use(NamedTuple):
         return min(max(min(until_bytes, until_entries), _SHORTEST_SECONDS), _LONGEST_SECONDS)
 
 
-NOTHING: Final = Use(0, 0)
-_UNKNOWN: Final = Use(sys.maxsize, sys.maxsize)
+NOTHING: Final = DiskUse(0, 0)
+_UNKNOWN: Final = DiskUse(sys.maxsize, sys.maxsize)
 
 
-def measure(directory: str, limits: Limits, unnamed: Iterable[int] = ()) -> Use:
+def measure(directory: str, limits: Limits, unnamed: Iterable[int] = ()) -> DiskUse:
     """Measure the tree below `directory` and files of the sizes `unnamed`; stops once `limits` are exceeded.
 
     If it cannot be measured, the result exceeds any limits.
@@ -60,7 +60,7 @@ def measure(directory: str, limits: Limits, unnamed: Iterable[int] = ()) -> Use:
                 break
     except OSError:
         return _UNKNOWN
-    return Use(total_bytes, entries)
+    return DiskUse(total_bytes, entries)
 
 
 def _sizes(directory: str) -> Iterator[int]:

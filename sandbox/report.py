@@ -41,7 +41,7 @@ def _state(row: LayerReport | LauncherReport) -> str:
     return "in use" if row.active else f"not in use: {row.reason}"
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class SandboxReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a pool found.
 
     Layers are in the order in which runs enter them, launchers fastest first; `readable` is what runs can read besides

@@ -47,7 +47,7 @@ class Keys(msgspec.Struct, frozen=True):
     spent: str
 
 
-class Memory:
+class ClientRecord:
     """What clients were told."""
 
     def __init__(self) -> None:
@@ -66,11 +66,11 @@ class Memory:
         self.done = 0
 
 
-class Clients:
+class FleetClients:
     """Clients in one event loop; `gateways` returns the URLs that are worth a try now."""
 
     def __init__(self, gateways: Callable[[], list[str]], keys: Keys, seed: int) -> None:
-        self.memory = Memory()
+        self.memory = ClientRecord()
         self._gateways = gateways
         self._keys = keys
         self._seed = seed

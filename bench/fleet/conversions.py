@@ -1,6 +1,6 @@
 """Conversions as the figures of a fleet need them: prepared requests, and what must be true when all have ended."""
 
-from bench.load.client import Address, Request, upload
+from bench.load.client import Address, LoadRequest, upload
 from tests.fleet.site import Site
 
 _PATH = "/api/geo/convert/file?outputFormat=Shapefile"
@@ -10,7 +10,7 @@ SELECT (SELECT count(*) FROM job WHERE status = 'Completed') AS completed, (SELE
 """
 
 
-def conversion(address: Address, key: str, content: bytes) -> Request:
+def conversion(address: Address, key: str, content: bytes) -> LoadRequest:
     """Return a request to convert this file to a Shapefile."""
     return upload(address, _PATH, {"X-API-Key": key}, name="a.geojson", content=content, copy=False)
 

@@ -6,7 +6,7 @@ import os
 import time
 from contextlib import suppress
 
-from bench.fleet.clients import Clients
+from bench.fleet.clients import FleetClients
 from bench.fleet.faults import Kills
 from bench.fleet.hosts import network
 from bench.fleet.site import WholeFleet, whole_fleet
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> bool:
 async def _run(fleet: WholeFleet, jobs: int, seconds: float, seed: int) -> bool:
     site, since = fleet.site, time.monotonic()
     kills = Kills(site, fleet.hosts.__getitem__, seed)
-    clients = Clients(kills.gateways, await asyncio.to_thread(fleet.keys), seed)
+    clients = FleetClients(kills.gateways, await asyncio.to_thread(fleet.keys), seed)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(kills.keep_killing(site.workers, WORKER, WORKER_SECONDS))
         tasks.create_task(kills.keep_killing(site.gateways, GATEWAY, GATEWAY_SECONDS))
@@ -65,7 +65,7 @@ async def _run(fleet: WholeFleet, jobs: int, seconds: float, seed: int) -> bool:
     return is_whole and not wrong
 
 
-async def _break_servers(fleet: WholeFleet, clients: Clients, jobs: int, kills: Kills) -> None:
+async def _break_servers(fleet: WholeFleet, clients: FleetClients, jobs: int, kills: Kills) -> None:
     """Restart PostgreSQL in order, then after a crash; kill NATS, the second time with its data."""
     postgres, nats = fleet.postgres, fleet.site.nats
 
@@ -88,7 +88,7 @@ async def _break_servers(fleet: WholeFleet, clients: Clients, jobs: int, kills: 
         kills.count[name] += 1
 
 
-async def _show(clients: Clients, jobs: int, kills: Kills) -> None:
+async def _show(clients: FleetClients, jobs: int, kills: Kills) -> None:
     since = time.monotonic()
     while not await kills.is_over_after(SHOW_SECONDS):
         done, passed = clients.memory.done, time.monotonic() - since
@@ -104,7 +104,7 @@ def _settle(fleet: WholeFleet) -> None:
     site.sweep()
 
 
-def _report(fleet: WholeFleet, clients: Clients, kills: Kills, took: float) -> None:
+def _report(fleet: WholeFleet, clients: FleetClients, kills: Kills, took: float) -> None:
     memory = clients.memory
     print(
         f"{memory.done} requests in {took:.0f} s: {len(memory.answered)} jobs answered, {len(memory.promised)} promised"

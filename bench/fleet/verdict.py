@@ -6,7 +6,7 @@ from typing import Any
 
 import psutil
 
-from bench.fleet.clients import GOOD, Memory
+from bench.fleet.clients import GOOD, ClientRecord
 from service.jobs.leases import MOST_DEATHS, POISON
 from tests.fleet.site import Site
 
@@ -28,7 +28,7 @@ def is_idle(site: Site) -> bool:
     )
 
 
-def differences(site: Site, memory: Memory, suspected: Mapping[str, set[str]]) -> list[str]:
+def differences(site: Site, memory: ClientRecord, suspected: Mapping[str, set[str]]) -> list[str]:
     """Return a sentence for everything that is wrong, once the fleet is idle."""
     jobs = {row["id"]: row for row in site.rows(_JOBS)}
     return [
@@ -41,7 +41,7 @@ def differences(site: Site, memory: Memory, suspected: Mapping[str, set[str]]) -
     ]
 
 
-def _told(jobs: Mapping[str, dict[str, Any]], memory: Memory) -> Iterator[str]:
+def _told(jobs: Mapping[str, dict[str, Any]], memory: ClientRecord) -> Iterator[str]:
     """What clients were told and is not so."""
     for job_id in memory.promised | memory.answered.keys():
         job = jobs.get(job_id)
@@ -53,7 +53,9 @@ def _told(jobs: Mapping[str, dict[str, Any]], memory: Memory) -> Iterator[str]:
             yield f"A client was told that {job_id} ended otherwise: {job}"
 
 
-def _innocents(jobs: Mapping[str, dict[str, Any]], memory: Memory, suspected: Mapping[str, set[str]]) -> Iterator[str]:
+def _innocents(
+    jobs: Mapping[str, dict[str, Any]], memory: ClientRecord, suspected: Mapping[str, set[str]]
+) -> Iterator[str]:
     """Good files that failed, unless their gateway died while it alone had them, or a converter did three times."""
     for job_id, job in jobs.items():
         if job["name"].partition("-")[0] not in GOOD or job["status"] != "Failed":
@@ -67,7 +69,7 @@ def _innocents(jobs: Mapping[str, dict[str, Any]], memory: Memory, suspected: Ma
             yield f"A promised job failed: {job}"
 
 
-def _twice(jobs: Mapping[str, dict[str, Any]], memory: Memory) -> Iterator[str]:
+def _twice(jobs: Mapping[str, dict[str, Any]], memory: ClientRecord) -> Iterator[str]:
     """Files that were converted twice under one idempotency key."""
     for name, told in memory.repeated.items():
         completed = [job_id for job_id, job in jobs.items() if (job["name"], job["status"]) == (name, "Completed")]

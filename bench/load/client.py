@@ -35,22 +35,22 @@ class Address(NamedTuple):
         return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}"
 
 
-class Request(NamedTuple):
+class LoadRequest(NamedTuple):
     """A request, ready to be sent; its parts may be shared with others."""
 
     parts: tuple[bytes, ...]
 
 
-class Answer(NamedTuple):
+class LoadResponse(NamedTuple):
     """What came back."""
 
     status: int
     body: bytes
 
 
-def get(address: Address, path: str, headers: Mapping[str, str]) -> Request:
+def get(address: Address, path: str, headers: Mapping[str, str]) -> LoadRequest:
     """Make a request without a body."""
-    return Request((_head("GET", address, path, headers),))
+    return LoadRequest((_head("GET", address, path, headers),))
 
 
 def upload(
@@ -62,7 +62,7 @@ def upload(
     content: bytes,
     field: str = "file",
     copy: bool = True,
-) -> Request:
+) -> LoadRequest:
     """Make a request with one file as a form, or one text without a `name`; without `copy` large content is shared."""
     disposition = f'Content-Disposition: form-data; name="{field}"' + (f'; filename="{name}"' if name else "")
     before = f"--{_BOUNDARY}\r\n{disposition}\r\n\r\n".encode()
@@ -72,7 +72,7 @@ def upload(
         "Content-Length": str(len(before) + len(content) + len(after)),
     }
     parts = (_head("POST", address, path, {**headers, **form}) + before, content, after)
-    return Request((b"".join(parts),) if copy else parts)
+    return LoadRequest((b"".join(parts),) if copy else parts)
 
 
 def _head(method: str, address: Address, path: str, headers: Mapping[str, str]) -> bytes:
@@ -81,22 +81,22 @@ def _head(method: str, address: Address, path: str, headers: Mapping[str, str]) 
     return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode()
 
 
-class Connection(asyncio.Protocol):
+class LoadConnection(asyncio.Protocol):
     """One connection that is kept, with one request at a time."""
 
     def __init__(self) -> None:
         self.is_open = False
         self._received = bytearray()
         self._writable = asyncio.Event()
-        self._answer: asyncio.Future[Answer] | None = None
+        self._answer: asyncio.Future[LoadResponse] | None = None
 
-    async def request(self, request: Request, bytes_per_second: float = 0.0) -> Answer:
+    async def request(self, request: LoadRequest, bytes_per_second: float = 0.0) -> LoadResponse:
         """Send a request and return its answer; `bytes_per_second` makes this a slow client.
 
         Raises:
             ConnectionError: the connection ended before the whole answer was there.
         """
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[LoadResponse] = asyncio.get_running_loop().create_future()
         self._answer = answer
         if bytes_per_second:
             await self._drip(request, bytes_per_second, answer)
@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
         self.is_open = False
         self._transport.abort()
 
-    async def _send(self, request: Request, answer: "asyncio.Future[Answer]") -> None:
+    async def _send(self, request: LoadRequest, answer: "asyncio.Future[LoadResponse]") -> None:
         for part in request.parts:
             view = memoryview(part)
             for start in range(0, len(part), PIECE_BYTES):
@@ -121,7 +121,9 @@ class Connection(asyncio.Protocol):
                     return
                 self._transport.write(view[start : start + PIECE_BYTES])
 
-    async def _drip(self, request: Request, bytes_per_second: float, answer: "asyncio.Future[Answer]") -> None:
+    async def _drip(
+        self, request: LoadRequest, bytes_per_second: float, answer: "asyncio.Future[LoadResponse]"
+    ) -> None:
         content = b"".join(request.parts)
         step = max(1, int(bytes_per_second / DRIPS_PER_SECOND))
         for start in range(0, len(content), step):
@@ -157,7 +159,7 @@ class Connection(asyncio.Protocol):
             del self._received[: end + 4 + size]
             status = int(head[9:12])
             if status >= _FIRST_FINAL_STATUS:
-                self._finish(Answer(status, body), closing=_CLOSE.search(head) is not None)
+                self._finish(LoadResponse(status, body), closing=_CLOSE.search(head) is not None)
 
     def connection_lost(self, error: Exception | None) -> None:
         """End (asyncio's interface)."""
@@ -175,15 +177,15 @@ class Connection(asyncio.Protocol):
         size = int(length[1]) if length else 0
         return size if len(self._received) >= start + size else None
 
-    def _finish(self, answer: Answer, *, closing: bool) -> None:
+    def _finish(self, answer: LoadResponse, *, closing: bool) -> None:
         if closing:
             self.is_open = False
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(answer)
 
 
-async def connect(address: Address) -> Connection:
+async def connect(address: Address) -> LoadConnection:
     """Open a connection; raises OSError where there is no server."""
     loop = asyncio.get_running_loop()
-    _, connection = await loop.create_connection(Connection, address.host, address.port, ssl=address.tls or None)
+    _, connection = await loop.create_connection(LoadConnection, address.host, address.port, ssl=address.tls or None)
     return connection

@@ -26,7 +26,7 @@ READY_SECONDS = 180.0
 _DATABASE = "fleet"
 
 
-class Fleet(msgspec.Struct, frozen=True, kw_only=True):
+class BenchFleet(msgspec.Struct, frozen=True, kw_only=True):
     """The processes of a fleet by name, and the two of them that clients may use, as sites."""
 
     members: Mapping[str, Server]
@@ -38,7 +38,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def fleet_beside(server: Server) -> Iterator[Fleet]:
+def fleet_beside(server: Server) -> Iterator[BenchFleet]:
     """Run a gateway, a worker, an overflowing server, NATS and an S3 server inside the block.
 
     `server` has an embedded database, which must stay for as long as the fleet.
@@ -67,7 +67,7 @@ def fleet_beside(server: Server) -> Iterator[Fleet]:
         }
         _await_workers(members[GATEWAY])
         keys = anyio.run(make_accounts, dsn)
-        yield Fleet(
+        yield BenchFleet(
             members=members,
             entrances=tuple(started_site(members[name], keys, None) for name in (GATEWAY, OVERFLOW)),
             dsn=dsn,

@@ -9,18 +9,18 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from bench.load.client import Address, Answer, Connection, Request, connect
+from bench.load.client import Address, LoadConnection, LoadRequest, LoadResponse, connect
 
 OK = "ok"
 GRACE_SECONDS = 300.0
 """How long answers may take after the last request was sent; what is missing then is an error."""
 MOST_IDLE = 4000
 
-Judge = Callable[[Answer], str]
+Judge = Callable[[LoadResponse], str]
 """Names what an answer is: `OK`, or the kind of error."""
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True):
+class LoadShape(msgspec.Struct, frozen=True, kw_only=True):
     """How requests come: by `clients` that each wait for their answer, or `rate` times a second.
 
     With `count`, a load lasts as long as so many requests take. Before that, a rate goes on for `lead_seconds` whose
@@ -34,15 +34,15 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_second: float = 0.0
 
 
-class Load(Shape, frozen=True, kw_only=True):
+class Load(LoadShape, frozen=True, kw_only=True):
     """Requests in turn, each answer judged, for `seconds` unless there is a `count`."""
 
-    requests: Sequence[Request]
+    requests: Sequence[LoadRequest]
     judge: Judge
     seconds: float = 0.0
 
 
-class Tally:
+class LoadTally:
     """What happened: seconds by kind of answer, and how late the generator itself was."""
 
     def __init__(self) -> None:
@@ -64,9 +64,9 @@ class Tally:
         return {kind: len(seconds) for kind, seconds in sorted(self.seconds_by_kind.items()) if kind != OK}
 
 
-async def put_load(address: Address, load: Load, stop: asyncio.Event | None = None) -> Tally:
+async def put_load(address: Address, load: Load, stop: asyncio.Event | None = None) -> LoadTally:
     """Put the load on the server and return what happened. With `stop` it lasts until that is set."""
-    tally = Tally()
+    tally = LoadTally()
     run = _Run(address, load, tally, stop)
     since = time.perf_counter()
     await (run.open_loop() if load.rate else run.closed_loop())
@@ -75,14 +75,14 @@ async def put_load(address: Address, load: Load, stop: asyncio.Event | None = No
 
 
 class _Run:
-    def __init__(self, address: Address, load: Load, tally: Tally, stop: asyncio.Event | None) -> None:
+    def __init__(self, address: Address, load: Load, tally: LoadTally, stop: asyncio.Event | None) -> None:
         self._address = address
         self._load = load
         self._tally = tally
         self._stop = stop
         self._left = load.count
         self._requests = itertools.cycle(load.requests)
-        self._idle: list[Connection] = []
+        self._idle: list[LoadConnection] = []
         self._window = (0.0, 0.0)
 
     async def closed_loop(self) -> None:
@@ -128,7 +128,7 @@ class _Run:
 
     async def _exchange(self, due: float) -> None:
         """Send the next request and count its answer."""
-        connection: Connection | None = None
+        connection: LoadConnection | None = None
         try:
             async with asyncio.timeout(self._load.seconds + GRACE_SECONDS):
                 connection = self._open_connection() or await connect(self._address)
@@ -143,14 +143,14 @@ class _Run:
             self._tally.add(self._load.judge(answer), now - due, in_window=begins < now <= ends)
             self._keep(connection)
 
-    def _open_connection(self) -> Connection | None:
+    def _open_connection(self) -> LoadConnection | None:
         """One that is idle, unless the server has closed it meanwhile."""
         while self._idle:
             if (connection := self._idle.pop()).is_open:
                 return connection
         return None
 
-    def _keep(self, connection: Connection) -> None:
+    def _keep(self, connection: LoadConnection) -> None:
         if connection.is_open and len(self._idle) < MOST_IDLE:
             self._idle.append(connection)
         else:

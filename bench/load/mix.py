@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from bench.load.client import Address, Request, upload
+from bench.load.client import Address, LoadRequest, upload
 from bench.load.documents import document, small_document
 from bench.load.load import OK
 from bench.load.page import PAGE
@@ -186,7 +186,7 @@ async def _leaves_after_upload(visitor: Visitor) -> str:
 async def _leave(visitor: Visitor, share: float) -> None:
     """Send a part of an upload, wait for a moment, and disconnect."""
     content = document(visitor.random.choice((4_000, 400_000)))
-    request: Request = upload(
+    request: LoadRequest = upload(
         visitor.site.address, visitor.site.prefix + SINGLE, visitor.key(), name="places.geojson", content=content
     )
     _, writer = await _connect(visitor.site.address)

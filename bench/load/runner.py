@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import msgspec
 
 from bench.load.client import connect, get
-from bench.load.load import Load, Tally, put_load
+from bench.load.load import Load, LoadTally, put_load
 from bench.load.scenarios import JOBS, SCENARIOS
 from bench.load.site import Site
 from bench.measure.baselines import BASELINES, run_baseline
@@ -84,7 +84,7 @@ class Runner:
         )
 
 
-async def _put_both(site: Site, load: Load, beside: Load | None) -> tuple[Tally, Tally | None]:
+async def _put_both(site: Site, load: Load, beside: Load | None) -> tuple[LoadTally, LoadTally | None]:
     if beside is None:
         return await put_load(site.address, load), None
     over = asyncio.Event()

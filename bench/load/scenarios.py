@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from bench.load.client import Answer, Request, get, upload
+from bench.load.client import LoadRequest, LoadResponse, get, upload
 from bench.load.documents import document, small_document
-from bench.load.load import OK, Judge, Load, Shape
+from bench.load.load import OK, Judge, Load, LoadShape
 from bench.load.site import Site
 
 MEGABYTE = 1_000_000
@@ -45,8 +45,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     about: str
-    shape: Shape
-    requests: Callable[[Site], Sequence[Request]]
+    shape: LoadShape
+    requests: Callable[[Site], Sequence[LoadRequest]]
     judge: Judge
     times_best: float = 0.0
     beside: str = ""
@@ -64,38 +64,38 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         return (bool(site.crowd) or not self.needs_crowd) and (bool(site.spent) or not self.needs_spent)
 
 
-def converted(answer: Answer) -> str:
+def converted(answer: LoadResponse) -> str:
     """Every file is to be converted."""
     return OK if answer.status in SUCCESS and SUCCEEDED in answer.body else _kind(answer)
 
 
-def delivered(answer: Answer) -> str:
+def delivered(answer: LoadResponse) -> str:
     """Every response is to be the result itself, a ZIP archive."""
     return OK if answer.status in SUCCESS and ZIP in answer.body else _kind(answer)
 
 
-def answered(answer: Answer) -> str:
+def answered(answer: LoadResponse) -> str:
     """Every request is to be answered with success."""
     return OK if answer.status in SUCCESS else _kind(answer)
 
 
-def shown(answer: Answer) -> str:
+def shown(answer: LoadResponse) -> str:
     """Every request is to be answered with success, or that the service is full."""
     return OK if answer.status in SUCCESS or b'"intake":"full"' in answer.body else _kind(answer)
 
 
-def refused_key(answer: Answer) -> str:
+def refused_key(answer: LoadResponse) -> str:
     """Every request is to be refused for its key."""
     return OK if answer.status == UNAUTHORIZED else _kind(answer)
 
 
-def refused_limit(answer: Answer) -> str:
+def refused_limit(answer: LoadResponse) -> str:
     """Every file is to be refused by a limit."""
     kind = _kind(answer)
     return OK if kind == "limit wallet" else kind
 
 
-def _kind(answer: Answer) -> str:
+def _kind(answer: LoadResponse) -> str:
     """What else it is: the limit, the problem's code, or the status."""
     try:
         members = msgspec.json.decode(answer.body, type=dict[str, object])
@@ -106,7 +106,7 @@ def _kind(answer: Answer) -> str:
     return str(members.get("code") or f"status {answer.status}: {members.get('error', '')}")
 
 
-def _conversion(site: Site, key: str, content: bytes, query: str = "") -> Request:
+def _conversion(site: Site, key: str, content: bytes, query: str = "") -> LoadRequest:
     large = len(content) > MEGABYTE
     return upload(
         site.address,
@@ -118,83 +118,86 @@ def _conversion(site: Site, key: str, content: bytes, query: str = "") -> Reques
     )
 
 
-def _small(site: Site) -> list[Request]:
+def _small(site: Site) -> list[LoadRequest]:
     return [_conversion(site, site.key, small_document())]
 
 
-def _small_delivered(site: Site) -> list[Request]:
+def _small_delivered(site: Site) -> list[LoadRequest]:
     return [_conversion(site, site.key, small_document(), "?download=true")]
 
 
-def _ogre(site: Site) -> list[Request]:
+def _ogre(site: Site) -> list[LoadRequest]:
     return [upload(site.address, site.prefix + OGRE, {}, field="json", name="", content=small_document())]
 
 
-def _small_of_crowd(site: Site) -> list[Request]:
+def _small_of_crowd(site: Site) -> list[LoadRequest]:
     return [_conversion(site, key, small_document()) for key in site.crowd]
 
 
-def _of_size(megabytes: int) -> Callable[[Site], list[Request]]:
+def _of_size(megabytes: int) -> Callable[[Site], list[LoadRequest]]:
     return lambda site: [_conversion(site, site.key, document(megabytes * MEGABYTE))]
 
 
-def _mixed(site: Site) -> list[Request]:
+def _mixed(site: Site) -> list[LoadRequest]:
     by_size = [[_conversion(site, site.key, document(size * 1000))] * share for size, share in MIXED_KB]
     requests = [request for requests in by_size for request in requests]
     random.Random(1).shuffle(requests)
     return requests
 
 
-def _health(site: Site) -> list[Request]:
+def _health(site: Site) -> list[LoadRequest]:
     return [get(site.address, f"{site.prefix}/healthz", {})]
 
 
-def _wrong_key(content: Callable[[], bytes]) -> Callable[[Site], list[Request]]:
+def _wrong_key(content: Callable[[], bytes]) -> Callable[[Site], list[LoadRequest]]:
     return lambda site: [_conversion(site, WRONG_KEY, content())]
 
 
-def _spent(site: Site) -> list[Request]:
+def _spent(site: Site) -> list[LoadRequest]:
     return [_conversion(site, site.spent, small_document())]
 
 
-def _list(site: Site) -> list[Request]:
+def _list(site: Site) -> list[LoadRequest]:
     return [get(site.address, f"{site.prefix}{JOBS}?limit=20", {"X-API-Key": site.key})]
 
 
-def _status(site: Site) -> list[Request]:
+def _status(site: Site) -> list[LoadRequest]:
     paths = [f"{site.prefix}{JOBS}/{job}/status" for job in site.jobs]
     return [get(site.address, path, {"X-API-Key": site.key}) for path in paths]
 
 
-def _looks(site: Site) -> list[Request]:
+def _looks(site: Site) -> list[LoadRequest]:
     paths = ("/healthz", "/readyz", "/metrics")
     return [*(get(site.address, site.prefix + path, {}) for path in paths), *_status(site)[:1]]
 
 
 def _burst(clients: int) -> Scenario:
     about = f"small GeoJSON to Shapefile, {clients} at a time"
-    return Scenario(about=about, shape=Shape(clients=clients), requests=_small, judge=converted)
+    return Scenario(about=about, shape=LoadShape(clients=clients), requests=_small, judge=converted)
 
 
 def _delivery(clients: int) -> Scenario:
     about = f"as burst-{clients}, with the result in the response"
-    return Scenario(about=about, shape=Shape(clients=clients), requests=_small_delivered, judge=delivered)
+    return Scenario(about=about, shape=LoadShape(clients=clients), requests=_small_delivered, judge=delivered)
 
 
 def _delivery_by_ogre(clients: int) -> Scenario:
     about = f"the same by ogre, {clients} at a time: the response is the result"
-    return Scenario(about=about, shape=Shape(clients=clients), requests=_ogre, judge=delivered)
+    return Scenario(about=about, shape=LoadShape(clients=clients), requests=_ogre, judge=delivered)
 
 
 def _size(megabytes: int) -> Scenario:
     about = f"one GeoJSON of {megabytes} MB to Shapefile"
-    shape = Shape(clients=1, count=1)
+    shape = LoadShape(clients=1, count=1)
     return Scenario(about=about, shape=shape, requests=_of_size(megabytes), judge=converted)
 
 
 SCENARIOS: dict[str, Scenario] = {
     "floor": Scenario(
-        about="GET /healthz, 64 at a time: the HTTP floor", shape=Shape(clients=64), requests=_health, judge=answered
+        about="GET /healthz, 64 at a time: the HTTP floor",
+        shape=LoadShape(clients=64),
+        requests=_health,
+        judge=answered,
     ),
     "burst-1": _burst(1),
     "burst-8": _burst(8),
@@ -206,14 +209,14 @@ SCENARIOS: dict[str, Scenario] = {
     "ogre-8": _delivery_by_ogre(8),
     "steady": Scenario(
         about="small conversions, arriving at half the best rate",
-        shape=Shape(),
+        shape=LoadShape(),
         times_best=0.5,
         requests=_small,
         judge=converted,
     ),
     "overload": Scenario(
         about="small conversions of many accounts, arriving at ten times the best rate",
-        shape=Shape(lead_seconds=LEAD_SECONDS),
+        shape=LoadShape(lead_seconds=LEAD_SECONDS),
         times_best=OVERLOAD,
         requests=_small_of_crowd,
         judge=converted,
@@ -222,7 +225,7 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "flood": Scenario(
         about="small conversions of many accounts, arriving at fifty times the best rate",
-        shape=Shape(lead_seconds=LEAD_SECONDS),
+        shape=LoadShape(lead_seconds=LEAD_SECONDS),
         times_best=FLOOD,
         requests=_small_of_crowd,
         judge=converted,
@@ -230,71 +233,74 @@ SCENARIOS: dict[str, Scenario] = {
         needs_crowd=True,
     ),
     "mixed": Scenario(
-        about="1 KB to 10 MB, 8 at a time", shape=Shape(clients=AT_ONCE), requests=_mixed, judge=converted
+        about="1 KB to 10 MB, 8 at a time", shape=LoadShape(clients=AT_ONCE), requests=_mixed, judge=converted
     ),
     "many-accounts": Scenario(
         about="small conversions of 64 accounts, 64 at a time",
-        shape=Shape(clients=64),
+        shape=LoadShape(clients=64),
         requests=_small_of_crowd,
         judge=converted,
         needs_crowd=True,
     ),
     "refused-key": Scenario(
         about="small uploads with a wrong key, 32 at a time",
-        shape=Shape(clients=32),
+        shape=LoadShape(clients=32),
         requests=_wrong_key(small_document),
         judge=refused_key,
     ),
     "refused-limit": Scenario(
         about="small uploads of an account without credit, 32 at a time",
-        shape=Shape(clients=32),
+        shape=LoadShape(clients=32),
         requests=_spent,
         judge=refused_limit,
         needs_spent=True,
     ),
     "refused-uploads": Scenario(
         about=f"{REFUSED_UPLOADS} uploads of 4 MB with a wrong key, 32 at a time",
-        shape=Shape(clients=32, count=REFUSED_UPLOADS),
+        shape=LoadShape(clients=32, count=REFUSED_UPLOADS),
         requests=_wrong_key(lambda: document(4 * MEGABYTE)),
         judge=refused_key,
     ),
     "slow-clients": Scenario(
         about="small conversions, 8 at a time, beside 32 clients that send 4 kB a second",
-        shape=Shape(clients=AT_ONCE),
+        shape=LoadShape(clients=AT_ONCE),
         requests=_small,
         judge=converted,
         beside="dripping",
     ),
     "dripping": Scenario(
         about="32 clients that send 4 kB a second",
-        shape=Shape(clients=SLOW_CLIENTS, bytes_per_second=SLOW_BYTES_PER_SECOND),
+        shape=LoadShape(clients=SLOW_CLIENTS, bytes_per_second=SLOW_BYTES_PER_SECOND),
         requests=_small,
         judge=converted,
     ),
     "polling": Scenario(
-        about="the status of jobs, 8 at a time", shape=Shape(clients=AT_ONCE), requests=_status, judge=answered
+        about="the status of jobs, 8 at a time", shape=LoadShape(clients=AT_ONCE), requests=_status, judge=answered
     ),
     "listing": Scenario(
-        about="the 20 newest jobs, 8 at a time", shape=Shape(clients=AT_ONCE), requests=_list, judge=answered
+        about="the 20 newest jobs, 8 at a time", shape=LoadShape(clients=AT_ONCE), requests=_list, judge=answered
     ),
     "size-1": _size(1),
     "size-10": _size(10),
     "size-90": _size(LARGE_MB),
     "large-uploads": Scenario(
         about=f"{AT_ONCE} uploads of {LARGE_MB} MB at once, until they are converted",
-        shape=Shape(clients=AT_ONCE, count=AT_ONCE),
+        shape=LoadShape(clients=AT_ONCE, count=AT_ONCE),
         requests=_of_size(LARGE_MB),
         judge=converted,
         beside="probe",
     ),
     "onlookers": Scenario(
         about="health, readiness, metrics and the status of jobs, 40 requests a second",
-        shape=Shape(rate=ONLOOKERS_PER_SECOND),
+        shape=LoadShape(rate=ONLOOKERS_PER_SECOND),
         requests=_looks,
         judge=shown,
     ),
     "probe": Scenario(
-        about="GET /healthz 50 times a second", shape=Shape(rate=PROBES_PER_SECOND), requests=_health, judge=answered
+        about="GET /healthz 50 times a second",
+        shape=LoadShape(rate=PROBES_PER_SECOND),
+        requests=_health,
+        judge=answered,
     ),
 }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from bench.load.documents import document, small_document, write_document
-from bench.load.load import OK, Tally
+from bench.load.load import OK, LoadTally
 from bench.measure.meter import MEGABYTE, Usage
 
 CONVERT = ("ogr2ogr", "-f", "ESRI Shapefile")
@@ -41,9 +41,9 @@ BASELINES: dict[str, Baseline] = {
 }
 
 
-def run_baseline(baseline: Baseline) -> tuple[Tally, Usage]:
+def run_baseline(baseline: Baseline) -> tuple[LoadTally, Usage]:
     """Run it and return the results; the CPU time is attributed to converters."""
-    tally, usage = Tally(), Usage()
+    tally, usage = LoadTally(), Usage()
     with tempfile.TemporaryDirectory(prefix="geomill-bench-") as directory:
         source = write_document(Path(directory), baseline.content(), "places.geojson")
         before = os.times()
@@ -56,14 +56,14 @@ def run_baseline(baseline: Baseline) -> tuple[Tally, Usage]:
     return tally, usage
 
 
-def _run_one_by_one(baseline: Baseline, source: Path, tally: Tally) -> None:
+def _run_one_by_one(baseline: Baseline, source: Path, tally: LoadTally) -> None:
     for number in range(baseline.runs):
         since = time.perf_counter()
         subprocess.run([*CONVERT, f"out{number}", source.name], cwd=source.parent, check=True, capture_output=True)
         tally.add(OK, time.perf_counter() - since)
 
 
-def _run_in_parallel(baseline: Baseline, source: Path, tally: Tally) -> None:
+def _run_in_parallel(baseline: Baseline, source: Path, tally: LoadTally) -> None:
     numbers = "\n".join(map(str, range(baseline.runs)))
     command = ["xargs", "-P", str(baseline.at_once), "-I{}", *CONVERT, "out{}", source.name]
     since = time.perf_counter()

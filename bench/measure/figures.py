@@ -6,7 +6,7 @@ from statistics import median
 
 import msgspec
 
-from bench.load.load import OK, Tally
+from bench.load.load import OK, LoadTally
 from bench.measure.lag import Lag, lag_of
 from bench.measure.meter import Usage
 
@@ -25,7 +25,7 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     p999: float
 
 
-class Memory(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class MemoryFigures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Megabytes of the gateway, and of all processes together with shared pages counted once."""
 
     gateway_before_mb: float
@@ -45,10 +45,10 @@ class Generator(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class Round(msgspec.Struct, frozen=True, kw_only=True):
     """One round of a scenario as it was measured; `lag` is how often the server's loop was how late, if it tells."""
 
-    tally: Tally
+    tally: LoadTally
     usage: Usage | None
     generator_seconds: float
-    beside: Tally | None = None
+    beside: LoadTally | None = None
     lag: Mapping[float, float] | None = None
 
     @property
@@ -86,7 +86,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     errors: dict[str, int]
     error_latency_ms: Latency | None
     cpu_ms: dict[str, float] | None
-    memory: Memory | None
+    memory: MemoryFigures | None
     generator: Generator
     beside_ms: Latency | None
     lag_ms: Lag | None = None
@@ -132,7 +132,7 @@ def latency_of(seconds: Iterable[float]) -> Latency | None:
     return Latency(p50=p50, p95=p95, p99=p99, p999=p999)
 
 
-def _latency(tallies: Sequence[Tally], counts: Callable[[str], bool]) -> Latency | None:
+def _latency(tallies: Sequence[LoadTally], counts: Callable[[str], bool]) -> Latency | None:
     kinds = (tally.seconds_by_kind.items() for tally in tallies)
     return latency_of(chain.from_iterable(seconds for kind, seconds in chain(*kinds) if counts(kind)))
 
@@ -141,7 +141,7 @@ def _p50_ms(one: Round) -> float:
     return round(1000 * median(one.tally.seconds_by_kind[OK]), 3)
 
 
-def _sum_errors(tallies: Sequence[Tally]) -> dict[str, int]:
+def _sum_errors(tallies: Sequence[LoadTally]) -> dict[str, int]:
     kinds = sorted({kind for tally in tallies for kind in tally.errors})
     return {kind: sum(tally.errors.get(kind, 0) for tally in tallies) for kind in kinds}
 
@@ -155,10 +155,10 @@ def _cpu_ms(rounds: Sequence[Round]) -> dict[str, float] | None:
     return {**split, "all": round(median(1000 * sum(cpu.values()) / count for cpu, count in used), 3)}
 
 
-def _memory(usages: Sequence[Usage]) -> Memory | None:
+def _memory(usages: Sequence[Usage]) -> MemoryFigures | None:
     if not usages:
         return None
-    return Memory(
+    return MemoryFigures(
         gateway_before_mb=round(usages[0].gateway_before_mb, 1),
         gateway_growth_mb=round(median(usage.gateway_peak_mb - usage.gateway_before_mb for usage in usages), 1),
         all_peak_mb=round(median(usage.all_peak_mb for usage in usages), 1),

@@ -24,13 +24,13 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     p99: float
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
+class LagReading(msgspec.Struct, frozen=True, kw_only=True):
     """How often the loop was at most so many seconds late, and which process says so."""
 
     at_most: Mapping[float, float]
     process: float | None
 
-    def since(self, earlier: "Reading") -> Mapping[float, float] | None:
+    def since(self, earlier: "LagReading") -> Mapping[float, float] | None:
         """What was added since; None if the earlier reading is from another process."""
         if self.process != earlier.process or self.at_most.keys() != earlier.at_most.keys():
             return None
@@ -39,7 +39,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         return added if counts[0] >= 0 and all(low <= high for low, high in pairwise(counts)) else None
 
 
-async def read_lag(address: Address, prefix: str) -> Reading | None:
+async def read_lag(address: Address, prefix: str) -> LagReading | None:
     """Read the histogram of the server at `address`; None if there is none."""
     connection = await connect(address)
     try:
@@ -49,7 +49,7 @@ async def read_lag(address: Address, prefix: str) -> Reading | None:
     return reading_of(answer.body.decode(errors="replace")) if answer.status == _OK else None
 
 
-def reading_of(metrics: str) -> Reading | None:
+def reading_of(metrics: str) -> LagReading | None:
     """The histogram in metrics in the text format of Prometheus; None if it is missing."""
     try:
         samples = [sample for family in text_string_to_metric_families(metrics) for sample in family.samples]
@@ -57,7 +57,7 @@ def reading_of(metrics: str) -> Reading | None:
         return None
     buckets = sorted((float(sample.labels["le"]), sample.value) for sample in samples if sample.name == METRIC)
     identity = next((sample.value for sample in samples if sample.name == _IDENTITY), None)
-    return Reading(at_most=dict(buckets), process=identity) if buckets else None
+    return LagReading(at_most=dict(buckets), process=identity) if buckets else None
 
 
 def lag_of(rounds: Iterable[Mapping[float, float] | None]) -> Lag | None:

@@ -73,7 +73,7 @@ deleted after its retention.
 """
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class FigureVerdict(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A figure's medians by quarter, and whether it is flat; None where the run was too short to tell."""
 
     about: str
@@ -141,13 +141,13 @@ async def shown(client: httpx.AsyncClient, url: str) -> dict[str, float]:
     return {name: float(value[1]) for name, value in found.items() if value is not None}
 
 
-def judge(samples: Sequence[Sample], watched: Mapping[str, Watched] = WATCHED) -> dict[str, Verdict]:
+def judge(samples: Sequence[Sample], watched: Mapping[str, Watched] = WATCHED) -> dict[str, FigureVerdict]:
     """Judge every figure that all samples have."""
     names = [name for name in watched if samples and all(name in sample.values for sample in samples)]
     return {name: _judge(watched[name], samples, name) for name in names}
 
 
-def _judge(watched: Watched, samples: Sequence[Sample], name: str) -> Verdict:
+def _judge(watched: Watched, samples: Sequence[Sample], name: str) -> FigureVerdict:
     end = samples[-1].at
     quarters: list[float] = []
     for quarter in range(QUARTERS):
@@ -156,4 +156,4 @@ def _judge(watched: Watched, samples: Sequence[Sample], name: str) -> Verdict:
         quarters.append(round(median(values), 1) if values else quarters[-1] if quarters else 0.0)
     allowed = round(watched.allowed(quarters[1]), 1)
     flat = quarters[-1] - quarters[1] <= allowed if end >= watched.seconds else None
-    return Verdict(about=watched.about, unit=watched.unit, quarters=tuple(quarters), allowed=allowed, flat=flat)
+    return FigureVerdict(about=watched.about, unit=watched.unit, quarters=tuple(quarters), allowed=allowed, flat=flat)

@@ -8,7 +8,7 @@ import httpx
 import msgspec
 import psutil
 
-from bench.load.fleet import GATEWAY, MEMBERS, OVERFLOW, WORKER, Fleet
+from bench.load.fleet import GATEWAY, MEMBERS, OVERFLOW, WORKER, BenchFleet
 from bench.measure.meter import MEGABYTE, Meter
 from bench.measure.watch import WATCHED, Watched, held_by, of_store, shown
 from service.db.pool import Database
@@ -51,7 +51,7 @@ WATCHED_IN_FLEET: Final[Mapping[str, Watched]] = {
 class FleetWatch:
     """Looks at one fleet again and again."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: BenchFleet) -> None:
         self._fleet = fleet
         self._meters = {name: Meter(server.process.pid, None) for name, server in fleet.members.items()}
         self._nats = psutil.Process(fleet.nats.pid)

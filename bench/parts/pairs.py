@@ -51,7 +51,7 @@ RUNS = re.compile(r'^geomill_converter_runs_total\{ending="\w+"\} ([0-9.e+]+)', 
 CORNERS = 12
 
 
-class Figures(msgspec.Struct, kw_only=True):
+class PairFigures(msgspec.Struct, kw_only=True):
     """A pair: what it costs in each round, in seconds of CPU, and how often the converter runs for one conversion."""
 
     service: list[float] = []
@@ -69,12 +69,12 @@ def main(options: argparse.Namespace) -> None:
     before = load_average()
     with tempfile.TemporaryDirectory(prefix="geomill-pairs-") as name, own_site(_settings(options.setting)) as site:
         files = Files(Path(name), options.points)
-        found = {pair: Figures() for pair in options.pairs}
+        found = {pair: PairFigures() for pair in options.pairs}
         for number in range(options.rounds + 1):
             for pair, figures in found.items():
                 _measure(site, files, pair, figures, 1 if number == 0 else options.conversions)
                 if number == 0:  # it warms up the server and the files' pages
-                    found[pair] = Figures()
+                    found[pair] = PairFigures()
     for pair, figures in found.items():
         print(_line(pair, figures))
     print(_summary(list(found.values())))
@@ -171,7 +171,7 @@ DOCUMENTS: Mapping[str, Callable[[int], Iterator[dict[str, object]]]] = {
 """The contents, as GeoJSON, of which the other files are made."""
 
 
-def _measure(site: Site, files: Files, pair: str, figures: Figures, conversions: int) -> None:
+def _measure(site: Site, files: Files, pair: str, figures: PairFigures, conversions: int) -> None:
     """One round of one pair."""
     source, _, target = pair.partition(":")
     path = files[source]
@@ -220,7 +220,7 @@ def _settings(arguments: Sequence[str]) -> dict[str, str]:
     return dict(setting.split("=", 1) for setting in arguments)
 
 
-def _line(pair: str, figures: Figures) -> str:
+def _line(pair: str, figures: PairFigures) -> str:
     medians = [statistics.median(each) * 1e3 for each in (figures.service, figures.runs, figures.bare)]
     return (
         f"{pair:22} service {medians[0]:7.1f} ms, x {figures.ratio(figures.service):.2f}   "
@@ -229,7 +229,7 @@ def _line(pair: str, figures: Figures) -> str:
     )
 
 
-def _summary(every: Sequence[Figures]) -> str:
+def _summary(every: Sequence[PairFigures]) -> str:
     service = [figures.ratio(figures.service) for figures in every]
     runs = [figures.ratio(figures.runs) for figures in every]
     means = statistics.geometric_mean(service), statistics.geometric_mean(runs)

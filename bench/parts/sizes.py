@@ -117,7 +117,7 @@ def _write_gml(path: Path, features: Iterable[tuple[str, int]]) -> None:
         file.write("</d:all>\n")
 
 
-class Kind(msgspec.Struct, frozen=True):
+class FileKind(msgspec.Struct, frozen=True):
     """A kind of file, the sizes to try, and the target."""
 
     write: Callable[[Path, int, int], None]
@@ -128,15 +128,15 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 KINDS = {
-    "XLSX, read": Kind(write_xlsx, "xlsx", "GeoPackage", [(100_000, 10), (1_000_000, 10), (1_000_000, 45)]),
-    "ODS, read": Kind(write_ods, "ods", "GeoPackage", [(50_000, 10), (60_000, 10), (75_000, 10), (100_000, 10)]),
-    "XLSX, written": Kind(write_csv, "csv", "Xlsx", [(100_000, 10), (1_000_000, 13), (500_000, 60)]),
-    "ODS, written": Kind(write_csv, "csv", "Ods", [(100_000, 10), (1_000_000, 13), (500_000, 60)]),
-    "GML of many types": Kind(write_gml, "gml", "GeoPackage", [(400_000, 1), (400_000, 100), (400_000, 300)]),
-    "GML of many types, in turn": Kind(
+    "XLSX, read": FileKind(write_xlsx, "xlsx", "GeoPackage", [(100_000, 10), (1_000_000, 10), (1_000_000, 45)]),
+    "ODS, read": FileKind(write_ods, "ods", "GeoPackage", [(50_000, 10), (60_000, 10), (75_000, 10), (100_000, 10)]),
+    "XLSX, written": FileKind(write_csv, "csv", "Xlsx", [(100_000, 10), (1_000_000, 13), (500_000, 60)]),
+    "ODS, written": FileKind(write_csv, "csv", "Ods", [(100_000, 10), (1_000_000, 13), (500_000, 60)]),
+    "GML of many types": FileKind(write_gml, "gml", "GeoPackage", [(400_000, 1), (400_000, 100), (400_000, 300)]),
+    "GML of many types, in turn": FileKind(
         write_interleaved_gml, "gml", "GeoPackage", [(100_000, 10), (400_000, 10), (100_000, 100), (400_000, 100)]
     ),
-    "GML of many types, to KML": Kind(write_gml, "gml", "Kml", [(400_000, 100), (400_000, 1000)]),
+    "GML of many types, to KML": FileKind(write_gml, "gml", "Kml", [(400_000, 100), (400_000, 1000)]),
 }
 
 

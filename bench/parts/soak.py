@@ -31,13 +31,13 @@ from pathlib import Path
 import httpx
 import msgspec
 
-from bench.load.fleet import Fleet, fleet_beside
+from bench.load.fleet import BenchFleet, fleet_beside
 from bench.load.load import OK
 from bench.load.mix import TIMEOUT_SECONDS, act, rows_for
 from bench.load.site import Site, add_site_arguments, open_site
 from bench.load.visitor import Visitor
 from bench.measure.meter import load_average
-from bench.measure.watch import QUARTERS, WATCHED, Sample, Verdict, judge, look
+from bench.measure.watch import QUARTERS, WATCHED, FigureVerdict, Sample, judge, look
 from bench.measure.watch_fleet import MEMORY_SECONDS, WATCHED_IN_FLEET, FleetWatch
 from bench.report.results import DIRECTORY, commit, write_json
 from service.db.pool import Database, open_pool
@@ -74,7 +74,7 @@ UPDATE job SET expires_at = now() - interval '2 minutes'
 """
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class SoakReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The result of a soak. `wrong` has a sentence for everything that grew or failed."""
 
     commit: str
@@ -87,7 +87,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     per_second: float
     handed_over: int
     """Jobs that a fleet's queue brought to who converted them."""
-    figures: dict[str, Verdict]
+    figures: dict[str, FigureVerdict]
     wrong: list[str]
     samples: list[Sample]
 
@@ -95,7 +95,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class Soak:
     """One run of the load, its samples and outcomes."""
 
-    def __init__(self, site: Site, minutes: float, load: float, fleet: Fleet | None = None) -> None:
+    def __init__(self, site: Site, minutes: float, load: float, fleet: BenchFleet | None = None) -> None:
         self.samples: list[Sample] = []
         self.done: Counter[str] = Counter()
         self.unexpected: Counter[str] = Counter()
@@ -175,7 +175,7 @@ def _client(site: Site) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=site.address.url, timeout=TIMEOUT_SECONDS)
 
 
-def _databases(site: Site, fleet: Fleet | None) -> Iterable[AbstractAsyncContextManager[Database]]:
+def _databases(site: Site, fleet: BenchFleet | None) -> Iterable[AbstractAsyncContextManager[Database]]:
     """The databases that may be looked into: that of a server of our own, then that of the fleet."""
     if site.server is not None:
         yield _embedded(site.server.data_dir)
@@ -189,7 +189,9 @@ async def _embedded(data_dir: Path) -> AsyncIterator[Database]:
         yield database
 
 
-def problems(soak: Soak, figures: dict[str, Verdict], server: Server | None, fleet: Fleet | None = None) -> list[str]:
+def problems(
+    soak: Soak, figures: dict[str, FigureVerdict], server: Server | None, fleet: BenchFleet | None = None
+) -> list[str]:
     """Return a sentence for everything that grew or failed."""
     wrong = [f"{count} times {what}" for what, count in soak.unexpected.items()]
     wrong += [
@@ -226,7 +228,7 @@ def _left(server: Server, settings: Mapping[str, str], *others: Server) -> list[
     return wrong
 
 
-def table(report: Report) -> str:
+def table(report: SoakReport) -> str:
     """Return the figures as lines for a terminal."""
     heading = f"{'':46}" + "".join(f"{name:>11}" for name in ("1st", "2nd", "3rd", "4th", "growth", "allowed"))
     lines = [
@@ -243,13 +245,13 @@ def table(report: Report) -> str:
     return "\n".join(lines)
 
 
-def soak(site: Site, options: argparse.Namespace, fleet: Fleet | None = None) -> Report:
+def soak(site: Site, options: argparse.Namespace, fleet: BenchFleet | None = None) -> SoakReport:
     """Run the soak and judge its figures."""
     before = load_average()
     run = Soak(site, options.minutes, options.load, fleet)
     asyncio.run(run.run())
     figures = judge(run.samples, {**WATCHED, **WATCHED_IN_FLEET})
-    return Report(
+    return SoakReport(
         commit=commit(),
         server=options.url or "its own",
         cores=os.cpu_count() or 1,

@@ -36,7 +36,7 @@ FORM = FormSpec(file_field="file")
 HASHED_FORM = FormSpec(file_field="file", digest=True)
 
 
-class State(TypedDict):
+class RequestState(TypedDict):
     """The state of a request."""
 
     area: WorkArea
@@ -66,7 +66,7 @@ async def discard(request: Request) -> JSONResponse:
 
 
 @asynccontextmanager
-async def lifespan(_application: Starlette) -> AsyncIterator[State]:
+async def lifespan(_application: Starlette) -> AsyncIterator[RequestState]:
     """Open a work area in the temporary directory."""
     with tempfile.TemporaryDirectory() as root:
         async with open_work_area(Path(root)) as area:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bench.load.client import Address, Answer, upload
+from bench.load.client import Address, LoadResponse, upload
 from bench.load.documents import document, small_document
 from bench.load.load import OK, Load, put_load
 from bench.measure.figures import medians
@@ -44,7 +44,7 @@ def own_server(argument: str) -> Iterator[tuple[Address, Meter]]:
         yield Address("127.0.0.1", int(port), tls=False), Meter(server.pid, None)
 
 
-def received(answer: Answer) -> str:
+def received(answer: LoadResponse) -> str:
     """Every upload must be received."""
     return OK if b'"received"' in answer.body else f"status {answer.status}"
 

@@ -34,7 +34,7 @@ class Probed(Protocol):
         """
 
 
-class Layer(Probed, Protocol):
+class IsolationLayer(Probed, Protocol):
     """A barrier between a program and its host."""
 
     def steps(self, jail: Jail) -> bytes:

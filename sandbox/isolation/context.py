@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from sandbox.command import Command
-from sandbox.isolation import Layer
+from sandbox.isolation import IsolationLayer
 from sandbox.isolation.jail import Confinement, Jail
 from sandbox.isolation.landlock import Landlock
 from sandbox.isolation.memory_group import Group, MemoryGroup
@@ -24,7 +24,7 @@ _SIGNALS_BYTES: Final = 8
 class IsolationContext:
     """The isolation that every run of one spawner shares."""
 
-    def __init__(self, layers: Sequence[Layer], roots: Sequence[str], groups: Sequence[Group] = ()) -> None:
+    def __init__(self, layers: Sequence[IsolationLayer], roots: Sequence[str], groups: Sequence[Group] = ()) -> None:
         self.layers = layers
         self._roots = tuple(roots)
         self._groups = groups if any(isinstance(layer, MemoryGroup) for layer in layers) else ()

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sandbox.config import Config, Mode
 from sandbox.interpreter import PYTHON
-from sandbox.isolation import Layer, Probed, readable_paths
+from sandbox.isolation import IsolationLayer, Probed, readable_paths
 from sandbox.isolation.landlock import DEVICE, EXECUTE, READ, Landlock, Rule
 from sandbox.isolation.memory_group import MemoryGroup
 from sandbox.isolation.parent_death import ParentDeath
@@ -17,7 +17,7 @@ from sandbox.isolation.seccomp import SystemCallFilter
 from sandbox.isolation.session import OwnSession
 from sandbox.isolation.user import UnprivilegedUser
 from sandbox.isolation.view import PrivateView
-from sandbox.report import LayerReport, Report
+from sandbox.report import LayerReport, SandboxReport
 
 _Part = TypeVar("_Part", bound=Probed)
 
@@ -26,7 +26,7 @@ class SandboxUnavailable(RuntimeError):
     """This host lacks a layer that strict mode requires; the message names it and what to do."""
 
 
-def layers(config: Config, *, in_namespaces: bool, is_root: bool, memory: MemoryGroup) -> tuple[Layer, ...]:
+def layers(config: Config, *, in_namespaces: bool, is_root: bool, memory: MemoryGroup) -> tuple[IsolationLayer, ...]:
     """All layers that a run enters, in order.
 
     Layers that need rights come first; the change of user drops the rights and clears the parent-death signal; the
@@ -104,7 +104,7 @@ def _report(layer: Probed, without: frozenset[str]) -> LayerReport:
     return LayerReport(name=layer.name, stops=layer.stops, guards=layer.guards, active=not reason, reason=reason)
 
 
-def enforce(mode: Mode, report: Report) -> None:
+def enforce(mode: Mode, report: SandboxReport) -> None:
     """Raise an error if strict mode does not allow what was found.
 
     Raises:

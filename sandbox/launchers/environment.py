@@ -8,7 +8,7 @@ _READ_AT_START = ("LD_", "LC_", "LANG", "MALLOC_", "GLIBC_", "PYTHON", "PROJ_", 
 _LEFT_OUT = ("GDAL_SKIP", "OGR_SKIP")
 
 
-class Started:
+class StartEnvironment:
     """The environment with which a process was started."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from sandbox.command import Command
 from sandbox.config import LauncherName, Ogr2ogr
-from sandbox.launchers.environment import Started
+from sandbox.launchers.environment import StartEnvironment
 from sandbox.launchers.server_process import Program
 
 # As `struct request` in forkserver.c.
@@ -22,7 +22,7 @@ class Ogr2ogrServerKind:
     def __init__(self, ogr2ogr: Ogr2ogr, library: Path) -> None:
         self._ogr2ogr = ogr2ogr
         self._library = library
-        self._started = Started(ogr2ogr.environment)
+        self._started = StartEnvironment(ogr2ogr.environment)
 
     def takes(self, command: Command) -> bool:
         """Accepts its program, with an environment that it can adopt, if the command fits into a message."""

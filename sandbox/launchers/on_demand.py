@@ -13,7 +13,7 @@ from sandbox.command import Command
 from sandbox.config import LauncherName
 from sandbox.isolation.context import IsolationContext
 from sandbox.launchers import Failed, OnSpawned
-from sandbox.launchers.server import Kind, ServerLauncher
+from sandbox.launchers.server import ServerKind, ServerLauncher
 from sandbox.process.loop import Loop
 
 
@@ -27,7 +27,9 @@ class Waiting(NamedTuple):
 class OnDemandLauncher:
     """Starts commands with a server of a kind, which runs only while it is used."""
 
-    def __init__(self, kind: Kind, isolation: IsolationContext, loop: Loop, commands: int, idle_seconds: float) -> None:
+    def __init__(
+        self, kind: ServerKind, isolation: IsolationContext, loop: Loop, commands: int, idle_seconds: float
+    ) -> None:
         self._kind = kind
         self._open = partial(ServerLauncher, kind, isolation, loop, commands, self._serve_waiting)
         self._loop = loop

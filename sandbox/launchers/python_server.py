@@ -11,7 +11,7 @@ from sandbox import probe
 from sandbox.command import Command
 from sandbox.config import Config, LauncherName
 from sandbox.interpreter import PYTHON
-from sandbox.launchers.environment import Started
+from sandbox.launchers.environment import StartEnvironment
 from sandbox.launchers.server_process import Program
 from sandbox.process import wire
 
@@ -43,7 +43,7 @@ class PythonServerKind:
     def __init__(self, name: LauncherName, modules: tuple[str, ...], environment: Mapping[str, str]) -> None:
         self._name = name
         self._environment = environment
-        self._started = Started(environment)
+        self._started = StartEnvironment(environment)
         self._modules = modules
 
     @property

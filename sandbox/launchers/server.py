@@ -29,7 +29,7 @@ _LONGEST_STARTING_SECONDS = 960.0
 _READY = b"ready"
 
 
-class Kind(Protocol):
+class ServerKind(Protocol):
     """The differences between kinds of servers."""
 
     @property
@@ -54,7 +54,7 @@ class ServerLauncher:
 
     def __init__(
         self,
-        kind: Kind,
+        kind: ServerKind,
         isolation: IsolationContext,
         loop: Loop,
         commands: int,

@@ -14,7 +14,7 @@ from sandbox.isolation import policy
 from sandbox.isolation.policy import SandboxUnavailable
 from sandbox.process.helper import Helper
 from sandbox.process.wire import Finished, Resume, Start, Stop, Suspend, ToSpawner, Use
-from sandbox.report import Report
+from sandbox.report import SandboxReport
 from sandbox.verdict import Ending, Verdict
 
 log = structlog.get_logger()
@@ -44,7 +44,7 @@ class Connection:
         self._up = anyio.Event()
         self._first_answer = anyio.Event()
         self._refusal: Exception | None = None
-        self._report: Report | None = None
+        self._report: SandboxReport | None = None
         self._closing = False
         self._launchers: tuple[LauncherName, ...] = (LauncherName.EXEC,)
 
@@ -53,7 +53,7 @@ class Connection:
         """Whether a helper is up and has passed its probes."""
         return self._helper is not None
 
-    async def opened(self) -> Report:
+    async def opened(self) -> SandboxReport:
         """Wait until the first helper is up.
 
         Raises:
@@ -155,7 +155,7 @@ class Connection:
             pending.verdict = message.verdict
             pending.over.set()
 
-    def _came_up(self, helper: Helper, report: Report) -> None:
+    def _came_up(self, helper: Helper, report: SandboxReport) -> None:
         policy.enforce(self._config.mode, report)
         self._helper, self._report = helper, report
         self._up.set()

@@ -13,7 +13,7 @@ import anyio
 
 from sandbox.config import Config
 from sandbox.process.wire import Configure, Finished, Frames, Ready, ToSpawner, decode_from_spawner, encode
-from sandbox.report import Report
+from sandbox.report import SandboxReport
 
 _CHUNK = 1 << 17
 _CLOSE_SECONDS = 10
@@ -77,7 +77,7 @@ class Helper:
         except OSError:
             return len(data)
 
-    async def ready(self) -> Report | None:
+    async def ready(self) -> SandboxReport | None:
         """Wait for the helper's first message, its report; None if it ends first."""
         frames = Frames()
         while True:

@@ -31,7 +31,7 @@ from sandbox.launchers.server import ServerLauncher
 from sandbox.process import orphans, wire
 from sandbox.process.loop import Loop
 from sandbox.process.run import Child, Run, kill_group
-from sandbox.report import LayerReport, Report
+from sandbox.report import LayerReport, SandboxReport
 from sandbox.unnamed import UnnamedFiles
 from sandbox.verdict import Ending, Verdict
 
@@ -84,7 +84,7 @@ class Spawner:
         user = FIRST_USER if any(isinstance(layer, UnprivilegedUser) for layer in layers) else None
         count = UnnamedFiles(surroundings.processes, roots, user)
         self._counts, counting = policy.choose((count,), config.without)
-        self._report = Report(layers=(*surroundings.layers, *reports, *counting))
+        self._report = SandboxReport(layers=(*surroundings.layers, *reports, *counting))
         self._isolation = IsolationContext(layers, roots, surroundings.groups)
         self._launchers = _launchers(config, self._isolation, self._loop)
         self._used: Sequence[Launcher] = self._launchers

@@ -9,7 +9,7 @@ import msgspec
 
 from sandbox.command import Command
 from sandbox.config import Config, LauncherName
-from sandbox.report import Report
+from sandbox.report import SandboxReport
 from sandbox.verdict import Verdict
 
 _LENGTH = struct.Struct("!I")
@@ -60,7 +60,7 @@ class Use(msgspec.Struct, frozen=True, tag=True):
 class Ready(msgspec.Struct, frozen=True, tag=True):
     """The spawner accepts commands; contains its report."""
 
-    report: Report
+    report: SandboxReport
 
 
 class Finished(msgspec.Struct, frozen=True, tag=True):

@@ -24,7 +24,7 @@ _SQL = load("idempotency")
 INTERRUPTED = "The service was interrupted while it converted this file. Nothing was counted; send the file again."
 
 
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
+class KeyClaim(msgspec.Struct, frozen=True, kw_only=True):
     """A request that claims a key; `fingerprint` is a hash of its files and fields.
 
     `job_ids` are the new jobs of its files, in order.
@@ -39,7 +39,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 class Held(msgspec.Struct, frozen=True):
     """A key held by a request: the jobs of its files, some of which earlier requests may have finished."""
 
-    claim: Claim
+    claim: KeyClaim
     job_ids: tuple[JobId, ...]
 
     @property
@@ -68,7 +68,7 @@ class IdempotencyKeys:
         self._earliest = earliest
         self._admitting: dict[JobId, Held] = {}
 
-    async def claim(self, claim: Claim) -> Held:
+    async def claim(self, claim: KeyClaim) -> Held:
         """Claim the key for a request, or return the jobs of the first request with it.
 
         A claim must be passed to its jobs or freed afterwards.
@@ -116,7 +116,9 @@ class IdempotencyKeys:
         await self._database.execute(_SQL["forget"], self._earliest())
 
 
-def _held(claim: Claim, verdict: Literal["taken", "answered", "in use", "reused"], jobs: Sequence[UUID] | None) -> Held:
+def _held(
+    claim: KeyClaim, verdict: Literal["taken", "answered", "in use", "reused"], jobs: Sequence[UUID] | None
+) -> Held:
     if verdict == "reused":
         raise IdempotencyKeyReused(
             "This Idempotency-Key was used with a different file or different fields. Use a new key for a new request."

@@ -9,7 +9,7 @@ from service.app.database import open_database
 from service.app.storage import open_storage
 from service.cli.command import (
     JSON,
-    Command,
+    CliCommand,
     InvalidCommandError,
     argument,
     identifier,
@@ -153,19 +153,19 @@ _EFFECTS = (
 )
 _WALLET = argument("--wallet-cents", type=cents, metavar="N", help="prepaid credit in US cents, instead of a plan")
 
-COMMAND = Command(
+COMMAND = CliCommand(
     name="account",
     help="create, list, change and delete accounts",
     verbs=(
-        Command(name="list", help="list all accounts", run=show_all, arguments=(JSON,)),
-        Command(name="show", help="show an account", run=show, arguments=(_ACCOUNT, JSON)),
-        Command(
+        CliCommand(name="list", help="list all accounts", run=show_all, arguments=(JSON,)),
+        CliCommand(name="show", help="show an account", run=show, arguments=(_ACCOUNT, JSON)),
+        CliCommand(
             name="delete",
             help="erase an account's keys, files and names; what it was charged stays in the ledger",
             run=delete,
             arguments=(_ACCOUNT, argument("--yes", action="store_true", help="confirm that this is final"), JSON),
         ),
-        Command(
+        CliCommand(
             name="create",
             help="create an account and its first key",
             run=create,
@@ -179,7 +179,7 @@ COMMAND = Command(
                 JSON,
             ),
         ),
-        Command(
+        CliCommand(
             name="set",
             help="change an account",
             description=_EFFECTS,

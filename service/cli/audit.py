@@ -8,7 +8,7 @@ import msgspec
 from service.app.database import open_database
 from service.app.fleet import open_queue_contents
 from service.app.storage import open_storage
-from service.cli.command import JSON, Command
+from service.cli.command import JSON, CliCommand
 from service.settings import Settings
 from service.usecases.audit import audit
 
@@ -31,7 +31,7 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     return 1 if differences else 0
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     name="audit",
     help="recompute usage and balances from jobs and ledger, and compare jobs with the store and the queue",
     run=run,

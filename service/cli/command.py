@@ -24,30 +24,30 @@ class InvalidCommandError(CommandError):
     """The arguments of a command name nothing that it could do; nothing has been done."""
 
 
-class Argument(msgspec.Struct, frozen=True):
+class CliArgument(msgspec.Struct, frozen=True):
     """One argument, in the form of `ArgumentParser.add_argument`."""
 
     names: tuple[str, ...]
     options: dict[str, object]
 
 
-def argument(*names: str, **options: object) -> Argument:
+def argument(*names: str, **options: object) -> CliArgument:
     """Describe an argument."""
-    return Argument(names, options)
+    return CliArgument(names, options)
 
 
 JSON = argument("--json", action="store_true", help="print one JSON object")
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class CliCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A command that runs, or that has subcommands."""
 
     name: str
     help: str
     description: str = ""
     run: Run | None = None
-    arguments: tuple[Argument, ...] = ()
-    verbs: tuple["Command", ...] = ()
+    arguments: tuple[CliArgument, ...] = ()
+    verbs: tuple["CliCommand", ...] = ()
 
     def add_to(self, parsers: "Subparsers[argparse.ArgumentParser]") -> None:
         """Add this command to its parent's parser."""

@@ -16,7 +16,7 @@ from service.cli.client.here import Here
 from service.cli.client.outputs import Outputs
 from service.cli.client.remote import Remote
 from service.cli.client.reporting import FileOutcome, ProgressBar, Reporter
-from service.cli.command import JSON, Command, InvalidCommandError, argument
+from service.cli.command import JSON, CliCommand, InvalidCommandError, argument
 from service.cli.failures import sentence_for
 from service.errors import GeomillError
 from service.formats.format import SHARED_EXTENSION, Format
@@ -140,7 +140,7 @@ _DESCRIPTION = (
     "that have not ended are cancelled."
 )
 
-COMMAND = Command(
+COMMAND = CliCommand(
     name="convert",
     help="convert files on this machine or through a server",
     description=_DESCRIPTION,

@@ -9,7 +9,7 @@ import msgspec
 from sandbox.pool import SandboxUnavailable
 from service.cli.check_host import check_converter, check_space
 from service.cli.check_parts import check_database, check_queue, check_settings, check_storage
-from service.cli.command import JSON, Command, argument
+from service.cli.command import JSON, CliCommand, argument
 from service.cli.finding import Check, Finding
 from service.cli.rights import let_nobody_else_write
 from service.db.migrations import MigrationError
@@ -52,7 +52,7 @@ _AWAY: Mapping[type[Exception], str] = MappingProxyType(
 """What to do about errors whose messages are for clients."""
 
 
-class Report(msgspec.Struct, frozen=True):
+class HostReport(msgspec.Struct, frozen=True):
     """All findings, by part."""
 
     ready: bool
@@ -75,7 +75,7 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
                 _print(finding)
     ready = all(finding.state != "fail" for findings in parts.values() for finding in findings)
     if arguments.json:
-        print(msgspec.json.encode(Report(ready, arguments.role, parts)).decode())
+        print(msgspec.json.encode(HostReport(ready, arguments.role, parts)).decode())
     else:
         print("\nThis host can serve." if ready else "\nThis host cannot serve: see the lines marked `fail`.")
     return 0 if ready else 1
@@ -98,7 +98,7 @@ def _print(finding: Finding) -> None:
         print(f"       {'':<22} {finding.advice}")
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     name="doctor",
     help="check this host, and what the service uses",
     description="Check this host, and what a process with this role uses. Exits with 1 if it could not serve.",

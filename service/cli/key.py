@@ -6,7 +6,7 @@ import msgspec
 
 from service.accounts.administration import Administration, ListedKey
 from service.app.database import open_database
-from service.cli.command import JSON, Command, argument, identifier, print_list, print_record
+from service.cli.command import JSON, CliCommand, argument, identifier, print_list, print_record
 from service.clock import utc_now
 from service.ids import AccountId, KeyId
 from service.settings import Settings
@@ -20,7 +20,7 @@ class RevokedKey(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     revoked: bool = True
 
 
-class Keys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ListedKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The output of `key list`."""
 
     account_id: AccountId
@@ -47,24 +47,24 @@ async def show_all(settings: Settings, arguments: argparse.Namespace) -> int:
     """List the keys of an account."""
     async with open_database(settings) as database:
         keys = await Administration(database, utc_now).list_keys(arguments.account_id)
-    print_list(Keys(account_id=arguments.account_id, keys=tuple(keys)), keys, as_json=arguments.json)
+    print_list(ListedKeys(account_id=arguments.account_id, keys=tuple(keys)), keys, as_json=arguments.json)
     return 0
 
 
 _OF_ACCOUNT = argument("account_id", metavar="ACCOUNT_ID", type=identifier, help="id of the account")
 
-COMMAND = Command(
+COMMAND = CliCommand(
     name="key",
     help="create, list and revoke API keys",
     verbs=(
-        Command(name="list", help="list the keys of an account", run=show_all, arguments=(_OF_ACCOUNT, JSON)),
-        Command(
+        CliCommand(name="list", help="list the keys of an account", run=show_all, arguments=(_OF_ACCOUNT, JSON)),
+        CliCommand(
             name="create",
             help="create an additional key; it is shown only once",
             run=create,
             arguments=(_OF_ACCOUNT, JSON),
         ),
-        Command(
+        CliCommand(
             name="revoke",
             help="revoke a key; it is rejected everywhere within five seconds",
             run=revoke,

@@ -10,14 +10,14 @@ import anyio
 
 from service.cli import account, audit, convert, doctor, key, migrate, reconcile, serve, usage, worker
 from service.cli import settings as settings_command
-from service.cli.command import Command, InvalidCommandError
+from service.cli.command import CliCommand, InvalidCommandError
 from service.cli.failures import sentence_for
 from service.settings import Settings, read_settings
 from service.system_encoding import names_files_in_utf8
 from service.telemetry.build import VERSION
 from service.telemetry.log import configure_log
 
-COMMANDS: tuple[Command, ...] = (
+COMMANDS: tuple[CliCommand, ...] = (
     serve.COMMAND,
     worker.COMMAND,
     convert.COMMAND,

@@ -5,7 +5,7 @@ import argparse
 import msgspec
 
 from service.app.database import make_database
-from service.cli.command import JSON, Command
+from service.cli.command import JSON, CliCommand
 from service.db.migrate import Schema
 from service.settings import Settings
 
@@ -28,7 +28,7 @@ def _lines(schema: Schema) -> list[str]:
     return [*applied, *(newer or ["The schema is current."])]
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     name="migrate",
     help="migrate the database to this version's schema",
     description="Apply the migrations that the database lacks, create it if there is none, and print what was applied. "

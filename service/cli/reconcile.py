@@ -8,7 +8,7 @@ import msgspec
 from service.app.database import open_database
 from service.app.fleet import open_queue_contents
 from service.app.storage import open_storage
-from service.cli.command import JSON, Command, CommandError, argument
+from service.cli.command import JSON, CliCommand, CommandError, argument
 from service.metering.audit import audit_books
 from service.settings import Settings
 from service.usecases import audit
@@ -79,7 +79,7 @@ def _lines(done: Reconciliation) -> list[str]:
     ]
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     name="reconcile",
     help="after a restore, mark jobs whose output is lost as Expired, delete outputs and messages that belong to no "
     "job, and hand over again jobs whose message is lost",

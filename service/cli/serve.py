@@ -12,13 +12,13 @@ from service.app.applications import application_for
 from service.app.fleet import require_fleet
 from service.app.services import open_services
 from service.cli.announcement import announce, prepare_announcement
-from service.cli.command import Command, argument
+from service.cli.command import CliCommand, argument
 from service.cli.membership import Membership, joined, report_ready, share_of
 from service.cli.operators import limits_of, serving_operators
 from service.cli.ports import Ports, inherited_ports, open_ports
 from service.cli.processes import AUTO, MOST, process_count, run_processes
 from service.cli.rights import give_up_rights
-from service.cli.stopping import Stop
+from service.cli.stopping import StopRequest
 from service.cli.worker import run as run_worker
 from service.http.application import Application
 from service.server.gate import Gate
@@ -74,7 +74,7 @@ async def _serve(
     settings: Settings, ports: Ports, role: Role, member: Membership | None = None, siblings: Siblings | None = None
 ) -> None:
     share_one_heap()
-    stop = Stop(is_member=member is not None)
+    stop = StopRequest(is_member=member is not None)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stop.obey_signals)
         async with open_services(settings, siblings=siblings, role=role) as services:
@@ -90,7 +90,9 @@ async def _serve(
         tasks.cancel_scope.cancel()
 
 
-async def _serve_all(settings: Settings, services: Services, ports: Ports, front: Application, stop: Stop) -> None:
+async def _serve_all(
+    settings: Settings, services: Services, ports: Ports, front: Application, stop: StopRequest
+) -> None:
     """Serve clients until `stop`, and operators until all jobs have ended, so that they can observe the shutdown."""
     closing, limits = anyio.Event(), limits_of(settings)
     gate = Gate(services.authenticator, services.promises)
@@ -103,7 +105,7 @@ async def _serve_all(settings: Settings, services: Services, ports: Ports, front
 
 
 async def _shut_down(
-    settings: Settings, services: Services, stop: Stop, closing: anyio.Event, serving: anyio.CancelScope
+    settings: Settings, services: Services, stop: StopRequest, closing: anyio.Event, serving: anyio.CancelScope
 ) -> None:
     """Shut down in order: report not ready, close the port, then end the remaining jobs."""
     await stop.in_order.wait()
@@ -119,7 +121,7 @@ async def _shut_down(
         serving.cancel()
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     name="serve",
     help="run the service",
     run=run,

@@ -4,7 +4,7 @@ import argparse
 
 import msgspec
 
-from service.cli.command import Command
+from service.cli.command import CliCommand
 from service.settings import Settings, meaning_of
 
 _HEAD = "| variable | default | meaning |\n|---|---|---|"
@@ -26,4 +26,4 @@ def _row(field: msgspec.structs.FieldInfo) -> str:
     return f"| `{field.encode_name}` | {default} | {meaning_of(field)} |"
 
 
-COMMAND = Command(name="settings", help="list every setting with its default and meaning", run=run)
+COMMAND = CliCommand(name="settings", help="list every setting with its default and meaning", run=run)

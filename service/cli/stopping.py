@@ -5,7 +5,7 @@ import signal
 import anyio
 
 
-class Stop:
+class StopRequest:
     """The request to stop: in order, or at once.
 
     The first signal requests a stop in order, and a second one, or SIGQUIT, a stop at once. A member receives SIGTERM

@@ -7,7 +7,7 @@ import msgspec
 
 from service.accounts.administration import Administration
 from service.app.database import open_database
-from service.cli.command import JSON, Command, InvalidCommandError, argument, identifier, print_record, record_of
+from service.cli.command import JSON, CliCommand, InvalidCommandError, argument, identifier, print_record, record_of
 from service.clock import utc_now
 from service.ids import AccountId, OrganizationId
 from service.metering.ledger import Ledger
@@ -16,7 +16,7 @@ from service.metering.usage import UsageReports, as_csv
 from service.settings import Settings
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class UsageReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The output of `usage`; members of an organization share its figures."""
 
     account_id: AccountId
@@ -39,7 +39,7 @@ async def show(settings: Settings, arguments: argparse.Namespace) -> int:
         account = await Administration(database, utc_now).find_account(arguments.account_id)
         balance = await Ledger(database, Pricing()).balance(arguments.account_id)
     month = balance.period.isoformat()[:7]
-    print_record(record_of(Usage, account, balance, period=month), as_json=arguments.json)
+    print_record(record_of(UsageReport, account, balance, period=month), as_json=arguments.json)
     return 0
 
 
@@ -69,7 +69,7 @@ def day(text: str) -> date:
     return date.fromisoformat(text)
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     name="usage",
     help="show what an account has used and has left this month, or export the usage of all accounts by day",
     run=run,

@@ -9,11 +9,11 @@ import structlog
 from service.app.converters import converters_of
 from service.app.fleet import require_fleet
 from service.app.services import open_services
-from service.cli.command import Command
+from service.cli.command import CliCommand
 from service.cli.operators import serving_operators
 from service.cli.ports import open_private_port, url_of
 from service.cli.rights import give_up_rights
-from service.cli.stopping import Stop
+from service.cli.stopping import StopRequest
 from service.server.heap import settle, share_one_heap, stay_small
 from service.settings import Settings
 from service.telemetry import events
@@ -37,7 +37,7 @@ async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
 
 async def _work(settings: Settings, port: socket.socket | None) -> None:
     share_one_heap()
-    stop = Stop(is_member=False)
+    stop = StopRequest(is_member=False)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stop.obey_signals)
         async with open_services(settings, role="worker") as services, serving_operators(services, settings, port):
@@ -58,12 +58,12 @@ async def _work(settings: Settings, port: socket.socket | None) -> None:
         tasks.cancel_scope.cancel()
 
 
-async def _end_at_once(services: Services, stop: Stop) -> None:
+async def _end_at_once(services: Services, stop: StopRequest) -> None:
     await stop.at_once.wait()
     await services.runner.drain(0)
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     name="worker",
     help="convert what gateways on other hosts hand over",
     description="Convert what gateways on other hosts hand over through the NATS server in GEOMILL_NATS_URL.",

@@ -14,25 +14,25 @@ from service.geojson.findings import FieldFindings, Scan
 COLLECTION = "GeometryCollection"
 
 
-class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class JsonRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A record that is sent as JSON."""
 
 
-class FieldNameTruncation(Wire, frozen=True):
+class FieldNameTruncation(JsonRecord, frozen=True):
     """A name that is too long, and the name written instead, unless that collides."""
 
     original: str
     truncated: str
 
 
-class FieldNameCollision(Wire, frozen=True):
+class FieldNameCollision(JsonRecord, frozen=True):
     """Names that are shortened to the same name, ignoring case as the table does."""
 
     truncated_name: str
     fields: tuple[str, ...]
 
 
-class ValueTruncation(Wire, frozen=True):
+class ValueTruncation(JsonRecord, frozen=True):
     """A column with values that are too long; lengths are in bytes of UTF-8."""
 
     field: str
@@ -41,7 +41,7 @@ class ValueTruncation(Wire, frozen=True):
     affected_features: int
 
 
-class GeometryCoercion(Wire, frozen=True):
+class GeometryCoercion(JsonRecord, frozen=True):
     """Geometries that a Shapefile cannot hold unchanged."""
 
     issue: str
@@ -49,7 +49,7 @@ class GeometryCoercion(Wire, frozen=True):
     detail: str
 
 
-class Summary(Wire, frozen=True):
+class Summary(JsonRecord, frozen=True):
     """The number of entries of each kind."""
 
     fields_truncated: int = 0
@@ -58,7 +58,7 @@ class Summary(Wire, frozen=True):
     geometry_issues: int = 0
 
 
-class Report(Wire, frozen=True):
+class Report(JsonRecord, frozen=True):
     """What a conversion from GeoJSON to Shapefile loses (interface 2.4)."""
 
     applicable: bool

@@ -7,37 +7,39 @@ from operator import attrgetter
 
 from service.formats.facts import FieldType
 from service.geojson.findings import Scan
-from service.geojson.told import Loss, field_warnings, scan_warnings
+from service.geojson.told import LossCount, field_warnings, scan_warnings
 
 _FIELD_LOSSES = (
-    Loss(attrgetter("nested"), "{count} in {fields}: objects and arrays are written as JSON text."),
-    Loss(
+    LossCount(attrgetter("nested"), "{count} in {fields}: objects and arrays are written as JSON text."),
+    LossCount(
         attrgetter("clamped_integers"), "{count} in {fields}: integers beyond 64 bits are clamped to the 64-bit range."
     ),
-    Loss(
+    LossCount(
         attrgetter("inexact_in_dbf"),
         "{count} in {fields}: numbers with more digits than a Shapefile can hold are rounded.",
     ),
-    Loss(
+    LossCount(
         attrgetter("beyond_dbf"),
         "{count} in {fields}: numbers beyond 1e24 or -1e23 do not fit into a Shapefile; 1e30 becomes 1e23, say.",
         attrgetter("first_beyond_dbf"),
     ),
-    Loss(
+    LossCount(
         attrgetter("infinite"),
         "{count} in {fields}: a Shapefile cannot hold infinite numbers; programs read what is written differently.",
     ),
-    Loss(
+    LossCount(
         lambda field: field.filled or 0 if field.type in {FieldType.DATETIME, FieldType.TIME} else 0,
         "{count} in {fields}: times are written as text, because a Shapefile has only dates.",
     ),
-    Loss(attrgetter("empty"), "{count} in {fields}: a Shapefile cannot tell empty text from a missing value."),
-    Loss(attrgetter("trailing_blanks"), "{count} in {fields}: trailing blanks are lost."),
-    Loss(attrgetter("cut_at_nul"), "{count} in {fields}: text is cut off at its first NUL character."),
+    LossCount(attrgetter("empty"), "{count} in {fields}: a Shapefile cannot tell empty text from a missing value."),
+    LossCount(attrgetter("trailing_blanks"), "{count} in {fields}: trailing blanks are lost."),
+    LossCount(attrgetter("cut_at_nul"), "{count} in {fields}: text is cut off at its first NUL character."),
 )
 _SCAN_LOSSES = (
-    Loss(attrgetter("null_geometries"), "{count} without geometry: the row is written with an empty shape."),
-    Loss(attrgetter("empty_geometries"), "{count} with an empty geometry: the row is written with an empty shape."),
+    LossCount(attrgetter("null_geometries"), "{count} without geometry: the row is written with an empty shape."),
+    LossCount(
+        attrgetter("empty_geometries"), "{count} with an empty geometry: the row is written with an empty shape."
+    ),
 )
 
 

@@ -22,7 +22,7 @@ Work: TypeAlias = Callable[[Sequence[Item]], Awaitable[Sequence[Result]]]
 """Processes a group of items and returns one result per item, in their order."""
 
 
-class _Pending(Generic[Item, Result]):
+class _Submitted(Generic[Item, Result]):
     """A submitted item and its result."""
 
     def __init__(self, item: Item) -> None:
@@ -66,7 +66,7 @@ class Batcher(Generic[Item, Result]):
         self._work = work
         self._most = most
         self._when_idle = when_idle
-        self._queued: list[_Pending[Item, Result]] = []
+        self._queued: list[_Submitted[Item, Result]] = []
         self._busy = False
 
     async def submit(self, item: Item) -> Result:
@@ -78,7 +78,7 @@ class Batcher(Generic[Item, Result]):
             DatabaseUnavailable: the database is unavailable, or it is unknown whether the group took effect.
             Exception: raised by `work` for this item alone; the rest of its group is processed without it.
         """
-        pending: _Pending[Item, Result] = _Pending(item)
+        pending: _Submitted[Item, Result] = _Submitted(item)
         if self._busy:
             await self._wait(pending)
         else:
@@ -102,7 +102,7 @@ class Batcher(Generic[Item, Result]):
             self._promote_next()
             raise
 
-    async def _wait(self, pending: _Pending[Item, Result]) -> None:
+    async def _wait(self, pending: _Submitted[Item, Result]) -> None:
         self._queued.append(pending)
         try:
             await pending.called
@@ -113,7 +113,7 @@ class Batcher(Generic[Item, Result]):
                 self._promote_next()
             raise
 
-    async def _lead(self, leader: _Pending[Item, Result]) -> None:
+    async def _lead(self, leader: _Submitted[Item, Result]) -> None:
         followers = [pending for pending in self._queued[: self._most - 1] if not pending.called.done()]
         del self._queued[: self._most - 1]
         try:
@@ -136,7 +136,7 @@ class Batcher(Generic[Item, Result]):
         self._busy = False
         self._when_idle()
 
-    async def _do(self, group: Sequence[_Pending[Item, Result]]) -> None:
+    async def _do(self, group: Sequence[_Submitted[Item, Result]]) -> None:
         try:
             results = await self._work([pending.item for pending in group])
         except DatabaseUnavailable as error:

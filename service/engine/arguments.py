@@ -11,9 +11,9 @@ from service.engine.reading.work_file import WORK_DRIVER, open_options
 from service.engine.workspace import OUT, WORK_FILE, staged_names
 from service.formats.datasets import Dataset
 from service.formats.detect import Source
-from service.formats.format import Delivery, Writer, Writing, reading_of
+from service.formats.format import Packaging, Writer, Writing, reading_of
 from service.formats.geometry import NO_GEOMETRY
-from service.formats.plan import Plan
+from service.formats.plan import ConversionPlan
 
 RESULT = "result"
 DOCUMENT = "doc"
@@ -44,7 +44,7 @@ class Origin(msgspec.Struct, frozen=True):
     has_tables: bool = True
     """Whether layers are identified by the tables of the work file."""
 
-    def tables(self, plan: Plan, *datasets: Dataset) -> tuple[str, ...]:
+    def tables(self, plan: ConversionPlan, *datasets: Dataset) -> tuple[str, ...]:
         """The arguments that select the layers of `datasets`."""
         return tuple(table_of(plan, dataset) for dataset in datasets) if self.has_tables else ()
 
@@ -52,7 +52,7 @@ class Origin(msgspec.Struct, frozen=True):
 WORK = Origin(WORK_FILE, (WORK_DRIVER,))
 
 
-def origin_of(source: Source, plan: Plan) -> Origin:
+def origin_of(source: Source, plan: ConversionPlan) -> Origin:
     """The input of `plan`."""
     if not plan.direct:
         return WORK
@@ -62,7 +62,7 @@ def origin_of(source: Source, plan: Plan) -> Origin:
     return Origin(name, reading.drivers, tuple(open_options(*options)), reading.environment, has_tables=False)
 
 
-def table_of(plan: Plan, dataset: Dataset) -> str:
+def table_of(plan: ConversionPlan, dataset: Dataset) -> str:
     """The table of the work file from which `dataset` is written.
 
     A driver that takes all layers at once names them after their tables, which are therefore renamed.
@@ -71,15 +71,17 @@ def table_of(plan: Plan, dataset: Dataset) -> str:
     return dataset.name if renamed else dataset.layer.table
 
 
-def result_name(plan: Plan) -> str:
+def result_name(plan: ConversionPlan) -> str:
     """The file or directory that the driver writes, if it is a single one."""
     writing = plan.writing
-    if writing.delivery is Delivery.KMZ:
+    if writing.delivery is Packaging.KMZ:
         return f"{OUT}/{DOCUMENT}{writing.member}"
-    return f"{OUT}/{plan.stem if writing.delivery is Delivery.ARCHIVE else RESULT}{writing.member or writing.extension}"
+    return (
+        f"{OUT}/{plan.stem if writing.delivery is Packaging.ARCHIVE else RESULT}{writing.member or writing.extension}"
+    )
 
 
-def dataset_name(plan: Plan, dataset: Dataset) -> str:
+def dataset_name(plan: ConversionPlan, dataset: Dataset) -> str:
     """Where `dataset` is written."""
     return f"{OUT}/{dataset.name}{plan.writing.member}" if plan.writing.one_file_per_layer else result_name(plan)
 
@@ -107,7 +109,7 @@ def places_of(dataset: Dataset) -> Places:
     return Places(("-lco", "GEOMETRY=AS_WKT", "-lco", f"GEOMETRY_NAME={WKT_COLUMN}", *linear), ("String",))
 
 
-def opening(plan: Plan) -> list[str]:
+def opening(plan: ConversionPlan) -> list[str]:
     """The driver and its fixed options; integers are converted only if some values require it."""
     fields = [field for dataset in plan.datasets for field in dataset.layer.fields]
     fits = not plan.direct and not any(field.beyond_32_bits for field in fields)
@@ -115,7 +117,7 @@ def opening(plan: Plan) -> list[str]:
     return ["-f", plan.writing.driver, "-unsetFid", *options]
 
 
-def added_columns(plan: Plan) -> list[str]:
+def added_columns(plan: ConversionPlan) -> list[str]:
     """The names of the columns that the target adds, chosen so that they hide no column of the data."""
     if not plan.writing.fid_names:
         return []
@@ -129,7 +131,7 @@ def declared(writing: Writing, dataset: Dataset) -> list[str]:
     return [argument.format(z=z) for argument in options] + [*(LINEAR if dataset.linearise else ())]
 
 
-def systems(plan: Plan, datasets: Sequence[Dataset]) -> list[str]:
+def systems(plan: ConversionPlan, datasets: Sequence[Dataset]) -> list[str]:
     """The source and target coordinate systems."""
     if plan.keeps_coordinates:
         return list(plan.writing.no_system)
@@ -140,7 +142,7 @@ def systems(plan: Plan, datasets: Sequence[Dataset]) -> list[str]:
     return [*from_, "-t_srs", f"EPSG:{plan.output_epsg}", *wrap]
 
 
-def selection(plan: Plan, dataset: Dataset) -> list[str]:
+def selection(plan: ConversionPlan, dataset: Dataset) -> list[str]:
     """The features and columns of its table that go into a dataset."""
     if plan.writing.attributes is not None:
         return ["-sql", _query(plan, dataset)]
@@ -156,7 +158,7 @@ def is_one_of(types: Iterable[str]) -> str:
     return f"ST_GeometryType({GEOMETRY}) IN ({listed})"
 
 
-def _query(plan: Plan, dataset: Dataset) -> str:
+def _query(plan: ConversionPlan, dataset: Dataset) -> str:
     writing = plan.writing
     kept = [column.name for column in dataset.columns if column.name in (writing.attributes or ())]
     listed = ", ".join([GEOMETRY, *map(quoted, kept)])

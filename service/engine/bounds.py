@@ -1,7 +1,7 @@
 """The area that a driver divides into whole numbers, by which it stores coordinates: beyond it, it keeps none. Pure."""
 
 from service.formats.datasets import Dataset
-from service.formats.plan import Plan
+from service.formats.plan import ConversionPlan
 
 Area = tuple[float, float, float, float]
 """West, south, east, north, in the units of the result."""
@@ -10,7 +10,7 @@ PLANE: Area = (-21e6, -21e6, 21e6, 21e6)
 """As far as Mercator's projection of the world, in steps of 2 cm; some drivers' own areas are smaller and coarser."""
 
 
-def bounds_of(plan: Plan, dataset: Dataset) -> Area | None:
+def bounds_of(plan: ConversionPlan, dataset: Dataset) -> Area | None:
     """The area to divide; None if the driver's own suits the coordinates best."""
     if plan.within_datelines:
         return DEGREES

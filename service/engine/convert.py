@@ -43,10 +43,10 @@ from service.formats.detect import Source
 from service.formats.facts import Crs, Facts, FieldType, Layer
 from service.formats.format import Format, Reading, Reread, reading_of
 from service.formats.names import unique
-from service.formats.plan import Plan
+from service.formats.plan import ConversionPlan
 from service.formats.request import ConversionRequest
 from service.formats.straying import Astray, that_may_stray
-from service.formats.verify import Verified
+from service.formats.verify import ReadBack
 
 __all__ = ["Engine", "Output"]
 
@@ -100,7 +100,7 @@ class Engine:
         await place.python(facts_program.__name__, WORK_FILE, _tidying(reading_of(source.format), found), FACTS_FILE)
         return _named(await place.read_json(FACTS_FILE, Facts), source, found)
 
-    async def convert(self, run: Run, source: Source, plan: Plan, directory: Path) -> Astray:
+    async def convert(self, run: Run, source: Source, plan: ConversionPlan, directory: Path) -> Astray:
         """Write the output of `plan`, which `collect` then packs; return what strays in it.
 
         Raises:
@@ -135,7 +135,7 @@ class Engine:
         return await count_strays(place, plan, origin, doubtful, self.catalogue)
 
     async def _convert_held(
-        self, place: Workplace, session: Session, plan: Plan, held: Origin, doubtful: Sequence[Dataset]
+        self, place: Workplace, session: Session, plan: ConversionPlan, held: Origin, doubtful: Sequence[Dataset]
     ) -> Astray:
         """Do so with what the open run of the session holds, or opens first.
 
@@ -148,7 +148,7 @@ class Engine:
         session.forget()
         return astray
 
-    async def read_back(self, run: Run, source: Source, plan: Plan, directory: Path) -> Verified | None:
+    async def read_back(self, run: Run, source: Source, plan: ConversionPlan, directory: Path) -> ReadBack | None:
         """Count in the sandbox what `convert` wrote; None if this host cannot read such results.
 
         Results of JSON are counted by the run that wrote them alone; None if that is over.
@@ -166,9 +166,9 @@ class Engine:
             names = json.dumps({dataset.name: dataset_name(plan, dataset) for dataset in plan.datasets})
             await place.python(readback_program.__name__, plan.writing.read_back, names, VERIFIED_FILE)
         # otherwise the program that wrote the result has read it back, if it could
-        return await place.read_json(VERIFIED_FILE, Verified) if await place.has(VERIFIED_FILE) else None
+        return await place.read_json(VERIFIED_FILE, ReadBack) if await place.has(VERIFIED_FILE) else None
 
-    def _rereading(self, place: Workplace, plan: Plan) -> Reread | None:
+    def _rereading(self, place: Workplace, plan: ConversionPlan) -> Reread | None:
         """How a driver reads the result: no program does, or the run that wrote it is still open."""
         how = plan.writing.reread
         if how is None or place.host.drivers.keys().isdisjoint(how.drivers):
@@ -181,7 +181,7 @@ class Engine:
         is_open = place.session is not None and place.session.is_open
         return how if is_open or plan.writing.read_back not in READERS else None
 
-    async def count_odd_times(self, run: Run, source: Source, plan: Plan, directory: Path) -> int:
+    async def count_odd_times(self, run: Run, source: Source, plan: ConversionPlan, directory: Path) -> int:
         """How many times the upload holds in zones that its driver cannot represent; 0 if the plan holds no times.
 
         Raises:
@@ -210,7 +210,7 @@ class Engine:
         place = self._place(run, directory, source, Subject(input=source.format.title))
         return place.path / await write_preview(place, facts, epsg)
 
-    async def collect(self, plan: Plan, directory: Path) -> Output:
+    async def collect(self, plan: ConversionPlan, directory: Path) -> Output:
         """Check and pack what `convert` wrote into the file to deliver, below `directory`. Needs no converter.
 
         Raises:
@@ -286,7 +286,7 @@ def _layer_name(layer: Layer, source: Source, found: WorkFile) -> str:
     return ours.get(name, name or source.stem)
 
 
-async def _held(place: Workplace, plan: Plan, source: Source, origin: Origin) -> Origin | None:
+async def _held(place: Workplace, plan: ConversionPlan, source: Source, origin: Origin) -> Origin | None:
     """What the open run of a session holds, made ready for `plan`; None if there is none, or the plan needs more."""
     session = place.session
     if session is None:
@@ -303,7 +303,9 @@ async def _held(place: Workplace, plan: Plan, source: Source, origin: Origin) ->
     return origin
 
 
-async def _opened(place: Workplace, session: Session, plan: Plan, source: Source, origin: Origin) -> Origin | None:
+async def _opened(
+    place: Workplace, session: Session, plan: ConversionPlan, source: Source, origin: Origin
+) -> Origin | None:
     """Have a session open the upload; between JSON formats, ogr2ogr preserves more than a session can.
 
     An upload without features needs none: some writers would ask it nothing.
@@ -318,7 +320,7 @@ async def _opened(place: Workplace, session: Session, plan: Plan, source: Source
     return msgspec.structs.replace(origin, options=())
 
 
-async def _let_go(place: Workplace, plan: Plan) -> None:
+async def _let_go(place: Workplace, plan: ConversionPlan) -> None:
     """Save what is held to the work file for later steps, and end the run."""
     session = place.session
     if session is not None and session.is_open:

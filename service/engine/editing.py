@@ -8,7 +8,7 @@ from service.engine.jailed import prepare
 from service.engine.workspace import WORK_FILE, Workplace
 from service.formats.datasets import Dataset
 from service.formats.geometry import Family
-from service.formats.plan import Plan
+from service.formats.plan import ConversionPlan
 
 EDITS_FILE = "edits.json"
 NOT_IN_XML = "\ufffe\uffff"
@@ -16,14 +16,14 @@ NOT_IN_XML = "\ufffe\uffff"
 JAILED = (prepare.__name__,)
 
 
-def renamed_tables(plan: Plan) -> Iterator[tuple[str, str, dict[str, str]]]:
+def renamed_tables(plan: ConversionPlan) -> Iterator[tuple[str, str, dict[str, str]]]:
     """For each table: its name in the plan, and the names of its columns there."""
     for dataset in _one_per_layer(plan):
         columns = {column.name: column.written for column in dataset.columns}
         yield dataset.layer.table, table_of(plan, dataset), columns
 
 
-async def edit_work_file(place: Workplace, plan: Plan) -> None:
+async def edit_work_file(place: Workplace, plan: ConversionPlan) -> None:
     """Edit the work file, unless it is as the plan requires.
 
     Raises:
@@ -35,11 +35,11 @@ async def edit_work_file(place: Workplace, plan: Plan) -> None:
         await place.python(prepare.__name__, WORK_FILE, EDITS_FILE)
 
 
-def _one_per_layer(plan: Plan) -> list[Dataset]:
+def _one_per_layer(plan: ConversionPlan) -> list[Dataset]:
     return list({dataset.layer.table: dataset for dataset in plan.datasets}.values())
 
 
-def _edit(plan: Plan, dataset: Dataset) -> dict[str, object]:
+def _edit(plan: ConversionPlan, dataset: Dataset) -> dict[str, object]:
     """What `jailed.prepare` is to do with the table of a dataset."""
     has_raised_points = Family.POINT in dataset.layer.families and dataset.declares_z
     return {

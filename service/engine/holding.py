@@ -14,7 +14,7 @@ from service.engine.session import Session, SessionOver
 from service.engine.workspace import WORK_FILE, Workplace
 from service.formats.facts import Facts
 from service.formats.format import Format, Reading, Writer, writing_of
-from service.formats.plan import Plan
+from service.formats.plan import ConversionPlan
 
 LARGEST_BYTES = 96 << 20
 """Larger uploads go through the work file; in memory, they would take more than the converter itself."""
@@ -139,7 +139,7 @@ async def _load(session: Session, reading: Reading, openings: Sequence[Opening])
     return found
 
 
-def needs_work_file(plan: Plan) -> bool:
+def needs_work_file(plan: ConversionPlan) -> bool:
     """Whether `plan` requires the work file, because it uses SQL or edits."""
     split = any(dataset.only_types or dataset.lacks_nulls or dataset.linearise for dataset in plan.datasets)
     has_empty_sheet = plan.writing.writer is Writer.WORKBOOK and not all(dataset.features for dataset in plan.datasets)

@@ -11,8 +11,8 @@ from service.engine.files import size_of_written, written_files
 from service.engine.pack import Entry, write_zip
 from service.engine.workspace import OUT
 from service.formats.datasets import Dataset
-from service.formats.format import Delivery
-from service.formats.plan import Plan
+from service.formats.format import Packaging
+from service.formats.plan import ConversionPlan
 
 PACKED = "packed"
 
@@ -30,7 +30,7 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it, and all that the converters left beside it, can be removed at negligible cost."""
 
 
-def collect(place: str, plan: Plan, *, is_little: bool) -> Output:
+def collect(place: str, plan: ConversionPlan, *, is_little: bool) -> Output:
     """Check what the converter wrote in `place`, and pack it if it is several files. Blocking.
 
     Raises:
@@ -38,7 +38,7 @@ def collect(place: str, plan: Plan, *, is_little: bool) -> Output:
         EngineDefect: the result does not record its coordinate system.
     """
     writing = plan.writing
-    path, size = _packed(place, plan) if writing.delivery is not Delivery.FILE else _single(place, plan)
+    path, size = _packed(place, plan) if writing.delivery is not Packaging.FILE else _single(place, plan)
     return Output(
         path=path,
         size_bytes=size,
@@ -50,18 +50,18 @@ def collect(place: str, plan: Plan, *, is_little: bool) -> Output:
     )
 
 
-def _single(place: str, plan: Plan) -> tuple[Path, int]:
+def _single(place: str, plan: ConversionPlan) -> tuple[Path, int]:
     path = f"{place}/{result_name(plan)}"
     return Path(path), size_of_written(path, plan.writing.trailer)
 
 
-def _packed(place: str, plan: Plan) -> tuple[Path, int]:
+def _packed(place: str, plan: ConversionPlan) -> tuple[Path, int]:
     target = f"{place}/{PACKED}"
     return Path(target), write_zip(target, _entries(place, plan))
 
 
-def _entries(place: str, plan: Plan) -> list[Entry]:
-    if plan.writing.delivery is Delivery.KMZ or plan.writing.one_file_per_layer:
+def _entries(place: str, plan: ConversionPlan) -> list[Entry]:
+    if plan.writing.delivery is Packaging.KMZ or plan.writing.one_file_per_layer:
         for dataset in plan.datasets:
             size_of_written(f"{place}/{dataset_name(plan, dataset)}", plan.writing.trailer)
             _require_crs(place, plan, dataset)
@@ -74,7 +74,7 @@ def _entries(place: str, plan: Plan) -> list[Entry]:
     return [Entry(file.path, f"{name}/{file.name}") for file in written_files(folder)]
 
 
-def _require_crs(place: str, plan: Plan, dataset: Dataset) -> None:
+def _require_crs(place: str, plan: ConversionPlan, dataset: Dataset) -> None:
     """Check that a dataset has its file for the coordinate system, if its format has one and the system is known.
 
     A converter that cannot look up the system leaves the file out and reports success.

@@ -18,7 +18,7 @@ from service.engine.workspace import Workplace
 from service.formats.datasets import Dataset
 from service.formats.facts import Facts
 from service.formats.format import Reread
-from service.formats.plan import Plan
+from service.formats.plan import ConversionPlan
 from service.formats.verify import Recorded
 
 COMPARED_FILE = "compared.gpkg"
@@ -39,7 +39,7 @@ class Compared(Answer, frozen=True):
     moved: float | None = None
 
 
-async def recorded_system(place: Workplace, plan: Plan, how: Reread) -> Recorded:
+async def recorded_system(place: Workplace, plan: ConversionPlan, how: Reread) -> Recorded:
     """How the systems that the result of `plan` records differ from the planned one.
 
     Raises:
@@ -52,7 +52,9 @@ async def recorded_system(place: Workplace, plan: Plan, how: Reread) -> Recorded
     return told or await _compared_in_work_file(place, plan, how, spatial)
 
 
-async def _told_by_session(place: Workplace, plan: Plan, how: Reread, spatial: Sequence[Dataset]) -> Recorded | None:
+async def _told_by_session(
+    place: Workplace, plan: ConversionPlan, how: Reread, spatial: Sequence[Dataset]
+) -> Recorded | None:
     """What the run finds that has written the files; None if it is over or cannot tell."""
     session = place.session
     if session is None or not session.is_open:
@@ -73,7 +75,9 @@ async def _told_by_session(place: Workplace, plan: Plan, how: Reread, spatial: S
     return Recorded(None not in moved, max(each or 0.0 for each in moved))
 
 
-async def _compared_in_work_file(place: Workplace, plan: Plan, how: Reread, spatial: Sequence[Dataset]) -> Recorded:
+async def _compared_in_work_file(
+    place: Workplace, plan: ConversionPlan, how: Reread, spatial: Sequence[Dataset]
+) -> Recorded:
     """The same by three runs, however many files there are."""
     files = {dataset_name(plan, dataset): dataset.name for dataset in spatial}
     try:

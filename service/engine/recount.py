@@ -7,13 +7,15 @@ from service.engine.reading.work_file import NOTHING_KNOWN, UNGROUPED, WORK_DRIV
 from service.engine.workspace import Workplace
 from service.errors import Rejection
 from service.formats.facts import Facts
-from service.formats.plan import Plan
+from service.formats.plan import ConversionPlan
 
 COUNTED_FILE = "counted.gpkg"
 COUNTS_FILE = "counts.json"
 
 
-async def count_unreachable(place: Workplace, plan: Plan, origin: Origin, failure: UnreachableSystem) -> Rejection:
+async def count_unreachable(
+    place: Workplace, plan: ConversionPlan, origin: Origin, failure: UnreachableSystem
+) -> Rejection:
     """The rejection to report for `failure`, with the number of features concerned."""
     tables = origin.tables(plan, *plan.datasets)
     arguments = [*UNGROUPED, "-skipfailures", *systems(plan, plan.datasets), COUNTED_FILE, origin.name]

@@ -20,8 +20,8 @@ from service.formats.datasets import Dataset
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Layer, Name
 from service.formats.format import Reread, reading_of
 from service.formats.geometry import NO_GEOMETRY
-from service.formats.plan import Plan
-from service.formats.verify import Verified, VerifiedColumn, VerifiedLayer, expected_in
+from service.formats.plan import ConversionPlan
+from service.formats.verify import ReadBack, VerifiedColumn, VerifiedLayer, expected_in
 
 REREAD_FILE = "reread.gpkg"
 COUNTS_FILE = "reread.json"
@@ -61,7 +61,7 @@ class Tallied(Answer, frozen=True):
     columns: Annotated[Mapping[Name, Count], Meta(max_length=2 * MAX_COLUMNS)] = {}
 
 
-def questions_after(plan: Plan, how: Reread | None) -> dict[str, tuple[str, ...]]:
+def questions_after(plan: ConversionPlan, how: Reread | None) -> dict[str, tuple[str, ...]]:
     """What `tally` or `reread` asks about a result, by the name under which the converter writes it in one go."""
     if plan.writing.json:
         return {result_name(plan): _tallying(plan)}
@@ -70,7 +70,7 @@ def questions_after(plan: Plan, how: Reread | None) -> dict[str, tuple[str, ...]
     return {name: _counting(name, how) for name in _files(plan)}
 
 
-def _tallying(plan: Plan) -> tuple[str, ...]:
+def _tallying(plan: ConversionPlan) -> tuple[str, ...]:
     return ("tally", result_name(plan))
 
 
@@ -78,7 +78,7 @@ def _counting(name: str, how: Reread) -> tuple[str, ...]:
     return ("count", name, str(MOST_CELLS), *how.drivers, "", *how.options, "")
 
 
-async def tally(place: Workplace, plan: Plan) -> Verified | None:
+async def tally(place: Workplace, plan: ConversionPlan) -> ReadBack | None:
     """Count in the run that wrote it what the result of `plan` in JSON holds; None if that run is over or cannot."""
     if place.session is None or not place.session.is_open:
         return None
@@ -93,20 +93,20 @@ async def tally(place: Workplace, plan: Plan) -> Verified | None:
     columns = {name: VerifiedColumn(filled) for name, filled in told.columns.items()} if told.features else None
     (dataset,) = plan.datasets
     found = VerifiedLayer(features=told.features, geometries=told.geometries, has_z=told.has_z, columns=columns)
-    return Verified({dataset.name: found})
+    return ReadBack({dataset.name: found})
 
 
-async def reread(place: Workplace, plan: Plan, how: Reread) -> Verified:
+async def reread(place: Workplace, plan: ConversionPlan, how: Reread) -> ReadBack:
     """Count the content of the result of `plan`; unreadable layers are left out."""
     found: dict[str, VerifiedLayer] = {}
     for name, datasets in _files(plan).items():
         layers = await _count(place, name, how)
         found |= _by_dataset(plan, how, datasets, layers)
-    return Verified(found | await _read_further(place, plan, how, found))
+    return ReadBack(found | await _read_further(place, plan, how, found))
 
 
 async def _read_further(
-    place: Workplace, plan: Plan, how: Reread, found: Mapping[str, VerifiedLayer]
+    place: Workplace, plan: ConversionPlan, how: Reread, found: Mapping[str, VerifiedLayer]
 ) -> dict[str, VerifiedLayer]:
     """The layers of which the driver reads only the beginning, if another reader finds them complete."""
     read = {dataset.name: found[dataset.name].features if dataset.name in found else 0 for dataset in plan.datasets}
@@ -115,7 +115,7 @@ async def _read_further(
         return {}
     names = json.dumps(dict.fromkeys(short, result_name(plan)))
     await place.python(readback_program.__name__, how.rows_by, names, VERIFIED_FILE)
-    counted = await place.read_json(VERIFIED_FILE, Verified)
+    counted = await place.read_json(VERIFIED_FILE, ReadBack)
     return {
         name: msgspec.structs.replace(layer, stops_after=read[name])
         for name, layer in counted.layers.items()
@@ -123,7 +123,7 @@ async def _read_further(
     }
 
 
-def _files(plan: Plan) -> dict[str, Sequence[Dataset]]:
+def _files(plan: ConversionPlan) -> dict[str, Sequence[Dataset]]:
     """The files of a result, each with its datasets."""
     if plan.writing.one_file_per_layer:
         return {dataset_name(plan, dataset): (dataset,) for dataset in plan.datasets}
@@ -167,7 +167,7 @@ def _counted(layer: Layer) -> CountedLayer:
 
 
 def _by_dataset(
-    plan: Plan, how: Reread, datasets: Sequence[Dataset], layers: Sequence[CountedLayer]
+    plan: ConversionPlan, how: Reread, datasets: Sequence[Dataset], layers: Sequence[CountedLayer]
 ) -> dict[str, VerifiedLayer]:
     """Match layers to datasets: by name, or by order if no name is a dataset's."""
     if how.is_one and layers:
@@ -182,7 +182,9 @@ def _by_dataset(
     }
 
 
-def _shares(plan: Plan, how: Reread, datasets: Sequence[Dataset], whole: CountedLayer) -> dict[str, VerifiedLayer]:
+def _shares(
+    plan: ConversionPlan, how: Reread, datasets: Sequence[Dataset], whole: CountedLayer
+) -> dict[str, VerifiedLayer]:
     """What is there of each dataset in a result that does not tell them apart; unknown if it lacks some of several."""
     if len(datasets) == 1 or not whole.features:
         return {dataset.name: _verified(plan, how, dataset, whole) for dataset in datasets}
@@ -197,7 +199,7 @@ def _shares(plan: Plan, how: Reread, datasets: Sequence[Dataset], whole: Counted
     }
 
 
-def _together(plan: Plan, layers: Iterable[CountedLayer]) -> CountedLayer:
+def _together(plan: ConversionPlan, layers: Iterable[CountedLayer]) -> CountedLayer:
     every = [layer for layer in layers if layer.name not in reading_of(plan.target).derived_layers]
     return CountedLayer(
         "",
@@ -209,7 +211,7 @@ def _together(plan: Plan, layers: Iterable[CountedLayer]) -> CountedLayer:
     )
 
 
-def _verified(plan: Plan, how: Reread, dataset: Dataset, layer: CountedLayer) -> VerifiedLayer:
+def _verified(plan: ConversionPlan, how: Reread, dataset: Dataset, layer: CountedLayer) -> VerifiedLayer:
     """The counts that can be compared."""
     is_spatial = dataset.geometry_type != NO_GEOMETRY and how.geometries
     columns = None
@@ -232,7 +234,7 @@ def _as_written(dataset: Dataset, columns: Mapping[str, CountedColumn]) -> Itera
         yield (name if planned in columns else planned), column
 
 
-def _column(plan: Plan, how: Reread, column: CountedColumn) -> VerifiedColumn:
+def _column(plan: ConversionPlan, how: Reread, column: CountedColumn) -> VerifiedColumn:
     if not how.values:
         return VerifiedColumn()
     filled = column.filled - (column.empty if plan.writing.empty_is_null else 0)

@@ -15,7 +15,7 @@ from service.engine.workspace import Workplace
 from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.facts import MAX_LAYERS, Facts
-from service.formats.plan import Plan
+from service.formats.plan import ConversionPlan
 from service.formats.straying import Astray, Strays, meters_apart
 
 COPY_FILE = "copy.gpkg"
@@ -34,7 +34,7 @@ class _Strayed(Answer, frozen=True):
 
 
 async def ask_strays(
-    place: Workplace, plan: Plan, origin: Origin, datasets: Sequence[Dataset], catalogue: CrsCatalogue
+    place: Workplace, plan: ConversionPlan, origin: Origin, datasets: Sequence[Dataset], catalogue: CrsCatalogue
 ) -> Astray:
     """How many features of `datasets`, which may stray, do so in the result of `plan`; before the open run writes it.
 
@@ -54,7 +54,7 @@ async def ask_strays(
 
 
 async def count_strays(
-    place: Workplace, plan: Plan, origin: Origin, datasets: Sequence[Dataset], catalogue: CrsCatalogue
+    place: Workplace, plan: ConversionPlan, origin: Origin, datasets: Sequence[Dataset], catalogue: CrsCatalogue
 ) -> Astray:
     """The same without a run that is open.
 
@@ -64,7 +64,9 @@ async def count_strays(
     return tuple([(dataset, await _count(place, plan, origin, dataset, catalogue)) for dataset in datasets])
 
 
-async def _count(place: Workplace, plan: Plan, origin: Origin, dataset: Dataset, catalogue: CrsCatalogue) -> Strays:
+async def _count(
+    place: Workplace, plan: ConversionPlan, origin: Origin, dataset: Dataset, catalogue: CrsCatalogue
+) -> Strays:
     """Copy the layer with its system, which it may not record, and compare the features in the copy."""
     assigned = ["-a_srs", f"EPSG:{plan.source_epsg}"] if plan.source_epsg else []
     arguments = [*INTO_WORK_FILE, *assigned, *origin.options, COPY_FILE, origin.name]
@@ -81,7 +83,7 @@ async def _count(place: Workplace, plan: Plan, origin: Origin, dataset: Dataset,
     return Strays(found.get("strays", 0), found.get("first", 0))
 
 
-def _query(plan: Plan, dataset: Dataset, catalogue: CrsCatalogue) -> str:
+def _query(plan: ConversionPlan, dataset: Dataset, catalogue: CrsCatalogue) -> str:
     """Compare the extents of features with those that the way back leads to."""
     source, output = plan.source_epsg or dataset.layer.crs.epsg, plan.output_epsg or 0
     in_degrees = source is not None and catalogue.is_geographic(source)

@@ -37,7 +37,7 @@ from service.formats.format import Reading
 TYPES_OF_OURS = f"{OURS}t"
 
 
-class Cells(msgspec.Struct, frozen=True):
+class CellCounts(msgspec.Struct, frozen=True):
     """A column: how many cells are filled, look like numbers or like geometries; the type that fits all cells.
 
     `finer` is the number of times with fractions of milliseconds.
@@ -55,7 +55,7 @@ class Looked(Answer, frozen=True):
 
     header: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)] = ()
     """The header row; empty if the first row is data."""
-    columns: Annotated[tuple[Cells, ...], Meta(max_length=MAX_COLUMNS)] = ()
+    columns: Annotated[tuple[CellCounts, ...], Meta(max_length=MAX_COLUMNS)] = ()
     width: Annotated[int, Meta(ge=0, le=MAX_COLUMNS)] = 0
     """The number of cells in the first row; columns beyond it have no names."""
     data_at: Count = 0

@@ -39,7 +39,7 @@ from service.formats.datasets import Dataset
 from service.formats.facts import FieldType
 from service.formats.format import Writer
 from service.formats.geometry import FAMILIES, NO_GEOMETRY, Family
-from service.formats.plan import Plan
+from service.formats.plan import ConversionPlan
 
 JAILED = (wktlines.__name__, gather.__name__, declare.__name__)
 PARQUET_WRITING = f"{jailed.__name__}.parquet_writing"
@@ -69,7 +69,7 @@ CSV_TYPES: Mapping[FieldType, str] = MappingProxyType(
 """The type names in a .csvt; all other types are text."""
 
 
-async def write(place: Workplace, plan: Plan, origin: Origin) -> None:
+async def write(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
     """Write what `plan` says from `origin` into the output folder.
 
     Raises:
@@ -78,7 +78,7 @@ async def write(place: Workplace, plan: Plan, origin: Origin) -> None:
     await _WRITERS[plan.writing.writer](place, plan, origin)
 
 
-async def _write_per_layer(place: Workplace, plan: Plan, origin: Origin) -> None:
+async def _write_per_layer(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
     if plan.gathers_lines:
         await _write_gathered(place, plan, origin)
         return
@@ -93,7 +93,7 @@ async def _write_per_layer(place: Workplace, plan: Plan, origin: Origin) -> None
 
 
 async def _run_fitting(
-    place: Workplace, plan: Plan, origin: Origin, dataset: Dataset, arguments: Sequence[str]
+    place: Workplace, plan: ConversionPlan, origin: Origin, dataset: Dataset, arguments: Sequence[str]
 ) -> None:
     """Write with the encoding and the area that the target prefers, and again without those that turn out not to fit.
 
@@ -113,7 +113,7 @@ async def _run_fitting(
         raise Rejection(OUT_OF_BOUNDS_WORDS.format(target=plan.target.title))
 
 
-def _preferences(plan: Plan, dataset: Dataset) -> dict[re.Pattern[str], tuple[str, str]]:
+def _preferences(plan: ConversionPlan, dataset: Dataset) -> dict[re.Pattern[str], tuple[str, str]]:
     """Options by the message that says that they do not fit."""
     encoding, option = plan.writing.first_encoding, plan.writing.bounds_option
     area = bounds_of(plan, dataset) if option else None
@@ -121,7 +121,7 @@ def _preferences(plan: Plan, dataset: Dataset) -> dict[re.Pattern[str], tuple[st
     return chosen | ({OUT_OF_BOUNDS: ("-lco", option.format(*area))} if area is not None else {})
 
 
-async def _write_gathered(place: Workplace, plan: Plan, origin: Origin) -> None:
+async def _write_gathered(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
     """Write one feature per line with a related driver, which keeps what the format's own drops, and join the lines."""
     dataset = plan.datasets[0]
     driver = plan.writing.lines_driver
@@ -132,7 +132,7 @@ async def _write_gathered(place: Workplace, plan: Plan, origin: Origin) -> None:
     await place.python(gather.__name__, LINES_FILE, dataset.name, result_name(plan))
 
 
-async def _write_at_once(place: Workplace, plan: Plan, origin: Origin) -> None:
+async def _write_at_once(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
     z = plan.writing.z_options if any(dataset.declares_z for dataset in plan.datasets) else ()
     linear = LINEAR if any(dataset.linearise for dataset in plan.datasets) else ()
     name = ("-nln", plan.datasets[0].name) if len(plan.datasets) == 1 else ()
@@ -144,7 +144,7 @@ async def _write_at_once(place: Workplace, plan: Plan, origin: Origin) -> None:
         await place.python(declare.__name__, UNDECLARED_FILE, attributes, result_name(plan))
 
 
-async def _write_places(place: Workplace, plan: Plan, origin: Origin) -> None:
+async def _write_places(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
     dataset = plan.datasets[0]
     if not dataset.features:
         await place.write_text(result_name(plan), _header(dataset))
@@ -153,7 +153,7 @@ async def _write_places(place: Workplace, plan: Plan, origin: Origin) -> None:
     await _run(place, plan, origin, [*arguments, result_name(plan), origin.name, *origin.tables(plan, dataset)])
 
 
-async def _write_workbook(place: Workplace, plan: Plan, origin: Origin) -> None:
+async def _write_workbook(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
     """Write each dataset to CSV, with its geometry in columns; then all of them into sheets in one run.
 
     In one run, because the drivers rewrite the whole workbook for each sheet that is added.
@@ -165,7 +165,7 @@ async def _write_workbook(place: Workplace, plan: Plan, origin: Origin) -> None:
     await place.ogr2ogr(arguments, drivers, detour=SHEETS_FILE)
 
 
-async def _sheet(place: Workplace, plan: Plan, origin: Origin, number: int) -> str:
+async def _sheet(place: Workplace, plan: ConversionPlan, origin: Origin, number: int) -> str:
     """The source of a sheet: a CSV that is written here, or the table itself if it is empty."""
     dataset = plan.datasets[number]
     if not dataset.features:
@@ -193,7 +193,7 @@ def _header(dataset: Dataset) -> str:
     return line.getvalue()
 
 
-async def _write_tracks(place: Workplace, plan: Plan, origin: Origin) -> None:
+async def _write_tracks(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
     """Write points as waypoints and lines as tracks. The driver goes by the layer's type, which a VRT sets."""
     await place.write_text(TRACKS_FILE, _tracks(plan))
     multipoints = any("MultiPoint" in dataset.layer.geometry_types for dataset in plan.datasets)
@@ -202,7 +202,7 @@ async def _write_tracks(place: Workplace, plan: Plan, origin: Origin) -> None:
     await place.ogr2ogr(arguments, (*origin.drivers, VIRTUAL_DRIVER, plan.writing.driver))
 
 
-def _tracks(plan: Plan) -> str:
+def _tracks(plan: ConversionPlan) -> str:
     layers = [
         _track_layer(plan, dataset, f"{family}{number}", family)
         for family in (Family.POINT, Family.LINE)
@@ -212,7 +212,7 @@ def _tracks(plan: Plan) -> str:
     return f"<OGRVRTDataSource>{''.join(layers)}</OGRVRTDataSource>"
 
 
-def _track_layer(plan: Plan, dataset: Dataset, name: str, family: Family) -> str:
+def _track_layer(plan: ConversionPlan, dataset: Dataset, name: str, family: Family) -> str:
     names = [column.written for column in dataset.columns]
     if family is Family.POINT and dataset.declares_z:
         names.append(plan.writing.elevation_column)
@@ -227,7 +227,7 @@ def _track_layer(plan: Plan, dataset: Dataset, name: str, family: Family) -> str
     )
 
 
-async def _write_wkt(place: Workplace, plan: Plan, origin: Origin) -> None:
+async def _write_wkt(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
     dataset = plan.datasets[0]
     as_text = ("-lco", "GEOMETRY=AS_WKT", "-lco", "SEPARATOR=TAB", *LINEAR)
     arguments = [*PLAIN_CSV, *as_text, *systems(plan, [dataset]), *selection(plan, dataset), "lines.csv", origin.name]
@@ -235,7 +235,7 @@ async def _write_wkt(place: Workplace, plan: Plan, origin: Origin) -> None:
     await place.python(wktlines.__name__, "lines.csv", result_name(plan))
 
 
-async def _write_parquet(place: Workplace, plan: Plan, origin: Origin) -> None:
+async def _write_parquet(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
     if place.host.can_write(plan.writing.driver):
         await _write_per_layer(place, plan, origin)
         return
@@ -251,12 +251,12 @@ async def _write_parquet(place: Workplace, plan: Plan, origin: Origin) -> None:
     await place.python(PARQUET_WRITING, REPROJECTED_FILE, result_name(plan), dataset.name, VERIFIED_FILE)
 
 
-async def _run(place: Workplace, plan: Plan, origin: Origin, arguments: Sequence[str]) -> str:
+async def _run(place: Workplace, plan: ConversionPlan, origin: Origin, arguments: Sequence[str]) -> str:
     environment = {**origin.environment, **plan.writing.environment}
     return await place.ogr2ogr(arguments, (*origin.drivers, plan.writing.driver), environment)
 
 
-_WRITERS: Mapping[Writer, Callable[[Workplace, Plan, Origin], Awaitable[None]]] = MappingProxyType(
+_WRITERS: Mapping[Writer, Callable[[Workplace, ConversionPlan, Origin], Awaitable[None]]] = MappingProxyType(
     {
         Writer.PER_LAYER: _write_per_layer,
         Writer.AT_ONCE: _write_at_once,

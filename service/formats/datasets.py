@@ -12,7 +12,7 @@ from service.formats.names import column_names, safe_name, unique
 LAYER_NAME_BYTES = 80
 
 
-class Column(msgspec.Struct, frozen=True):
+class WrittenColumn(msgspec.Struct, frozen=True):
     """A column of a layer, and the name under which it is written."""
 
     name: str
@@ -24,7 +24,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
 
     layer: Layer
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[WrittenColumn, ...]
     geometry_type: str
     """The declared type: one name, "" for several families, "None" for a table."""
     features: int
@@ -132,9 +132,9 @@ def _declared(types: Mapping[str, int]) -> str:
     return (declared_type(present) or "") if present else NO_GEOMETRY
 
 
-def _columns(writing: Writing, layer: Layer) -> tuple[Column, ...]:
+def _columns(writing: Writing, layer: Layer) -> tuple[WrittenColumn, ...]:
     names = [field.name for field in layer.fields]
-    return tuple(Column(*pair) for pair in zip(names, written_names(writing, layer), strict=True))
+    return tuple(WrittenColumn(*pair) for pair in zip(names, written_names(writing, layer), strict=True))
 
 
 def written_names(writing: Writing, layer: Layer) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from service.errors import MultipleLayers, Rejection
 from service.formats.cannot_hold import cannot_hold
 from service.formats.datasets import make_datasets
 from service.formats.facts import MAX_LAYERS, Crs, Facts, Field, FieldType, Layer
-from service.formats.format import SHARED_EXTENSION, ColumnRule, Delivery, Format, Writer, reading_of, writing_of
+from service.formats.format import SHARED_EXTENSION, ColumnRule, Format, Packaging, Writer, reading_of, writing_of
 from service.formats.layers import choose_layers
 from service.formats.losses import find_losses, refuse_unrepresentable
 from service.formats.plan import MAX_DATASETS
@@ -262,7 +262,7 @@ def _output(row: Format) -> tuple[str, ...]:
     return (
         str(row.name),
         row.token,
-        f"{writing.extension} ({row.title}, zipped)" if writing.delivery is Delivery.ARCHIVE else writing.extension,
+        f"{writing.extension} ({row.title}, zipped)" if writing.delivery is Packaging.ARCHIVE else writing.extension,
         "several" if writing.multi_layer else "one",
         system if writing.records_crs else f"{system}, not recorded",
         COLUMN_RULES[writing.column_names] if writing.attributes is None else "none kept",

@@ -60,7 +60,7 @@ class Writer(StrEnum):
     PARQUET = "parquet"
 
 
-class Delivery(StrEnum):
+class Packaging(StrEnum):
     """What is delivered."""
 
     FILE = "file"
@@ -242,7 +242,7 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     """The extension of what the driver writes, if it differs from that of the result."""
     crs_member: str = ""
     """The extension of the file beside each dataset that records its coordinate system, if there is one."""
-    delivery: Delivery = Delivery.FILE
+    delivery: Packaging = Packaging.FILE
     options: tuple[str, ...] = ()
     multi_layer: bool = False
     derived_layers: bool = False

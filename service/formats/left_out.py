@@ -49,7 +49,7 @@ def _sentence(entry: LeftOut, count: int) -> str:
     return entry.sentence.format(count=f"{count:,}")
 
 
-class Tally:
+class TextTally:
     """Adds to `counts` how often each word and pattern of `entries` occurs in a text."""
 
     def __init__(self, entries: Sequence[LeftOut], counts: Counter[bytes]) -> None:

@@ -8,7 +8,7 @@ from service.formats.format import Format, LeftOut, Reader, reading_of
 from service.formats.kml_condensed import Condenser
 from service.formats.kml_repeated import RepeatedData
 from service.formats.kml_schemas import UndeclaredData
-from service.formats.left_out import Tally, chunks, warn_of_left_out
+from service.formats.left_out import TextTally, chunks, warn_of_left_out
 
 
 def look_at(row: Format, paths: Sequence[Path]) -> tuple[list[str], Mapping[str, str]]:
@@ -23,14 +23,14 @@ def look_at(row: Format, paths: Sequence[Path]) -> tuple[list[str], Mapping[str,
         repeated = [told for path in paths for told in _look_at_kml(reading.left_out, path, counts)]
         return repeated, warn_of_left_out(row, counts, paths)
     for path in paths if reading.left_out else ():
-        tally = Tally(reading.left_out, counts)
+        tally = TextTally(reading.left_out, counts)
         for text in chunks(path):
             tally.add(text)
     return [], warn_of_left_out(row, counts, paths)
 
 
 def _look_at_kml(entries: Sequence[LeftOut], path: Path, counts: Counter[bytes]) -> list[str]:
-    repeated, undeclared, tally = RepeatedData(), UndeclaredData(), Tally(entries, counts)
+    repeated, undeclared, tally = RepeatedData(), UndeclaredData(), TextTally(entries, counts)
     condenser = Condenser([word for entry in entries for word in entry.words if word[:1] == b">"], _has_no_repeated)
     for piece in chunks(path):
         text = condenser.condense(piece)
@@ -40,7 +40,7 @@ def _look_at_kml(entries: Sequence[LeftOut], path: Path, counts: Counter[bytes])
     repeated.end()
     for feature, times in condenser.passed.items():
         again: Counter[bytes] = Counter()
-        Tally(entries, again).add(feature)
+        TextTally(entries, again).add(feature)
         counts.update({found: count * times for found, count in again.items()})
     return [*repeated.warnings, *undeclared.warnings]
 

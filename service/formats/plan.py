@@ -30,7 +30,7 @@ ONE_BY_ONE = frozenset({Writer.PER_LAYER, Writer.WORKBOOK})
 DIRECT_WRITERS = frozenset({Writer.PER_LAYER, Writer.AT_ONCE, Writer.PLACES})
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class ConversionPlan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What to write, and what to report about it. `direct` plans read the upload, others the work file."""
 
     target: Format
@@ -71,7 +71,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 def plan_conversion(
     source: Source, target: Format, facts: Facts, request: ConversionRequest, catalogue: CrsCatalogue
-) -> Plan:
+) -> ConversionPlan:
     """Decide what to write.
 
     Args:
@@ -93,7 +93,7 @@ def plan_conversion(
     datasets = make_datasets(target, source.stem, layers)
     _refuse_many(target, datasets)
     warnings = (*facts.warnings, *left_out, *systems.warnings, *reading_warnings(source.format, layers))
-    plan = Plan(
+    plan = ConversionPlan(
         target=target,
         datasets=datasets,
         stem=source.stem,
@@ -146,7 +146,7 @@ def _fits(writing: Writing, layer: Layer) -> bool:
     return distinct and keeps_names and whole and not layer.has_curves
 
 
-def _with_names(plan: Plan) -> Plan:
+def _with_names(plan: ConversionPlan) -> ConversionPlan:
     """Name the columns that the target adds so that they hide none of the data."""
     written = [column.written for dataset in plan.datasets for column in dataset.columns]
     fid_names, geometry_names = plan.writing.fid_names, plan.writing.geometry_names or GEOMETRY_NAMES
@@ -157,7 +157,7 @@ def _with_names(plan: Plan) -> Plan:
     )
 
 
-def _with_dateline(plan: Plan, layers: Sequence[Layer], catalogue: CrsCatalogue) -> Plan:
+def _with_dateline(plan: ConversionPlan, layers: Sequence[Layer], catalogue: CrsCatalogue) -> ConversionPlan:
     """Decide what geometries that cross the date line, or do not, require or allow."""
     spatial = [layer for layer in layers if layer.is_spatial]
     in_degrees = plan.output_epsg is not None and catalogue.is_geographic(plan.output_epsg)

@@ -16,7 +16,7 @@ from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.facts import Count, Layer
 from service.formats.names import shown
-from service.formats.plan import Plan
+from service.formats.plan import ConversionPlan
 
 
 class Strays(msgspec.Struct, frozen=True):
@@ -36,13 +36,13 @@ Astray: TypeAlias = tuple[tuple[Dataset, Strays], ...]
 """What strays, by a dataset of each layer."""
 
 
-def that_may_stray(plan: Plan, catalogue: CrsCatalogue) -> list[Dataset]:
+def that_may_stray(plan: ConversionPlan, catalogue: CrsCatalogue) -> list[Dataset]:
     """One dataset for each layer of which features may stray."""
     by_layer = {dataset.layer.table: dataset for dataset in plan.datasets if dataset.layer.is_spatial}
     return [dataset for dataset in by_layer.values() if _may_stray(plan, dataset.layer, catalogue)]
 
 
-def _may_stray(plan: Plan, layer: Layer, catalogue: CrsCatalogue) -> bool:
+def _may_stray(plan: ConversionPlan, layer: Layer, catalogue: CrsCatalogue) -> bool:
     source, output = plan.source_epsg or layer.crs.epsg, plan.output_epsg
     if output is None or source == output:
         return False
@@ -53,14 +53,14 @@ def _may_stray(plan: Plan, layer: Layer, catalogue: CrsCatalogue) -> bool:
     return layer.extent is None or not catalogue.covers(output, layer.extent)
 
 
-def meters_apart(plan: Plan, layer: Layer, catalogue: CrsCatalogue) -> int:
+def meters_apart(plan: ConversionPlan, layer: Layer, catalogue: CrsCatalogue) -> int:
     """How far apart the places of `layer` may be, there and back, to count as the same."""
     source, output = plan.source_epsg or layer.crs.epsg, plan.output_epsg
     is_exact = source is not None and output is not None and catalogue.share_datum(source, output)
     return SAME_METERS if is_exact else SAME_METERS_OF_OTHER_DATUM
 
 
-def stray_warnings(plan: Plan, found: Astray, catalogue: CrsCatalogue) -> Iterator[str]:
+def stray_warnings(plan: ConversionPlan, found: Astray, catalogue: CrsCatalogue) -> Iterator[str]:
     """What to tell about the features that stray."""
     is_transverse = plan.output_epsg is not None and isfinite(catalogue.reach(plan.output_epsg)[1])
     for dataset, strays in found:

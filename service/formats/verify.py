@@ -1,6 +1,6 @@
 """Compares what was read back from a result with its plan. Pure.
 
-A reader in the sandbox counts `Verified` in a result, whichever program it is. A difference that no earlier warning
+A reader in the sandbox counts `ReadBack` in a result, whichever program it is. A difference that no earlier warning
 covers is reported with its count.
 """
 
@@ -15,7 +15,7 @@ from service.formats.datasets import Dataset
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Field, FieldType, Name
 from service.formats.format import Writing
 from service.formats.names import counted, listed, quotes, shown
-from service.formats.plan import Plan
+from service.formats.plan import ConversionPlan
 
 RELATIVE = 1e-6
 """How much the sum of a column may differ: formats round at the fifteenth digit, a loss is larger."""
@@ -55,7 +55,7 @@ class Recorded(msgspec.Struct, frozen=True):
     moved: float = 0.0
 
 
-class Verified(msgspec.Struct, frozen=True):
+class ReadBack(msgspec.Struct, frozen=True):
     """A result as read back: its layers by the names of their datasets."""
 
     layers: Annotated[Mapping[Name, VerifiedLayer], Meta(max_length=2 * MAX_LAYERS)] = {}
@@ -64,7 +64,7 @@ class Verified(msgspec.Struct, frozen=True):
     recorded: Recorded = Recorded()
 
 
-def compare(plan: Plan, verified: Verified) -> tuple[str, ...]:
+def compare(plan: ConversionPlan, verified: ReadBack) -> tuple[str, ...]:
     """What differs between the `plan` and what was read back, as warnings.
 
     Raises:
@@ -78,7 +78,7 @@ def compare(plan: Plan, verified: Verified) -> tuple[str, ...]:
     return (*differences, *_beyond_utc(verified), *_system_differences(plan, verified.recorded))
 
 
-def _differences(plan: Plan, dataset: Dataset, found: VerifiedLayer | None) -> Iterator[str]:
+def _differences(plan: ConversionPlan, dataset: Dataset, found: VerifiedLayer | None) -> Iterator[str]:
     writing, name = plan.writing, shown(dataset.name)
     features, geometries = expected_in(writing, dataset)
     if found is None:
@@ -111,7 +111,7 @@ def _differences(plan: Plan, dataset: Dataset, found: VerifiedLayer | None) -> I
         yield from _column_differences(writing, dataset, found.columns)
 
 
-def _system_differences(plan: Plan, recorded: Recorded) -> Iterator[str]:
+def _system_differences(plan: ConversionPlan, recorded: Recorded) -> Iterator[str]:
     title, system = plan.target.title, f"EPSG:{plan.output_epsg}"
     if not recorded.is_known:
         yield (
@@ -126,7 +126,7 @@ def _system_differences(plan: Plan, recorded: Recorded) -> Iterator[str]:
         )
 
 
-def _beyond_utc(verified: Verified) -> Iterator[str]:
+def _beyond_utc(verified: ReadBack) -> Iterator[str]:
     for name, (count, first) in verified.beyond_utc.items():
         yield (
             f"In UTC, {counted(count, 'time')} in {shown(name)!r} are before the year 0 or after 9999, first in "
@@ -134,7 +134,7 @@ def _beyond_utc(verified: Verified) -> Iterator[str]:
         )
 
 
-def _refuse_empty(plan: Plan, name: str, found: VerifiedLayer, expected: tuple[int, int]) -> None:
+def _refuse_empty(plan: ConversionPlan, name: str, found: VerifiedLayer, expected: tuple[int, int]) -> None:
     features, geometries = expected
     remedy = f"Nothing was counted; choose another outputFormat than {plan.target.title}."
     if features and not found.features:
@@ -190,7 +190,7 @@ def _value_differences(writing: Writing, field: Field, found: VerifiedColumn) ->
             yield f"Read back, the numbers in {shown(field.name)!r} add up differently; some were changed."
 
 
-def verified_from(facts: Facts, dataset: Dataset) -> Verified:
+def verified_from(facts: Facts, dataset: Dataset) -> ReadBack:
     """What was read back from a result of one layer, given as `facts`, whose columns only features reveal."""
     layer = facts.layers[0]
     columns = {field.name: VerifiedColumn(field.filled) for field in layer.fields} if layer.features else None
@@ -200,4 +200,4 @@ def verified_from(facts: Facts, dataset: Dataset) -> Verified:
         has_z=layer.has_z,
         columns=columns,
     )
-    return Verified({dataset.name: found})
+    return ReadBack({dataset.name: found})

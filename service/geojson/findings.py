@@ -153,17 +153,17 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
         return Facts(layers=(layer,))
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class ScanOutcome(msgspec.Struct, frozen=True):
     """The result of a scan: findings, or the reason why there are none."""
 
     scan: Scan | None = None
     refused: Reason | None = None
 
 
-_OUTCOME = msgspec.json.Decoder(Outcome)
+_OUTCOME = msgspec.json.Decoder(ScanOutcome)
 
 
-def write_outcome(path: Path, outcome: Outcome) -> None:
+def write_outcome(path: Path, outcome: ScanOutcome) -> None:
     """Write an outcome for `read_scan`."""
     path.write_bytes(msgspec.json.encode(outcome))
 
@@ -177,9 +177,9 @@ def read_scan(path: Path) -> Scan:
     try:
         with path.open("rb") as file:
             untrusted = file.read(MAX_FINDINGS_BYTES + 1)
-        outcome = _OUTCOME.decode(untrusted) if len(untrusted) <= MAX_FINDINGS_BYTES else Outcome()
+        outcome = _OUTCOME.decode(untrusted) if len(untrusted) <= MAX_FINDINGS_BYTES else ScanOutcome()
     except (OSError, ValueError, RecursionError):
-        outcome = Outcome()
+        outcome = ScanOutcome()
     if outcome.scan is None:
         raise Unreadable(outcome.refused or Reason.NO_SCAN)
     return outcome.scan

@@ -10,7 +10,7 @@ from service.geojson.refusals import MAX_NESTING, Reason, Unreadable
 _ESCAPES = str.maketrans({"/": "\\/"})
 
 
-class _Text(str):
+class _FinishedText(str):
     """A finished piece of text, as opposed to a string value."""
 
     __slots__ = ()
@@ -46,7 +46,7 @@ def json_text(value: Any) -> str:
     depth = 0
     while pending:
         item = pending.pop()
-        if isinstance(item, _Text):
+        if isinstance(item, _FinishedText):
             pieces.append(item)
             depth += _STEPS.get(item, 0)
         elif depth == MAX_NESTING and isinstance(item, dict | list):
@@ -61,21 +61,21 @@ def json_text(value: Any) -> str:
 
 
 def _object_pieces(members: dict[str, Any]) -> list[Any]:
-    pieces: list[Any] = [_Text("{ ")]
+    pieces: list[Any] = [_FinishedText("{ ")]
     for name, value in members.items():
         if len(pieces) > 1:
-            pieces.append(_Text(", "))
-        pieces += [_Text(_string_text(name) + ": "), value]
-    return [*pieces, _Text(" }")] if members else [_Text("{ }")]
+            pieces.append(_FinishedText(", "))
+        pieces += [_FinishedText(_string_text(name) + ": "), value]
+    return [*pieces, _FinishedText(" }")] if members else [_FinishedText("{ }")]
 
 
 def _array_pieces(elements: list[Any]) -> list[Any]:
-    pieces: list[Any] = [_Text("[ ")]
+    pieces: list[Any] = [_FinishedText("[ ")]
     for value in elements:
         if len(pieces) > 1:
-            pieces.append(_Text(", "))
+            pieces.append(_FinishedText(", "))
         pieces.append(value)
-    return [*pieces, _Text(" ]")] if elements else [_Text("[ ]")]
+    return [*pieces, _FinishedText(" ]")] if elements else [_FinishedText("[ ]")]
 
 
 def _scalar_text(value: Any) -> str:

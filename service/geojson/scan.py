@@ -14,7 +14,7 @@ from pathlib import Path
 
 from service.geojson.document import Document
 from service.geojson.features import Feature
-from service.geojson.findings import Outcome, Scan, read_scan, write_outcome
+from service.geojson.findings import Scan, ScanOutcome, read_scan, write_outcome
 from service.geojson.geometries import SAMPLE_BYTES
 from service.geojson.refusals import Reason, Unreadable
 from service.geojson.tally import Tally
@@ -96,9 +96,9 @@ def main(arguments: list[str]) -> None:
     gc.disable()  # there are no cycles, and traversing the features of a window is wasted time
     document, output = map(Path, arguments[:2])
     try:
-        outcome = Outcome(scan=scan(document, seeks_edges=EDGES in arguments[2:]))
+        outcome = ScanOutcome(scan=scan(document, seeks_edges=EDGES in arguments[2:]))
     except Unreadable as refusal:
-        outcome = Outcome(refused=refusal.reason)
+        outcome = ScanOutcome(refused=refusal.reason)
     write_outcome(output, outcome)
 
 

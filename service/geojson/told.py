@@ -12,7 +12,7 @@ from service.geojson.findings import Scan
 NAMES_SHOWN = 5
 
 
-class Loss(msgspec.Struct, frozen=True):
+class LossCount(msgspec.Struct, frozen=True):
     """Counts what is lost in a column or a document, and says so; `first` finds the first feature, from 1."""
 
     count: Callable[[Any], int]
@@ -21,19 +21,19 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 _READING = (
-    Loss(
+    LossCount(
         attrgetter("kept_texts"),
         "{count} in {fields}: only the start of the text is a date or time, so all dates of the file stay text.",
     ),
-    Loss(attrgetter("rounded_moments"), "{count} in {fields}: times are kept with millisecond precision."),
+    LossCount(attrgetter("rounded_moments"), "{count} in {fields}: times are kept with millisecond precision."),
 )
 _READ_POSITIONS = (
-    Loss(
+    LossCount(
         attrgetter("half_raised_geometries"),
         "{count} with elevations in some positions of the geometry only: the others got the elevation 0.",
         attrgetter("first_half_raised"),
     ),
-    Loss(
+    LossCount(
         attrgetter("longer_geometries"),
         "{count} with more than three numbers in positions, such as measures (M): only three of each were kept.",
         attrgetter("first_longer"),
@@ -64,7 +64,7 @@ def _reading_warnings(scan: Scan, *, into_json: bool) -> Iterator[str]:
         yield from field_warnings((scan,), _READING)
 
 
-def field_warnings(scans: Sequence[Scan], losses: Sequence[Loss]) -> Iterator[str]:
+def field_warnings(scans: Sequence[Scan], losses: Sequence[LossCount]) -> Iterator[str]:
     """A sentence for each kind of loss in columns, with the columns."""
     fields = [field for scan in scans for field in scan.fields]
     for loss in losses:
@@ -76,7 +76,7 @@ def field_warnings(scans: Sequence[Scan], losses: Sequence[Loss]) -> Iterator[st
             yield told + _first(loss.first, ((scan, scan.fields) for scan in scans))
 
 
-def scan_warnings(scans: Sequence[Scan], losses: Sequence[Loss]) -> Iterator[str]:
+def scan_warnings(scans: Sequence[Scan], losses: Sequence[LossCount]) -> Iterator[str]:
     """A sentence for each kind of loss in whole documents."""
     for loss in losses:
         count = sum(map(loss.count, scans))

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.http.api.urls import API
 from service.http.docs.openapi import describe
 from service.http.middleware.draining import DrainingMiddleware
-from service.http.middleware.proxy_headers import Gateway, Network
+from service.http.middleware.proxy_headers import Network, ProxyHeadersMiddleware
 from service.http.middleware.request_context import RequestContext
 from service.http.problems import problem_of_routing
 from service.http.routes import ENDPOINTS, PRIVATE, ROUTES
@@ -114,7 +114,7 @@ def _middleware(surroundings: DeploymentConfig) -> list[Middleware]:
     ]
     if surroundings.trusted_proxies or surroundings.root_path:
         trusted, root_path = surroundings.trusted_proxies, surroundings.root_path
-        middleware.append(Middleware(Gateway, trusted=trusted, root_path=root_path))
+        middleware.append(Middleware(ProxyHeadersMiddleware, trusted=trusted, root_path=root_path))
     if surroundings.cors_origins:
         middleware.append(
             Middleware(

@@ -29,35 +29,35 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     request_id: str
 
 
-class Kind(msgspec.Struct, frozen=True):
+class ProblemKind(msgspec.Struct, frozen=True):
     """The response to a class of faults."""
 
     status: HTTPStatus
     code: str
 
 
-KINDS: dict[type[RequestFault], Kind] = {
-    errors.MissingApiKey: Kind(HTTPStatus.UNAUTHORIZED, "missing_api_key"),
-    errors.InvalidApiKey: Kind(HTTPStatus.UNAUTHORIZED, "invalid_api_key"),
-    errors.InvalidIdentity: Kind(HTTPStatus.UNAUTHORIZED, "invalid_identity"),
-    errors.MalformedRequest: Kind(HTTPStatus.BAD_REQUEST, "malformed_request"),
-    errors.UnsupportedEncoding: Kind(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_encoding"),
-    errors.HeadersTooLarge: Kind(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large"),
-    errors.InvalidParameter: Kind(HTTPStatus.BAD_REQUEST, "invalid_parameter"),
-    errors.TooManyFiles: Kind(HTTPStatus.BAD_REQUEST, "too_many_files"),
-    errors.UploadTooLarge: Kind(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "upload_too_large"),
-    errors.BatchTooLarge: Kind(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "batch_too_large"),
-    errors.UploadTimeout: Kind(HTTPStatus.REQUEST_TIMEOUT, "upload_timeout"),
-    errors.JobNotFound: Kind(HTTPStatus.NOT_FOUND, "job_not_found"),
-    errors.NoResult: Kind(HTTPStatus.CONFLICT, "no_result"),
-    errors.NotFound: Kind(HTTPStatus.NOT_FOUND, "not_found"),
-    errors.DownloadRefused: Kind(HTTPStatus.FORBIDDEN, "download_refused"),
-    errors.DownloadExpired: Kind(HTTPStatus.GONE, "download_expired"),
-    errors.RangeNotSatisfiable: Kind(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "range_not_satisfiable"),
-    errors.IdempotencyKeyReused: Kind(HTTPStatus.UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
-    errors.IdempotencyKeyInUse: Kind(HTTPStatus.CONFLICT, "idempotency_key_in_use"),
-    errors.TooManyRequests: Kind(HTTPStatus.TOO_MANY_REQUESTS, "too_many_requests"),
-    errors.Overloaded: Kind(HTTPStatus.SERVICE_UNAVAILABLE, "overloaded"),
+KINDS: dict[type[RequestFault], ProblemKind] = {
+    errors.MissingApiKey: ProblemKind(HTTPStatus.UNAUTHORIZED, "missing_api_key"),
+    errors.InvalidApiKey: ProblemKind(HTTPStatus.UNAUTHORIZED, "invalid_api_key"),
+    errors.InvalidIdentity: ProblemKind(HTTPStatus.UNAUTHORIZED, "invalid_identity"),
+    errors.MalformedRequest: ProblemKind(HTTPStatus.BAD_REQUEST, "malformed_request"),
+    errors.UnsupportedEncoding: ProblemKind(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_encoding"),
+    errors.HeadersTooLarge: ProblemKind(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large"),
+    errors.InvalidParameter: ProblemKind(HTTPStatus.BAD_REQUEST, "invalid_parameter"),
+    errors.TooManyFiles: ProblemKind(HTTPStatus.BAD_REQUEST, "too_many_files"),
+    errors.UploadTooLarge: ProblemKind(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "upload_too_large"),
+    errors.BatchTooLarge: ProblemKind(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "batch_too_large"),
+    errors.UploadTimeout: ProblemKind(HTTPStatus.REQUEST_TIMEOUT, "upload_timeout"),
+    errors.JobNotFound: ProblemKind(HTTPStatus.NOT_FOUND, "job_not_found"),
+    errors.NoResult: ProblemKind(HTTPStatus.CONFLICT, "no_result"),
+    errors.NotFound: ProblemKind(HTTPStatus.NOT_FOUND, "not_found"),
+    errors.DownloadRefused: ProblemKind(HTTPStatus.FORBIDDEN, "download_refused"),
+    errors.DownloadExpired: ProblemKind(HTTPStatus.GONE, "download_expired"),
+    errors.RangeNotSatisfiable: ProblemKind(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "range_not_satisfiable"),
+    errors.IdempotencyKeyReused: ProblemKind(HTTPStatus.UNPROCESSABLE_ENTITY, "idempotency_key_reused"),
+    errors.IdempotencyKeyInUse: ProblemKind(HTTPStatus.CONFLICT, "idempotency_key_in_use"),
+    errors.TooManyRequests: ProblemKind(HTTPStatus.TOO_MANY_REQUESTS, "too_many_requests"),
+    errors.Overloaded: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "overloaded"),
 }
 
 _ROUTING = {
@@ -73,7 +73,7 @@ _INTERNAL = "An internal error occurred and was recorded. Report the request id 
 start_at_zero(PROBLEMS, {_DEFECT, *(kind.code for kind in KINDS.values())})
 
 
-def kind_of(fault: type[RequestFault]) -> Kind:
+def kind_of(fault: type[RequestFault]) -> ProblemKind:
     """Return the response to faults of this class: that of its nearest ancestor in the table."""
     return next(KINDS[ancestor] for ancestor in fault.__mro__ if ancestor in KINDS)
 

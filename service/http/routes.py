@@ -7,7 +7,7 @@ from starlette.routing import Route
 from service import errors
 from service.http.api import inputs
 from service.http.api.auth import Handler, KeyedHandler
-from service.http.api.endpoint import Answer, Keyed, Open
+from service.http.api.endpoint import Keyed, Open, Success
 from service.http.api.schemas import Analysis, BatchResult, ConversionResult, JobRecord, PlanList, RecentJobs
 from service.http.api.urls import API, JOBS, status_path
 from service.http.endpoints.analyze import analyze
@@ -31,26 +31,26 @@ _REPEATABLE = (errors.InvalidParameter, errors.IdempotencyKeyInUse, errors.Idemp
 _HEADERS = (inputs.IDEMPOTENCY_KEY, inputs.PREFER)
 _OF_JOB = ("Geomill-Job-Id", "Geomill-Warnings", "Link")
 _CONVERTED = (
-    Answer("The request is valid; success says whether the file was converted.", ConversionResult, headers=_OF_JOB),
-    Answer("With download=true, the result itself.", media_type="*/*", headers=_OF_JOB),
-    Answer(
+    Success("The request is valid; success says whether the file was converted.", ConversionResult, headers=_OF_JOB),
+    Success("With download=true, the result itself.", media_type="*/*", headers=_OF_JOB),
+    Success(
         "With download=true, the record of a file that was not converted.",
         ConversionResult,
         status=HTTPStatus.UNPROCESSABLE_ENTITY,
     ),
 )
-_ACCEPTED = Answer(
+_ACCEPTED = Success(
     "The upload was accepted; query its job for the result.",
     JobRecord,
     status=HTTPStatus.ACCEPTED,
     headers=("Location", "Preference-Applied"),
 )
 _FILE = "*/*"
-_CURRENT = Answer("The copy is current.", status=HTTPStatus.NOT_MODIFIED, media_type="", headers=("ETag",))
+_CURRENT = Success("The copy is current.", status=HTTPStatus.NOT_MODIFIED, media_type="", headers=("ETag",))
 
 
 def _page(path: str, name: str, handler: Handler, summary: str) -> Open:
-    shown = Answer("A page.", media_type="text/html", headers=("ETag",))
+    shown = Success("A page.", media_type="text/html", headers=("ETag",))
     return Open(path=path, name=name, handler=handler, summary=summary, answers=(shown, _CURRENT))
 
 
@@ -61,7 +61,7 @@ def _asset_of_page(path: str, name: str) -> Open:
         handler=asset,
         summary="A file of that page",
         parameters=(inputs.ASSET,),
-        answers=(Answer("The file.", media_type=_FILE, headers=("ETag",)), _CURRENT),
+        answers=(Success("The file.", media_type=_FILE, headers=("ETag",)), _CURRENT),
         faults=(errors.NotFound,),
     )
 
@@ -91,8 +91,8 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         form=inputs.BATCH,
         parameters=_HEADERS,
         answers=(
-            Answer("The files were received; each entry reports the outcome of its file.", BatchResult),
-            Answer(
+            Success("The files were received; each entry reports the outcome of its file.", BatchResult),
+            Success(
                 "The uploads were accepted; each has a job.",
                 RecentJobs,
                 status=HTTPStatus.ACCEPTED,
@@ -108,7 +108,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=analyze,
         summary="Report what converting a GeoJSON document to Shapefile would lose",
         form=inputs.ANALYSIS,
-        answers=(Answer("The file was received; success says whether it was analyzed.", Analysis),),
+        answers=(Success("The file was received; success says whether it was analyzed.", Analysis),),
         faults=(*_UPLOAD, errors.UploadTooLarge),
     ),
     _conversion(
@@ -123,7 +123,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=recent_jobs,
         summary="List the newest jobs",
         parameters=(inputs.LIMIT,),
-        answers=(Answer("The jobs.", RecentJobs),),
+        answers=(Success("The jobs.", RecentJobs),),
         faults=(errors.InvalidParameter,),
     ),
     Keyed(
@@ -132,7 +132,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=job_status,
         summary="Show a job, with a new link to its result",
         parameters=(inputs.JOB_ID, inputs.WAIT),
-        answers=(Answer("The job.", JobRecord),),
+        answers=(Success("The job.", JobRecord),),
         faults=(errors.InvalidParameter, errors.JobNotFound, errors.NotFound),
     ),
     Keyed(
@@ -143,8 +143,8 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         summary="Cancel a job that is open, at no charge, or erase its result",
         parameters=(inputs.JOB_ID, inputs.ONLY),
         answers=(
-            Answer("The job is ended, and there is no result of it.", status=HTTPStatus.NO_CONTENT, media_type=""),
-            Answer(
+            Success("The job is ended, and there is no result of it.", status=HTTPStatus.NO_CONTENT, media_type=""),
+            Success(
                 "With only=open, the job: it has completed, and is as it was.", JobRecord, status=HTTPStatus.CONFLICT
             ),
         ),
@@ -156,7 +156,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=job_preview,
         summary="Show the result of a job as GeoJSON for a map: its first features, simplified",
         parameters=(inputs.JOB_ID,),
-        answers=(Answer("The features; preview says what was left out.", media_type="application/geo+json"),),
+        answers=(Success("The features; preview says what was left out.", media_type="application/geo+json"),),
         faults=(errors.JobNotFound, errors.NoResult, errors.NotFound, *_BUSY),
     ),
     Keyed(
@@ -165,7 +165,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=job_result,
         summary="Show what the conversion of a job responded, with a new link",
         parameters=(inputs.JOB_ID,),
-        answers=(Answer("The result; success is false while the job is open.", ConversionResult),),
+        answers=(Success("The result; success is false while the job is open.", ConversionResult),),
         faults=(errors.JobNotFound, errors.NotFound),
     ),
     Keyed(
@@ -174,7 +174,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=list_systems,
         summary="Search the coordinate systems by name, area or EPSG code",
         parameters=(inputs.SEARCH,),
-        answers=(Answer("The systems.", SystemList),),
+        answers=(Success("The systems.", SystemList),),
         faults=(errors.InvalidParameter,),
     ),
     Keyed(
@@ -182,14 +182,14 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         name="listFormats",
         handler=list_formats,
         summary="List the formats and what this host supports for each",
-        answers=(Answer("The formats.", FormatList),),
+        answers=(Success("The formats.", FormatList),),
     ),
     Keyed(
         path=f"{API}/pricing/tiers",
         name="listPlans",
         handler=list_plans,
         summary="List the plans",
-        answers=(Answer("The plans.", PlanList),),
+        answers=(Success("The plans.", PlanList),),
     ),
     Open(
         path="/files/{key}/{name}",
@@ -204,8 +204,8 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
             inputs.IF_NONE_MATCH,
         ),
         answers=(
-            Answer("The result.", media_type=_FILE, headers=("ETag",)),
-            Answer("The requested bytes.", status=HTTPStatus.PARTIAL_CONTENT, media_type=_FILE, headers=("ETag",)),
+            Success("The result.", media_type=_FILE, headers=("ETag",)),
+            Success("The requested bytes.", status=HTTPStatus.PARTIAL_CONTENT, media_type=_FILE, headers=("ETag",)),
             _CURRENT,
         ),
         faults=(
@@ -221,7 +221,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         name="healthz",
         handler=healthz,
         summary="Report that the process is alive",
-        answers=(Answer("The process is alive.", Alive),),
+        answers=(Success("The process is alive.", Alive),),
     ),
     Open(
         path="/readyz",
@@ -229,8 +229,8 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=readyz,
         summary="Report whether the process can accept work",
         answers=(
-            Answer("The process can accept work.", Readiness),
-            Answer("It cannot accept work; `checks` says why.", Readiness, status=HTTPStatus.SERVICE_UNAVAILABLE),
+            Success("The process can accept work.", Readiness),
+            Success("It cannot accept work; `checks` says why.", Readiness, status=HTTPStatus.SERVICE_UNAVAILABLE),
         ),
     ),
     Open(
@@ -238,7 +238,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         name="metrics",
         handler=metrics,
         summary="Show the metrics in the text format of Prometheus",
-        answers=(Answer("The metrics.", media_type="text/plain"),),
+        answers=(Success("The metrics.", media_type="text/plain"),),
     ),
     Open(
         path="/usage.csv",
@@ -246,7 +246,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         handler=usage_by_day,
         summary="List what each account was charged on each day; on the private port only",
         parameters=(inputs.FIRST_DAY, inputs.LAST_DAY),
-        answers=(Answer("A row per account and day.", media_type="text/csv"),),
+        answers=(Success("A row per account and day.", media_type="text/csv"),),
         faults=(errors.InvalidParameter, errors.Overloaded),
     ),
     Open(
@@ -254,7 +254,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         name="openapi",
         handler=openapi,
         summary="Describe this interface, in OpenAPI 3.1",
-        answers=(Answer("The description."),),
+        answers=(Success("The description."),),
     ),
     _page("/docs", "docs", docs, "Show the interactive documentation"),
     _asset_of_page("/docs/{asset}", "docsAsset"),

@@ -7,7 +7,7 @@ from service.formats.detect import is_archive
 from service.intake.ceilings import file_too_large
 from service.intake.files import IncomingFile
 from service.intake.form import Form, FormSpec, IntakeLimits
-from service.intake.multipart import Event, Field, FileEnd, FileStart
+from service.intake.multipart import Event, FileEnd, FileStart, TextPart
 from service.intake.workspace import Workspace
 
 _PIECE_OVERHEAD_BYTES = 64  # even a piece of two bytes is an object
@@ -36,7 +36,7 @@ class Assembly:
         match event:
             case bytes():
                 self._add(event)
-            case Field():
+            case TextPart():
                 self._keep(event)
             case FileStart():
                 self._begin_file(event)
@@ -74,7 +74,7 @@ class Assembly:
         files = tuple(file.upload() for file in self._files)
         return Form(fields=fields, files=files, unknown_fields=tuple(self._unknown))
 
-    def _keep(self, field: Field) -> None:
+    def _keep(self, field: TextPart) -> None:
         if field.name in self._spec.fields:
             self._fields.setdefault(field.name, []).append(field.value)
         else:

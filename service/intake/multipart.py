@@ -41,7 +41,7 @@ _EXPLANATIONS = {
 }
 
 
-class Field(msgspec.Struct, frozen=True):
+class TextPart(msgspec.Struct, frozen=True):
     """A text part, complete."""
 
     name: str
@@ -58,7 +58,7 @@ class FileEnd(msgspec.Struct, frozen=True):
     """The file part is complete."""
 
 
-Event = Field | FileStart | bytes | FileEnd
+Event = TextPart | FileStart | bytes | FileEnd
 _FILE_END = FileEnd()
 
 
@@ -188,7 +188,7 @@ class _Text:
             return f'The part {name} carries a file, and the file is expected in the part "{file_field}".'
         return f"The field {name} is too long."
 
-    def field(self) -> Field:
+    def field(self) -> TextPart:
         if self._charset not in _TEXT_CHARSETS:
             raise MalformedRequest(f"The field {self._name!a} is in an unsupported character set. Use UTF-8.")
         try:
@@ -197,7 +197,7 @@ class _Text:
             raise MalformedRequest(f"The field {self._name!a} is not valid {self._charset.upper()}.") from None
         if "\0" in value:
             raise MalformedRequest(f"The field {self._name!a} holds a NUL character.")
-        return Field(self._name, value)
+        return TextPart(self._name, value)
 
 
 class _Parser(PushMultipartParser):

@@ -26,7 +26,7 @@ OVERLAP: Final = 10_000
 """How many subjects of one part of the list are asked for again with the next."""
 
 
-class _Stored(msgspec.Struct, frozen=True):
+class _StoredMessages(msgspec.Struct, frozen=True):
     subjects: dict[str, int] = {}
 
 
@@ -38,7 +38,7 @@ class _Problem(msgspec.Struct, frozen=True):
 class _Answer(msgspec.Struct, frozen=True):
     """A part of what the server says of a stream; `total` subjects match the filter of the question."""
 
-    state: _Stored = _Stored()
+    state: _StoredMessages = _StoredMessages()
     total: int = 0
     error: _Problem | None = None
 

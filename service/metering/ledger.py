@@ -14,7 +14,7 @@ from service.errors import GeomillError, IdempotencyKeyInUse, LimitRefusal
 from service.ids import AccountId, JobId, ServerId
 from service.metering.balance import Balance, balance_from
 from service.metering.durability import DurabilityTracker
-from service.metering.limits import Seen, refusal
+from service.metering.limits import SeenValues, refusal
 from service.metering.plans import PLANS, WALLET_RETENTION_HOURS
 from service.metering.pricing import Pricing
 
@@ -245,8 +245,8 @@ def _admission(row: Any, request: AdmissionRequest) -> Admission:
     )
 
 
-def _seen(row: Any, number: int, size_bytes: int, price_cents: int) -> Seen:
-    return Seen(
+def _seen(row: Any, number: int, size_bytes: int, price_cents: int) -> SeenValues:
+    return SeenValues(
         size_bytes=size_bytes,
         price_cents=price_cents,
         terms=row["seen_terms"] or {},

@@ -13,7 +13,7 @@ from service.errors import Limit, LimitRefusal
 from service.metering.pricing import MIB
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class SeenValues(msgspec.Struct, frozen=True, kw_only=True):
     """The values on which the database based a refusal; sizes in bytes, money in US cents.
 
     `terms` is the row of the account's plan, empty for an account with prepaid credit.
@@ -29,7 +29,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The explanation of a refusal: a sentence, and the flags of the response (interface 7)."""
 
-    message: Callable[[Seen], str]
+    message: Callable[[SeenValues], str]
     limit: Limit | None
     needs_upgrade: bool = True
     payment_past_due: bool = False
@@ -81,7 +81,7 @@ EXPLANATIONS: dict[str, Explanation] = {
 }
 
 
-def refusal(name: str, seen: Seen) -> LimitRefusal:
+def refusal(name: str, seen: SeenValues) -> LimitRefusal:
     """Return the refusal that explains the limit `name`.
 
     Raises:

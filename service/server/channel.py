@@ -13,7 +13,7 @@ from functools import cached_property
 
 from service.errors import RequestFault
 from service.http.unserved import as_bytes
-from service.server.site import Site
+from service.server.site import ListenerState
 from service.server.wire import Wire
 
 _LARGE_BYTES = 64 * 1024
@@ -27,7 +27,7 @@ PARTING_BYTES = 128 * 1024 * 1024  # the largest upload
 class Channel(ABC):
     """The input and the output of a client connection, of which one request at a time has both."""
 
-    def __init__(self, site: Site, client: socket.socket, address: object) -> None:
+    def __init__(self, site: ListenerState, client: socket.socket, address: object) -> None:
         self.site = site
         self.client = _address(address)
         """The client's address."""

@@ -15,13 +15,13 @@ from service.server.channel import Channel
 from service.server.gate import Refusal
 from service.server.http1 import Http1
 from service.server.inbox import Refused
-from service.server.site import Site
+from service.server.site import ListenerState
 
 LATELY_SECONDS = 2.0
 """How long after it has connected a client that is busy may need to send its first request."""
 
 
-class Connection(Channel):
+class ClientConnection(Channel):
     """A client connection; `forget` is called once it is closed.
 
     A client that is one too many receives a refusal.
@@ -29,10 +29,10 @@ class Connection(Channel):
 
     def __init__(
         self,
-        site: Site,
+        site: ListenerState,
         client: socket.socket,
         address: object,
-        forget: Callable[["Connection"], None],
+        forget: Callable[["ClientConnection"], None],
         *,
         is_one_too_many: bool = False,
     ) -> None:

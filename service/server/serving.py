@@ -9,10 +9,10 @@ import anyio
 from hypercorn.asyncio.lifespan import Lifespan
 from starlette.types import ASGIApp
 
-from service.server.connection import Connection
+from service.server.connection import ClientConnection
 from service.server.gate import Gate
 from service.server.listener import Door
-from service.server.site import ServerLimits, Site
+from service.server.site import ListenerState, ServerLimits
 from service.siblings import Siblings, no_siblings
 
 _SWEEP_SECONDS = 1.0
@@ -35,19 +35,19 @@ class Server:
         gate: Gate | None = None,
         siblings: Siblings | None = None,
     ) -> None:
-        self.site = Site(application, limits, gate)
-        self.connections: set[Connection] = set()
+        self.site = ListenerState(application, limits, gate)
+        self.connections: set[ClientConnection] = set()
         self.door = Door(listening, limits.max_connections, self._accept, siblings or no_siblings())
         self._has_closed = asyncio.Event()
         self._between_sweeps = min(_SWEEP_SECONDS, limits.keep_alive_seconds / 8)
         self._sweeping = self.site.loop.call_later(self._between_sweeps, self._sweep)
 
-    def welcome(self, connection: Connection) -> None:
+    def welcome(self, connection: ClientConnection) -> None:
         """Start a connection."""
         self.connections.add(connection)
         connection.start()
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: ClientConnection) -> None:
         """Note that a connection is closed."""
         self.connections.discard(connection)
         self._has_closed.set()
@@ -92,7 +92,7 @@ class Server:
             connection.close()
 
     def _accept(self, client: socket.socket, address: object, too_many: bool) -> None:  # noqa: FBT001 -- as `Door` calls it
-        self.welcome(Connection(self.site, client, address, self.forget, is_one_too_many=too_many))
+        self.welcome(ClientConnection(self.site, client, address, self.forget, is_one_too_many=too_many))
 
     def _sweep(self) -> None:
         """End connections that have been idle for too long."""
@@ -127,7 +127,7 @@ async def serve(
 
 
 @asynccontextmanager
-async def _lifespan(site: Site) -> AsyncIterator[None]:
+async def _lifespan(site: ListenerState) -> AsyncIterator[None]:
     """Run the lifespan of the application."""
     lifespan = Lifespan(site.framework, site.config, site.loop, site.state)
     life = site.loop.create_task(lifespan.handle_lifespan())

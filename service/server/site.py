@@ -31,7 +31,7 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     drain_seconds: float = 5.0
 
 
-class Site:
+class ListenerState:
     """The state shared by all connections of one listening socket."""
 
     def __init__(self, application: ASGIApp, limits: ServerLimits, gate: Gate | None) -> None:

@@ -30,7 +30,7 @@ class PageToken(TypedDict, total=False):
     ContinuationToken: str
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ListedObject(msgspec.Struct, frozen=True):
     """An object as the bucket lists it, without the prefix."""
 
     name: str
@@ -104,7 +104,7 @@ class Bucket:
             if failed:
                 raise refusal(failed[0].get("Code", ""), 200)
 
-    async def entries(self) -> AsyncIterator[Entry]:
+    async def entries(self) -> AsyncIterator[ListedObject]:
         """Iterate over the objects under the prefix, in pages of 1,000."""
         page_at: PageToken | None = {}
         while page_at is not None:
@@ -114,7 +114,7 @@ class Bucket:
                 )
             for found in page.get("Contents", ()):
                 name = found["Key"].removeprefix(self._bucket_config.prefix)
-                yield Entry(name, found["Size"], found["LastModified"].astimezone(UTC))
+                yield ListedObject(name, found["Size"], found["LastModified"].astimezone(UTC))
             page_at = {"ContinuationToken": page["NextContinuationToken"]} if page["IsTruncated"] else None
 
     async def check(self) -> None:

@@ -22,7 +22,7 @@ EXPORT_SECONDS = 3.0
 """How long the last spans may delay the end of the process if the collector is unavailable."""
 
 
-class _Request:
+class _RequestSpan:
     """The recorded span of a request."""
 
     def __init__(self, span: Span) -> None:
@@ -87,7 +87,7 @@ class _Recording(_Spans):
         with self._tracer.start_as_current_span(
             "request", caller, kind=SpanKind.SERVER, record_exception=False
         ) as span:
-            yield _Request(span)
+            yield _RequestSpan(span)
 
     def current(self) -> TraceParent | None:
         """Return the current span, if there is one."""

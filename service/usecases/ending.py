@@ -30,7 +30,7 @@ from service.telemetry import events
 _log = structlog.get_logger()
 _T = TypeVar("_T")
 
-Outcome = Literal["refused", "rejected", "storage", "stopped", "forgotten", "unknown", "defect"]
+JobOutcome = Literal["refused", "rejected", "storage", "stopped", "forgotten", "unknown", "defect"]
 """The outcome of a failed job, as operators count it; recovery decides about jobs whose outcome is unknown."""
 STOPPED = "The service was stopped before the conversion ended. Nothing was counted; send the file again."
 FORGOTTEN = "The service's database was interrupted during the conversion. Nothing was counted; send the file again."

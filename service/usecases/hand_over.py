@@ -33,7 +33,7 @@ from service.storage.observed import observed
 from service.storage.port import ObjectKey, new_input_key, new_key
 from service.telemetry import events, metrics
 from service.telemetry.tracing import current_traceparent, span
-from service.usecases.ending import FORGOTTEN, STOPPED, JobParts, Outcome, release, retry_while_unavailable
+from service.usecases.ending import FORGOTTEN, STOPPED, JobOutcome, JobParts, release, retry_while_unavailable
 from service.usecases.steps.delivering import ForgottenError
 
 _log = structlog.get_logger()
@@ -288,7 +288,7 @@ class Gateway:
             traceparent=current_traceparent(),
         )
 
-    async def _fail(self, spec: JobSpec, outcome: Outcome, message: str) -> Job:
+    async def _fail(self, spec: JobSpec, outcome: JobOutcome, message: str) -> Job:
         """Fail a job that no worker has claimed; return the ended job, which another process may have ended."""
         failed = msgspec.structs.replace(spec.job, status=Status.FAILED, error_message=message)
         interrupted = outcome != "storage"

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import anyio
 import msgspec
 
-from service.accounts.idempotency import Claim, Held
+from service.accounts.idempotency import Held, KeyClaim
 from service.intake.form import Form
 from service.jobs.records import Job
 from service.usecases.services import Services
@@ -23,7 +23,7 @@ def fingerprint(endpoint: str, form: Form) -> bytes:
 
 @asynccontextmanager
 async def still_to_do(
-    services: Services, claim: Claim | None, orders: Sequence[ConversionOrder]
+    services: Services, claim: KeyClaim | None, orders: Sequence[ConversionOrder]
 ) -> AsyncIterator[Sequence[ConversionOrder | Job]]:
     """Yield the orders of a request, with ended jobs in place of those that earlier requests with its key finished.
 

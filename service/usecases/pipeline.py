@@ -15,7 +15,7 @@ import msgspec
 
 from service.errors import GeomillError, Rejection, RetryableFault, StorageUnavailable
 from service.jobs.lifecycle import Situation, Stage
-from service.usecases.ending import FORGOTTEN, STOPPED, Outcome
+from service.usecases.ending import FORGOTTEN, STOPPED, JobOutcome
 from service.usecases.steps.accepting import admit, choose, detect
 from service.usecases.steps.converting import convert, inspect, plan, verify
 from service.usecases.steps.delivering import ForgottenError, pack, secure, settle, store
@@ -29,7 +29,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """An error, and how it ends a job; without a `message` the client receives the error's own message."""
 
     raised: type[BaseException]
-    outcome: Outcome
+    outcome: JobOutcome
     message: str | None = None
     says_nothing_of_the_file: bool = False
     """Whether a repeat with the same idempotency key converts the file again."""

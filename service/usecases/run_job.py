@@ -22,7 +22,7 @@ from service.jobs.records import Job
 from service.jobs.spec import JobSpec
 from service.telemetry import events, metrics
 from service.usecases.converter import RunCrashed, converter
-from service.usecases.ending import JobParts, Outcome, details_of, release, retry_while_unavailable
+from service.usecases.ending import JobOutcome, JobParts, details_of, release, retry_while_unavailable
 from service.usecases.pipeline import ANYWHERE, CONVERT, DELIVER, Failure, Progress
 from service.usecases.spent_time import SpentTime
 from service.usecases.steps.converting import Assigned, Bench, start
@@ -30,9 +30,9 @@ from service.usecases.steps.delivering import Ended, ForgottenError, Outbound, P
 
 _log = structlog.get_logger()
 
-metrics.start_at_zero(metrics.JOBS_ENDED, ("completed", *get_args(Outcome)))
+metrics.start_at_zero(metrics.JOBS_ENDED, ("completed", *get_args(JobOutcome)))
 
-_OF_THIS_HOST = frozenset[Outcome]({"stopped", "storage"})
+_OF_THIS_HOST = frozenset[JobOutcome]({"stopped", "storage"})
 """Failures that another host need not have."""
 MEMORY_BYTES = 64 << 20
 """How much memory the files of a job may take; if they need more, the job starts over on disk."""

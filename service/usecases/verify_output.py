@@ -6,9 +6,9 @@ from service.engine.arguments import result_name
 from service.engine.convert import Engine
 from service.engine.workspace import FOLDER, Run
 from service.formats.detect import Part, Source
-from service.formats.plan import Plan
+from service.formats.plan import ConversionPlan
 from service.formats.straying import Astray, stray_warnings
-from service.formats.verify import Verified, compare, verified_from
+from service.formats.verify import ReadBack, compare, verified_from
 from service.geojson.refusals import Unreadable
 from service.usecases.inspect_source import scan_document
 
@@ -20,7 +20,7 @@ ODD_TIMES = (
 
 
 async def verify_output(
-    engine: Engine, run: Run, source: Source, plan: Plan, directory: Path, *, astray: Astray = ()
+    engine: Engine, run: Run, source: Source, plan: ConversionPlan, directory: Path, *, astray: Astray = ()
 ) -> tuple[str, ...]:
     """The differences between the result and the plan, as warnings, and what reading and reprojecting have changed.
 
@@ -41,12 +41,12 @@ async def verify_output(
     return (*differences, ODD_TIMES.format(times=times))
 
 
-async def _scan(engine: Engine, run: Run, plan: Plan, directory: Path) -> Verified | None:
+async def _scan(engine: Engine, run: Run, plan: ConversionPlan, directory: Path) -> ReadBack | None:
     path = directory / FOLDER / result_name(plan)
     written = Source(format=plan.target, parts=(Part({path.suffix: path}, plan.stem),), stem=plan.stem)
     try:
         scan = await scan_document(engine, run, written)
     except Unreadable:
-        return Verified()
+        return ReadBack()
     (dataset,) = plan.datasets
     return verified_from(scan.facts(plan.stem), dataset)

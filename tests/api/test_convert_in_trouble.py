@@ -20,7 +20,7 @@ import pytest
 
 from service.cli import convert, main
 from service.cli.client import http, requests
-from service.cli.client.http import Exchange
+from service.cli.client.http import HttpExchange
 from service.cli.client.interrupting import end_job
 from tests.api.test_convert_command import Command, command, former_log, jobs, through, until
 from tests.support.converters import at_a_standstill
@@ -292,7 +292,7 @@ def test_nothing_is_sent_whose_result_has_no_name(here: Here, script: Script, na
 def test_a_request_is_broken_off_whatever_it_waits_for(script: Script, waits: str) -> None:
     """The thread that waits for a silent server, or is about to connect, goes on at once."""
     script.steps = [fall_silent]
-    exchange, failed = Exchange(script.url, 10 * PATIENCE_SECONDS), threading.Event()
+    exchange, failed = HttpExchange(script.url, 10 * PATIENCE_SECONDS), threading.Event()
 
     def send() -> None:
         with suppress(OSError):

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from bench.fleet.clients import Clients, Keys
+from bench.fleet.clients import FleetClients, Keys
 from bench.fleet.faults import Kills
 from bench.fleet.hosts import LOOPBACK
 from bench.fleet.verdict import differences, is_idle
@@ -34,10 +34,10 @@ def make_keys(fleet: Site) -> Keys:
         return Keys((rich.key.api_key,), poor.key.api_key)
 
 
-async def storm(fleet: Site, keys: Keys) -> tuple[Clients, Kills]:
+async def storm(fleet: Site, keys: Keys) -> tuple[FleetClients, Kills]:
     """Break one thing after the other, each while requests are being answered."""
     kills = Kills(fleet, lambda _: LOOPBACK, SEED)
-    clients = Clients(kills.gateways, keys, SEED)
+    clients = FleetClients(kills.gateways, keys, SEED)
 
     async def lose_queue() -> None:
         fleet.nats.kill()

@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from service.accounts.administration import Administration, Terms
-from service.accounts.idempotency import Claim, IdempotencyKeys
+from service.accounts.idempotency import IdempotencyKeys, KeyClaim
 from service.app.applications import application_for
 from service.app.services import open_services
 from service.clock import DatabaseClock, utc_now
@@ -120,7 +120,7 @@ async def test_a_clock_that_is_set_back_leaves_no_lease_of_a_dead_process(databa
         jumping, database = Jumping(here), here.services.database
         keys, account_id = IdempotencyKeys(database, LEASE, here.clock), here.account.account_id
         claims = [
-            Claim(account_id=account_id, key="k", fingerprint=b"f", job_ids=(JobId(uuid7(utc_now())),))
+            KeyClaim(account_id=account_id, key="k", fingerprint=b"f", job_ids=(JobId(uuid7(utc_now())),))
             for _ in range(3)
         ]
         await jumping.admit()

@@ -16,7 +16,7 @@ from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Mode
 from sandbox.isolation import policy
 from sandbox.pool import SandboxUnavailable, open_pool
-from sandbox.report import Guard, LauncherReport, LayerReport, Report
+from sandbox.report import Guard, LauncherReport, LayerReport, SandboxReport
 from sandbox.verdict import Ending
 from tests.sandbox.processes import processes_below
 from tests.support.patience import PATIENCE_SECONDS
@@ -161,7 +161,7 @@ def test_strict_mode_refuses_a_host_on_which_something_got_out() -> None:
     """Layers that are in use but ineffective are not trusted."""
     layer = LayerReport(name="all", stops="everything", guards=frozenset(Guard), active=True)
     with pytest.raises(SandboxUnavailable, match="reached a TCP listener"):
-        policy.enforce(Mode.STRICT, Report(layers=(layer,), escapes=("a TCP listener",)))
+        policy.enforce(Mode.STRICT, SandboxReport(layers=(layer,), escapes=("a TCP listener",)))
 
 
 def test_the_launcher_in_use_is_the_first_that_passed() -> None:
@@ -171,7 +171,7 @@ def test_the_launcher_in_use_is_the_first_that_passed() -> None:
         LauncherReport(name=LauncherName.EXEC, active=True),
         LauncherReport(name=LauncherName.PYTHON_SERVER, active=True),
     )
-    assert Report(layers=(), launchers=rows).launcher == "plain exec"
+    assert SandboxReport(layers=(), launchers=rows).launcher == "plain exec"
 
 
 @pytest.mark.skipif(not Path("/sys/fs/cgroup/memory").exists() or os.geteuid() != 0, reason="no memory groups to make")

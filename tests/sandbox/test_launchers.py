@@ -17,7 +17,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Mode, Ogr2ogr, PythonServer
-from sandbox.launchers.environment import Started
+from sandbox.launchers.environment import StartEnvironment
 from sandbox.process.connection import Connection
 from sandbox.verdict import Ending, Verdict
 from tests.sandbox.processes import command_line, processes_below
@@ -449,9 +449,9 @@ async def test_a_module_that_is_not_held_ready_is_started(place: Place) -> None:
 
 def test_an_environment_is_taken_over_unless_a_start_would_have_read_it() -> None:
     """GDAL's options come with the command; the path of PROJ's data does not."""
-    assert Started({"PROJ_LIB": "/a"}).can_become({"PROJ_LIB": "/a", "GDAL_SKIP": "CSV"})
-    assert not Started({"PROJ_LIB": "/a"}).can_become({"PROJ_LIB": "/b"})
-    assert not Started({}).can_become({"LD_PRELOAD": "x"})
-    assert Started({"GDAL_SKIP": "PDF,WFS"}).can_become({"GDAL_SKIP": "WFS,CSV,PDF"})
-    assert not Started({"GDAL_SKIP": "PDF,WFS"}).can_become({"GDAL_SKIP": "CSV,PDF"})
-    assert not Started({"GDAL_SKIP": "PDF,WFS"}).can_become({})
+    assert StartEnvironment({"PROJ_LIB": "/a"}).can_become({"PROJ_LIB": "/a", "GDAL_SKIP": "CSV"})
+    assert not StartEnvironment({"PROJ_LIB": "/a"}).can_become({"PROJ_LIB": "/b"})
+    assert not StartEnvironment({}).can_become({"LD_PRELOAD": "x"})
+    assert StartEnvironment({"GDAL_SKIP": "PDF,WFS"}).can_become({"GDAL_SKIP": "WFS,CSV,PDF"})
+    assert not StartEnvironment({"GDAL_SKIP": "PDF,WFS"}).can_become({"GDAL_SKIP": "CSV,PDF"})
+    assert not StartEnvironment({"GDAL_SKIP": "PDF,WFS"}).can_become({})

@@ -64,7 +64,7 @@ def test_unnamed_files_count_as_those_with_a_name(tmp_path: Path) -> None:
 def test_the_less_room_is_left_the_sooner_is_the_next_look() -> None:
     """The further a run is from its limits, the later the next check."""
     limits = Limits(directory_bytes=64 * MIB, directory_files=100_000)
-    looks = [quota.Use(held * MIB, 1).seconds_of_room(limits) for held in (0, 16, 32, 48, 64)]
+    looks = [quota.DiskUse(held * MIB, 1).seconds_of_room(limits) for held in (0, 16, 32, 48, 64)]
     assert looks == sorted(looks, reverse=True)
     assert looks[0] > looks[-1] > 0
 

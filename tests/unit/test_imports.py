@@ -1,6 +1,7 @@
-"""Which modules know of which: nobody's imports lead back to itself, not even those for type checkers only."""
+"""The modules as a whole: what they know of each other, and what they call their classes."""
 
 import ast
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -33,7 +34,14 @@ def imported(path: Path, known: dict[str, Path]) -> set[str]:
 
 
 def test_no_module_leads_back_to_itself() -> None:
-    """But for the entry point, which loads what an application asks it for when it is asked."""
+    """Nor do imports for type checkers, but for the entry point, which loads on demand what an application asks for."""
     known = modules()
     del known["service"]
     TopologicalSorter({name: imported(path, known) - {name} for name, path in known.items()}).prepare()
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """A name in a traceback, a type or a sentence means one class of the product and the bench."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in modules().values()]
+    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert [name for name, count in names.items() if count > 1] == []

@@ -26,7 +26,7 @@ class _NotFetchedError(Exception):
         self.pause = pause
 
 
-class Download:
+class ResultDownload:
     """The download of the result of `path`. Blocks; `tell` is told which share has arrived."""
 
     def __init__(self, path: Path, requests: Requests, outputs: Outputs, tell: Callable[[float], None]) -> None:

@@ -57,7 +57,7 @@ class Reply:
         return str(self.body.get("error") or f"The server responded with status {self.status}.")
 
 
-class Exchange:
+class HttpExchange:
     """A connection for one request, which another thread may break off."""
 
     def __init__(self, url: str, timeout_seconds: float | None = None) -> None:
@@ -108,7 +108,7 @@ class Exchange:
             raise ConnectionAbortedError("interrupted")
 
 
-class Form:
+class MultipartForm:
     """A form with text fields and one file, which is read from disk piece by piece."""
 
     def __init__(self, fields: Mapping[str, str], file_name: str, content: Path) -> None:

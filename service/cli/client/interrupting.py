@@ -3,7 +3,7 @@
 import http.client
 from collections.abc import Mapping
 
-from service.cli.client.http import Exchange, Reply
+from service.cli.client.http import HttpExchange, Reply
 
 CANCEL_SECONDS = 5.0
 """How long an interrupted conversion waits for the response to its upload, and to the cancellation of its job."""
@@ -37,7 +37,7 @@ def _unconfirmed(job_id: str) -> str:
 
 def _ask(method: str, url: str, headers: Mapping[str, str]) -> Reply | None:
     """Send one request; return None if the server does not respond."""
-    exchange = Exchange(url, CANCEL_SECONDS)
+    exchange = HttpExchange(url, CANCEL_SECONDS)
     try:
         return Reply(exchange.send(method, headers))
     except (OSError, http.client.HTTPException):

@@ -9,12 +9,12 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from service.cli.client.downloading import GONE, Download
+from service.cli.client.downloading import GONE, ResultDownload
 from service.cli.client.interrupting import CANCEL_SECONDS, OPEN, end_job, kept
 from service.cli.client.outputs import Outputs
 from service.cli.client.reporting import INTERRUPTED, FileOutcome, ProgressBar
 from service.cli.client.requests import Requests, ServerAwayError
-from service.cli.client.uploading import Upload
+from service.cli.client.uploading import FileUpload
 from service.cli.command import CommandError
 from service.dataloss.rules import Report
 from service.jobs.lifecycle import Situation
@@ -38,7 +38,7 @@ class Remote:
         self.fields = fields
         self.outputs = outputs
         self.idempotency_keys = idempotency_keys
-        self._calls: dict[Path, _Call] = {}
+        self._calls: dict[Path, _RemoteConversion] = {}
 
     async def convert(self, path: Path, bar: ProgressBar) -> FileOutcome:
         """Convert one file.
@@ -47,7 +47,7 @@ class Remote:
             CommandError: the server refuses the request, or the result may not be written.
             OSError: the file cannot be read.
         """
-        self._calls[path] = call = _Call(self, path, bar)
+        self._calls[path] = call = _RemoteConversion(self, path, bar)
         return await anyio.to_thread.run_sync(call.run, abandon_on_cancel=True)
 
     async def abandon(self, path: Path) -> FileOutcome:
@@ -55,7 +55,7 @@ class Remote:
         return await anyio.to_thread.run_sync(self._calls[path].abandon)
 
 
-class _Call:
+class _RemoteConversion:
     """The conversion of one file. Blocks; `abandon` is for another thread."""
 
     def __init__(self, remote: Remote, path: Path, bar: ProgressBar) -> None:
@@ -64,7 +64,7 @@ class _Call:
         self._bar = bar
         self._requests = Requests(remote.api, remote.headers, lambda: bar.update(path.name, "waiting for the server"))
         self._job_id: str | None = None
-        self._upload = Upload(remote.api, path, self._requests, remote.idempotency_keys.get(path))
+        self._upload = FileUpload(remote.api, path, self._requests, remote.idempotency_keys.get(path))
         self._is_kept = False
         self._answered = threading.Event()
 
@@ -116,7 +116,7 @@ class _Call:
         if record["status"] != "Completed" or "downloadUrl" not in record:
             return self._failed(record.get("errorMessage") or GONE)
         self._is_kept = True
-        download = Download(self._path, self._requests, self._remote.outputs, self._tell_received)
+        download = ResultDownload(self._path, self._requests, self._remote.outputs, self._tell_received)
         return _outcome(self._path, download.receive(record, lambda: self._status(0), self._kept), record)
 
     def _status(self, wait_seconds: int) -> dict[str, Any]:

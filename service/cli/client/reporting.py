@@ -40,7 +40,7 @@ class FileOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     truncation_report: Report | None = None
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ConversionSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The output of `convert --json`."""
 
     converted: int
@@ -150,7 +150,7 @@ class Reporter:
         )
         converted = sum(outcome.success for outcome in outcomes)
         if self._as_json:
-            summary = Summary(converted=converted, failed=len(outcomes) - converted, files=outcomes)
+            summary = ConversionSummary(converted=converted, failed=len(outcomes) - converted, files=outcomes)
             _say(json.dumps(msgspec.to_builtins(summary), ensure_ascii=False, separators=(",", ":")), sys.stdout)
         elif len(outcomes) > 1:
             _say(f"{converted} of {len(outcomes)} files were converted.", sys.stdout)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from service.cli.client.http import Exchange, Reply, retry_after_seconds
+from service.cli.client.http import HttpExchange, Reply, retry_after_seconds
 from service.cli.client.reporting import INTERRUPTED
 from service.cli.command import CommandError
 
@@ -32,7 +32,7 @@ class Requests:
         self._api = api
         self._headers = headers
         self._pauses = pauses
-        self._exchange: Exchange | None = None
+        self._exchange: HttpExchange | None = None
         self._ended = threading.Event()
 
     def record(
@@ -106,8 +106,8 @@ class Requests:
         return reply.problem
 
     @contextmanager
-    def _exchange_with(self, url: str) -> Iterator[Exchange]:
-        self._exchange = exchange = Exchange(url)
+    def _exchange_with(self, url: str) -> Iterator[HttpExchange]:
+        self._exchange = exchange = HttpExchange(url)
         if self._ended.is_set():  # only now: `break_off` breaks off what it sees
             raise CommandError(INTERRUPTED)
         try:

@@ -8,12 +8,12 @@ from typing import Any
 from uuid import uuid4
 
 from service.cli.client.bundling import temporary_space, upload_name, write_upload
-from service.cli.client.http import Form
+from service.cli.client.http import MultipartForm
 from service.cli.client.requests import Requests
 from service.cli.command import CommandError
 
 
-class Upload:
+class FileUpload:
     """An upload to `api`. Blocks; `may_be_accepted` and `advice` are also for another thread."""
 
     def __init__(self, api: str, path: Path, requests: Requests, given_key: str | None) -> None:
@@ -54,17 +54,17 @@ class Upload:
         name = upload_name(self._path)
         try:
             if name == self._path.name:
-                return self._post(Form(fields, name, self._path), tell)
+                return self._post(MultipartForm(fields, name, self._path), tell)
             with temporary_space(), tempfile.TemporaryDirectory(prefix="geomill-") as directory:
                 packed = Path(directory) / "upload"
                 write_upload(self._path, packed)
-                return self._post(Form(fields, name, packed), tell)
+                return self._post(MultipartForm(fields, name, packed), tell)
         except CommandError as error:
             if self.may_be_accepted:
                 raise CommandError(f"{error} {self.advice}") from None
             raise
 
-    def _post(self, form: Form, tell: Callable[[float], None]) -> dict[str, Any]:
+    def _post(self, form: MultipartForm, tell: Callable[[float], None]) -> dict[str, Any]:
         headers = {
             "Content-Type": form.content_type,
             "Content-Length": str(form.size_bytes),

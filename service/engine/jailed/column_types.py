@@ -22,7 +22,7 @@ from service.engine.jailed.declared import WITH_ZEROS
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import MAX_LAYERS, open_work_file, quoted
 from service.engine.jailed.self_description import says_of_itself
-from service.engine.jailed.table_types import HIDDEN_NAMES, KEY, TEXT, Table, examine
+from service.engine.jailed.table_types import HIDDEN_NAMES, KEY, TEXT, TypedTable, examine
 from service.engine.jailed.unread_geometries import left_out
 
 GEOPACKAGE = "geopackage"
@@ -85,13 +85,13 @@ def _attributes(connection: sqlite3.Connection, layers: Sequence[str]) -> list[s
     return names
 
 
-def _examined(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> Table:
+def _examined(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> TypedTable:
     try:
         unread, second = left_out(connection, table, is_geopackage=is_geopackage)
         found = examine(connection, table, is_geopackage=is_geopackage)
         return found._replace(unread=unread, second=second)
     except sqlite3.Error:
-        return Table({}, {}, {}, {})  # the driver reports what is wrong
+        return TypedTable({}, {}, {}, {})  # the driver reports what is wrong
 
 
 def _total(counts: Iterable[Mapping[str, int]]) -> Counter[str]:

@@ -18,7 +18,7 @@ FRAME_BYTES = 1024
 """More than the document takes in addition to its features."""
 
 
-class Part(msgspec.Struct, frozen=True):
+class PreviewPart(msgspec.Struct, frozen=True):
     """The features of one layer."""
 
     file: str
@@ -32,7 +32,7 @@ class Parts(msgspec.Struct, frozen=True):
     most_bytes: int
     features: int
     is_simplified: bool
-    parts: tuple[Part, ...]
+    parts: tuple[PreviewPart, ...]
 
 
 def main(parts_file: str, out_file: str) -> None:
@@ -69,7 +69,7 @@ def _features(parts: Parts) -> Iterator[bytes]:
                 yield msgspec.json.encode(_shortened(feature, part, names_layers=names_layers))
 
 
-def _shortened(feature: dict[str, Any], part: Part, *, names_layers: bool) -> dict[str, Any]:
+def _shortened(feature: dict[str, Any], part: PreviewPart, *, names_layers: bool) -> dict[str, Any]:
     properties = {name: _short(value) for name, value in (feature.get("properties") or {}).items()}
     layer = {"layer": part.layer} if names_layers else {}
     return {"type": "Feature", **layer, "properties": properties, "geometry": feature.get("geometry")}

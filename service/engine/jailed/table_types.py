@@ -32,7 +32,7 @@ IS_CUT = f"typeof({{0}}) = 'text' AND {WITH_ZEROS} > 0"
 IS_OF = "typeof({{0}}) = '{}'"
 
 
-class Column(NamedTuple):
+class DeclaredColumn(NamedTuple):
     """A column as its table declares it."""
 
     name: str
@@ -60,7 +60,7 @@ class Values(NamedTuple):
         return "BLOB" if self.blobs else numbers if self.integers or self.reals else TEXT
 
 
-class Table(NamedTuple):
+class TypedTable(NamedTuple):
     """The columns of a table with the types to give them, none if all may stay; the ids that are left out.
 
     And by column: how many values are of another type than it declares, how many bytes become texts, and how many texts
@@ -80,12 +80,12 @@ class Table(NamedTuple):
     """By column: how many geometries are beside those of the first geometry column."""
 
 
-def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> Table:
+def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> TypedTable:
     """Decide on the types of the columns of `table`."""
     rows = [row for row in named_rows(connection, f"PRAGMA table_xinfo({quoted(table)})") if row[-1] != HIDDEN]
     known = GEOPACKAGE if is_geopackage else SQLITE
     geometries = geometry_columns(connection, table, is_geopackage=is_geopackage)
-    columns = [Column(name, kind, name.lower() in geometries) for _, name, kind, *_ in rows]
+    columns = [DeclaredColumn(name, kind, name.lower() in geometries) for _, name, kind, *_ in rows]
     key = _key(rows, is_geopackage=is_geopackage)
     has_own_ids = bool(key) and _has_own_ids(connection, table, key)
     is_left_out = has_own_ids and key.lower() in ROW_NUMBERS
@@ -102,13 +102,13 @@ def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) 
     finer = counted(connection, table, [(name, FINER) for name in times])
     rounded = {name: count for name, count in finer if count}
     if not changed and not is_kept and not is_hidden:
-        return Table({}, {}, {}, {}, left_out, rounded)
+        return TypedTable({}, {}, {}, {}, left_out, rounded)
     changed |= {column.name for column in data if not declared_as(column.kind, known).is_plain or column.name == key}
     values = _values(connection, table, [column for column in data if column.name in changed], known)
     kinds = {name: found.kind("INTEGER" if is_geopackage else "BIGINT") for name, found in values.items()}
     definition = {column.name: _definition(column, kinds, "" if is_kept else key) for column in columns}
     texts = {name: found for name, found in values.items() if kinds[name] == TEXT}
-    return Table(
+    return TypedTable(
         definition,
         {name: found.mistyped for name, found in texts.items() if found.mistyped},
         {name: found.blobs for name, found in texts.items() if found.blobs},
@@ -132,7 +132,9 @@ def _key(rows: Sequence[tuple[object, ...]], *, is_geopackage: bool) -> str:
     return keys[0][0] if len(keys) == 1 and keys[0][1] in kinds else ""
 
 
-def _changed(connection: sqlite3.Connection, table: str, columns: Sequence[Column], *, is_geopackage: bool) -> set[str]:
+def _changed(
+    connection: sqlite3.Connection, table: str, columns: Sequence[DeclaredColumn], *, is_geopackage: bool
+) -> set[str]:
     """The columns of which the driver would change values."""
     known = GEOPACKAGE if is_geopackage else SQLITE
     undefined = {column.name for column in columns if is_geopackage and not DEFINED.fullmatch(column.kind)}
@@ -142,7 +144,7 @@ def _changed(connection: sqlite3.Connection, table: str, columns: Sequence[Colum
 
 
 def _values(
-    connection: sqlite3.Connection, table: str, columns: Sequence[Column], known: Sequence[Declared]
+    connection: sqlite3.Connection, table: str, columns: Sequence[DeclaredColumn], known: Sequence[Declared]
 ) -> dict[str, Values]:
     kinds = [IS_OF.format(kind) for kind in ("integer", "real", "text", "blob")]
     wanted = [
@@ -155,7 +157,7 @@ def _values(
     return {column.name: Values(*numbers[place * width : (place + 1) * width]) for place, column in enumerate(columns)}
 
 
-def _definition(column: Column, kinds: Mapping[str, str], key: str) -> str:
+def _definition(column: DeclaredColumn, kinds: Mapping[str, str], key: str) -> str:
     """What the copy declares of a column: a type of ours or one without anything that SQL could take for more."""
     if column.is_geometry:
         return "BLOB"

@@ -43,7 +43,7 @@ _NULL = Raw(b"null")
 _EMPTY = Raw(b"[]")
 
 
-class Found(msgspec.Struct):
+class FoundDocuments(msgspec.Struct):
     """The names and scans of the documents, and what of the topology is not in them."""
 
     layers: list[tuple[str, Scan]] = []
@@ -57,14 +57,14 @@ class Found(msgspec.Struct):
     foreign: dict[str, None] = {}
 
 
-class Program:
+class TopologyWriter:
     """Writes the documents of one topology."""
 
     def __init__(self, content: bytes) -> None:
         self._members = _members(content)
         self._topology = Topology(self._members.get("arcs", _NULL), self._members.get("transform", _NULL))
         self._left_bytes = SPARE_BYTES + MOST_REPEATED * len(content)
-        self.found = Found()
+        self.found = FoundDocuments()
         self._note_foreign(self._members, OWN)
 
     def write(self) -> None:
@@ -146,7 +146,7 @@ def main(file: str, found_file: str) -> None:
     """Write the documents of the topology in `file`, and to `found_file` what was found."""
     gc.disable()  # there are no cycles
     try:
-        program = Program(Path(file).read_bytes().removeprefix(BOM_UTF8).rstrip(PADDING))
+        program = TopologyWriter(Path(file).read_bytes().removeprefix(BOM_UTF8).rstrip(PADDING))
         program.write()
     except Unreadable as refusal:
         sys.exit(_EXITS.get(refusal.reason, Exit.DAMAGED))

@@ -23,8 +23,8 @@ from service.geojson.told import reading_warnings
 FOUND_FILE = "topology.json"
 
 
-class Topology(msgspec.Struct, frozen=True):
-    """What the program tells: as `topojson.Found`."""
+class ToldTopology(msgspec.Struct, frozen=True):
+    """What the program tells: as `topojson.FoundDocuments`."""
 
     layers: Annotated[tuple[tuple[Name, Scan], ...], Meta(max_length=MAX_LAYERS)]
     has_system: bool
@@ -59,7 +59,7 @@ class Topology(msgspec.Struct, frozen=True):
 async def read_topojson(place: Workplace, source: Source) -> WorkFile:
     """Make GeoJSON of each object, and read that."""
     await place.python(topojson.__name__, staged_names(source)[0], FOUND_FILE)
-    found = await place.read_json(FOUND_FILE, Topology)
+    found = await place.read_json(FOUND_FILE, ToldTopology)
     if not found.layers:
         raise Rejection("The TopoJSON holds no objects, so there is nothing to convert.")
     reading = reading_of(source.format)

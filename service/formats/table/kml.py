@@ -9,9 +9,9 @@ from service.formats.crs import WGS84
 from service.formats.format import (
     ColumnRule,
     Declares,
-    Delivery,
     Format,
     LeftOut,
+    Packaging,
     Reader,
     Reading,
     Reread,
@@ -188,6 +188,6 @@ KMZ = Format(
     extensions=(".kmz",),
     reading=msgspec.structs.replace(_KML_READING, member=".kml", outline_word=b"GroundOverlay"),
     writing=msgspec.structs.replace(
-        _KML, extension=".kmz", media_type="application/vnd.google-earth.kmz", member=".kml", delivery=Delivery.KMZ
+        _KML, extension=".kmz", media_type="application/vnd.google-earth.kmz", member=".kml", delivery=Packaging.KMZ
     ),
 )

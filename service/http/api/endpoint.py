@@ -30,7 +30,7 @@ HEADER_FAULTS: tuple[type[RequestFault], ...] = (HeadersTooLarge, MalformedReque
 _NO_QUERY = QueryParams()
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Success(msgspec.Struct, frozen=True):
     """A successful response: its meaning, body and status; `body` is None if it is not one of our JSON records."""
 
     meaning: str
@@ -46,7 +46,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     name: str
     summary: str
-    answers: tuple[Answer, ...]
+    answers: tuple[Success, ...]
     method: str = "GET"
     form: UploadForm | None = None
     parameters: tuple[Parameter, ...] = ()

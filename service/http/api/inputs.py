@@ -26,7 +26,7 @@ Schema = Mapping[str, Any]
 """A JSON schema."""
 
 
-class Kind(msgspec.Struct, frozen=True):
+class ValueKind(msgspec.Struct, frozen=True):
     """A kind of value: its schema, its parser, and the complaint if `read` returns None."""
 
     schema: Schema
@@ -34,7 +34,7 @@ class Kind(msgspec.Struct, frozen=True):
     complaint: str = ""
 
 
-class Field(msgspec.Struct, frozen=True):
+class FormField(msgspec.Struct, frozen=True):
     """A text part of a form; with `many` it may be repeated, and each value applies to the file at its position.
 
     `wish` is the member of `ConversionRequest` that it sets, if any.
@@ -42,7 +42,7 @@ class Field(msgspec.Struct, frozen=True):
 
     name: str
     description: str
-    kind: Kind
+    kind: ValueKind
     wish: str = ""
     many: bool = False
 
@@ -58,7 +58,7 @@ class UploadForm(msgspec.Struct, frozen=True, kw_only=True):
     file_field: str
     file_description: str
     sample_file: str
-    fields: tuple[Field, ...] = ()
+    fields: tuple[FormField, ...] = ()
     sample: Mapping[str, str] = {}
     many: bool = False
     rules: Schema = {}
@@ -97,15 +97,17 @@ def read_boolean(text: str) -> bool | None:
     return _BOOLEANS.get(text.lower())
 
 
-_EPSG = Kind({"type": "integer", "minimum": -_LARGEST, "maximum": _LARGEST}, read_number, _EPSG_COMPLAINT)
-_EPSG_OR_NONE = Kind({"type": "string", "pattern": f"^(-?[0-9]{{1,{MAX_DIGITS}}})?$"}, read_number, _EPSG_COMPLAINT)
-_TEXT = Kind({"type": "string", "maxLength": MAX_CHARACTERS, "pattern": "^[^\\u0000]*$"}, str)
-_OUTPUT = Kind({"type": "string", "enum": list(OUTPUT_NAMES)}, str)
-_OUTPUT_OR_NONE = Kind({"type": "string", "enum": ["", *OUTPUT_NAMES]}, str)
+_EPSG = ValueKind({"type": "integer", "minimum": -_LARGEST, "maximum": _LARGEST}, read_number, _EPSG_COMPLAINT)
+_EPSG_OR_NONE = ValueKind(
+    {"type": "string", "pattern": f"^(-?[0-9]{{1,{MAX_DIGITS}}})?$"}, read_number, _EPSG_COMPLAINT
+)
+_TEXT = ValueKind({"type": "string", "maxLength": MAX_CHARACTERS, "pattern": "^[^\\u0000]*$"}, str)
+_OUTPUT = ValueKind({"type": "string", "enum": list(OUTPUT_NAMES)}, str)
+_OUTPUT_OR_NONE = ValueKind({"type": "string", "enum": ["", *OUTPUT_NAMES]}, str)
 _OUTPUTS = f"{', '.join(OUTPUT_NAMES)}; in any case, or a token or usual extension, such as gpkg or .fgb"
 _DEFAULT = "GeoJSON becomes Shapefile, everything else GeoJSON"
 
-TARGET_EPSG = Field(
+TARGET_EPSG = FormField(
     "targetEpsg",
     f"EPSG code of the result's coordinate system, {DEFAULT_EPSG} if omitted. GeoJSON, KML, KMZ and GPX are "
     f"always {DEFAULT_EPSG}.",
@@ -113,7 +115,7 @@ TARGET_EPSG = Field(
     wish="target_epsg",
 )
 
-_BOOLEAN = Kind(
+_BOOLEAN = ValueKind(
     {
         "type": "string",
         "pattern": "^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]|1|0)?$",
@@ -125,16 +127,16 @@ _BOOLEAN = Kind(
 )
 _TABLES = "of CSV, XLSX or ODS; required if its name is unusual"
 TABLE_FIELDS = (
-    Field("xField", f"The column with x, or longitude, {_TABLES}. Requires yField.", _TEXT, wish="x_field"),
-    Field("yField", f"The column with y, or latitude, {_TABLES}. Requires xField.", _TEXT, wish="y_field"),
-    Field("zField", "The column with elevations. Requires xField and yField.", _TEXT, wish="z_field"),
-    Field(
+    FormField("xField", f"The column with x, or longitude, {_TABLES}. Requires yField.", _TEXT, wish="x_field"),
+    FormField("yField", f"The column with y, or latitude, {_TABLES}. Requires xField.", _TEXT, wish="y_field"),
+    FormField("zField", "The column with elevations. Requires xField and yField.", _TEXT, wish="z_field"),
+    FormField(
         "wktField",
         f"The column with geometries as WKT, WKB or GeoJSON {_TABLES}. Excludes the other three.",
         _TEXT,
         wish="wkt_field",
     ),
-    Field(
+    FormField(
         "keepCoordinates",
         "Whether to write coordinates of an unknown system unchanged, as in drawings and local grids. Not for "
         "GeoJSON, GeoJSONSeq, KML, KMZ and GPX, which are always in longitude and latitude.",
@@ -149,7 +151,7 @@ TABLE_RULES: Schema = {
 }
 """Alternatives would say the same, but turn the form into a union of types in generated clients."""
 
-INCLUDE_WALLET = Field(
+INCLUDE_WALLET = FormField(
     "includeWallet",
     "Whether to fill remainingConversions, remainingBytes and newWalletBalanceCents: true, false, 1 or 0.",
     _BOOLEAN,
@@ -160,16 +162,16 @@ CONVERSION = UploadForm(
     file_description="The file; its extension determines its format. A ZIP that contains one file is unpacked.",
     sample_file="lakes.geojson",
     fields=(
-        Field("outputFormat", f"The target: {_OUTPUTS}. Omitted: {_DEFAULT}.", _OUTPUT, wish="output"),
+        FormField("outputFormat", f"The target: {_OUTPUTS}. Omitted: {_DEFAULT}.", _OUTPUT, wish="output"),
         TARGET_EPSG,
-        Field(
+        FormField(
             "sourceEpsg",
             "EPSG code of the input's coordinates; overrides what the file records, and is required if it records "
             "none.",
             _EPSG,
             wish="source_epsg",
         ),
-        Field("layer", "The layer to convert, if there are several.", _TEXT, wish="layer"),
+        FormField("layer", "The layer to convert, if there are several.", _TEXT, wish="layer"),
         *TABLE_FIELDS,
         INCLUDE_WALLET,
     ),
@@ -182,7 +184,7 @@ BATCH = UploadForm(
     file_description="The files, each under this name.",
     sample_file="lakes.geojson",
     fields=(
-        Field(
+        FormField(
             "outputFormats",
             f"The targets, in the order of the files: {_OUTPUTS}. Empty or omitted: {_DEFAULT}.",
             _OUTPUT_OR_NONE,
@@ -190,7 +192,7 @@ BATCH = UploadForm(
             many=True,
         ),
         TARGET_EPSG,
-        Field(
+        FormField(
             "sourceEpsgs",
             "The EPSG codes of the inputs' coordinates, in the order of the files; empty for a file that records "
             "its own.",

@@ -198,7 +198,7 @@ def _request(form: inputs.UploadForm, fields: Fields, number: int, files: int) -
     return ConversionRequest(**wishes)
 
 
-def _value(field: inputs.Field, texts: Sequence[str], number: int, files: int) -> object:
+def _value(field: inputs.FormField, texts: Sequence[str], number: int, files: int) -> object:
     """Return the value for one of the files of a field sent as `texts`; None if there is none or it is blank."""
     name = field.name
     if field.many and len(texts) > files:

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from service.errors import RequestFault, RetryableFault
-from service.http.api.endpoint import JSON, Answer, Endpoint, Keyed, Open
-from service.http.api.inputs import Field, Parameter, UploadForm
+from service.http.api.endpoint import JSON, Endpoint, Keyed, Open, Success
+from service.http.api.inputs import FormField, Parameter, UploadForm
 from service.http.docs.answers import ANSWERS
 from service.http.docs.samples import in_curl, in_python
 from service.http.problems import MEDIA_TYPE, Problem, kind_of
@@ -136,7 +136,7 @@ def _form(form: UploadForm, limits: IntakeLimits) -> Object:
     return {"type": "object", "properties": properties, "required": [form.file_field], **form.rules}
 
 
-def _field(field: Field) -> Object:
+def _field(field: FormField) -> Object:
     schema = {"type": "array", "items": field.schema} if field.many else field.schema
     return {"description": field.description, **schema}
 
@@ -159,7 +159,7 @@ def _responses(endpoint: Open | Keyed) -> Object:
     return {str(status.value if isinstance(status, HTTPStatus) else status): responses[status] for status in responses}
 
 
-def _add_answer(responses: dict[int, Object], answer: Answer) -> None:
+def _add_answer(responses: dict[int, Object], answer: Success) -> None:
     """Add a successful response; those of one status differ in their media types."""
     response = _response(answer.meaning, _content(answer), answer.headers)
     if (known := responses.setdefault(answer.status, response)) is not response:
@@ -168,7 +168,7 @@ def _add_answer(responses: dict[int, Object], answer: Answer) -> None:
         known["content"] |= response["content"]
 
 
-def _content(answer: Answer) -> Object:
+def _content(answer: Success) -> Object:
     if answer.body is not None:
         example = {"example": ANSWERS[answer.body]} if answer.body in ANSWERS else {}
         return {JSON: {"schema": {"$ref": f"{_ROOT}/schemas/{answer.body.__name__}"}, **example}}

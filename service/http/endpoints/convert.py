@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.accounts.idempotency import Claim
+from service.accounts.idempotency import KeyClaim
 from service.accounts.keys import Caller
 from service.formats.request import ConversionRequest
 from service.http.api import params
@@ -42,7 +42,7 @@ _MANY = BATCH.spec()
 async def _convert_one(request: Request, caller: Caller, *, always_with_balance: bool) -> Response:
     download = params.read_download(request.query_params, request.headers)
     with promised(request, caller) as promise:
-        exchange = _Exchange(request, caller, _ONE, promise)
+        exchange = _ConversionExchange(request, caller, _ONE, promise)
         if download:
             refuse_if_downloading(caller.account_id)
         async with exchange.services.work_area.workspace() as workspace:
@@ -75,7 +75,7 @@ async def convert_files(request: Request, caller: Caller) -> Response:
     """Convert several files, each on its own (interface 4.2)."""
     params.refuse_download(request.query_params)
     with promised(request, caller) as promise:
-        exchange = _Exchange(request, caller, _MANY, promise)
+        exchange = _ConversionExchange(request, caller, _MANY, promise)
         async with exchange.services.work_area.workspace() as workspace:
             form = await exchange.receive(workspace)
             jobs = await exchange.convert(form, params.read_batch(form.fields, len(form.files)), workspace)
@@ -88,7 +88,7 @@ async def convert_files(request: Request, caller: Caller) -> Response:
     return json_response(batch_result(request, linked, balance, params.unknown_fields(form, _MANY.fields)))
 
 
-class _Exchange:
+class _ConversionExchange:
     """One conversion request between its headers and its ended jobs."""
 
     def __init__(self, request: Request, caller: Caller, form: FormSpec, promise: Promise) -> None:
@@ -133,10 +133,10 @@ class _Exchange:
         """Whether to respond that the jobs were accepted; if all have ended, the normal response follows."""
         return self._async and any(job.status not in ENDED for job in jobs)
 
-    def _claim(self, form: Form, orders: Sequence[ConversionOrder]) -> Claim | None:
+    def _claim(self, form: Form, orders: Sequence[ConversionOrder]) -> KeyClaim | None:
         if self._key is None:
             return None
-        return Claim(
+        return KeyClaim(
             account_id=self._caller.account_id,
             key=self._key,
             fingerprint=fingerprint(self._request.scope["route"].path, form),

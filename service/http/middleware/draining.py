@@ -47,10 +47,10 @@ class DrainingMiddleware:
         if length == 0:
             await self._app(scope, receive, send)
         else:
-            await _Exchange(scope, receive, send, length).run(self._app)
+            await _DrainedExchange(scope, receive, send, length).run(self._app)
 
 
-class _Exchange:
+class _DrainedExchange:
     """One request with a body, and its response."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, length: float) -> None:

@@ -31,7 +31,7 @@ def parse_networks(text: str) -> tuple[Network, ...]:
         raise SettingsError(f"`GEOMILL_TRUSTED_PROXIES` needs addresses or networks (10.0.0.0/8): {error}.") from None
 
 
-class Gateway:
+class ProxyHeadersMiddleware:
     """ASGI middleware that sets a request's scheme, host, client and path to their external values."""
 
     def __init__(self, app: ASGIApp, trusted: Sequence[Network], root_path: str) -> None:

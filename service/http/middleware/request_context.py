@@ -54,12 +54,12 @@ class RequestContext:
             with request_span(headers) as span:
                 structlog.contextvars.clear_contextvars()
                 structlog.contextvars.bind_contextvars(request_id=request_id, trace_id=span.traceparent.trace_id)
-                await _Exchange(app, scope, receive, send, span).run()
+                await _LoggedExchange(app, scope, receive, send, span).run()
         finally:
             metrics.REQUESTS_RUNNING.dec()
 
 
-class _Exchange:
+class _LoggedExchange:
     """One request and its response."""
 
     def __init__(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send, span: RequestSpan) -> None:

@@ -9,7 +9,7 @@ from service.engine.workspace import Run, share_done
 from service.formats.detect import Source
 from service.formats.facts import Facts
 from service.formats.format import Format
-from service.formats.plan import Plan, plan_conversion
+from service.formats.plan import ConversionPlan, plan_conversion
 from service.formats.registry import by_token
 from service.formats.straying import Astray
 from service.jobs.records import Job
@@ -53,7 +53,7 @@ class Inspected(Started, frozen=True, kw_only=True):
 class Planned(Inspected, frozen=True, kw_only=True):
     """The output is planned."""
 
-    plan: Plan
+    plan: ConversionPlan
 
 
 class Converted(Planned, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ import json
 import msgspec
 
 from service.formats.detect import detect
-from service.formats.plan import Plan, can_go_direct, plan_conversion
+from service.formats.plan import ConversionPlan, can_go_direct, plan_conversion
 from service.formats.registry import find_output
 from service.formats.request import ConversionRequest
 from service.geojson.findings import Scan
@@ -18,7 +18,7 @@ class Result(msgspec.Struct, frozen=True):
     """A conversion: what the scan found, the plan, and the archive's content."""
 
     scan: Scan
-    plan: Plan
+    plan: ConversionPlan
     files: dict[str, Shapefile]
 
 

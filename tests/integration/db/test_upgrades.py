@@ -9,7 +9,7 @@ import anyio
 import msgspec
 import pytest
 
-from service.accounts.idempotency import Claim, IdempotencyKeys
+from service.accounts.idempotency import IdempotencyKeys, KeyClaim
 from service.clock import utc_now
 from service.db import migrate as migrate_module
 from service.db.migrate import ATTEMPT_SECONDS, migrate
@@ -112,9 +112,9 @@ async def test_jobs_and_keys_of_the_version_before_go_on(empty_database_url: str
         ledger, register = Ledger(database, Pricing()), JobRegister(database)
         keys = IdempotencyKeys(database, LEASE, utc_now)
 
-        def claim(key: str, files: int) -> Claim:
+        def claim(key: str, files: int) -> KeyClaim:
             new = tuple(JobId(uuid7(datetime.now(UTC))) for _ in range(files))
-            return Claim(account_id=account_id, key=key, fingerprint=b"f", job_ids=new)
+            return KeyClaim(account_id=account_id, key=key, fingerprint=b"f", job_ids=new)
 
         with pytest.raises(IdempotencyKeyInUse):
             await keys.claim(claim("has jobs", 2))

@@ -15,7 +15,7 @@ from service.engine.workspace import Run
 from service.formats.detect import Source, detect
 from service.formats.facts import Facts
 from service.formats.format import Format
-from service.formats.plan import Plan, can_go_direct, plan_conversion
+from service.formats.plan import ConversionPlan, can_go_direct, plan_conversion
 from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
 from tests.support.converters import Converters
@@ -28,7 +28,7 @@ class Converted(msgspec.Struct, frozen=True):
 
     source: Source
     facts: Facts
-    plan: Plan
+    plan: ConversionPlan
     output: Output
 
     @property

@@ -22,7 +22,7 @@ from service.engine.arguments import dataset_name
 from service.engine.recorded import COMPARED_FILE
 from service.engine.workspace import FOLDER, WORK_FILE
 from service.errors import Rejection
-from service.formats.plan import Plan, plan_conversion
+from service.formats.plan import ConversionPlan, plan_conversion
 from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
 from service.usecases.inspect_source import inspect_source
@@ -36,7 +36,9 @@ from tests.support.converters import Converters
 ROWS = [point(1, 2, name="a", n=1), point(3, 4, name="b", n=20), point(5, 6, name=None, n=300)]
 
 
-async def written(pipeline: Pipeline, path: Path, output: str, damage: Callable[[Path, Plan], None]) -> tuple[str, ...]:
+async def written(
+    pipeline: Pipeline, path: Path, output: str, damage: Callable[[Path, ConversionPlan], None]
+) -> tuple[str, ...]:
     """What verification reports after `damage` was done to the output."""
     directory, source = pipeline.receive(path)
     target = choose_target(source.format, output)
@@ -49,7 +51,7 @@ async def written(pipeline: Pipeline, path: Path, output: str, damage: Callable[
         return await verify_output(pipeline.engine, run, look.source, plan, directory)
 
 
-def nothing(_: Path, __: Plan) -> None:
+def nothing(_: Path, __: ConversionPlan) -> None:
     pass
 
 
@@ -106,7 +108,7 @@ async def test_hours_of_a_day_are_no_times_in_zones(pipeline: Pipeline, tmp_path
     assert [f"holds {sum(OPENED.values())} times in zones that are" in warning for warning in warnings] == [True]
 
 
-def _without_last_row(path: Path, _: Plan) -> None:
+def _without_last_row(path: Path, _: ConversionPlan) -> None:
     with zipfile.ZipFile(path) as book:
         content = book.read("content.xml")
     start, end = content.rindex(b"<table:table-row>"), content.rindex(b"</table:table>")
@@ -128,8 +130,8 @@ async def test_a_large_ods_is_told_to_be_complete(
     assert re.match(r"Read back, 'ä' holds \d+ features; 400 were expected\.|.* could not be read back", lacking)
 
 
-def _sql(statement: str) -> Callable[[Path, Plan], None]:
-    def damage(path: Path, plan: Plan) -> None:
+def _sql(statement: str) -> Callable[[Path, ConversionPlan], None]:
+    def damage(path: Path, plan: ConversionPlan) -> None:
         with closing(sqlite3.connect(path)) as connection, connection:
             for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
                 connection.execute(f'DROP TRIGGER "{trigger}"')
@@ -138,8 +140,8 @@ def _sql(statement: str) -> Callable[[Path, Plan], None]:
     return damage
 
 
-def _csv(change: Callable[[list[list[str]]], list[list[str]]]) -> Callable[[Path, Plan], None]:
-    def damage(path: Path, _: Plan) -> None:
+def _csv(change: Callable[[list[list[str]]], list[list[str]]]) -> Callable[[Path, ConversionPlan], None]:
+    def damage(path: Path, _: ConversionPlan) -> None:
         text = io.StringIO()
         csv.writer(text).writerows(change(list(csv.reader(path.read_text().splitlines()))))
         path.write_text(text.getvalue())
@@ -147,26 +149,26 @@ def _csv(change: Callable[[list[list[str]]], list[list[str]]]) -> Callable[[Path
     return damage
 
 
-def _dbf(path: Path, _: Plan) -> None:
+def _dbf(path: Path, _: ConversionPlan) -> None:
     table = path.with_suffix(".dbf")
     table.write_bytes(table.read_bytes().replace(b" 20", b" 99"))
 
 
-def _json(path: Path, _: Plan) -> None:
+def _json(path: Path, _: ConversionPlan) -> None:
     document = json.loads(path.read_text())
     document["features"][0]["geometry"] = None
     path.write_text(json.dumps(document))
 
 
-def _line(path: Path, _: Plan) -> None:
+def _line(path: Path, _: ConversionPlan) -> None:
     path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
 
 
-def _cut(path: Path, _: Plan) -> None:
+def _cut(path: Path, _: ConversionPlan) -> None:
     path.write_bytes(path.read_bytes()[:-3])
 
 
-def _unreadable(path: Path, _: Plan) -> None:
+def _unreadable(path: Path, _: ConversionPlan) -> None:
     path.write_bytes(b"\xff" * 64)
 
 
@@ -191,7 +193,7 @@ PECULIAR: Mapping[str, tuple[str, list[Json]]] = {
 
 
 SOUND = ["GeoPackage", "SpatiaLite", "Shapefile", "Csv", "GeoJsonSeq", "Kml", "GeoParquet", "Wkt"]
-DAMAGED: Mapping[str, tuple[str, Callable[[Path, Plan], None], str]] = {
+DAMAGED: Mapping[str, tuple[str, Callable[[Path, ConversionPlan], None], str]] = {
     "a row is gone": ("GeoPackage", _sql('DELETE FROM "{}" WHERE n = 1'), "holds 2 features; 3 were"),
     "a geometry is gone": (
         "GeoPackage",
@@ -350,7 +352,7 @@ async def test_the_systems_of_all_layers_are_compared(
     for name in names:
         await run_process(["ogr2ogr", "-f", "GPKG", "-append", several, path, "-nln", name])
 
-    def damage(folder: Path, plan: Plan) -> None:
+    def damage(folder: Path, plan: ConversionPlan) -> None:
         assert len(plan.datasets) == len(names)
         assert plan.datasets[-1].name == "last"
         without = ["-f", "MapInfo File", "-a_srs", 'LOCAL_CS["none"]', str(folder / "out/last.tab"), str(path)]
@@ -392,7 +394,7 @@ async def test_a_limit_saysnothing_about_the_system_that_a_result_records(
 
 
 async def _with_system(
-    pipeline: Pipeline, path: Path, epsg: int, damage: Callable[[Path, Plan], None] = nothing
+    pipeline: Pipeline, path: Path, epsg: int, damage: Callable[[Path, ConversionPlan], None] = nothing
 ) -> tuple[str, ...]:
     """The warnings about the MapInfo tables of the file at `path` in the system `epsg`, after `damage` to them."""
     directory, source = pipeline.receive(path)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from service.accounts.administration import Administration, Terms
-from service.accounts.idempotency import Claim, IdempotencyKeys
+from service.accounts.idempotency import IdempotencyKeys, KeyClaim
 from service.clock import utc_now
 from service.db.pool import Database
 from service.errors import IdempotencyKeyInUse, IdempotencyKeyReused
@@ -36,10 +36,10 @@ class Here(NamedTuple):
     keys: IdempotencyKeys
     others: IdempotencyKeys
 
-    def claim(self, files: int = 1, fingerprint: bytes = b"f") -> Claim:
+    def claim(self, files: int = 1, fingerprint: bytes = b"f") -> KeyClaim:
         """A request that claims the key."""
         jobs = tuple(JobId(uuid7(START)) for _ in range(files))
-        return Claim(account_id=self.account_id, key="k", fingerprint=fingerprint, job_ids=jobs)
+        return KeyClaim(account_id=self.account_id, key="k", fingerprint=fingerprint, job_ids=jobs)
 
     async def admit(self, job_id: JobId) -> None:
         """Admit a file under the key."""

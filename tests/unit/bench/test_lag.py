@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.measure.lag import Reading, lag_of, reading_of
+from bench.measure.lag import LagReading, lag_of, reading_of
 
 SHOWN = """\
 # HELP geomill_event_loop_lag_seconds How late it is.
@@ -16,14 +16,14 @@ process_start_time_seconds 1.5e+09
 """
 
 
-def reading(*counts: float, process: float | None = 1.0) -> Reading:
+def reading(*counts: float, process: float | None = 1.0) -> LagReading:
     """A histogram with buckets up to 1, 2 and 10 ms, and infinity."""
-    return Reading(at_most=dict(zip((0.001, 0.002, 0.01, float("inf")), counts, strict=True)), process=process)
+    return LagReading(at_most=dict(zip((0.001, 0.002, 0.01, float("inf")), counts, strict=True)), process=process)
 
 
 def test_the_histogram_is_read_from_the_metrics() -> None:
     """With its process, if the metrics are those of one."""
-    assert reading_of(SHOWN) == Reading(at_most={0.001: 5, 0.01: 7, float("inf"): 8}, process=1.5e9)
+    assert reading_of(SHOWN) == LagReading(at_most={0.001: 5, 0.01: 7, float("inf"): 8}, process=1.5e9)
     several = reading_of(SHOWN[: SHOWN.index("process")])
     assert several is not None
     assert several.process is None
@@ -57,7 +57,7 @@ def test_what_is_later_than_the_last_bound_is_told_as_that() -> None:
     [reading(9, 9, 9, 9, process=2.0), reading(1, 5, 5, 5), reading(3, 2, 9, 9)],
     ids=["another's start", "less than before", "less in all than up to a bound"],
 )
-def test_readings_of_two_processes_tell_nothing(later: Reading) -> None:
+def test_readings_of_two_processes_tell_nothing(later: LagReading) -> None:
     """Where processes share a port but not their metrics, the line is missing rather than wrong."""
     assert later.since(reading(2, 2, 2, 2)) is None
     assert lag_of([None]) is None

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from bench.load.client import Address, Answer, Request, connect, get, upload
+from bench.load.client import Address, LoadRequest, LoadResponse, connect, get, upload
 from bench.load.load import OK, Load, put_load
 from bench.measure.figures import latency_of
 
@@ -57,7 +57,7 @@ async def test_an_answer_is_read_in_whatever_pieces_it_comes(pieces: list[bytes]
     async with server(serve) as address:
         connection = await connect(address)
         for _ in range(2):
-            assert await connection.request(get(address, "/", {})) == Answer(200, b"fine")
+            assert await connection.request(get(address, "/", {})) == LoadResponse(200, b"fine")
         connection.close()
 
 
@@ -125,7 +125,7 @@ async def test_what_is_not_served_is_an_error_and_no_latency() -> None:
         await read_request(reader)
 
     async with server(serve) as address:
-        load = Load(requests=[Request((b"GET / HTTP/1.1\r\n\r\n",))], judge=lambda _answer: OK, clients=2, count=4)
+        load = Load(requests=[LoadRequest((b"GET / HTTP/1.1\r\n\r\n",))], judge=lambda _answer: OK, clients=2, count=4)
         tally = await put_load(address, load)
     assert tally.errors == {"ConnectionResetError": 4}
     assert not tally.seconds_by_kind[OK]

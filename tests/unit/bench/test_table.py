@@ -4,7 +4,7 @@ from array import array
 
 import msgspec
 
-from bench.load.load import OK, Tally
+from bench.load.load import OK, LoadTally
 from bench.measure.figures import Round, figures_of
 from bench.measure.meter import Usage
 from bench.report.goals import GOALS
@@ -14,7 +14,7 @@ from bench.report.table import changes, goals
 
 def a_round(milliseconds: list[float], elapsed: float, errors: int = 0) -> Round:
     """A round with requests of these durations."""
-    tally = Tally()
+    tally = LoadTally()
     tally.seconds_by_kind[OK] = array("d", [each / 1000 for each in milliseconds])
     if errors:
         tally.seconds_by_kind["<overloaded>"] = array("d", [0.001] * errors)
@@ -47,7 +47,7 @@ def test_a_goal_without_its_figures_is_not_measured() -> None:
 def test_the_lag_of_the_loop_is_judged_and_a_probe_beside_it_is_only_shown() -> None:
     """The load generator itself delays the probe."""
     one = a_round([10.0], 1.0)
-    beside, lag = Tally(), {0.001: 90.0, 0.005: 100.0, float("inf"): 100.0}
+    beside, lag = LoadTally(), {0.001: 90.0, 0.005: 100.0, float("inf"): 100.0}
     beside.add(OK, 0.0187)
     run = new_results("its own", rounds=1, seconds=1.0)
     run.scenarios["large-uploads"] = figures_of("8", [msgspec.structs.replace(one, beside=beside, lag=lag)])

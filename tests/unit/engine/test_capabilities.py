@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sandbox.launchers.environment import Started
+from sandbox.launchers.environment import StartEnvironment
 from service.engine.capabilities import Capabilities, ConverterMissing, probe
 from service.engine.environment import VIRTUAL_DRIVER, converter_environment, prepared_environment, python_environment
 from service.formats.offer import Offer
@@ -112,5 +112,5 @@ def test_a_program_held_ready_can_take_every_run(host: Capabilities) -> None:
     for row in FORMATS:
         extra = row.reading.environment if row.reading else {}
         for names in ours:
-            assert Started(prepared).can_become(converter_environment(full, (*names, VIRTUAL_DRIVER), extra))
-    assert not Started(prepared).can_become(converter_environment(full, ("GPKG", "WFS")))
+            assert StartEnvironment(prepared).can_become(converter_environment(full, (*names, VIRTUAL_DRIVER), extra))
+    assert not StartEnvironment(prepared).can_become(converter_environment(full, ("GPKG", "WFS")))

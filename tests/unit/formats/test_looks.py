@@ -13,7 +13,7 @@ from service.formats.format import reading_of
 from service.formats.kml_condensed import Condenser
 from service.formats.kml_repeated import RepeatedData
 from service.formats.kml_schemas import UndeclaredData
-from service.formats.left_out import CHUNK, Tally, warn_of_left_out
+from service.formats.left_out import CHUNK, TextTally, warn_of_left_out
 from service.formats.looks import look_at
 from service.formats.registry import find_output
 
@@ -113,7 +113,7 @@ def test_what_is_told_of_features_that_are_alike_is_told_of_all(path: Path, cont
     repeated.add(content)
     undeclared.add(content)
     repeated.end()
-    Tally(reading_of(KML).left_out, counts).add(content)
+    TextTally(reading_of(KML).left_out, counts).add(content)
     whole = [*repeated.warnings, *undeclared.warnings], warn_of_left_out(KML, counts, [path])
     assert look_at(KML, [path]) == whole
 

@@ -11,7 +11,7 @@ from service.errors import MultipleLayers, Rejection
 from service.formats.crs import CrsCatalogue
 from service.formats.detect import Part, Source
 from service.formats.facts import Crs, Facts, Field, FieldType, Layer
-from service.formats.plan import MAX_DATASETS, Plan, can_go_direct, plan_conversion
+from service.formats.plan import MAX_DATASETS, ConversionPlan, can_go_direct, plan_conversion
 from service.formats.registry import by_token, default_output, find_output
 from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
@@ -51,7 +51,9 @@ def layer(name: str = "data", types: dict[str, int] | None = None, **facts: obje
     return Layer(name=name, **filled)  # type: ignore[arg-type]  # each fact is a field of it
 
 
-def planned(catalogue: CrsCatalogue, output: str, *layers: Layer, of: Source | None = None, **wishes: Any) -> Plan:
+def planned(
+    catalogue: CrsCatalogue, output: str, *layers: Layer, of: Source | None = None, **wishes: Any
+) -> ConversionPlan:
     facts = Facts(layers=layers, in_work_file=True)
     return plan_conversion(of or source(), find_output(output), facts, ConversionRequest(**wishes), catalogue)
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from service.formats.facts import FieldType
-from service.geojson.findings import MAX_FINDINGS_BYTES, Outcome, Scan, read_scan, write_outcome
+from service.geojson.findings import MAX_FINDINGS_BYTES, Scan, ScanOutcome, read_scan, write_outcome
 from service.geojson.refusals import Reason, Unreadable
 from service.geojson.scan import INLINE_BYTES, main, read_light, scan
 from tests.support.geojson import POINT, collection, feature, geometry
@@ -70,9 +70,9 @@ def test_a_scan_that_was_not_written_is_a_refusal(tmp_path: Path) -> None:
 
 def test_findings_survive_the_way(document: Path, tmp_path: Path) -> None:
     """Findings that are written and read back are equal."""
-    write_outcome(tmp_path / "x", Outcome(scan=scan(document)))
+    write_outcome(tmp_path / "x", ScanOutcome(scan=scan(document)))
     assert read_scan(tmp_path / "x") == scan(document)
-    assert msgspec.json.decode((tmp_path / "x").read_bytes(), type=Outcome).refused is None
+    assert msgspec.json.decode((tmp_path / "x").read_bytes(), type=ScanOutcome).refused is None
 
 
 def test_findings_are_facts(document: Path) -> None:

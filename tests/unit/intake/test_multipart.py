@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.errors import MalformedRequest
-from service.intake.multipart import MAX_HEADER_BYTES, MAX_PREAMBLE_BYTES, Event, Field, FileEnd, FileStart
+from service.intake.multipart import MAX_HEADER_BYTES, MAX_PREAMBLE_BYTES, Event, FileEnd, FileStart, TextPart
 from tests.unit.intake.forms import (
     BOUNDARY,
     FILE_FIELD,
@@ -31,7 +31,7 @@ FILE = Part(FILE_FIELD, b"{}", "a.geojson")
 def expected(parts: Sequence[Part]) -> list[Event]:
     events: list[Event] = []
     for part in parts:
-        events += events_of(part) if part.name == FILE_FIELD else [Field(part.name, part.content.decode())]
+        events += events_of(part) if part.name == FILE_FIELD else [TextPart(part.name, part.content.decode())]
     return events
 
 
@@ -169,12 +169,12 @@ def test_a_field_in_its_own_character_set_is_decoded() -> None:
     body = build([Part("x", b"Gew\xe4sser")]).replace(
         b"\r\n\r\n", b"\r\nContent-Type: text/plain; charset=ISO-8859-1\r\n\r\n", 1
     )
-    assert parse([body]) == [Field("x", "Gewässer")]
+    assert parse([body]) == [TextPart("x", "Gewässer")]
 
 
 def test_a_field_may_be_sent_with_a_file_name() -> None:
     """The part's name decides: some libraries give text parts a file name."""
-    assert parse([build([Part("x", b"Kml", "blob")])]) == [Field("x", "Kml")]
+    assert parse([build([Part("x", b"Kml", "blob")])]) == [TextPart("x", "Kml")]
 
 
 def test_an_empty_file_is_a_file() -> None:

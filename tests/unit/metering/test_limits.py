@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from service.errors import Limit
-from service.metering.limits import EXPLANATIONS, Seen, refusal
+from service.metering.limits import EXPLANATIONS, SeenValues, refusal
 from service.metering.plans import BY_ID
 
 MIB = 1 << 20
-SEEN = Seen(
+SEEN = SeenValues(
     size_bytes=6 * MIB,
     price_cents=7,
     terms=msgspec.structs.asdict(BY_ID["free"]),

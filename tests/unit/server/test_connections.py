@@ -18,7 +18,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from service.accounts.keys import Authenticator
 from service.jobs.promises import VISITORS, Promises
-from service.server.connection import Connection
+from service.server.connection import ClientConnection
 from service.server.exchange import SMALL_BODY_BYTES
 from service.server.gate import Gate
 from service.server.serving import Server
@@ -63,7 +63,7 @@ class Application:
         await send({"type": "http.response.body", "body": body})
 
 
-class Watched(Connection):
+class Watched(ClientConnection):
     """Records what is written."""
 
     def __init__(self, server: Server, served: socket.socket, pieces: list[bytes]) -> None:

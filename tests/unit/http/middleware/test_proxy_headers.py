@@ -6,7 +6,7 @@ import anyio
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from service.http.middleware.proxy_headers import Gateway, parse_networks
+from service.http.middleware.proxy_headers import ProxyHeadersMiddleware, parse_networks
 from service.settings import SettingsError
 
 TRUSTED = "10.0.0.0/8, 192.0.2.7, fd00::/8"
@@ -33,7 +33,7 @@ def seen(client: str | None, *headers: tuple[str, str], below: str = "", **scope
         "headers": [(b"host", b"inside:8080"), *((name.encode(), value.encode("latin-1")) for name, value in headers)],
         **scope,
     }
-    anyio.run(Gateway(application, parse_networks(TRUSTED), below), asked, receive, send)
+    anyio.run(ProxyHeadersMiddleware(application, parse_networks(TRUSTED), below), asked, receive, send)
     return found[0]
 
 
