@@ -173,7 +173,9 @@ NOTES = """\
   China, Japan and Korea. Text that is not UTF-8, in a file that declares no other encoding, is taken for Windows-1252;
   a warning reports it. At most 128 MiB are converted from other encodings than UTF-8.
 - **GML** is 3.2 without a schema file; types follow from the values when it is read. The bounds of its features, and
-  any columns `lowerCorner` and `upperCorner`, are left out.
+  any columns `lowerCorner` and `upperCorner`, are left out. Each geometry is read in the system that it or its parts
+  name, in any notation, otherwise in that of the collection or of the envelope around all features. A layer whose
+  features are in several systems is refused, and the systems are named.
 - **Wkt** is one geometry per line, `GEOMETRYCOLLECTION EMPTY` for a feature without geometry.
 - **DXF** without `EOF` at its end is incomplete and refused; so is binary DXF. From DXF 2007 on its text is UTF-8;
   before, it is in the code page that it names. Other text is taken for Windows-1252, and a warning reports it.

@@ -40,6 +40,7 @@ class Reader(StrEnum):
     KML = "kml"
     """One document, or several, each with layers of its own."""
     GPX = "gpx"
+    GML = "gml"
     PARQUET = "parquet"
 
 

@@ -8,9 +8,20 @@ from types import MappingProxyType
 
 import msgspec
 
-from service.engine.jailed import column_types, delimited, kml_names, lines, relabel, shape_records, sheets, topojson
+from service.engine.jailed import (
+    column_types,
+    delimited,
+    gml_systems,
+    kml_names,
+    lines,
+    relabel,
+    shape_records,
+    sheets,
+    topojson,
+)
 from service.engine.reading.databases import read_database, read_geopackage
 from service.engine.reading.files import read_esri_json, read_json, read_parts, read_single
+from service.engine.reading.gml import read_gml
 from service.engine.reading.gpx import read_gpx
 from service.engine.reading.kml import read_kml
 from service.engine.reading.tables import read_delimited, read_parquet, read_workbook
@@ -22,7 +33,8 @@ from service.formats.format import Reader, reading_of
 from service.formats.request import ConversionRequest
 
 JAILED = tuple(
-    module.__name__ for module in (delimited, sheets, column_types, kml_names, relabel, lines, shape_records, topojson)
+    module.__name__
+    for module in (delimited, sheets, column_types, gml_systems, kml_names, relabel, lines, shape_records, topojson)
 )
 _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = MappingProxyType(
     {
@@ -32,6 +44,7 @@ _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = 
         Reader.PARTS: read_parts,
         Reader.KML: read_kml,
         Reader.GPX: read_gpx,
+        Reader.GML: read_gml,
         Reader.DATABASE: read_database,
         Reader.GEOPACKAGE: read_geopackage,
         Reader.ESRI_JSON: read_esri_json,

@@ -71,13 +71,16 @@ def open_options(*options: str) -> list[str]:
     return [argument for option in options for argument in ("-oo", option)]
 
 
-async def read_layers(place: Workplace, reading: Reading, origin: str, layers: Sequence[str] = ()) -> WorkFile:
-    """Read the layers of a file of ours or the client's, all or those named.
+async def read_layers(
+    place: Workplace, reading: Reading, origin: str, layers: Sequence[str] = (), *, system: str = ""
+) -> WorkFile:
+    """Read the layers of a file of ours or the client's, all or those named; `system` is theirs if it is known.
 
     Raises:
         Rejection: the file cannot be read.
     """
-    arguments = [*INTO_WORK_FILE, *open_options(*reading.options), WORK_FILE, origin, *layers]
+    assigned = ("-a_srs", system) if system else ()
+    arguments = [*INTO_WORK_FILE, *open_options(*reading.options), *assigned, WORK_FILE, origin, *layers]
     drivers = (*reading.drivers, WORK_DRIVER)
     messages = await place.ogr2ogr(arguments, drivers, reading.environment, tolerated=NEEDS_DETOUR)
     if not NEEDS_DETOUR.search(messages):

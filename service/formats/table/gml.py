@@ -3,7 +3,7 @@
 
 from types import MappingProxyType
 
-from service.formats.format import ColumnRule, Declares, Format, LeftOut, Reading, Reread, Writer, Writing
+from service.formats.format import ColumnRule, Declares, Format, LeftOut, Reader, Reading, Reread, Writer, Writing
 from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
 from service.formats.unread import NO_UTF_16
 
@@ -45,6 +45,7 @@ GML = Format(
     extensions=(".gml",),
     reading=Reading(
         drivers=("GML",),
+        reader=Reader.GML,
         declares=Declares.XML,
         unread=NO_UTF_16,
         options=("WRITE_GFS=NO",),

@@ -1,0 +1,176 @@
+"""Finds the coordinate system of each feature of GML, and writes it to where the driver looks. Runs in the sandbox.
+
+`python -m …gml_systems GML NAMED_GML FOUND_FILE`. A geometry may name its system itself, in its parts, or nowhere if
+the collection or the envelope around all features does. The driver knows the first way; it prefers an envelope's system
+to what features say. Uses only the standard library.
+"""
+
+import json
+import re
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import NamedTuple
+from xml.parsers import expat
+from xml.sax.saxutils import quoteattr
+
+CODE = re.compile(
+    r"(?:urn:(?:x-)?ogc:def:crs:EPSG:[\d.]*:|EPSG:{1,2}|https?://(?:www\.)?opengis\.net/def/crs/EPSG/[\d.]+/"
+    r"|https?://www\.opengis\.net/gml/srs/epsg\.xml#)(\d{1,9})",
+    re.IGNORECASE | re.ASCII,
+)
+CRS84 = re.compile(r"(?:urn:ogc:def:crs:OGC:[\d.]*:|https?://(?:www\.)?opengis\.net/def/crs/OGC/[\d.]+/)CRS84")
+MEMBERS = re.compile(r"\w*[mM]embers?")
+GEOMETRIES = frozenset(
+    {f"{kind}{name}" for kind in ("", "Multi") for name in ("Point", "LineString", "Polygon", "Curve", "Surface")}
+    | {f"{kind}{name}" for kind in ("Composite", "Orientable") for name in ("Curve", "Surface")}
+    | {"Solid", "CompositeSolid", "MultiSolid", "MultiGeometry", "GeometricComplex", "PolyhedralSurface"}
+    | {"TriangulatedSurface", "Tin", "LinearRing", "Ring"}
+)
+COORDINATES = frozenset({"pos", "posList", "coordinates", "coord"})
+BOUNDS = "boundedBy"
+TAG_NAME = re.compile(rb"<[^\s/>]++")
+SYSTEM = re.compile(rb"\s+srsName\s*=\s*(?:\"[^\"]*\"|'[^']*')")
+POSITIONS = re.compile(rb"posList\b[^<>]*>([^<>]*)<")
+HIGH = 3
+NO_SYSTEM = ""
+WGS84 = "EPSG:4326"
+MOST_SYSTEMS = 100
+"""How many systems of one type of features are told apart."""
+
+
+class Names(NamedTuple):
+    """What an element says of the coordinates in it, or the elements around it."""
+
+    system: str = NO_SYSTEM
+    dimension: str = ""
+
+
+class _Reader:
+    """Follows the elements of one document."""
+
+    def __init__(self, content: bytes) -> None:
+        self.found: defaultdict[str, dict[str, list[int]]] = defaultdict(dict)
+        """By type of features and system: how many features have it, and the number of the first."""
+        self.changes: dict[int, tuple[int, bytes]] = {}
+        """By position: where what has to be replaced ends, and by what."""
+        self._content = content
+        self._parser = expat.ParserCreate()
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._open: list[str] = []
+        self._around = Names()
+        self._feature = self._bounds = 0
+        """At which depth the feature and the bounds begin that are open, 0 for none."""
+        self._geometry: list[Names] = []
+        """What the open elements of a geometry say, from the outermost on."""
+        self._begin = 0
+        self._used: set[Names] = set()
+        self._type = ""
+        self._numbers: Counter[str] = Counter()
+        self._systems: set[str] = set()
+
+    def read(self) -> None:
+        self._parser.Parse(self._content, True)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        local = name.rpartition(":")[2]
+        parent = self._open[-1] if self._open else ""
+        self._open.append(local)
+        own = Names(attributes.get("srsName", NO_SYSTEM).strip(), attributes.get("srsDimension", ""))
+        if self._geometry:
+            self._inside(local, own)
+        elif not self._feature and MEMBERS.fullmatch(parent):
+            self._feature, self._type, self._systems = len(self._open), local, set()
+        elif not self._feature:
+            self._of_all(own)
+        elif self._bounds or local == BOUNDS:
+            self._bounds = self._bounds or len(self._open)
+        elif local in GEOMETRIES:
+            self._begin = self._parser.CurrentByteIndex
+            self._used = set()
+            self._inside(local, own)
+
+    def _of_all(self, own: Names) -> None:
+        """Note what the collection or its envelope says of all features; an envelope ceases to say it."""
+        self._around = Names(own.system or self._around.system, own.dimension or self._around.dimension)
+        if own.system:
+            at = self._parser.CurrentByteIndex
+            end = self._content.index(b">", at)
+            self.changes[at] = (end, SYSTEM.sub(b"", self._content[at:end]))
+
+    def _inside(self, local: str, own: Names) -> None:
+        outer = self._geometry[-1] if self._geometry else Names()
+        self._geometry.append(Names(own.system or outer.system, own.dimension or outer.dimension))
+        if local in COORDINATES:
+            self._used.add(self._geometry[-1])
+
+    def _end(self, _: str) -> None:
+        depth = len(self._open)
+        self._open.pop()
+        if self._geometry:
+            outermost = self._geometry.pop()
+            if not self._geometry:
+                self._end_geometry(outermost)
+        elif depth == self._bounds:
+            self._bounds = 0
+        elif depth == self._feature:
+            self._feature = 0
+            self._numbers[self._type] += 1
+            self._count()
+
+    def _end_geometry(self, outermost: Names) -> None:
+        """Note the systems of a geometry, and have it name the one of all of its parts.
+
+        Of several geometries of a feature, the driver reads the last.
+        """
+        systems = {names.system or self._around.system for names in self._used}
+        systems |= {outermost.system} if outermost.system else set()
+        self._systems = {system_of(name) for name in systems}
+        added = b""
+        if not outermost.system and len(systems) == 1 and systems != {NO_SYSTEM}:
+            added += b" srsName=" + quoteattr(next(iter(systems))).encode("ascii", "xmlcharrefreplace")
+        if self._around.dimension == str(HIGH) and self._used and not any(names.dimension for names in self._used):
+            texts = POSITIONS.findall(self._content, self._begin, self._parser.CurrentByteIndex)
+            if texts and not any(len(text.split()) % HIGH for text in texts):
+                added += b' srsDimension="3"'
+        found = TAG_NAME.match(self._content, self._begin)
+        if added and found is not None:
+            self.changes[found.end()] = (found.end(), added)
+
+    def _count(self) -> None:
+        for system in sorted(self._systems):
+            systems = self.found[self._type]
+            if system in systems or len(systems) < MOST_SYSTEMS:
+                systems.setdefault(system, [0, self._numbers[self._type]])[0] += 1
+
+    def named(self) -> bytes:
+        """The document with its changes."""
+        at, pieces = 0, []
+        for start, (end, text) in sorted(self.changes.items()):
+            pieces += [self._content[at:start], text]
+            at = end
+        return b"".join([*pieces, self._content[at:]])
+
+
+def system_of(name: str) -> str:
+    """The system that `name` stands for: `EPSG:n`, or `name` if it is no code of EPSG's."""
+    code = CODE.fullmatch(name)
+    if code is not None:
+        return f"EPSG:{int(code[1])}"
+    return WGS84 if CRS84.fullmatch(name) else name
+
+
+def main(gml: str, named_gml: str, found_file: str) -> None:
+    """Write `gml` to `named_gml` with the system of each geometry, and which there are to `found_file`."""
+    reader = _Reader(Path(gml).read_bytes())
+    try:
+        reader.read()
+    except expat.ExpatError:
+        reader.changes.clear()  # the driver tells what is wrong
+    Path(named_gml).write_bytes(reader.named())
+    Path(found_file).write_text(json.dumps(reader.found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

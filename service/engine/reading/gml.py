@@ -1,0 +1,109 @@
+"""Reads GML, in which each geometry may name its coordinate system, and of which the driver gives a layer one."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from service.blocking import run_blocking
+from service.engine.jailed import gml_systems
+from service.engine.jailed.gml_systems import CODE, HIGH, MOST_SYSTEMS, NO_SYSTEM
+from service.engine.reading.files import read_single
+from service.engine.reading.work_file import WorkFile, read_layers
+from service.engine.workspace import Workplace, staged_names
+from service.errors import Rejection
+from service.formats.detect import Source
+from service.formats.facts import MAX_LAYERS, Count, Name
+from service.formats.format import reading_of
+from service.formats.left_out import has_match, pieces
+from service.formats.names import counted, listed, shown
+
+NAME = re.compile(rb"\bsrsName\s*=\s*[\"']([^\"'<>]*)[\"']")
+_INNER = rb"(?:\w{1,20}:)?(?:\w{0,12}[mM]embers?|(?:ex|in)terior|(?:outer|inner)BoundaryIs|patches|segments|base\w+)\b"
+_GEOMETRY = rb"(?:\w{1,20}:)?(?:Multi)?(?:Point|LineString|Polygon|Curve|Surface|Solid|Geometry)(?=[\s>])"
+UNNAMED = re.compile(
+    rb"<(?!" + _INNER + rb")[\w:.-]++(?:\s[^<>]*+)?>\s*+<" + _GEOMETRY + rb"(?![^<>]*?\bsrsName\b)[^<>]*+>"
+)
+"""A geometry that does not name its system itself, in an element that is no part of another one."""
+HIGH_SOMEWHERE = re.compile(rb"srsDimension\s*=\s*[\"']%d[\"']" % HIGH)
+HIGH_INSIDE = re.compile(rb"<(?![\w:.-]*?(?:Envelope|Box|Collection)\s)[\w:.-]++\s[^<>]*?\bsrsDimension\b")
+NAMED_FILE, FOUND_FILE = "named.gml", "systems.json"
+FEW = 2
+Found = Annotated[
+    dict[Name, Annotated[dict[Name, tuple[Count, Count]], Meta(max_length=MOST_SYSTEMS)]], Meta(max_length=MAX_LAYERS)
+]
+
+
+async def read_gml(place: Workplace, source: Source) -> WorkFile:
+    """Read the file, each geometry in the system that it, its parts, the collection or the envelope around all names.
+
+    Raises:
+        Rejection: the features of a layer are in several systems.
+    """
+    names = await run_blocking(partial(_names, source.path), inline=place.is_small)
+    if not await run_blocking(partial(_misleads, source.path, names), inline=place.is_small):
+        return msgspec.structs.replace(await read_single(place, source), claim=_shown(names))
+    file = staged_names(source)[0]
+    await place.python(gml_systems.__name__, file, NAMED_FILE, FOUND_FILE)
+    found = await place.read_json(FOUND_FILE, Found)
+    warnings = tuple(told for layer, systems in found.items() for told in _require_one_system(layer, systems))
+    await place.discard(file)
+    await place.rename(NAMED_FILE, file)
+    (only, *others) = {system for systems in found.values() for system in systems} or {NO_SYSTEM}
+    if CODE.fullmatch(only) and not others:
+        return await read_layers(place, reading_of(source.format), file, system=only)
+    read = await read_single(place, source)
+    claim = " and ".join(sorted({only, *others} - {NO_SYSTEM})) + " or none" * bool(warnings)
+    return msgspec.structs.replace(read, claim=claim, warnings=(*read.warnings, *warnings))
+
+
+def _names(path: Path) -> set[bytes]:
+    """A few of the names of systems in the file. Blocking."""
+    names: set[bytes] = set()
+    for text in pieces(path):
+        names.update(found[1] for found in NAME.finditer(text))
+        if len(names) >= FEW:
+            break
+    return names
+
+
+def _misleads(path: Path, names: set[bytes]) -> bool:
+    """Whether the driver may take coordinates for those of another system, or three axes for two. Blocking."""
+    if len(names) >= FEW or (names and has_match(path, UNNAMED)):
+        return True
+    return has_match(path, HIGH_SOMEWHERE) and not has_match(path, HIGH_INSIDE)
+
+
+def _shown(names: set[bytes]) -> str:
+    return names.pop().decode("utf-8", "replace") if names else ""
+
+
+def _require_one_system(layer: str, systems: Mapping[str, tuple[int, int]]) -> Iterator[str]:
+    """A warning if some features of a layer name no system, which are read only if sourceEpsg was sent.
+
+    Raises:
+        Rejection: they name several.
+    """
+    named = systems.keys() - {NO_SYSTEM}
+    if named and len(systems) == FEW > len(named):
+        count, first = systems[NO_SYSTEM]
+        yield (
+            f"{counted(count, 'feature')} of {shown(layer)!r}, first feature {first:,}, named no coordinate system, "
+            f"the others {shown(*named)}; sourceEpsg was used for all of them."
+        )
+    if len(named) < FEW:
+        return
+    told = listed(
+        [
+            f"{shown(system) or 'no system'} ({counted(count, 'feature')}, first feature {first:,})"
+            for system, (count, first) in systems.items()
+        ]
+    )
+    raise Rejection(
+        f"The features of {shown(layer)!r} are in several coordinate systems: {told}. A layer has one. Put the "
+        "features of each system into a file of its own, and convert these."
+    )

@@ -1,0 +1,154 @@
+"""The coordinate systems that geometries of GML, their parts and what is around them name."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from service.errors import Rejection
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline
+from tests.support.converters import Converters
+
+START = (
+    '<wfs:FeatureCollection xmlns:wfs="http://www.opengis.net/wfs" xmlns:gml="http://www.opengis.net/gml"'
+    ' xmlns:t="t"{}>'
+)
+FEATURE = "<gml:featureMember><t:place><t:name>Ö</t:name><t:geom>{}</t:geom></t:place></gml:featureMember>"
+URN, CODE, ADDRESS = "urn:ogc:def:crs:EPSG::4326", "EPSG:4326", "http://www.opengis.net/gml/srs/epsg.xml#4326"
+CRS84, ZONE = "urn:ogc:def:crs:OGC:1.3:CRS84", "EPSG:25832"
+ENVELOPE = (
+    "<gml:boundedBy><gml:Envelope{}><gml:lowerCorner>0 0</gml:lowerCorner><gml:upperCorner>9 9</gml:upperCorner>"
+    "</gml:Envelope></gml:boundedBy>"
+)
+
+
+def named(system: str) -> str:
+    return f' srsName="{system}"'
+
+
+def point(system: str, position: str) -> str:
+    return f"<gml:Point{named(system) if system else ''}><gml:pos>{position}</gml:pos></gml:Point>"
+
+
+def line(attributes: str, positions: str, of_list: str = "") -> str:
+    return f"<gml:LineString{attributes}><gml:posList{of_list}>{positions}</gml:posList></gml:LineString>"
+
+
+def document(path: Path, geometries: Sequence[str], around: str = "", envelope: str = "") -> Path:
+    text = START.format(around) + envelope + "".join(map(FEATURE.format, geometries)) + "</wfs:FeatureCollection>"
+    path.write_text(f'<?xml version="1.0" encoding="ISO-8859-1"?>\n{text}', encoding="iso-8859-1")
+    return path
+
+
+MULTI = f"<gml:MultiPoint><gml:pointMember>{point(URN, '50 9')}</gml:pointMember></gml:MultiPoint>"
+RING = f"<gml:LinearRing{named(URN)}><gml:posList>50 9 50 10 51 10 50 9</gml:posList></gml:LinearRing>"
+AREA = f"<gml:Polygon><gml:exterior>{RING}</gml:exterior></gml:Polygon>"
+HIGH = "50 9 1 51 9 2 52 9 3"
+HIGH_READ = [[9, 50, 1], [9, 51, 2], [9, 52, 3]]
+DOCUMENTS = {
+    "latitude first": ([point(URN, "50 9")], "", "", [[9, 50]]),
+    "longitude first": ([point(CODE, "9 50"), point(CODE, "9 51")], "", "", [[9, 50], [9, 51]]),
+    "an address": ([point(ADDRESS, "9 50")], "", "", [[9, 50]]),
+    "several names": (
+        [point(URN, "50 9"), point(CODE, "9 51"), point(ADDRESS, "9 52"), point(CRS84, "9 53")],
+        "",
+        "",
+        [[9, 50], [9, 51], [9, 52], [9, 53]],
+    ),
+    "the collection's": ([point("", "50 9")], named(URN), "", [[9, 50]]),
+    "the envelope's": ([point("", "50 9")], "", ENVELOPE.format(named(URN)), [[9, 50]]),
+    "not the envelope's": ([point(CODE, "9 50")], "", ENVELOPE.format(named(ZONE)), [[9, 50]]),
+    "a part's": ([MULTI], "", "", [[[9, 50]]]),
+    "a ring's": ([AREA], "", "", [[[[9, 50], [10, 50], [10, 51], [9, 50]]]]),
+    "a list's": ([line("", "50 9 51 10", named(URN))], "", "", [[[9, 50], [10, 51]]]),
+    "three dimensions": ([line(named(URN) + ' srsDimension="3"', HIGH)], "", "", [HIGH_READ]),
+    "three dimensions of a list": ([line(named(URN), HIGH, ' srsDimension="3"')], "", "", [HIGH_READ]),
+    "three dimensions of the envelope": (
+        [line(named(URN), HIGH)],
+        "",
+        ENVELOPE.format(named(URN) + ' srsDimension="3"'),
+        [HIGH_READ],
+    ),
+}
+"""Geometries, the attributes of the collection, what is before its features, and the coordinates that are read."""
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("name", DOCUMENTS)
+async def test_each_geometry_is_read_in_the_system_that_is_named_for_it(
+    converters: Converters, tmp_path: Path, name: str, *, has_sessions: bool
+) -> None:
+    """It may name it itself or in a part, in any notation; otherwise the collection or the envelope does."""
+    geometries, around, envelope, expected = DOCUMENTS[name]
+    path = document(tmp_path / "a.gml", geometries, around, envelope)
+    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoJson", path)
+    features = json.loads(done.path.read_text(encoding="utf-8"))["features"]
+    assert [feature["geometry"]["coordinates"] for feature in features] == expected
+    assert {feature["properties"]["name"] for feature in features} == {"Ö"}
+    assert not done.output.warnings
+
+
+SEVERAL = {
+    "of features": (
+        [point(CODE, "9 50"), point(ZONE, "500000 5600000"), point(URN, "50 9"), point("", "1 2")],
+        (
+            "EPSG:4326 (2 features, first feature 1), EPSG:25832 (1 feature, first feature 2), "
+            "no system (1 feature, first feature 4)"
+        ),
+    ),
+    "of parts": (
+        [
+            "<gml:MultiPoint><gml:pointMembers>"
+            + point(CODE, "9 50")
+            + point("urn:x", "1 2")
+            + "</gml:pointMembers></gml:MultiPoint>"
+        ],
+        "EPSG:4326 (1 feature, first feature 1), urn:x (1 feature, first feature 1)",
+    ),
+}
+
+
+@pytest.mark.parametrize("source_epsg", [None, 4326])
+@pytest.mark.parametrize("name", SEVERAL)
+async def test_several_systems_in_a_layer_are_refused(
+    pipeline: Pipeline, tmp_path: Path, name: str, source_epsg: int | None
+) -> None:
+    """The refusal names them, and sourceEpsg, which would be wrong for some, changes nothing."""
+    geometries, told = SEVERAL[name]
+    with pytest.raises(Rejection) as refusal:
+        await pipeline.to("GeoJson", document(tmp_path / "a.gml", geometries), source_epsg=source_epsg)
+    assert told in str(refusal.value)
+
+
+async def test_layers_may_have_different_systems(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Each is converted from its own."""
+    path = document(tmp_path / "a.gml", [point(CODE, "9 50"), point(ZONE, "500000 5600000")])
+    text = path.read_text(encoding="iso-8859-1")
+    last = text.rindex("<t:place>")
+    path.write_text(text[:last] + text[last:].replace("t:place>", "t:town>"), encoding="iso-8859-1")
+    done = await pipeline.to("GeoJson", path, layer="town")
+    (feature,) = readers.geojson(done.path)
+    assert feature["geometry"] == {"type": "Point", "coordinates": [9.0, pytest.approx(50.55, abs=0.01)]}
+
+
+async def test_features_without_a_system_beside_others_are_read_in_the_one_that_is_sent(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    """Without sourceEpsg the file is refused; with it, a warning tells of them."""
+    path = document(tmp_path / "a.gml", [point(CODE, "9 50"), point("", "9 51"), point(CODE, "9 52")])
+    with pytest.raises(Rejection, match=r"'EPSG:4326 or none', .* Send its EPSG code as sourceEpsg"):
+        await pipeline.to("GeoJson", path)
+    done = await pipeline.to("GeoJson", path, source_epsg=4326)
+    (told,) = done.output.warnings
+    assert told == (
+        "1 feature of 'place', first feature 2, named no coordinate system, the others EPSG:4326; sourceEpsg was used "
+        "for all of them."
+    )
+
+
+async def test_a_system_that_is_not_known_is_named(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The refusal repeats what the file calls it."""
+    with pytest.raises(Rejection, match="in 'urn:x:mine', which is not a known system"):
+        await pipeline.to("GeoJson", document(tmp_path / "a.gml", [point("urn:x:mine", "9 50")]))
