@@ -39,7 +39,7 @@ async def require_match(place: Workplace, part: Part, name: str) -> None:
     files = part.files
     if ".dbf" not in files:
         return
-    records, indexed = await run_blocking(partial(_counts, files[".dbf"], files[".shx"]), inline=place.is_small)
+    records, indexed = await run_blocking(partial(counts, files[".dbf"], files[".shx"]), inline=place.is_small)
     if records is None:
         raise Rejection(f"The .dbf of {shown(part.layer)!r} is empty or cut off. {REMEDY}")
     if records == indexed:
@@ -53,7 +53,7 @@ async def require_match(place: Workplace, part: Part, name: str) -> None:
         )
 
 
-def _counts(dbf: Path, shx: Path) -> tuple[int | None, int]:
+def counts(dbf: Path, shx: Path) -> tuple[int | None, int]:
     """How many records `dbf` says that it has, None if its header is incomplete, and how many `shx` has. Blocking."""
     with dbf.open("rb") as file:
         header, size = file.read(DBF_HEADER), os.fstat(file.fileno()).st_size

@@ -141,10 +141,10 @@ NOTES = """\
   Warnings report all four. Texts that formulas result in, and that look like numbers, are texts.
 - **Shapefile**: names are cut to 10 bytes of UTF-8 between characters, and numbered if they collide; texts are cut at
   254 bytes; text is UTF-8 with a .cpg; dates with times are text. Mixed geometries become one shapefile per family. A
-  .dbf that does not have one record for each shape is refused; a damaged .shx is repaired. GDAL before 3.9 reads
-  columns of the type L (true or false) as texts, such as `T` and `F`. Integers of more than 18 digits are read exactly
-  within 64 bits. A warning reports values of types of other programs, such as memos, and texts that look like UTF-8
-  although another encoding is declared.
+  .dbf that does not have one record for each shape is refused; the .shx says which shape belongs to
+  a record, and if it is damaged, their order does. GDAL before 3.9 reads columns of the type L (true or false) as
+  texts, such as `T` and `F`. Integers of more than 18 digits are read exactly within 64 bits. A warning reports values
+  of types of other programs, such as memos, and texts that look like UTF-8 although another encoding is declared.
 - **KML** stores the column `name` in an element of its own, which is read as `Name`. Dates are text, and so are columns
   of integers with values beyond 32 bits; booleans are numbers. A KMZ is written with one document; when
   it is read, all documents with features are converted, and layers with the same name are numbered.

@@ -135,10 +135,10 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
         await require_match(place, part, name)
     ways = [await how_to_read(place, part) for part in source.parts]
     openings = [
-        Opening(name, (*reading.options, *options))
-        for name, (options, _) in zip(staged_names(source), ways, strict=True)
+        Opening(name, (*reading.options, *way.options)) for name, way in zip(staged_names(source), ways, strict=True)
     ]
-    warnings = tuple(told for _, warnings in ways for told in warnings)
+    environments = [{**reading.environment, **way.environment} for way in ways]
+    warnings = tuple(told for way in ways for told in way.warnings)
     warnings += tuple(filter(None, [await _charset_warning(place, part) for part in source.parts]))
     labels = 0
 
@@ -147,7 +147,10 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
         labels = sum(layer.labels for layer in layers)
         return layers
 
-    facts = await hold(place, reading, openings, count_labels)
+    facts = None
+    if all(environment == environments[0] for environment in environments):
+        held = msgspec.structs.replace(reading, environment=environments[0])
+        facts = await hold(place, held, openings, count_labels)
     if facts is not None:
         return WorkFile((*warnings, *_label_warnings(labels)), names, facts)
     messages = []
@@ -155,7 +158,7 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
         options = open_options(*opening.options)
         arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *options, WORK_FILE, opening.name]
         drivers = (*reading.drivers, WORK_DRIVER)
-        messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], drivers, reading.environment))
+        messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], drivers, environments[number]))
     if reading.has_labels:
         labels = sum([await _count_labels(place, reading, opening) for opening in openings])
     told = "\n".join(messages)

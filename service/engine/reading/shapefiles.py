@@ -1,26 +1,59 @@
-"""Decides how the .dbf of a shapefile is read, and tells what its driver makes of it without a word."""
+"""Decides how a shapefile is read, and tells what its driver makes of it without a word."""
 
+from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from service.blocking import run_blocking
 from service.engine.reading.work_file import TAKEN_FOR_WINDOWS
+from service.engine.shape_records import counts
 from service.engine.workspace import Workplace
 from service.formats.cpg import declared_encoding
 from service.formats.dbf_columns import dbf_columns, filled_foreign
 from service.formats.dbf_encoding import NO_UNICODE, guess_encoding, looks_like_utf8
 from service.formats.detect import Part
 from service.formats.names import listed, quotes, shown
+from service.formats.shx import is_whole
 
 WHOLE_NUMBERS = "ADJUST_TYPE=YES"
 """Integers of more than 18 digits become such of 64 bits where they fit; otherwise they lose digits."""
+INDEX_ANEW = MappingProxyType({"SHAPE_RESTORE_SHX": "YES"})
+"""The driver makes the .shx anew, even if there is one. It takes the shapes in the order in which they are in the .shp,
+also those that a program has replaced and left there, so that records would get the shapes of others."""
 
 
-async def how_to_read(place: Workplace, part: Part) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The options with which to open a shapefile, and warnings about it; neither for other files."""
+class Way(NamedTuple):
+    """How to read a file of a source: the options and the environment, and warnings about it."""
+
+    options: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    environment: Mapping[str, str] = MappingProxyType({})
+
+
+async def how_to_read(place: Workplace, part: Part) -> Way:
+    """How to read a shapefile; nothing special for other files."""
     return await run_blocking(partial(_how_to_read, part), inline=place.is_small)
 
 
-def _how_to_read(part: Part) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _how_to_read(part: Part) -> Way:
+    shp = part.files.get(".shp")
+    if shp is None:
+        return Way()
+    return Way(*_how_to_read_columns(part), {} if _has_index(part, shp) else INDEX_ANEW)
+
+
+def _has_index(part: Part, shp: Path) -> bool:
+    """Whether the .shx leads to a shape for each record."""
+    shx, dbf = part.files.get(".shx"), part.files.get(".dbf")
+    if shx is None or dbf is None:
+        return False
+    records, indexed = counts(dbf, shx)
+    return records == indexed and is_whole(shx, shp)
+
+
+def _how_to_read_columns(part: Part) -> tuple[tuple[str, ...], tuple[str, ...]]:
     dbf, cpg = part.files.get(".dbf"), part.files.get(".cpg")
     if dbf is None:
         return (), ()

@@ -48,7 +48,6 @@ SHAPEFILE = Format(
         reader=Reader.PARTS,
         # otherwise the driver decides by the first shape whether there are measures, and it may be a null shape
         options=("ADJUST_GEOM_TYPE=ALL_SHAPES",),
-        environment=MappingProxyType({"SHAPE_RESTORE_SHX": "YES"}),
         bundles=(Bundle(".shp", (".shx", ".dbf"), MappingProxyType({".prj": "", ".cpg": ""}), alone=LONE_SHP),),
     ),
     writing=Writing(

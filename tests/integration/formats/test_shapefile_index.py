@@ -1,0 +1,90 @@
+"""Which shape belongs to a record: where the .shx of a shapefile says, unless it is damaged."""
+
+import struct
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline, write_geojson
+from tests.integration.formats.samples import point
+from tests.support.converters import Converters
+
+SHP_HEADER = 100
+LENGTH_AT = 24
+WORD_BYTES = 2
+POINT_RECORD = 28
+
+
+async def _shapefile(pipeline: Pipeline, directory: Path) -> Mapping[str, bytes]:
+    """The files of a shapefile of three points at (1, 1), (2, 2) and (3, 3), by their extensions."""
+    points = [point(at, at, id=at) for at in (1, 2, 3)]
+    done = await pipeline.to("Shapefile", write_geojson(directory / "a.geojson", points))
+    with zipfile.ZipFile(done.path) as archive:
+        return {Path(name).suffix: archive.read(name) for name in archive.namelist()}
+
+
+def _moved(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """`files` as left by a program that replaces the first shape: the new one is at the end, the old one stays."""
+    shp, shx = files[".shp"], files[".shx"]
+    first = SHP_HEADER + POINT_RECORD
+    old = shp[SHP_HEADER : first - 16] + struct.pack("<2d", -9, -9)
+    words = (len(shp) + POINT_RECORD) // WORD_BYTES
+    whole = shp[:SHP_HEADER] + old + shp[first:] + shp[SHP_HEADER:first]
+    whole = whole[:LENGTH_AT] + struct.pack(">i", words) + whole[LENGTH_AT + 4 :]
+    index = shx[:SHP_HEADER] + struct.pack(">i", len(shp) // WORD_BYTES) + shx[SHP_HEADER + 4 :]
+    return {**files, ".shp": whole, ".shx": index}
+
+
+def _packed(path: Path, **layers: Mapping[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, files in layers.items():
+            for extension, content in files.items():
+                archive.writestr(f"{name}{extension}", content)
+    return path
+
+
+def _placed(path: Path) -> list[tuple[object, object]]:
+    """The ids of features and where they are."""
+    return [(row["properties"]["id"], row["geometry"]["coordinates"]) for row in readers.geojson(path)]  # type: ignore[index]  # JSON is untyped
+
+
+IN_PLACE = [(1, [1.0, 1.0]), (2, [2.0, 2.0]), (3, [3.0, 3.0])]
+DAMAGES: Mapping[str, bytes] = {
+    "an entry beyond the end": struct.pack(">2i", 1 << 20, 10),
+    "another length": struct.pack(">2i", 50, 11),
+    "an entry between shapes": struct.pack(">2i", 52, 10),
+}
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_a_shape_that_was_replaced_is_not_read(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """Programs that edit a shapefile in place leave the old shape in the .shp, and the .shx leads to the new one."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    edited = _packed(tmp_path / "edited.zip", a=_moved(await _shapefile(pipeline, tmp_path)))
+    assert _placed((await pipeline.to("GeoJson", edited)).path) == IN_PLACE
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_a_damaged_index_beside_another_shapefile_is_made_anew(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """And the index of the other is not."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    whole = await _shapefile(pipeline, tmp_path)
+    both = _packed(tmp_path / "both.zip", a=_moved(whole), b={**whole, ".shx": b""})
+    for layer in "ab":
+        assert _placed((await pipeline.to("GeoJson", both, layer=layer)).path) == IN_PLACE, layer
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_an_index_that_leads_to_no_shape_is_made_anew(pipeline: Pipeline, tmp_path: Path, damage: str) -> None:
+    """Its number of entries is right, so only the shapes show the damage."""
+    whole = await _shapefile(pipeline, tmp_path)
+    index = whole[".shx"][:SHP_HEADER] + DAMAGES[damage] + whole[".shx"][SHP_HEADER + 8 :]
+    damaged = _packed(tmp_path / "damaged.zip", a={**whole, ".shx": index})
+    assert _placed((await pipeline.to("GeoJson", damaged)).path) == IN_PLACE
