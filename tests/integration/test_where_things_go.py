@@ -115,7 +115,7 @@ ROUTE = """    Keyed(
         name="jobCount",
         handler=job_count,
         summary="Count jobs",
-        answers=(Answer("How many.", JobCount),),
+        answers=(Success("How many.", JobCount),),
     ),
 """
 
