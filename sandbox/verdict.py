@@ -5,7 +5,6 @@ import re
 import signal
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from types import MappingProxyType
 
 import msgspec
 
@@ -93,19 +92,17 @@ def judge(end: ProcessEnd) -> Ending:
     return end.stopped_for or next(ending for ending, holds in _RULES if holds(end))
 
 
-_SENTENCES: Mapping[Ending, str] = MappingProxyType(
-    {
-        Ending.OK: "The conversion finished.",
-        Ending.EXIT: "The file could not be converted: it is damaged or is not what its name says.",
-        Ending.SIGNAL: "The converter crashed on this file: it is damaged, or beyond what its format allows.",
-        Ending.WALL_TIME: "The conversion took longer than allowed; split the file or simplify its shapes.",
-        Ending.CPU_TIME: "The conversion needs more computing time than allowed; split the file.",
-        Ending.MEMORY: "The conversion needs more memory than allowed; split the file or simplify it.",
-        Ending.OUTPUT_SIZE: "The result is larger than allowed; split the file or choose another format.",
-        Ending.DISK_FULL: "The service has no disk space left for the result; try again later.",
-        Ending.INTERNAL: "The service could not run the conversion; try again later.",
-    }
-)
+_SENTENCES: Mapping[Ending, str] = {
+    Ending.OK: "The conversion finished.",
+    Ending.EXIT: "The file could not be converted: it is damaged or is not what its name says.",
+    Ending.SIGNAL: "The converter crashed on this file: it is damaged, or beyond what its format allows.",
+    Ending.WALL_TIME: "The conversion took longer than allowed; split the file or simplify its shapes.",
+    Ending.CPU_TIME: "The conversion needs more computing time than allowed; split the file.",
+    Ending.MEMORY: "The conversion needs more memory than allowed; split the file or simplify it.",
+    Ending.OUTPUT_SIZE: "The result is larger than allowed; split the file or choose another format.",
+    Ending.DISK_FULL: "The service has no disk space left for the result; try again later.",
+    Ending.INTERNAL: "The service could not run the conversion; try again later.",
+}
 
 
 def plain_language(verdict: Verdict) -> str:

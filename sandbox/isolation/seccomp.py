@@ -11,7 +11,6 @@ import socket
 import struct
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Final
 
 from sandbox import syscalls
@@ -20,7 +19,7 @@ from sandbox.isolation.steps import Steps, take
 from sandbox.isolation.system_calls import ALLOWED, COLUMNS, FIRST_SHARED
 from sandbox.report import Guard
 
-_AUDIT_ARCH: Final[Mapping[str, int]] = MappingProxyType({"x86_64": 0xC000003E, "aarch64": 0xC00000B7})
+_AUDIT_ARCH: Final[Mapping[str, int]] = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32_BIT: Final = 0x40000000
 
 _LOAD: Final = 0x20
@@ -49,24 +48,20 @@ _ADDRESS_BYTES: Final = 8
 _FILTER_MODE: Final = 2
 
 # (argument, values): the call is allowed if its argument is one of these; None stands for the process's own id.
-_ONLY: Final[Mapping[str, tuple[int, tuple[int, ...]]]] = MappingProxyType(
-    {
-        "tgkill": (0, (_OWN_PID,)),
-        "prlimit64": (0, (0,)),
-        "prctl": (0, (15, 16, 3, 0x53564D41)),  # thread names, is-dumpable, names of memory
-        "ioctl": (1, (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),  # is-a-terminal, its size, flags of descriptors
-        "fcntl": (1, (0, 1030, 1, 2, 3, 4, 5, 6, 7)),  # copies and flags of descriptors, locks of a process's own
-    }
-)
+_ONLY: Final[Mapping[str, tuple[int, tuple[int, ...]]]] = {
+    "tgkill": (0, (_OWN_PID,)),
+    "prlimit64": (0, (0,)),
+    "prctl": (0, (15, 16, 3, 0x53564D41)),  # thread names, is-dumpable, names of memory
+    "ioctl": (1, (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),  # is-a-terminal, its size, flags of descriptors
+    "fcntl": (1, (0, 1030, 1, 2, 3, 4, 5, 6, 7)),  # copies and flags of descriptors, locks of a process's own
+}
 # Calls that create something, and their mode argument: set-uid, set-gid and sticky bits are denied.
-_MODES: Final[Mapping[str, int]] = MappingProxyType({"creat": 1, "mkdir": 1, "mkdirat": 2})
+_MODES: Final[Mapping[str, int]] = {"creat": 1, "mkdir": 1, "mkdirat": 2}
 # Calls that open a file, and their flags argument, which precedes the mode.
-_FLAGS: Final[Mapping[str, int]] = MappingProxyType({"open": 1, "openat": 2})
+_FLAGS: Final[Mapping[str, int]] = {"open": 1, "openat": 2}
 # Denied with errors that libraries handle. Threads, because a run has only one. Preallocation, because it could fill
 # the disk between two quota checks.
-_LACKING: Final[Mapping[str, int]] = MappingProxyType(
-    {"clone": errno.EAGAIN, "clone3": errno.ENOSYS, "fallocate": errno.EOPNOTSUPP}
-)
+_LACKING: Final[Mapping[str, int]] = {"clone": errno.EAGAIN, "clone3": errno.ENOSYS, "fallocate": errno.EOPNOTSUPP}
 
 _Instruction = tuple[int, int, int, int]
 _Code = tuple[_Instruction, ...]

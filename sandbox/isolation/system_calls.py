@@ -8,10 +8,9 @@ import errno
 import platform
 from collections.abc import Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Final
 
-COLUMNS: Final[Mapping[str, int]] = MappingProxyType({"x86_64": 1, "aarch64": 2})
+COLUMNS: Final[Mapping[str, int]] = {"x86_64": 1, "aarch64": 2}
 """The column of each machine in the tables."""
 
 ALLOWED: Final[tuple[tuple[str, int | None, int | None], ...]] = (

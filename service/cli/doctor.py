@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import AsyncIterator, Mapping
-from types import MappingProxyType
 
 import msgspec
 
@@ -20,16 +19,14 @@ from service.settings import Settings, SettingsError
 from service.telemetry.log import configure_log
 from service.usecases.services import Role
 
-CHECKS: Mapping[str, Check] = MappingProxyType(
-    {
-        "Settings": check_settings,
-        "Converter": check_converter,
-        "Host": check_space,
-        "Database": check_database,
-        "Storage": check_storage,
-        "Queue": check_queue,
-    }
-)
+CHECKS: Mapping[str, Check] = {
+    "Settings": check_settings,
+    "Converter": check_converter,
+    "Host": check_space,
+    "Database": check_database,
+    "Storage": check_storage,
+    "Queue": check_queue,
+}
 _FAILURES = (
     ConverterMissing,
     DatabaseUnavailable,
@@ -43,12 +40,10 @@ _FAILURES = (
 """Errors that a check may raise; their messages say what cannot be used and what to do."""
 
 
-_AWAY: Mapping[type[Exception], str] = MappingProxyType(
-    {
-        DatabaseUnavailable: "Check GEOMILL_DATABASE_URL, the server, and the network between them.",
-        StorageUnavailable: "Check the settings GEOMILL_S3_…, the rights of the key, and the network.",
-    }
-)
+_AWAY: Mapping[type[Exception], str] = {
+    DatabaseUnavailable: "Check GEOMILL_DATABASE_URL, the server, and the network between them.",
+    StorageUnavailable: "Check the settings GEOMILL_S3_…, the rights of the key, and the network.",
+}
 """What to do about errors whose messages are for clients."""
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 
 import msgspec
 
@@ -22,16 +21,14 @@ WIDE_INTEGERS = re.compile(r"\bInteger64=\w+")
 NARROW_INTEGERS = "Integer64=Integer"
 PLACE_COLUMNS = frozenset({"x", "y", "z"})
 WKT_COLUMN = "WKT"
-SQL_TYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "Point": ("POINT",),
-        "MultiPoint": ("MULTIPOINT",),
-        "LineString": ("LINESTRING", "CIRCULARSTRING", "COMPOUNDCURVE"),
-        "MultiLineString": ("MULTILINESTRING", "MULTICURVE"),
-        "Polygon": ("POLYGON", "CURVEPOLYGON", "TRIANGLE"),
-        "MultiPolygon": ("MULTIPOLYGON", "MULTISURFACE", "POLYHEDRALSURFACE", "TIN"),
-    }
-)
+SQL_TYPES: Mapping[str, tuple[str, ...]] = {
+    "Point": ("POINT",),
+    "MultiPoint": ("MULTIPOINT",),
+    "LineString": ("LINESTRING", "CIRCULARSTRING", "COMPOUNDCURVE"),
+    "MultiLineString": ("MULTILINESTRING", "MULTICURVE"),
+    "Polygon": ("POLYGON", "CURVEPOLYGON", "TRIANGLE"),
+    "MultiPolygon": ("MULTIPOLYGON", "MULTISURFACE", "POLYHEDRALSURFACE", "TIN"),
+}
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -40,7 +37,7 @@ class Origin(msgspec.Struct, frozen=True):
     name: str
     drivers: tuple[str, ...]
     options: tuple[str, ...] = ()
-    environment: Mapping[str, str] = MappingProxyType({})
+    environment: Mapping[str, str] = {}
     has_tables: bool = True
     """Whether layers are identified by the tables of the work file."""
 

@@ -2,50 +2,43 @@
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from types import MappingProxyType
 
 from service.engine.capabilities import Capabilities
 from service.formats.table import FORMATS
 
 NOWHERE = "127.0.0.1:1"
-NOTHING_BEYOND_THE_FILE: Mapping[str, str] = MappingProxyType(
-    {
-        "PATH": "/usr/bin:/bin",
-        "HOME": "/nonexistent",
-        "LC_ALL": "C.UTF-8",
-        "CPL_TMPDIR": ".",
-        "GDAL_DRIVER_PATH": "disable",
-        "PROJ_NETWORK": "OFF",
-        "SPATIALITE_LOAD": "NO",  # its virtual tables can read any file of the host
-        "OGR_SQLITE_STATIC_VIRTUAL_OGR": "NO",  # and so can GDAL's own
-        "GML_DOWNLOAD_WFS_SCHEMA": "NO",
-        "GML_SKIP_RESOLVE_ELEMS": "ALL",
-        "OGR2OGR_USE_ARROW_API": "NO",  # it drops time zones, and does not report features that cannot be reprojected
-        "GEOJSON_FLATTEN_GEOCOUCH": "NO",  # keeps nested properties as one value, as in any other GeoJSON
-        "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": ".none",
-        "GDAL_HTTP_PROXY": NOWHERE,
-        "GDAL_HTTPS_PROXY": NOWHERE,
-        "http_proxy": f"http://{NOWHERE}",
-        "https_proxy": f"http://{NOWHERE}",
-        "all_proxy": f"http://{NOWHERE}",
-    }
-)
-SPEED: Mapping[str, str] = MappingProxyType(
-    {
-        "OGR_SQLITE_SYNCHRONOUS": "OFF",
-        "OGR_SQLITE_JOURNAL": "OFF",  # a crash ends the job anyway
-        "OGR_GEOJSON_MAX_OBJ_SIZE": "0",  # the memory limit applies instead
-    }
-)
-ONE_THREAD: Mapping[str, str] = MappingProxyType(
-    {
-        "GDAL_NUM_THREADS": "1",
-        "OGR_GPKG_STREAM_BASE_IMPL": "YES",
-        "OGR_GPKG_ALLOW_THREADED_RTREE": "NO",  # from 100,000 features on, GDAL 3.10 indexes in a thread
-        "OPENBLAS_NUM_THREADS": "1",
-        "JE_ARROW_MALLOC_CONF": "background_thread:false",
-    }
-)
+NOTHING_BEYOND_THE_FILE: Mapping[str, str] = {
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/nonexistent",
+    "LC_ALL": "C.UTF-8",
+    "CPL_TMPDIR": ".",
+    "GDAL_DRIVER_PATH": "disable",
+    "PROJ_NETWORK": "OFF",
+    "SPATIALITE_LOAD": "NO",  # its virtual tables can read any file of the host
+    "OGR_SQLITE_STATIC_VIRTUAL_OGR": "NO",  # and so can GDAL's own
+    "GML_DOWNLOAD_WFS_SCHEMA": "NO",
+    "GML_SKIP_RESOLVE_ELEMS": "ALL",
+    "OGR2OGR_USE_ARROW_API": "NO",  # it drops time zones, and does not report features that cannot be reprojected
+    "GEOJSON_FLATTEN_GEOCOUCH": "NO",  # keeps nested properties as one value, as in any other GeoJSON
+    "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": ".none",
+    "GDAL_HTTP_PROXY": NOWHERE,
+    "GDAL_HTTPS_PROXY": NOWHERE,
+    "http_proxy": f"http://{NOWHERE}",
+    "https_proxy": f"http://{NOWHERE}",
+    "all_proxy": f"http://{NOWHERE}",
+}
+SPEED: Mapping[str, str] = {
+    "OGR_SQLITE_SYNCHRONOUS": "OFF",
+    "OGR_SQLITE_JOURNAL": "OFF",  # a crash ends the job anyway
+    "OGR_GEOJSON_MAX_OBJ_SIZE": "0",  # the memory limit applies instead
+}
+ONE_THREAD: Mapping[str, str] = {
+    "GDAL_NUM_THREADS": "1",
+    "OGR_GPKG_STREAM_BASE_IMPL": "YES",
+    "OGR_GPKG_ALLOW_THREADED_RTREE": "NO",  # from 100,000 features on, GDAL 3.10 indexes in a thread
+    "OPENBLAS_NUM_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
 """The sandbox allows a run no further threads or processes, and programs that try to create some fail."""
 _SHARED = {**NOTHING_BEYOND_THE_FILE, **SPEED, **ONE_THREAD}
 VIRTUAL_DRIVER = "OGR_VRT"
@@ -63,7 +56,7 @@ _DRIVERS = frozenset(
 
 
 def converter_environment(
-    capabilities: Capabilities, drivers: Iterable[str], extra: Mapping[str, str] = MappingProxyType({})
+    capabilities: Capabilities, drivers: Iterable[str], extra: Mapping[str, str] = {}
 ) -> dict[str, str]:
     """The complete environment of a GDAL program that may use only `drivers`."""
     skipped = _skipped(frozenset(capabilities.drivers), frozenset(drivers))

@@ -1,7 +1,6 @@
 """Holds an upload in the memory of a session's open run, in place of the work file."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import TypeVar
 
 import msgspec
@@ -19,7 +18,7 @@ from service.formats.plan import ConversionPlan
 LARGEST_BYTES = 96 << 20
 """Larger uploads go through the work file; in memory, they would take more than the converter itself."""
 WRITERS = frozenset({Writer.PER_LAYER, Writer.AT_ONCE, Writer.PLACES, Writer.WORKBOOK})
-DETOURS: Mapping[Writer, tuple[str, ...]] = MappingProxyType({Writer.WORKBOOK: ("CSV", VIRTUAL_DRIVER)})
+DETOURS: Mapping[Writer, tuple[str, ...]] = {Writer.WORKBOOK: ("CSV", VIRTUAL_DRIVER)}
 """The drivers that a writer needs in addition to the target's."""
 HELD = "held"
 """The name of what is held on command lines."""

@@ -1,7 +1,6 @@
 """Checks that the driver of a GeoPackage reads all of its values, of which SQLite stores any in any column."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Annotated
 
 from msgspec import Meta
@@ -22,17 +21,15 @@ from service.engine.seen import SeenColumn, SeenLayer
 from service.engine.session import Answer, Session
 from service.formats.facts import Count, FieldType
 
-DECLARED: Mapping[FieldType, str] = MappingProxyType(
-    {
-        FieldType.BOOLEAN: "BOOLEAN",
-        FieldType.INTEGER: "INTEGER",
-        FieldType.REAL: "REAL",
-        FieldType.DATE: "DATE",
-        FieldType.DATETIME: "DATETIME",
-        FieldType.TEXT: "TEXT",
-        FieldType.BINARY: "BLOB",
-    }
-)
+DECLARED: Mapping[FieldType, str] = {
+    FieldType.BOOLEAN: "BOOLEAN",
+    FieldType.INTEGER: "INTEGER",
+    FieldType.REAL: "REAL",
+    FieldType.DATE: "DATE",
+    FieldType.DATETIME: "DATETIME",
+    FieldType.TEXT: "TEXT",
+    FieldType.BINARY: "BLOB",
+}
 """How a GeoPackage declares the types of which values may be something else."""
 
 

@@ -4,7 +4,6 @@ Pure. If the two could differ, it returns no facts, and the upload goes through 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Annotated, Literal
 
 import msgspec
@@ -184,22 +183,20 @@ _TEXT_COUNTS = (
     "like_formulas",
     "leading_zeros",
 )
-_COUNTED: Mapping[FieldType, tuple[str, ...]] = MappingProxyType(
-    {
-        FieldType.TEXT: _TEXT_COUNTS,
-        FieldType.INTEGER: ("total", "at_32_bits", "beyond_32_bits", "beyond_53_bits", "inexact_in_dbf"),
-        FieldType.REAL: (
-            "total",
-            "infinite",
-            "near_infinite",
-            "first_near_infinite",
-            "tiny",
-            "inexact_in_dbf",
-            "beyond_dbf",
-            "first_beyond_dbf",
-        ),
-        FieldType.DATE: ("before_1000", "before_march_1900"),
-        FieldType.DATETIME: ("until_1970", "before_march_1900", "fractions", "offsets", "zoned"),
-    }
-)
+_COUNTED: Mapping[FieldType, tuple[str, ...]] = {
+    FieldType.TEXT: _TEXT_COUNTS,
+    FieldType.INTEGER: ("total", "at_32_bits", "beyond_32_bits", "beyond_53_bits", "inexact_in_dbf"),
+    FieldType.REAL: (
+        "total",
+        "infinite",
+        "near_infinite",
+        "first_near_infinite",
+        "tiny",
+        "inexact_in_dbf",
+        "beyond_dbf",
+        "first_beyond_dbf",
+    ),
+    FieldType.DATE: ("before_1000", "before_march_1900"),
+    FieldType.DATETIME: ("until_1970", "before_march_1900", "fractions", "offsets", "zoned"),
+}
 """What is counted in a column, by its type."""

@@ -7,7 +7,6 @@ from codecs import BOM_UTF8
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cached_property, partial
 from pathlib import Path, PurePath
-from types import MappingProxyType
 from typing import TypeVar
 
 import msgspec
@@ -107,7 +106,7 @@ class Workplace:
         self,
         arguments: Iterable[str],
         drivers: Iterable[str],
-        extra: Mapping[str, str] = MappingProxyType({}),
+        extra: Mapping[str, str] = {},
         tolerated: re.Pattern[str] | None = None,
         detour: str = "",
     ) -> str:

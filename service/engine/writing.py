@@ -8,7 +8,6 @@ import io
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import chain
-from types import MappingProxyType
 from xml.sax.saxutils import escape, quoteattr
 
 from service.engine import jailed
@@ -56,16 +55,14 @@ SHEETS_FILE = "sheets.vrt"
 TRACKS_FILE = "tracks.vrt"
 REPROJECTED_FILE = "reprojected.gpkg"
 PLAIN_CSV = ("-f", CSV_DRIVER, "-unsetFid", "-lco", "STRING_QUOTING=IF_NEEDED")
-NO_PLACES = MappingProxyType({"HEADERS": "YES", "GEOM_POSSIBLE_NAMES": "__none__", "EMPTY_STRING_AS_NULL": "YES"})
-CSV_TYPES: Mapping[FieldType, str] = MappingProxyType(
-    {
-        FieldType.INTEGER: "Integer64",
-        FieldType.REAL: "Real",
-        FieldType.BOOLEAN: "Integer(Boolean)",
-        FieldType.DATE: "Date",
-        FieldType.DATETIME: "DateTime",
-    }
-)
+NO_PLACES: Mapping[str, str] = {"HEADERS": "YES", "GEOM_POSSIBLE_NAMES": "__none__", "EMPTY_STRING_AS_NULL": "YES"}
+CSV_TYPES: Mapping[FieldType, str] = {
+    FieldType.INTEGER: "Integer64",
+    FieldType.REAL: "Real",
+    FieldType.BOOLEAN: "Integer(Boolean)",
+    FieldType.DATE: "Date",
+    FieldType.DATETIME: "DateTime",
+}
 """The type names in a .csvt; all other types are text."""
 
 
@@ -256,14 +253,12 @@ async def _run(place: Workplace, plan: ConversionPlan, origin: Origin, arguments
     return await place.ogr2ogr(arguments, (*origin.drivers, plan.writing.driver), environment)
 
 
-_WRITERS: Mapping[Writer, Callable[[Workplace, ConversionPlan, Origin], Awaitable[None]]] = MappingProxyType(
-    {
-        Writer.PER_LAYER: _write_per_layer,
-        Writer.AT_ONCE: _write_at_once,
-        Writer.PLACES: _write_places,
-        Writer.WORKBOOK: _write_workbook,
-        Writer.TRACKS: _write_tracks,
-        Writer.LINES_OF_WKT: _write_wkt,
-        Writer.PARQUET: _write_parquet,
-    }
-)
+_WRITERS: Mapping[Writer, Callable[[Workplace, ConversionPlan, Origin], Awaitable[None]]] = {
+    Writer.PER_LAYER: _write_per_layer,
+    Writer.AT_ONCE: _write_at_once,
+    Writer.PLACES: _write_places,
+    Writer.WORKBOOK: _write_workbook,
+    Writer.TRACKS: _write_tracks,
+    Writer.LINES_OF_WKT: _write_wkt,
+    Writer.PARQUET: _write_parquet,
+}

@@ -5,10 +5,8 @@ variants of one format.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path, PurePosixPath
 from stat import S_ISDIR
-from types import MappingProxyType
 
 import msgspec
 
@@ -36,10 +34,14 @@ from service.formats.xml_root import require_root
 ZIP = SHARED_EXTENSION
 GZ = ".gz"
 LISTED = 50
-IN_UTF8 = MappingProxyType({Declares.XML: in_utf8, Declares.DXF: dxf_in_utf8})
-MENDED: Mapping[Reader, Mapping[str, Callable[[Path, Path], tuple[Path, str]]]] = MappingProxyType(
-    {Reader.KML: {"whole": in_one_document, "mended": mended}, Reader.GPX: {"held": with_values_alone}}
-)
+IN_UTF8: Mapping[Declares, Callable[[Path, Path, int], tuple[Path, str]]] = {
+    Declares.XML: in_utf8,
+    Declares.DXF: dxf_in_utf8,
+}
+MENDED: Mapping[Reader, Mapping[str, Callable[[Path, Path], tuple[Path, str]]]] = {
+    Reader.KML: {"whole": in_one_document, "mended": mended},
+    Reader.GPX: {"held": with_values_alone},
+}
 """By reader: what puts files that its driver reads in place of others, by the prefix of their names."""
 
 
@@ -72,7 +74,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     options: tuple[str, ...] = ()
     """Options for this file, in addition to those of its format."""
     warnings: tuple[str, ...] = ()
-    warnings_without: Mapping[str, str] = MappingProxyType({})
+    warnings_without: Mapping[str, str] = {}
     """Warnings that apply unless this column is read: as `LeftOut.column`."""
 
     @property
@@ -157,7 +159,8 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
     if declares := reading_of(row).declares:
         documents, left_out_documents = _of_known_encodings(documents)
         all_bytes = sum(part.path.stat().st_size for part in documents)
-        documents, told = _replaced(documents, partial(IN_UTF8[declares], all_bytes=all_bytes), unpack_into, "utf8")
+        rewrite = IN_UTF8[declares]
+        documents, told = _replaced(documents, lambda path, new: rewrite(path, new, all_bytes), unpack_into, "utf8")
         warnings += [*left_out_documents, *told]
     for prefix, mend in MENDED.get(reading_of(row).reader, {}).items():
         documents, told = _replaced(documents, mend, unpack_into, prefix)

@@ -6,7 +6,6 @@ service does.
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 
 from service.errors import MultipleLayers, Rejection
 from service.formats.cannot_hold import cannot_hold
@@ -29,49 +28,41 @@ def _layer(name: str = "data", **facts: object) -> Layer:
     return Layer(name=name, **filled)  # type: ignore[arg-type]  # each fact is a field of it
 
 
-KINDS: Mapping[str, Facts] = MappingProxyType(
-    {
-        "points": Facts(layers=(_layer(geometry_types={"Point": 2}),)),
-        "lines": Facts(layers=(_layer(geometry_types={"LineString": 2}),)),
-        "areas": Facts(layers=(_layer(geometry_types={"Polygon": 2}),)),
-        "multipoints": Facts(layers=(_layer(geometry_types={"MultiPoint": 2}),)),
-        "mixed": Facts(layers=(_layer(geometry_types={"Point": 1, "Polygon": 1}),)),
-        "collections": Facts(
-            layers=(
-                _layer(
-                    geometry_types={"GeometryCollection": 2}, collection_parts={"MultiPoint": 2, "MultiLineString": 2}
-                ),
-            )
-        ),
-        "3D": Facts(layers=(_layer(geometry_types={"Point": 2}, has_z=True),)),
-        "some without geometry": Facts(layers=(_layer(geometry_types={"Point": 1}, null_geometries=1),)),
-        "table": Facts(layers=(_layer(geometry_types={}, null_geometries=2),)),
-        "no features": Facts(layers=(_layer(features=0),)),
-        "two layers": Facts(
-            layers=(_layer("a", geometry_types={"Point": 2}), _layer("b", geometry_types={"LineString": 2}))
-        ),
-        "long names": Facts(
-            layers=(_layer(geometry_types={"Point": 2}, fields=(Field("population_2024"), Field("a b"))),)
-        ),
-        "texts over 254 bytes": Facts(
-            layers=(_layer(geometry_types={"Point": 2}, fields=(Field("name", FieldType.TEXT, 300, 1), NAME)),)
-        ),
-        "dates with times": Facts(
-            layers=(_layer(geometry_types={"Point": 2}, fields=(NAME, Field("at", FieldType.DATETIME))),)
-        ),
-    }
-)
-COLUMN_RULES: Mapping[ColumnRule, str] = MappingProxyType(
-    {
-        ColumnRule.ANY: "any",
-        ColumnRule.CELL: "no line ends or quotation marks, no blanks around them",
-        ColumnRule.XML: "XML names",
-        ColumnRule.GML: "XML names without -",
-        ColumnRule.DBF: "10 bytes",
-        ColumnRule.MAPINFO: "31 of A-Z, 0-9, _",
-        ColumnRule.GEODATABASE: "62 letters, digits, _",
-    }
-)
+KINDS: Mapping[str, Facts] = {
+    "points": Facts(layers=(_layer(geometry_types={"Point": 2}),)),
+    "lines": Facts(layers=(_layer(geometry_types={"LineString": 2}),)),
+    "areas": Facts(layers=(_layer(geometry_types={"Polygon": 2}),)),
+    "multipoints": Facts(layers=(_layer(geometry_types={"MultiPoint": 2}),)),
+    "mixed": Facts(layers=(_layer(geometry_types={"Point": 1, "Polygon": 1}),)),
+    "collections": Facts(
+        layers=(
+            _layer(geometry_types={"GeometryCollection": 2}, collection_parts={"MultiPoint": 2, "MultiLineString": 2}),
+        )
+    ),
+    "3D": Facts(layers=(_layer(geometry_types={"Point": 2}, has_z=True),)),
+    "some without geometry": Facts(layers=(_layer(geometry_types={"Point": 1}, null_geometries=1),)),
+    "table": Facts(layers=(_layer(geometry_types={}, null_geometries=2),)),
+    "no features": Facts(layers=(_layer(features=0),)),
+    "two layers": Facts(
+        layers=(_layer("a", geometry_types={"Point": 2}), _layer("b", geometry_types={"LineString": 2}))
+    ),
+    "long names": Facts(layers=(_layer(geometry_types={"Point": 2}, fields=(Field("population_2024"), Field("a b"))),)),
+    "texts over 254 bytes": Facts(
+        layers=(_layer(geometry_types={"Point": 2}, fields=(Field("name", FieldType.TEXT, 300, 1), NAME)),)
+    ),
+    "dates with times": Facts(
+        layers=(_layer(geometry_types={"Point": 2}, fields=(NAME, Field("at", FieldType.DATETIME))),)
+    ),
+}
+COLUMN_RULES: Mapping[ColumnRule, str] = {
+    ColumnRule.ANY: "any",
+    ColumnRule.CELL: "no line ends or quotation marks, no blanks around them",
+    ColumnRule.XML: "XML names",
+    ColumnRule.GML: "XML names without -",
+    ColumnRule.DBF: "10 bytes",
+    ColumnRule.MAPINFO: "31 of A-Z, 0-9, _",
+    ColumnRule.GEODATABASE: "62 letters, digits, _",
+}
 INTRODUCTION = """\
 # Formats
 

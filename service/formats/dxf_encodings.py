@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 
 from service.formats.into_utf8 import MOST_BYTES, UTF8, first_other_line, require_few, write_utf8
 from service.formats.left_out import has_match
@@ -27,16 +26,14 @@ ESCAPE = rf"(?<!\\)(?:\\U\+({HIGH})\\U\+({LOW})|(?!\\U\+(?:00[01]|[Dd][89A-Fa-f]
 ESCAPED, MAY_BE_ESCAPED = re.compile(ESCAPE), re.compile(rb"\\U\+")
 """The second one is many times as fast, because it begins with plain text."""
 ASCII, WINDOWS = "ascii", "cp1252"
-CODECS: Mapping[str, str] = MappingProxyType(
-    {
-        **{f"ansi_{page}": f"cp{page}" for page in (*range(1250, 1259), 874, 932, 949, 950)},
-        "ansi_936": "gb18030",
-        "ansi_1361": "johab",
-        **{f"dos{page}": f"cp{page}" for page in (437, 850, 852, 855, 857, 860, 861, 863, 864, 865, 866, 869, 932)},
-        **{f"iso8859-{part}": f"iso8859-{part}" for part in range(1, 10)},
-        "mac-roman": "mac-roman",
-    }
-)
+CODECS: Mapping[str, str] = {
+    **{f"ansi_{page}": f"cp{page}" for page in (*range(1250, 1259), 874, 932, 949, 950)},
+    "ansi_936": "gb18030",
+    "ansi_1361": "johab",
+    **{f"dos{page}": f"cp{page}" for page in (437, 850, 852, 855, 857, 860, 861, 863, 864, 865, 866, 869, 932)},
+    **{f"iso8859-{part}": f"iso8859-{part}" for part in range(1, 10)},
+    "mac-roman": "mac-roman",
+}
 """Python's names for the code pages that files name, in lower case."""
 
 

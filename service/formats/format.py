@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
 
 import msgspec
 
@@ -90,7 +89,7 @@ class Bundle(msgspec.Struct, frozen=True):
 
     main: str
     required: tuple[str, ...] = ()
-    optional: Mapping[str, str] = MappingProxyType({})
+    optional: Mapping[str, str] = {}
     """Files that may be missing, and the warning for each; "" if nothing is lost."""
 
     alone: str = ""
@@ -148,7 +147,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     options: tuple[str, ...] = ()
     text_options: tuple[str, ...] = ()
     """Options that make the driver keep text that looks like dates."""
-    environment: Mapping[str, str] = MappingProxyType({})
+    environment: Mapping[str, str] = {}
     records_crs: bool = True
     has_labels: bool = False
     """Whether features may be labels whose text only their style holds."""
@@ -200,7 +199,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the driver may drop the times of dates, or take numbers for dates, unless the styles are made plain."""
     guesses_types: bool = False
     """Whether files have untyped values, so that types follow from all values and not from the driver's guess."""
-    noise_columns: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    noise_columns: Mapping[str, tuple[str, ...]] = {}
     """Columns that the driver invents, and the values that they have, beside null, when the file has none. `*`: any
     column; a value that ends so stands for all that begin with it, and `{layer}` for the layer's name."""
 
@@ -210,7 +209,7 @@ class Reread(msgspec.Struct, frozen=True, kw_only=True):
 
     drivers: tuple[str, ...]
     options: tuple[str, ...] = ()
-    environment: Mapping[str, str] = MappingProxyType({})
+    environment: Mapping[str, str] = {}
     geometries: bool = True
     dimensions: bool = True
     """Whether the driver reports Z and M correctly."""
@@ -253,7 +252,7 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     holds: frozenset[Family] = ALL_FAMILIES
     one_family: bool = False
     """Whether a dataset holds one family, so that others go into datasets of their own."""
-    type_options: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    type_options: Mapping[str, tuple[str, ...]] = {}
     """Options for a geometry type: by type, "" for mixed, "None" for a table; `{z}` is replaced."""
     json: bool = False
     """As in `Reading`."""
@@ -296,7 +295,7 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     column_names: ColumnRule = ColumnRule.ANY
     reserved_columns: tuple[str, ...] = ()
     """Names that the driver uses for its own columns."""
-    typed_columns: Mapping[Family, Mapping[str, frozenset[FieldType]]] = MappingProxyType({})
+    typed_columns: Mapping[Family, Mapping[str, frozenset[FieldType]]] = {}
     """By family: names of elements of the format, and the only types of values that they hold unchanged."""
     fid_names: tuple[str, ...] = ()
     geometry_names: tuple[str, ...] = ()
@@ -314,7 +313,7 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     max_text_bytes: int | None = None
     """Longer values are cut."""
     max_record_bytes: int | None = None
-    widths: Mapping[FieldType, int] = MappingProxyType({})
+    widths: Mapping[FieldType, int] = {}
     """The bytes that values of a type take in a record; other types are stored as texts."""
     text_bytes: int | None = None
     """The bytes that each text takes in a record, if the driver does not choose as few as the longest one needs."""
@@ -328,11 +327,11 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     """The maximum length of a layer's name, in characters."""
     trailer: bytes = b""
     """How a complete file ends, apart from white space."""
-    endings: Mapping[str, bytes] = MappingProxyType({})
+    endings: Mapping[str, bytes] = {}
     """What packing adds to files of an extension, because the driver takes long to write it."""
     z_options: tuple[str, ...] = ()
     """Options that make the driver keep elevations."""
-    environment: Mapping[str, str] = MappingProxyType({})
+    environment: Mapping[str, str] = {}
     driver_is_optional: bool = False
     """Whether some builds of GDAL cannot write it (interface 1)."""
     loss_report: bool = False

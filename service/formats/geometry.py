@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from types import MappingProxyType
 
 
 class Family(StrEnum):
@@ -14,17 +13,15 @@ class Family(StrEnum):
     COLLECTION = "collection"
 
 
-FAMILIES: Mapping[str, Family] = MappingProxyType(
-    {
-        "Point": Family.POINT,
-        "MultiPoint": Family.POINT,
-        "LineString": Family.LINE,
-        "MultiLineString": Family.LINE,
-        "Polygon": Family.POLYGON,
-        "MultiPolygon": Family.POLYGON,
-        "GeometryCollection": Family.COLLECTION,
-    }
-)
+FAMILIES: Mapping[str, Family] = {
+    "Point": Family.POINT,
+    "MultiPoint": Family.POINT,
+    "LineString": Family.LINE,
+    "MultiLineString": Family.LINE,
+    "Polygon": Family.POLYGON,
+    "MultiPolygon": Family.POLYGON,
+    "GeometryCollection": Family.COLLECTION,
+}
 """The family of each geometry type."""
 
 NO_GEOMETRY = "None"

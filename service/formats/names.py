@@ -9,7 +9,6 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import PurePosixPath
-from types import MappingProxyType
 
 from service.formats.dbf_names import clip, written_names
 from service.formats.format import ColumnRule
@@ -166,14 +165,12 @@ def _geodatabase_names(names: Sequence[str]) -> tuple[str, ...]:
     return unique([name[:GEODATABASE_NAME] for name in started], GEODATABASE_NAME)
 
 
-_RULES: Mapping[ColumnRule, Callable[[Sequence[str]], tuple[str, ...]]] = MappingProxyType(
-    {
-        ColumnRule.ANY: _as_they_are,
-        ColumnRule.CELL: _cell_names,
-        ColumnRule.XML: _xml_names,
-        ColumnRule.GML: _gml_names,
-        ColumnRule.DBF: written_names,
-        ColumnRule.MAPINFO: _mapinfo_names,
-        ColumnRule.GEODATABASE: _geodatabase_names,
-    }
-)
+_RULES: Mapping[ColumnRule, Callable[[Sequence[str]], tuple[str, ...]]] = {
+    ColumnRule.ANY: _as_they_are,
+    ColumnRule.CELL: _cell_names,
+    ColumnRule.XML: _xml_names,
+    ColumnRule.GML: _gml_names,
+    ColumnRule.DBF: written_names,
+    ColumnRule.MAPINFO: _mapinfo_names,
+    ColumnRule.GEODATABASE: _geodatabase_names,
+}

@@ -1,6 +1,6 @@
 """Finds formats in the format table: by a value of outputFormat, by extension, by token."""
 
-from types import MappingProxyType
+from collections.abc import Mapping
 
 from service.errors import Rejection
 from service.formats.format import SHARED_EXTENSION, Format
@@ -17,11 +17,11 @@ def _output_words(row: Format) -> tuple[str, ...]:
 
 
 OUTPUT_NAMES = tuple(row.name for row in FORMATS if row.name is not None)
-_BY_OUTPUT_WORD = MappingProxyType({word: row for row in reversed(FORMATS) for word in _output_words(row)})
+_BY_OUTPUT_WORD: Mapping[str, Format] = {word: row for row in reversed(FORMATS) for word in _output_words(row)}
 """Output formats by all their names; if two share an extension, the first row takes precedence."""
-_BY_TOKEN = MappingProxyType({row.token: row for row in FORMATS})
-_BY_EXTENSION = MappingProxyType({extension: row for row in reversed(FORMATS) for extension in row.extensions})
-_DEFAULT_OUTPUTS = MappingProxyType({"geojson": "shapefile"})
+_BY_TOKEN: Mapping[str, Format] = {row.token: row for row in FORMATS}
+_BY_EXTENSION: Mapping[str, Format] = {extension: row for row in reversed(FORMATS) for extension in row.extensions}
+_DEFAULT_OUTPUTS: Mapping[str, str] = {"geojson": "shapefile"}
 """Formats whose default output is not GeoJSON (interface 1)."""
 
 INPUT_EXTENSIONS = tuple(dict.fromkeys(extension for row in FORMATS for extension in row.extensions))

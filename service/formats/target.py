@@ -1,14 +1,13 @@
 """Which format an upload is converted into."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from service.errors import Rejection
 from service.formats.format import Format
 from service.formats.registry import default_output, find_output
 
 
-def choose_target(source: Format, output: str | None, unavailable: Mapping[str, str] = MappingProxyType({})) -> Format:
+def choose_target(source: Format, output: str | None, unavailable: Mapping[str, str] = {}) -> Format:
     """The output format (interface 1).
 
     Args:

@@ -1,7 +1,6 @@
 """Values that a target changes or leaves out: one row per kind, reported in one sentence with columns and counts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import TypeAlias
 
 import msgspec
@@ -49,178 +48,173 @@ class Loss(msgspec.Struct, frozen=True):
     """The types of which typed columns of the target hold all values."""
 
 
-VALUE_LOSSES: Mapping[str, Loss] = MappingProxyType(
-    {
-        "binary": Loss(
-            lambda field, _: field.filled or 0 if field.type is FieldType.BINARY else 0,
-            "binary values",
-            "{target} stores no binary values; {values} were left out.",
+VALUE_LOSSES: Mapping[str, Loss] = {
+    "binary": Loss(
+        lambda field, _: field.filled or 0 if field.type is FieldType.BINARY else 0,
+        "binary values",
+        "{target} stores no binary values; {values} were left out.",
+    ),
+    "binary_texts": Loss(
+        lambda field, _: field.filled or 0 if field.type is FieldType.BINARY else 0,
+        "binary values, as distinct from texts",
+        "{target} stores no binary values; {values} became texts.",
+    ),
+    "infinite": Loss(
+        lambda field, _: field.infinite,
+        "infinite numbers",
+        "{target} has no infinite numbers; {values} became empty or a text.",
+    ),
+    "near_infinite": Loss(
+        lambda field, _: field.near_infinite,
+        "numbers beyond 1.797693134862315e308",
+        "{target} is written with 15 digits of a number; {values} beyond 1.797693134862315e308, rounded to "
+        "1.79769313486232e308, will be infinite or missing when programs read them.",
+        lambda field: field.first_near_infinite,
+    ),
+    "beyond_32_bits": Loss(
+        lambda field, _: field.beyond_32_bits,
+        "whole numbers beyond 32 bits",
+        "{target} stores whole numbers of 32 bits; {values} became floating-point numbers.",
+    ),
+    "beyond_53_bits": Loss(
+        lambda field, _: field.beyond_53_bits,
+        "whole numbers beyond 53 bits",
+        "{target} stores whole numbers of 53 bits; the last digits of {values} changed.",
+    ),
+    "tiny": Loss(
+        lambda field, _: field.tiny,
+        "numbers smaller than 0.0000005 with all their digits",
+        "{target} stores 16 decimals of a number; {values} lost digits, or became 0.",
+    ),
+    "fractions": Loss(
+        lambda field, _: field.fractions,
+        "fractions of seconds",
+        "{target} stores times to the second; fractions of seconds were left out in {values}.",
+    ),
+    "leap_seconds": Loss(
+        lambda field, _: field.leap_seconds,
+        "leap seconds",
+        "{target} has no leap seconds, such as 23:59:60; {values} became the next second.",
+        lambda field: field.first_leap_seconds,
+    ),
+    "lost_leap_seconds": Loss(
+        lambda field, _: field.leap_seconds,
+        "leap seconds",
+        "{target} has no leap seconds, such as 23:59:60; {values} became missing.",
+        lambda field: field.first_leap_seconds,
+    ),
+    "zones": Loss(
+        lambda field, _: field.zoned,
+        "time zones",
+        "{target} stores no time zones; they were left out in {values}.",
+    ),
+    "mixed_zones": Loss(
+        lambda field, _: (field.filled or 0) - field.zoned if field.zoned else 0,
+        "times with and without time zones in one column",
+        "{target} stores a time zone for all times of a column or for none; {values} without one will be taken for "
+        "UTC.",
+    ),
+    "offsets": Loss(
+        lambda field, _: field.offsets,
+        "times in zones other than UTC",
+        "{target} stores times in UTC; {values} were converted to it.",
+    ),
+    "unzoned": Loss(
+        lambda field, _: (field.filled or 0) - field.zoned if field.type is FieldType.DATETIME else 0,
+        "times without a time zone",
+        "{target} stores times in UTC; {values} without a time zone will be taken for UTC.",
+    ),
+    "moments": Loss(
+        lambda field, _: field.filled or 0 if field.type in MOMENTS else 0,
+        "dates and times",
+        "{target} has no dates and times; {values} became texts.",
+        spared=frozenset({FieldType.DATETIME}),
+    ),
+    "dates": Loss(
+        lambda field, _: field.filled or 0 if field.type is FieldType.DATE else 0,
+        "dates without a time",
+        "{target} stores dates with times only; midnight was added to {values}.",
+    ),
+    "before_1000": Loss(
+        lambda field, _: field.before_1000,
+        "dates before the year 1000",
+        "{target} has no dates before the year 1000; {values} cannot be read by most programs.",
+    ),
+    "old_dates": Loss(
+        lambda field, _: field.before_march_1900,
+        "dates before March 1900",
+        "{target} has no dates before March 1900; {values} may be shown as other days, or as numbers.",
+    ),
+    "leading_zeros": Loss(
+        lambda field, _: field.leading_zeros,
+        "texts that look like numbers, as distinct from numbers",
+        "{target} has no types without a schema; other programs may mistake {values} for numbers and drop "
+        "leading zeros.",
+    ),
+    "leading_blanks": Loss(
+        lambda field, _: field.leading_blanks,
+        "blanks at the beginning of texts",
+        "{target} is written without blanks at the beginning of texts; they were left out of {values}.",
+    ),
+    "carriage_returns": Loss(
+        lambda field, _: field.carriage_returns,
+        "carriage returns",
+        "{target} has no carriage returns; readers find line feeds in their place in {values}.",
+    ),
+    "control": Loss(
+        lambda field, _: field.control,
+        "control characters, U+FFFE and U+FFFF",
+        "{target} has no control characters, nor U+FFFE and U+FFFF; they were left out of {values}.",
+    ),
+    "like_json": Loss(
+        lambda field, _: field.like_json,
+        "texts that are JSON, as distinct from objects and arrays",
+        "{target} stores texts that are JSON objects or arrays as such; {values} have their form.",
+    ),
+    "like_markup": Loss(
+        lambda field, _: field.like_markup,
+        "texts that begin with <",
+        "{target} is written with texts that begin like XML as elements; an apostrophe was put before {values}.",
+    ),
+    "like_formulas": Loss(
+        lambda field, _: field.like_formulas,
+        "texts that are formulas",
+        "Programs execute a text that begins with of:= when they open {target}; an apostrophe was put before {values}.",
+    ),
+    "empty_texts": Loss(
+        lambda field, _: field.empty,
+        "empty texts, as distinct from missing values",
+        "{target} cannot tell an empty text from a missing value; {values} became missing.",
+    ),
+    "nulls": Loss(
+        lambda field, layer: (
+            layer.features - field.filled if field.filled is not None and field.type in NULLS_BECOME else 0
         ),
-        "binary_texts": Loss(
-            lambda field, _: field.filled or 0 if field.type is FieldType.BINARY else 0,
-            "binary values, as distinct from texts",
-            "{target} stores no binary values; {values} became texts.",
-        ),
-        "infinite": Loss(
-            lambda field, _: field.infinite,
-            "infinite numbers",
-            "{target} has no infinite numbers; {values} became empty or a text.",
-        ),
-        "near_infinite": Loss(
-            lambda field, _: field.near_infinite,
-            "numbers beyond 1.797693134862315e308",
-            "{target} is written with 15 digits of a number; {values} beyond 1.797693134862315e308, rounded to "
-            "1.79769313486232e308, will be infinite or missing when programs read them.",
-            lambda field: field.first_near_infinite,
-        ),
-        "beyond_32_bits": Loss(
-            lambda field, _: field.beyond_32_bits,
-            "whole numbers beyond 32 bits",
-            "{target} stores whole numbers of 32 bits; {values} became floating-point numbers.",
-        ),
-        "beyond_53_bits": Loss(
-            lambda field, _: field.beyond_53_bits,
-            "whole numbers beyond 53 bits",
-            "{target} stores whole numbers of 53 bits; the last digits of {values} changed.",
-        ),
-        "tiny": Loss(
-            lambda field, _: field.tiny,
-            "numbers smaller than 0.0000005 with all their digits",
-            "{target} stores 16 decimals of a number; {values} lost digits, or became 0.",
-        ),
-        "fractions": Loss(
-            lambda field, _: field.fractions,
-            "fractions of seconds",
-            "{target} stores times to the second; fractions of seconds were left out in {values}.",
-        ),
-        "leap_seconds": Loss(
-            lambda field, _: field.leap_seconds,
-            "leap seconds",
-            "{target} has no leap seconds, such as 23:59:60; {values} became the next second.",
-            lambda field: field.first_leap_seconds,
-        ),
-        "lost_leap_seconds": Loss(
-            lambda field, _: field.leap_seconds,
-            "leap seconds",
-            "{target} has no leap seconds, such as 23:59:60; {values} became missing.",
-            lambda field: field.first_leap_seconds,
-        ),
-        "zones": Loss(
-            lambda field, _: field.zoned,
-            "time zones",
-            "{target} stores no time zones; they were left out in {values}.",
-        ),
-        "mixed_zones": Loss(
-            lambda field, _: (field.filled or 0) - field.zoned if field.zoned else 0,
-            "times with and without time zones in one column",
-            "{target} stores a time zone for all times of a column or for none; {values} without one will be taken for "
-            "UTC.",
-        ),
-        "offsets": Loss(
-            lambda field, _: field.offsets,
-            "times in zones other than UTC",
-            "{target} stores times in UTC; {values} were converted to it.",
-        ),
-        "unzoned": Loss(
-            lambda field, _: (field.filled or 0) - field.zoned if field.type is FieldType.DATETIME else 0,
-            "times without a time zone",
-            "{target} stores times in UTC; {values} without a time zone will be taken for UTC.",
-        ),
-        "moments": Loss(
-            lambda field, _: field.filled or 0 if field.type in MOMENTS else 0,
-            "dates and times",
-            "{target} has no dates and times; {values} became texts.",
-            spared=frozenset({FieldType.DATETIME}),
-        ),
-        "dates": Loss(
-            lambda field, _: field.filled or 0 if field.type is FieldType.DATE else 0,
-            "dates without a time",
-            "{target} stores dates with times only; midnight was added to {values}.",
-        ),
-        "before_1000": Loss(
-            lambda field, _: field.before_1000,
-            "dates before the year 1000",
-            "{target} has no dates before the year 1000; {values} cannot be read by most programs.",
-        ),
-        "old_dates": Loss(
-            lambda field, _: field.before_march_1900,
-            "dates before March 1900",
-            "{target} has no dates before March 1900; {values} may be shown as other days, or as numbers.",
-        ),
-        "leading_zeros": Loss(
-            lambda field, _: field.leading_zeros,
-            "texts that look like numbers, as distinct from numbers",
-            "{target} has no types without a schema; other programs may mistake {values} for numbers and drop "
-            "leading zeros.",
-        ),
-        "leading_blanks": Loss(
-            lambda field, _: field.leading_blanks,
-            "blanks at the beginning of texts",
-            "{target} is written without blanks at the beginning of texts; they were left out of {values}.",
-        ),
-        "carriage_returns": Loss(
-            lambda field, _: field.carriage_returns,
-            "carriage returns",
-            "{target} has no carriage returns; readers find line feeds in their place in {values}.",
-        ),
-        "control": Loss(
-            lambda field, _: field.control,
-            "control characters, U+FFFE and U+FFFF",
-            "{target} has no control characters, nor U+FFFE and U+FFFF; they were left out of {values}.",
-        ),
-        "like_json": Loss(
-            lambda field, _: field.like_json,
-            "texts that are JSON, as distinct from objects and arrays",
-            "{target} stores texts that are JSON objects or arrays as such; {values} have their form.",
-        ),
-        "like_markup": Loss(
-            lambda field, _: field.like_markup,
-            "texts that begin with <",
-            "{target} is written with texts that begin like XML as elements; an apostrophe was put before {values}.",
-        ),
-        "like_formulas": Loss(
-            lambda field, _: field.like_formulas,
-            "texts that are formulas",
-            "Programs execute a text that begins with of:= when they open {target}; an apostrophe was put before "
-            "{values}.",
-        ),
-        "empty_texts": Loss(
-            lambda field, _: field.empty,
-            "empty texts, as distinct from missing values",
-            "{target} cannot tell an empty text from a missing value; {values} became missing.",
-        ),
-        "nulls": Loss(
-            lambda field, layer: (
-                layer.features - field.filled if field.filled is not None and field.type in NULLS_BECOME else 0
-            ),
-            "missing values",
-            "{target} has no missing values; {values} that are missing became 0 or empty.",
-        ),
-    }
-)
+        "missing values",
+        "{target} has no missing values; {values} that are missing became 0 or empty.",
+    ),
+}
 """What a target may do to values; `Writing.value_losses` names the kinds for each target."""
 
 
-OVERFLOWS: Mapping[str, Loss] = MappingProxyType(
-    {
-        "infinite": Loss(
-            lambda field, _: field.infinite,
-            "numbers from 1.8e308 on",
-            "{source} holds numbers from 1.8e308 on, or infinite ones; {values} became infinite.",
-        ),
-        "until_1970": Loss(
-            lambda field, _: field.until_1970,
-            "times before 1970",
-            "{source} is read with times before 1970 to the second only; {values} may be one second late.",
-        ),
-        "at_32_bits": Loss(
-            lambda field, _: field.at_32_bits,
-            "whole numbers beyond 32 bits",
-            "{source} is read with whole numbers of 32 bits; {values} became 2,147,483,647 or -2,147,483,648, unless "
-            "they are these numbers.",
-        ),
-    }
-)
+OVERFLOWS: Mapping[str, Loss] = {
+    "infinite": Loss(
+        lambda field, _: field.infinite,
+        "numbers from 1.8e308 on",
+        "{source} holds numbers from 1.8e308 on, or infinite ones; {values} became infinite.",
+    ),
+    "until_1970": Loss(
+        lambda field, _: field.until_1970,
+        "times before 1970",
+        "{source} is read with times before 1970 to the second only; {values} may be one second late.",
+    ),
+    "at_32_bits": Loss(
+        lambda field, _: field.at_32_bits,
+        "whole numbers beyond 32 bits",
+        "{source} is read with whole numbers of 32 bits; {values} became 2,147,483,647 or -2,147,483,648, unless "
+        "they are these numbers.",
+    ),
+}
 """What reading may do to values; `Reading.overflows` names the kinds for each format."""
 
 

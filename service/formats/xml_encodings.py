@@ -9,7 +9,6 @@ import codecs
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 from service.errors import Rejection
 from service.formats.into_utf8 import UTF8, first_other_line, require_few, write_utf8
@@ -22,33 +21,31 @@ MARKS_OF_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 READ_BY_DRIVERS = frozenset({"iso-8859-1"})
 NOT_TRUE = re.compile(r"utf-?(?:8|16|32)(?:le|be)?|(?:iso-10646-)?ucs-?[24]|(?:us-)?ascii", re.ASCII)
 """Encodings of which one cannot be that of a file whose declaration is ASCII, and others are contained in UTF-8."""
-CODECS: Mapping[str, str] = MappingProxyType(
-    {
-        **{
-            f"{kind}{number}": f"cp{number}"
-            for number in (*range(1250, 1259), 874)
-            for kind in ("windows-", "windows", "cp")
-        },
-        **{
-            f"{kind}{part}": f"iso8859-{part}"
-            for part in (*range(1, 12), *range(13, 17))
-            for kind in ("iso-8859-", "iso8859-", "iso_8859-", "iso8859_")
-        },
-        **dict.fromkeys(("latin1", "latin-1", "l1", "cp819", "ibm819"), "iso8859-1"),
-        **{f"{kind}{page}": f"cp{page}" for page in (437, 850, 852, 855, 857, 858, 866) for kind in ("cp", "ibm")},
-        **dict.fromkeys(("shift_jis", "shift-jis", "windows-31j"), "cp932"),
-        **dict.fromkeys(("gb2312", "gbk", "gb18030"), "gb18030"),
-        **dict.fromkeys(("euc-kr", "ks_c_5601-1987"), "cp949"),
-        "koi8-r": "koi8-r",
-        "koi8-u": "koi8-u",
-        "macintosh": "mac-roman",
-        "x-mac-roman": "mac-roman",
-        "big5-hkscs": "big5hkscs",
-        "euc-jp": "euc-jp",
-        "big5": "cp950",
-        "tis-620": "cp874",
-    }
-)
+CODECS: Mapping[str, str] = {
+    **{
+        f"{kind}{number}": f"cp{number}"
+        for number in (*range(1250, 1259), 874)
+        for kind in ("windows-", "windows", "cp")
+    },
+    **{
+        f"{kind}{part}": f"iso8859-{part}"
+        for part in (*range(1, 12), *range(13, 17))
+        for kind in ("iso-8859-", "iso8859-", "iso_8859-", "iso8859_")
+    },
+    **dict.fromkeys(("latin1", "latin-1", "l1", "cp819", "ibm819"), "iso8859-1"),
+    **{f"{kind}{page}": f"cp{page}" for page in (437, 850, 852, 855, 857, 858, 866) for kind in ("cp", "ibm")},
+    **dict.fromkeys(("shift_jis", "shift-jis", "windows-31j"), "cp932"),
+    **dict.fromkeys(("gb2312", "gbk", "gb18030"), "gb18030"),
+    **dict.fromkeys(("euc-kr", "ks_c_5601-1987"), "cp949"),
+    "koi8-r": "koi8-r",
+    "koi8-u": "koi8-u",
+    "macintosh": "mac-roman",
+    "x-mac-roman": "mac-roman",
+    "big5-hkscs": "big5hkscs",
+    "euc-jp": "euc-jp",
+    "big5": "cp950",
+    "tis-620": "cp874",
+}
 """Python's names for encodings that files declare, in lower case."""
 ASSUMED = "assumed-windows-1252"
 """How to treat what is not UTF-8, as a name for Python's codecs."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
 
 from service.errors import Rejection
 
@@ -27,7 +26,7 @@ class Reason(StrEnum):
 
 
 NOT_ALL_FEATURES = "Not every line of the file is a GeoJSON feature. Each line has to hold exactly one."
-OTHER_JSON: Mapping[Reason, str] = MappingProxyType({Reason.TOPOJSON: "TopoJSON", Reason.ESRI_JSON: "Esri JSON"})
+OTHER_JSON: Mapping[Reason, str] = {Reason.TOPOJSON: "TopoJSON", Reason.ESRI_JSON: "Esri JSON"}
 """Documents that are not GeoJSON but are converted anyway."""
 
 MAX_NESTING = 900
@@ -36,29 +35,27 @@ MAX_FIELDS = 2000
 MAX_NAME_CHARACTERS = 4096
 MAX_NAMES_CHARACTERS = 1 << 20
 
-SENTENCES: Mapping[Reason, str] = MappingProxyType(
-    {
-        Reason.EMPTY: "The file is empty.",
-        Reason.NOT_UTF8: "The file is not UTF-8 text, which GeoJSON must be. Save it as UTF-8 and send it again.",
-        Reason.NOT_JSON: "The file is not valid JSON. Check it with a JSON validator and send it again.",
-        Reason.TRUNCATED: "The GeoJSON ends in the middle of the file. It is probably cut off; send the whole file.",
-        Reason.TOO_DEEP: "Objects and arrays in the file are nested too deeply, hundreds of levels.",
-        Reason.NOT_GEOJSON: (
-            "The file is JSON but not GeoJSON: its outermost object must have a member type with the value "
-            "FeatureCollection, Feature or the name of a geometry type."
-        ),
-        Reason.NO_FEATURES: "The FeatureCollection has no member features that is an array.",
-        Reason.BAD_GEOMETRY: "The file is one geometry, and its coordinates are not those of its type.",
-        Reason.OTHER_LINES: NOT_ALL_FEATURES,
-        Reason.TOPOJSON: "The file is TopoJSON. Convert it to GeoJSON first.",
-        Reason.ESRI_JSON: "The file is Esri JSON. Export it as GeoJSON.",
-        Reason.TOO_MANY_FIELDS: (
-            f"The features have more than {MAX_FIELDS:,} different properties, more than a table can have columns."
-        ),
-        Reason.LONG_NAMES: "The names of the properties are too long to be columns of a table.",
-        Reason.NO_SCAN: "The file could not be analysed.",
-    }
-)
+SENTENCES: Mapping[Reason, str] = {
+    Reason.EMPTY: "The file is empty.",
+    Reason.NOT_UTF8: "The file is not UTF-8 text, which GeoJSON must be. Save it as UTF-8 and send it again.",
+    Reason.NOT_JSON: "The file is not valid JSON. Check it with a JSON validator and send it again.",
+    Reason.TRUNCATED: "The GeoJSON ends in the middle of the file. It is probably cut off; send the whole file.",
+    Reason.TOO_DEEP: "Objects and arrays in the file are nested too deeply, hundreds of levels.",
+    Reason.NOT_GEOJSON: (
+        "The file is JSON but not GeoJSON: its outermost object must have a member type with the value "
+        "FeatureCollection, Feature or the name of a geometry type."
+    ),
+    Reason.NO_FEATURES: "The FeatureCollection has no member features that is an array.",
+    Reason.BAD_GEOMETRY: "The file is one geometry, and its coordinates are not those of its type.",
+    Reason.OTHER_LINES: NOT_ALL_FEATURES,
+    Reason.TOPOJSON: "The file is TopoJSON. Convert it to GeoJSON first.",
+    Reason.ESRI_JSON: "The file is Esri JSON. Export it as GeoJSON.",
+    Reason.TOO_MANY_FIELDS: (
+        f"The features have more than {MAX_FIELDS:,} different properties, more than a table can have columns."
+    ),
+    Reason.LONG_NAMES: "The names of the properties are too long to be columns of a table.",
+    Reason.NO_SCAN: "The file could not be analysed.",
+}
 
 
 class Unreadable(Rejection):

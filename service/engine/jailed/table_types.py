@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import NamedTuple
 
 from service.engine.jailed.declared import (
@@ -72,11 +71,11 @@ class TypedTable(NamedTuple):
     spelled: Mapping[str, int]
     cut: Mapping[str, int]
     left_out: str = ""
-    rounded: Mapping[str, int] = MappingProxyType({})
+    rounded: Mapping[str, int] = {}
     """By column: how many times have digits beyond milliseconds."""
-    unread: Mapping[str, int] = MappingProxyType({})
+    unread: Mapping[str, int] = {}
     """By column: how many values are no geometries."""
-    second: Mapping[str, int] = MappingProxyType({})
+    second: Mapping[str, int] = {}
     """By column: how many geometries are beside those of the first geometry column."""
 
 

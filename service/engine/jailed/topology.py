@@ -6,7 +6,6 @@ by the document.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -23,14 +22,12 @@ _MEMBERS = msgspec.json.Decoder(Members | None)
 _LIST = msgspec.json.Decoder(list[Raw])
 _POSITION = msgspec.json.Decoder(Position)
 _POSITIONS = msgspec.json.Decoder(list[Position])
-_OF_LINES: Mapping[str, tuple[int, msgspec.json.Decoder[Any]]] = MappingProxyType(
-    {
-        "LineString": (0, msgspec.json.Decoder(list[int])),
-        "MultiLineString": (1, msgspec.json.Decoder(list[list[int]])),
-        "Polygon": (1, msgspec.json.Decoder(list[list[int]])),
-        "MultiPolygon": (2, msgspec.json.Decoder(list[list[list[int]]])),
-    }
-)
+_OF_LINES: Mapping[str, tuple[int, msgspec.json.Decoder[Any]]] = {
+    "LineString": (0, msgspec.json.Decoder(list[int])),
+    "MultiLineString": (1, msgspec.json.Decoder(list[list[int]])),
+    "Polygon": (1, msgspec.json.Decoder(list[list[int]])),
+    "MultiPolygon": (2, msgspec.json.Decoder(list[list[list[int]]])),
+}
 """How many lists are around the lists of arcs of a geometry, and what decodes all of them."""
 
 

@@ -4,7 +4,6 @@ Only the input's own driver and GeoPackage are registered while the untrusted fi
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from types import MappingProxyType
 
 import msgspec
 
@@ -36,30 +35,24 @@ JAILED = tuple(
     module.__name__
     for module in (delimited, sheets, column_types, gml_systems, kml_names, relabel, lines, shape_records, topojson)
 )
-_READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = MappingProxyType(
-    {
-        Reader.OGR: read_single,
-        Reader.DOCUMENT: read_json,
-        Reader.LINES: read_json,
-        Reader.PARTS: read_parts,
-        Reader.KML: read_kml,
-        Reader.GPX: read_gpx,
-        Reader.GML: read_gml,
-        Reader.DATABASE: read_database,
-        Reader.GEOPACKAGE: read_geopackage,
-        Reader.ESRI_JSON: read_esri_json,
-        Reader.TOPOJSON: read_topojson,
-    }
-)
-_TABLE_READERS: Mapping[Reader, Callable[[Workplace, Source, ConversionRequest], Awaitable[WorkFile]]] = (
-    MappingProxyType(
-        {
-            Reader.DELIMITED: read_delimited,
-            Reader.WORKBOOK: read_workbook,
-            Reader.PARQUET: read_parquet,
-        }
-    )
-)
+_READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = {
+    Reader.OGR: read_single,
+    Reader.DOCUMENT: read_json,
+    Reader.LINES: read_json,
+    Reader.PARTS: read_parts,
+    Reader.KML: read_kml,
+    Reader.GPX: read_gpx,
+    Reader.GML: read_gml,
+    Reader.DATABASE: read_database,
+    Reader.GEOPACKAGE: read_geopackage,
+    Reader.ESRI_JSON: read_esri_json,
+    Reader.TOPOJSON: read_topojson,
+}
+_TABLE_READERS: Mapping[Reader, Callable[[Workplace, Source, ConversionRequest], Awaitable[WorkFile]]] = {
+    Reader.DELIMITED: read_delimited,
+    Reader.WORKBOOK: read_workbook,
+    Reader.PARQUET: read_parquet,
+}
 """The readers of files whose geometry may be in ordinary columns, which the request may name."""
 
 

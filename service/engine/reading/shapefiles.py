@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from service.blocking import run_blocking
@@ -19,7 +18,7 @@ from service.formats.shx import is_whole
 
 WHOLE_NUMBERS = "ADJUST_TYPE=YES"
 """Integers of more than 18 digits become such of 64 bits where they fit; otherwise they lose digits."""
-INDEX_ANEW = MappingProxyType({"SHAPE_RESTORE_SHX": "YES"})
+INDEX_ANEW: Mapping[str, str] = {"SHAPE_RESTORE_SHX": "YES"}
 """The driver makes the .shx anew, even if there is one. It takes the shapes in the order in which they are in the .shp,
 also those that a program has replaced and left there, so that records would get the shapes of others."""
 
@@ -29,7 +28,7 @@ class Way(NamedTuple):
 
     options: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    environment: Mapping[str, str] = MappingProxyType({})
+    environment: Mapping[str, str] = {}
 
 
 async def how_to_read(place: Workplace, part: Part) -> Way:

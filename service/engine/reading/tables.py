@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Annotated
 
 import msgspec
@@ -54,14 +53,12 @@ LARGEST_WORKBOOK_BYTES = 1 << 20
 _OF_OURS = ("HEADERS=YES", "EMPTY_STRING_AS_NULL=YES", "KEEP_GEOM_COLUMNS=NO")
 """The driver would take a header in which a name is a number for data."""
 _XY = (f"X_POSSIBLE_NAMES={X}", f"Y_POSSIBLE_NAMES={Y}")
-PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "": _OF_OURS,
-        "xy": (*_OF_OURS, *_XY),
-        "xyz": (*_OF_OURS, *_XY, f"Z_POSSIBLE_NAMES={Z}"),
-        "wkt": (*_OF_OURS, f"GEOM_POSSIBLE_NAMES={WKT}"),
-    }
-)
+PLACES: Mapping[str, tuple[str, ...]] = {
+    "": _OF_OURS,
+    "xy": (*_OF_OURS, *_XY),
+    "xyz": (*_OF_OURS, *_XY, f"Z_POSSIBLE_NAMES={Z}"),
+    "wkt": (*_OF_OURS, f"GEOM_POSSIBLE_NAMES={WKT}"),
+}
 """The open options with which the CSV driver finds the header and the geometry."""
 OURS = Reading(drivers=(CSV_DRIVER,))
 """How normalized tables are read."""

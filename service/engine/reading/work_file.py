@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Annotated
 
 import msgspec
@@ -53,10 +52,10 @@ class WorkFile(msgspec.Struct, frozen=True):
     """What the facts do not contain: warnings, and the names of layers by table where they differ."""
 
     warnings: tuple[str, ...] = ()
-    names: Mapping[str, str] = MappingProxyType({})
+    names: Mapping[str, str] = {}
     facts: Facts | None = None
     """The facts, if the upload is held in memory; None if there is a work file."""
-    cells: Mapping[str, Mapping[str, object]] = MappingProxyType({})
+    cells: Mapping[str, Mapping[str, object]] = {}
     """For each table with coordinate columns: the CSV that was read, its delimiter, and their original names."""
     claim: str = ""
     """The name of the system that the file gives for layers without a known one."""
@@ -94,7 +93,7 @@ async def add_relabelled(
     reading: Reading,
     origin: str,
     layers: Sequence[str] = (),
-    before: Mapping[str, str] = MappingProxyType({}),
+    before: Mapping[str, str] = {},
 ) -> WorkFile:
     """Add layers to the work file, after those `before`, by way of plain SQLite, in which they are renamed.
 

@@ -1,8 +1,6 @@
 # ruff: noqa: S106 -- a token is a format's short name here
 """The rows of databases and of typed files that resemble them."""
 
-from types import MappingProxyType
-
 from service.formats.format import (
     SHARED_EXTENSION,
     ColumnRule,
@@ -44,7 +42,7 @@ GEOPACKAGE = Format(
         multi_layer=True,
         derived_layers=True,
         m=True,
-        type_options=MappingProxyType({**EXACT_TYPES, "": ("-nlt", "GEOMETRY")}),
+        type_options={**EXACT_TYPES, "": ("-nlt", "GEOMETRY")},
         curves=True,
         fid_names=("fid", "ogc_fid", "gpkg_fid"),
         geometry_names=("geom", "geometry", "the_geom"),
@@ -65,10 +63,10 @@ SPATIALITE = Format(
         derived_layers=True,
         m=True,
         # the driver refuses all features of a column that it has declared as three-dimensional geometries of any type
-        type_options=MappingProxyType({**EXACT_TYPES, "": ("-nlt", "GEOMETRY")}),
+        type_options={**EXACT_TYPES, "": ("-nlt", "GEOMETRY")},
         fid_names=("ogc_fid", "fid", "pk_fid"),
         geometry_names=("geometry", "geom", "the_geom"),
-        environment=MappingProxyType({"SPATIALITE_LOAD": "YES"}),
+        environment={"SPATIALITE_LOAD": "YES"},
     ),
 )
 

@@ -1,7 +1,7 @@
 # ruff: noqa: S106 -- a token is a format's short name here
 """The rows of formats for older desktop programs: Shapefile, MapInfo, DXF, and plain WKT."""
 
-from types import MappingProxyType
+from collections.abc import Mapping
 
 from service.formats.dbf_names import VALUE_BYTES
 from service.formats.facts import FieldType
@@ -25,17 +25,20 @@ from service.formats.unread import BINARY_DXF, NO_UTF_16, UTF_16_WITHOUT_MARK
 LONE_SHP = "A .shp alone holds no attributes; send it in a ZIP with its .shx, .dbf and .prj to keep them."
 NO_MAP = "The ZIP holds no .map beside {name}, so its features have no geometry."
 NO_MID = "The ZIP holds no .mid beside {name}, so its features have no attributes."
-DBF_WIDTHS = MappingProxyType({FieldType.INTEGER: 18, FieldType.REAL: 24, FieldType.BOOLEAN: 9, FieldType.DATE: 8})
-MAPINFO_WIDTHS = MappingProxyType(
-    {
-        FieldType.INTEGER: 8,
-        FieldType.REAL: 8,
-        FieldType.BOOLEAN: 4,
-        FieldType.DATE: 4,
-        FieldType.TIME: 4,
-        FieldType.DATETIME: 8,
-    }
-)
+DBF_WIDTHS: Mapping[FieldType, int] = {
+    FieldType.INTEGER: 18,
+    FieldType.REAL: 24,
+    FieldType.BOOLEAN: 9,
+    FieldType.DATE: 8,
+}
+MAPINFO_WIDTHS: Mapping[FieldType, int] = {
+    FieldType.INTEGER: 8,
+    FieldType.REAL: 8,
+    FieldType.BOOLEAN: 4,
+    FieldType.DATE: 4,
+    FieldType.TIME: 4,
+    FieldType.DATETIME: 8,
+}
 TEXT_FOR_TIMES = "DateTime=String,Time=String"
 
 SHAPEFILE = Format(
@@ -48,7 +51,7 @@ SHAPEFILE = Format(
         reader=Reader.PARTS,
         # otherwise the driver decides by the first shape whether there are measures, and it may be a null shape
         options=("ADJUST_GEOM_TYPE=ALL_SHAPES",),
-        bundles=(Bundle(".shp", (".shx", ".dbf"), MappingProxyType({".prj": "", ".cpg": ""}), alone=LONE_SHP),),
+        bundles=(Bundle(".shp", (".shx", ".dbf"), {".prj": "", ".cpg": ""}, alone=LONE_SHP),),
     ),
     writing=Writing(
         driver="ESRI Shapefile",
@@ -63,7 +66,7 @@ SHAPEFILE = Format(
         delivery=Packaging.ARCHIVE,
         # the driver would write the mark after each row, and go back over it for the next one by four system calls
         options=("-lco", "ENCODING=UTF-8", "-lco", "DBF_EOF_CHAR=NO", "-mapFieldType", TEXT_FOR_TIMES),
-        endings=MappingProxyType({".dbf": b"\x1a"}),
+        endings={".dbf": b"\x1a"},
         multi_layer=True,
         one_file_per_layer=True,
         loss_report=True,
@@ -89,8 +92,8 @@ MAPINFO = Format(
         reader=Reader.PARTS,
         has_labels=True,
         bundles=(
-            Bundle(".tab", (".dat",), MappingProxyType({".map": NO_MAP, ".id": "", ".ind": ""})),
-            Bundle(".mif", (), MappingProxyType({".mid": NO_MID})),
+            Bundle(".tab", (".dat",), {".map": NO_MAP, ".id": "", ".ind": ""}),
+            Bundle(".mif", (), {".mid": NO_MID}),
         ),
     ),
     writing=Writing(
@@ -141,7 +144,7 @@ DXF = Format(
     extensions=(".dxf",),
     reading=Reading(
         drivers=("DXF",),
-        environment=MappingProxyType({"DXF_ENCODING": "UTF-8"}),
+        environment={"DXF_ENCODING": "UTF-8"},
         declares=Declares.DXF,
         records_crs=False,
         trailer=b"EOF",

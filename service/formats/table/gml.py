@@ -1,8 +1,6 @@
 # ruff: noqa: S106 -- a token is a format's short name here
 """The row of GML."""
 
-from types import MappingProxyType
-
 from service.formats.format import ColumnRule, Declares, Format, LeftOut, Reader, Reading, Reread, Writer, Writing
 from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
 from service.formats.unread import NO_UTF_16
@@ -49,7 +47,7 @@ GML = Format(
         declares=Declares.XML,
         unread=NO_UTF_16,
         options=("WRITE_GFS=NO",),
-        environment=MappingProxyType({"GML_FIELDTYPES": "ALWAYS_STRING"}),
+        environment={"GML_FIELDTYPES": "ALWAYS_STRING"},
         left_out=(
             LeftOut(
                 (), "Blanks and line ends at the beginning of texts ({count}) were left out.", pattern=BEGINS_BLANK
@@ -70,7 +68,7 @@ GML = Format(
         overflows=frozenset({"infinite"}),
         guesses_types=True,
         # of the bounds of a feature, the driver of GDAL 3.10 makes columns
-        noise_columns=MappingProxyType({"gml_id": ("{layer}.*",), "lowerCorner": ("*",), "upperCorner": ("*",)}),
+        noise_columns={"gml_id": ("{layer}.*",), "lowerCorner": ("*",), "upperCorner": ("*",)},
     ),
     writing=Writing(
         driver="GML",

@@ -1,7 +1,7 @@
 # ruff: noqa: S106 -- a token is a format's short name here
 """The row of GPX."""
 
-from types import MappingProxyType
+from collections.abc import Mapping
 
 from service.formats.crs import WGS84
 from service.formats.facts import FieldType
@@ -68,16 +68,14 @@ GPX_NUMBERS = frozenset(
     {"ele", "magvar", "geoidheight", "sat", "hdop", "vdop", "pdop", "ageofdgpsdata", "dgpsid", "number", *_GPX_ORDER}
 )
 _WHOLE, _DECIMAL = frozenset({FieldType.INTEGER}), frozenset({FieldType.INTEGER, FieldType.REAL})
-GPX_TYPES = MappingProxyType(
-    {
-        Family.POINT: {
-            **dict.fromkeys(("ele", "magvar", "geoidheight", "hdop", "vdop", "pdop", "ageofdgpsdata"), _DECIMAL),
-            **dict.fromkeys(("sat", "dgpsid"), _WHOLE),
-            "time": frozenset({FieldType.DATE, FieldType.DATETIME}),
-        },
-        Family.LINE: {"number": _WHOLE},
-    }
-)
+GPX_TYPES: Mapping[Family, Mapping[str, frozenset[FieldType]]] = {
+    Family.POINT: {
+        **dict.fromkeys(("ele", "magvar", "geoidheight", "hdop", "vdop", "pdop", "ageofdgpsdata"), _DECIMAL),
+        **dict.fromkeys(("sat", "dgpsid"), _WHOLE),
+        "time": frozenset({FieldType.DATE, FieldType.DATETIME}),
+    },
+    Family.LINE: {"number": _WHOLE},
+}
 """The elements that are no texts; the driver writes a text in one of them as 0, or leaves it out."""
 
 GPX = Format(
@@ -93,7 +91,7 @@ GPX = Format(
         inside_root=frozenset({"metadata", "wpt", "rte", "trk"}),
         zoned_texts=True,
         unread=NO_UTF_16,
-        environment=MappingProxyType({"GPX_ELE_AS_25D": "YES"}),
+        environment={"GPX_ELE_AS_25D": "YES"},
         left_out=(
             LeftOut((), NOTHING_HELD, pattern=EMPTY_IN_GPX),
             LeftOut(
@@ -135,13 +133,11 @@ GPX = Format(
         derived_columns=frozenset({*_GPX_ORDER, "ele"}),
         column_prefix="ogr_",
         numbers=GPX_NUMBERS,
-        noise_columns=MappingProxyType({"*": ()}),
+        noise_columns={"*": ()},
     ),
     writing=Writing(
         driver="GPX",
-        reread=Reread(
-            drivers=("GPX",), environment=MappingProxyType({"GPX_ELE_AS_25D": "YES"}), columns=False, is_one=True
-        ),
+        reread=Reread(drivers=("GPX",), environment={"GPX_ELE_AS_25D": "YES"}, columns=False, is_one=True),
         empty_columns_lost=frozenset({"*"}),
         value_losses=XML_LOSSES | {"moments", "like_markup"},
         typed_columns=GPX_TYPES,

@@ -1,8 +1,6 @@
 # ruff: noqa: S106 -- a token is a format's short name here
 """The rows of KML and KMZ."""
 
-from types import MappingProxyType
-
 import msgspec
 
 from service.formats.crs import WGS84
@@ -20,16 +18,14 @@ from service.formats.format import (
 )
 from service.formats.table.xml_parts import HOLDS, XML_LOSSES, of_the_file
 
-_KML_NOISE = MappingProxyType(
-    {
-        **dict.fromkeys(("Name", "description", "timestamp", "begin", "end", "drawOrder", "icon", "snippet"), ()),
-        "tessellate": ("-1",),
-        "extrude": ("0", "-1"),
-        "visibility": ("-1",),
-        "altitudeMode": ("absolute", "clampToGround"),
-        "id": ("{layer}.*",),
-    }
-)
+_KML_NOISE = {
+    **dict.fromkeys(("Name", "description", "timestamp", "begin", "end", "drawOrder", "icon", "snippet"), ()),
+    "tessellate": ("-1",),
+    "extrude": ("0", "-1"),
+    "visibility": ("-1",),
+    "altitudeMode": ("absolute", "clampToGround"),
+    "id": ("{layer}.*",),
+}
 _REFERENCE = rb"&#(?:9|10|13|32|[xX](?:9|[aA]|[dD]|20));"
 SIMPLE_BEGINS_BLANK = rb"<SimpleData[^<>]*+>(?:<!\[CDATA\[)?(?:\s|" + _REFERENCE + rb")++[^<\s]"
 SIMPLE_ENDS_BLANK = (
@@ -149,7 +145,7 @@ _KML_READING = Reading(
     inside_root=frozenset({"Document", "Folder", "Placemark", "GroundOverlay"}),
     zoned_texts=True,
     # the driver would replace all but ASCII letters and digits in names, and keep one of those that become the same
-    environment=MappingProxyType({"LIBKML_LAUNDER_FIELD_NAMES": "NO"}),
+    environment={"LIBKML_LAUNDER_FIELD_NAMES": "NO"},
     overflows=frozenset({"infinite", "at_32_bits"}),
     noise_columns=_KML_NOISE,
     feature_word=b"Placemark",

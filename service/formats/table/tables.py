@@ -1,8 +1,6 @@
 # ruff: noqa: S106 -- a token is a format's short name here
 """The rows of tables whose geometry is in ordinary columns: CSV and spreadsheets."""
 
-from types import MappingProxyType
-
 from service.formats.format import ColumnRule, Format, Reader, Reading, Reread, Writer, Writing
 from service.formats.table.xml_parts import XML_LOSSES
 from service.formats.unread import ENCRYPTED_WORKBOOK, UTF_16_WITHOUT_MARK
@@ -52,7 +50,7 @@ ODS = Format(
     reading=Reading(
         drivers=("ODS",),
         reader=Reader.WORKBOOK,
-        environment=MappingProxyType({"OGR_ODS_HEADERS": "FORCE"}),
+        environment={"OGR_ODS_HEADERS": "FORCE"},
         records_crs=False,
         properties="meta.xml",
     ),
@@ -60,7 +58,7 @@ ODS = Format(
         driver="ODS",
         reread=Reread(
             drivers=("ODS",),
-            environment=MappingProxyType({"OGR_ODS_HEADERS": "FORCE"}),
+            environment={"OGR_ODS_HEADERS": "FORCE"},
             geometries=False,
             rows_by="opendocument",
         ),
@@ -88,7 +86,7 @@ XLSX = Format(
     reading=Reading(
         drivers=("XLSX",),
         reader=Reader.WORKBOOK,
-        environment=MappingProxyType({"OGR_XLSX_HEADERS": "FORCE"}),
+        environment={"OGR_XLSX_HEADERS": "FORCE"},
         records_crs=False,
         properties="docProps/core.xml",
         doubts_dates=True,
@@ -96,7 +94,7 @@ XLSX = Format(
     ),
     writing=Writing(
         driver="XLSX",
-        reread=Reread(drivers=("XLSX",), environment=MappingProxyType({"OGR_XLSX_HEADERS": "FORCE"}), geometries=False),
+        reread=Reread(drivers=("XLSX",), environment={"OGR_XLSX_HEADERS": "FORCE"}, geometries=False),
         empty_is_null=True,
         value_losses=XML_LOSSES | {"beyond_53_bits", "leap_seconds", "zones", "old_dates", "empty_texts"},
         extension=".xlsx",

@@ -1,7 +1,6 @@
 """Sample responses for the description of the interface: one record of each kind."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 import msgspec
 
@@ -103,5 +102,5 @@ _ANSWERS = (
     Readiness(ready=True, checks={"database": "ok", "storage": "ok", "sandbox": "ok", "intake": "ok"}),
     Alive(),
 )
-ANSWERS: Mapping[type, object] = MappingProxyType({type(answer): msgspec.to_builtins(answer) for answer in _ANSWERS})
+ANSWERS: Mapping[type, object] = {type(answer): msgspec.to_builtins(answer) for answer in _ANSWERS}
 """The sample of each record, as JSON members."""

@@ -15,21 +15,18 @@ import sys
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType
 
 DIRECTORY = Path(__file__).parent / "vendor"
 OUTLINE = "world.json"
 _LEAFLET = "leaflet/static/leaflet"
 _SWAGGER = "drf_spectacular_sidecar/static/drf_spectacular_sidecar/swagger-ui-dist"
-COPIES: Mapping[str, str] = MappingProxyType(
-    {
-        "leaflet.js": f"{_LEAFLET}/leaflet.js",
-        "leaflet.css": f"{_LEAFLET}/leaflet.css",
-        "swagger-ui.js": f"{_SWAGGER}/swagger-ui-bundle.js",
-        "swagger-ui.css": f"{_SWAGGER}/swagger-ui.css",
-        "swagger-ui.LICENSE.txt": f"{_SWAGGER}/LICENSE",
-    }
-)
+COPIES: Mapping[str, str] = {
+    "leaflet.js": f"{_LEAFLET}/leaflet.js",
+    "leaflet.css": f"{_LEAFLET}/leaflet.css",
+    "swagger-ui.js": f"{_SWAGGER}/swagger-ui-bundle.js",
+    "swagger-ui.css": f"{_SWAGGER}/swagger-ui.css",
+    "swagger-ui.LICENSE.txt": f"{_SWAGGER}/LICENSE",
+}
 """Each file by its name here, and where its package has it."""
 COUNTRIES = "pyogrio/tests/fixtures/naturalearth_lowres/naturalearth_lowres.shp"
 """The countries of Natural Earth at 1:110 million, which are in the public domain."""
