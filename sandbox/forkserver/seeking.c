@@ -31,20 +31,21 @@ static const char *pass_rows(const char *at, const char *end, int *is_past)
     }
 }
 
-struct sought seek_in_part(const char *file, const char *part, const char *text)
+struct sought seek_in_part(const char *file, const char *part, char *const *texts)
 {
     char path[LONGEST_PATH], *piece = malloc(PIECE + 1);
     size_t rest = 0, got;
     struct sought found = {0, 0};
     int is_past = 0;
-    if (!piece || strlen(text) > KEPT)
+    if (!piece)
         _exit(1);
     snprintf(path, sizeof path, "/vsizip/%s/%s", file, part);
     handle opened = VSIFOpenL(path, "rb");
     while (opened && !found.rows && (got = VSIFReadL(piece + rest, 1, PIECE - rest, opened))) {
         char *end = piece + rest + got;
         *end = 0;
-        found.text |= find(piece, end, text) != NULL;
+        for (char *const *text = texts; *text && !found.text; text++)
+            found.text = find(piece, end, *text) != NULL;
         const char *kept = pass_rows(piece, end, &is_past);
         found.rows = !kept;
         rest = kept ? (size_t)(end - kept) : 0;

@@ -43,11 +43,11 @@ static void examine(char **at)
     tell_messages();
 }
 
-/* Whether a part of an archive holds a text, or rows that its driver does not reach. */
+/* Whether a part of an archive holds one of some texts, or rows that its driver does not reach. */
 static void seek(char **at)
 {
     int ok = at[0] && at[1] && at[2];
-    struct sought found = ok ? seek_in_part(at[0], at[1], at[2]) : (struct sought){0, 0};
+    struct sought found = ok ? seek_in_part(at[0], at[1], at + 2) : (struct sought){0, 0};
     put("{\"holds\":%s,\"stops\":%s,", found.text ? "true" : "false", found.rows ? "true" : "false");
     end_answer("", ok);
 }

@@ -11,11 +11,14 @@ import msgspec
 from msgspec import Meta
 
 from service.engine.holding import in_open_run
-from service.engine.jailed import durations, styles
+from service.engine.jailed import opendocument, styles
+from service.engine.jailed.cell_texts import MARKS
+from service.engine.jailed.durations import TIME
 from service.engine.session import Answer, Session
 from service.engine.workspace import Workplace
 from service.formats.facts import Count
 from service.formats.format import Reading
+from service.formats.properties import COMMENTS, LINKS
 
 PLAIN_FILE = "plain"
 FOUND_FILE = "found.json"
@@ -38,14 +41,18 @@ ISO = (
     "save the workbook as an ordinary .xlsx (not Strict Open XML) and send it again."
 )
 ERRORS = (
-    "Cells that hold errors of formulas ({count:,}) are texts such as #N/A, also in columns of numbers and dates. The "
-    "first is in row {row:,} of its sheet."
+    "Cells that hold errors of formulas ({count:,}) are texts such as #N/A, also in columns of numbers and dates."
+    "{first}"
 )
 TIMED = (
-    "Dates with a time of day that their format does not show ({count:,}) lost the time. The first is in row {row:,} "
-    "of its sheet. To keep the times, give these cells a format with hours."
+    "Dates with a time of day that their format does not show ({count:,}) lost the time.{first} To keep the times, "
+    "give these cells a format with hours."
 )
-JAILED = (styles.__name__, durations.__name__)
+COVERED = (
+    "Values of cells that merged cells cover ({count:,}) were left out. To keep them, undo the merging of these cells."
+)
+FIRST = " The first is in row {:,} of its sheet."
+JAILED = (styles.__name__, opendocument.__name__)
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -63,13 +70,17 @@ class Found(msgspec.Struct, frozen=True):
     timed: Count = 0
     first_timed: Count = 0
     """The lowest row, in any sheet, of these dates."""
+    comments: Count = 0
+    covered: Count = 0
+    links: Count = 0
 
     def warnings(self) -> Iterator[str]:
         """The sentences for the client."""
         rows = {"errors": self.first_error, "timed": self.first_timed}
         for name, sentence in _SENTENCES.items():
             if count := getattr(self, name):
-                yield sentence.format(count=count, row=rows.get(name))
+                row = rows.get(name)
+                yield sentence.format(count=count, first=FIRST.format(row) if row else "")
 
 
 _SENTENCES = {
@@ -81,6 +92,9 @@ _SENTENCES = {
     "iso": ISO,
     "errors": ERRORS,
     "timed": TIMED,
+    "comments": COMMENTS,
+    "covered": COVERED,
+    "links": LINKS,
 }
 """What is told of each member of what was found."""
 
@@ -131,7 +145,7 @@ class Examined(Answer, frozen=True):
 
 
 class Sought(Answer, frozen=True):
-    """Whether a part of the workbook holds a text, or rows that its driver does not reach."""
+    """Whether a part of the workbook holds one of some texts, or rows that its driver does not reach."""
 
     holds: bool = False
     stops: bool = False
@@ -146,7 +160,7 @@ async def prepare_workbook(place: Workplace, file: str, extension: str, reading:
     """
     plain = f"{PLAIN_FILE}{extension}"
     if not reading.doubts_dates:
-        return await _with_plain_times(place, file, plain, reading), Found()
+        return await _in_plain_texts(place, file, plain, reading)
     found = await in_open_run(place, reading, lambda session: _examine(session, file, plain))
     if found is not None:
         return found
@@ -155,15 +169,16 @@ async def prepare_workbook(place: Workplace, file: str, extension: str, reading:
     return plain if await place.has(plain) else file, told
 
 
-async def _with_plain_times(place: Workplace, file: str, plain: str, reading: Reading) -> str:
-    """The ODS workbook `file`, or a copy with its times as texts if it has any."""
+async def _in_plain_texts(place: Workplace, file: str, plain: str, reading: Reading) -> tuple[str, Found]:
+    """The ODS workbook `file`, or a copy with all of its texts and times as the driver reads them, if need be."""
     sought = await in_open_run(
-        place, reading, lambda session: session.ask(Sought, "seek", file, durations.MEMBER, "time-value")
+        place, reading, lambda session: session.ask(Sought, "seek", file, opendocument.MEMBER, TIME, *MARKS)
     )
     if sought is not None and sought.ok and not sought.holds and not sought.stops:
-        return file
-    await place.python(durations.__name__, file, plain)
-    return plain if await place.has(plain) else file
+        return file, Found()
+    await place.python(opendocument.__name__, file, plain, FOUND_FILE)
+    told = await place.read_json(FOUND_FILE, Found) if await place.has(FOUND_FILE) else Found()
+    return plain if await place.has(plain) else file, told
 
 
 async def _examine(session: Session, file: str, plain: str) -> tuple[str, Found] | None:

@@ -93,8 +93,8 @@ NOTES = """\
   MultiGeometry around them, the last is read. Warnings report both.
 - **What a file says of itself** in GPX (name, description, author, copyright, keywords), in documents and folders of
   KML (description, author), in GML (name, description), in GeoPackage (descriptions of layers, metadata) and in
-  workbooks (title, subject, description, keywords, category) is left out, and a warning reports it; dates, bounds and
-  the program that wrote the file are left out without one.
+  workbooks (title, subject, description, keywords, category, comments, addresses of links) is left out, and a warning
+  reports it; dates, bounds and the program that wrote the file are left out without one.
 - **Tables with coordinates**: CSV, XLSX and ODS store a layer of points in the columns `X`, `Y` (and `Z`), all other
   layers in a column `WKT`. When they are read, a column of WKT, hexadecimal WKB or GeoJSON is found by its values, or a
   pair of columns by their names: x/y, lon/lat, longitude/latitude, easting/northing, Laenge/Breite and the like in
@@ -129,7 +129,8 @@ NOTES = """\
   day if all their cells have numbers below 1.
   Elapsed time is a number of days. Milliseconds are kept, but 0.999 s becomes the next second; dates in the first
   row become numbers. Dates in the ISO notation, as "Strict Open XML" has them, and errors such as `#N/A` are texts.
-  Warnings report all four. Texts that formulas result in, and that look like numbers, are texts.
+  Dates before March 1900 are a day earlier than Excel shows them. Warnings report all five. Texts that formulas
+  result in, and that look like numbers, are texts.
 - **Shapefile**: names are cut to 10 bytes of UTF-8 between characters, and numbered if they collide; texts are cut at
   254 bytes; text is UTF-8 with a .cpg; dates with times are text. Mixed geometries become one shapefile per family. A
   .dbf that does not have one record for each shape is refused; the .shx says which shape belongs to

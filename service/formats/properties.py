@@ -1,11 +1,12 @@
-"""Finds what a user wrote into the properties of a workbook, which no target keeps."""
+"""Finds what a user wrote into a workbook beside its cells, which no target keeps."""
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from service.errors import Rejection
-from service.formats.archive import open_archive
+from service.formats.archive import Archive, open_archive
 from service.formats.bounds import Bounds
 from service.formats.format import Format, reading_of
 
@@ -14,6 +15,14 @@ WRITTEN_BY_USERS = re.compile(
     rb"<(?:dc:title|dc:subject|dc:description|cp:keywords|cp:category|meta:keyword)\b[^<>]*+(?<!/)>\s*+[^<\s]"
 )
 """Elements that programs leave empty, unlike those about authors, dates and themselves."""
+COMMENTS = "Comments on cells ({count:,}) were left out."
+LINKS = "Addresses of links ({count:,}) were left out; the texts of their cells were kept."
+BESIDE_CELLS = (
+    (re.compile(r"xl/(?:comments\d*|comments/\w+)\.xml"), re.compile(rb"<(?:\w{1,20}:)?comment\s"), COMMENTS),
+    (re.compile(r"xl/worksheets/_rels/[\w.-]+\.rels"), re.compile(rb"/relationships/hyperlink[\"']"), LINKS),
+)
+"""Members of an XLSX workbook, what is counted in them, and what is told of it."""
+MOST_COUNTED_BYTES = 16 << 20
 TOLD = "The properties of the workbook (title, subject, description, keywords or category) were left out."
 
 
@@ -26,6 +35,13 @@ def property_warnings(row: Format, path: Path) -> list[str]:
     if name:
         with suppress(Rejection), open_archive(path, Bounds()) as archive:
             found = next((member for member in archive.members if member.path == name), None)
-            if found is not None and WRITTEN_BY_USERS.search(archive.head(found, MOST_BYTES)):
-                return [TOLD]
+            is_written = found is not None and WRITTEN_BY_USERS.search(archive.head(found, MOST_BYTES))
+            return [TOLD] * bool(is_written) + list(_beside_cells(archive))
     return []
+
+
+def _beside_cells(archive: Archive) -> Iterator[str]:
+    for path, word, sentence in BESIDE_CELLS:
+        members = [member for member in archive.members if path.fullmatch(member.path)]
+        if count := sum(len(word.findall(archive.head(member, MOST_COUNTED_BYTES))) for member in members):
+            yield sentence.format(count=count)

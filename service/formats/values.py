@@ -208,6 +208,11 @@ OVERFLOWS: Mapping[str, Loss] = {
         "times before 1970",
         "{source} is read with times before 1970 to the second only; {values} may be one second late.",
     ),
+    "old_dates": Loss(
+        lambda field, _: field.before_march_1900,
+        "dates before March 1900",
+        "{source} holds dates before March 1900, in which programs differ: Excel shows {values} a day later.",
+    ),
     "at_32_bits": Loss(
         lambda field, _: field.at_32_bits,
         "whole numbers beyond 32 bits",

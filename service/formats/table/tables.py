@@ -88,6 +88,7 @@ XLSX = Format(
         reader=Reader.WORKBOOK,
         environment={"OGR_XLSX_HEADERS": "FORCE"},
         records_crs=False,
+        overflows=frozenset({"old_dates"}),
         properties="docProps/core.xml",
         doubts_dates=True,
         unread=(ENCRYPTED_WORKBOOK,),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.engine.jailed import durations
+from service.engine.jailed import opendocument
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 from tests.support.converters import Converters
@@ -93,7 +93,7 @@ def test_many_times_of_one_cell_are_looked_at_once(tmp_path: Path) -> None:
     """The search began anew at each of them, which took as long as a job may for a file of some kilobytes."""
     torn = "<table:table-cell " + 'office:time-value="x" ' * 50_000 + ">"
     source = workbook(tmp_path / "a.ods", *([SHAPES["plain"].format("PT01H00M00S"), torn] for _ in range(20)))
-    durations.main(str(source), str(tmp_path / "plain.ods"))
+    opendocument.main(str(source), str(tmp_path / "plain.ods"), str(tmp_path / "found.json"))
     with zipfile.ZipFile(tmp_path / "plain.ods") as book:
-        content = book.read(durations.MEMBER).decode()
+        content = book.read(opendocument.MEMBER).decode()
     assert (content.count("<text:p>01:00:00</text:p>"), content.count(torn)) == (20, 20)

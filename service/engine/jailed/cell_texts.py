@@ -1,0 +1,38 @@
+"""Writes the texts in cells of an ODS workbook as its driver reads them. Runs in the sandbox, for `opendocument`.
+
+The driver joins what is before and behind the elements that stand for spaces, tabs and line ends, and takes the texts
+of comments for those of cells. It leaves out cells that others cover. Uses only the standard library.
+"""
+
+import re
+from collections import Counter
+
+COMMENT = re.compile(
+    rb"<office:annotation(?=[\s>/])(?:[^<>]*+(?<=/)>"
+    rb"|[^<>]*+>(?:[^<]++|<(?!/office:annotation\s*+>))*+</office:annotation\s*+>)"
+)
+CHARACTERS = re.compile(
+    rb"<text:(?P<name>s|tab|line-break)(?=[\s/>])(?:[^<>]*?\btext:c\s*=\s*[\"'](?P<count>\d{1,4})[\"'])?+[^<>]*+"
+    rb"(?:(?<=/)>|>\s*+</text:(?P=name)\s*+>)"
+)
+"""An element that stands for characters, of spaces up to some thousands."""
+MEANT = {b"s": b" ", b"tab": b"\t", b"line-break": b"\n"}
+COVERED = re.compile(rb"<table:covered-table-cell\s[^<>]*?\boffice:value-type\b")
+LINK = re.compile(rb"<text:a[\s>]")
+COMMENTS, HIDDEN, ERRORS, LINKS = "comments", "covered", "errors", "links"
+ERROR = re.compile(rb"\bcalcext:value-type\s*+=\s*+[\"']error[\"']")
+MARKS = (
+    *("<text:s/", "<text:s ", "<text:tab", "<text:line-break", "<text:a "),
+    *("<office:annotation", "<table:covered-", '="error"'),
+)
+"""The texts that show that there may be something of this in a workbook."""
+
+
+def plain_texts(part: bytes, found: Counter[str]) -> bytes:
+    """Cells whose texts the driver reads as they are; adds to `found` what is left out, and errors, which are texts."""
+    found[HIDDEN] += len(COVERED.findall(part))
+    found[ERRORS] += len(ERROR.findall(part))
+    found[LINKS] += len(LINK.findall(part))
+    text, comments = COMMENT.subn(b"", part)
+    found[COMMENTS] += comments
+    return CHARACTERS.sub(lambda element: MEANT[element["name"]] * int(element["count"] or 1), text)

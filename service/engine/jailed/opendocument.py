@@ -1,0 +1,85 @@
+"""Makes an ODS workbook that its driver understands. Runs in the sandbox: `python -m …opendocument ODS PLAIN FOUND`.
+
+Its times become texts, and elements in texts become characters. The driver also stops, without a message, at rows that
+repeat more than 10,000 times: a workbook with others after them is refused. Uses only the standard library.
+"""
+
+import json
+import re
+import shutil
+import sys
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+from service.engine.jailed.cell_texts import MARKS, plain_texts
+from service.engine.jailed.durations import TIME, times_as_texts
+from service.engine.jailed.exits import Exit
+from service.engine.jailed.styles import UNREADABLE
+
+MEMBER = "content.xml"
+CHUNK = 1 << 20
+LONGEST_CELL = 1 << 16
+ODD = re.compile(b"|".join(mark.encode() for mark in (TIME, *MARKS)))
+MOST_ROWS = 10_000
+ROWS = re.compile(rb'\bnumber-rows-repeated="([^"]*+)"|(</table:table>)|<text:p\b|\soffice:value')
+"""Rows that repeat, the end of a sheet, and the text or value of a cell that is not empty."""
+
+
+def main(workbook: str, plain: str, found_file: str) -> None:
+    """Write a copy of `workbook` to `plain` unless its driver understands it, and what is left out to `found_file`."""
+    found: Counter[str] = Counter()
+    try:
+        with zipfile.ZipFile(workbook) as book:
+            if _stops_early(_parts(book)):
+                sys.exit(Exit.REPEATED_ROWS)
+            is_odd = any(map(ODD.search, _parts(book)))
+        if is_odd:
+            _copy(workbook, plain, found)
+    except UNREADABLE:
+        Path(plain).unlink(missing_ok=True)  # the driver reports what is wrong
+        return
+    Path(found_file).write_text(json.dumps(found), encoding="utf-8")
+
+
+def _parts(book: zipfile.ZipFile) -> Iterator[bytes]:
+    """The cells of the workbook, cut before one of them."""
+    rest = b""
+    with book.open(MEMBER) as file:
+        for piece in iter(partial(file.read, CHUNK), b""):
+            text = rest + piece
+            end = text.rfind(b"<table:", max(len(text) - LONGEST_CELL, 0))
+            end = len(text) if end < 0 else end
+            yield text[:end]
+            rest = text[end:]
+    yield rest
+
+
+def _stops_early(parts: Iterator[bytes]) -> bool:
+    """Whether cells follow rows, of the same sheet, at which the driver stops."""
+    is_past = False
+    for found in chain.from_iterable(map(ROWS.finditer, parts)):
+        if found[1] is not None:
+            is_past = is_past or not (found[1].isdigit() and 1 <= int(found[1][:20]) <= MOST_ROWS)
+        elif found[2]:
+            is_past = False
+        elif is_past:
+            return True
+    return False
+
+
+def _copy(workbook: str, plain: str, found: Counter[str]) -> None:
+    """Copy the workbook, and put its cells after all else; the former ones are not listed any more."""
+    shutil.copyfile(workbook, plain)
+    with zipfile.ZipFile(workbook) as former, zipfile.ZipFile(plain, "a", zipfile.ZIP_DEFLATED) as book:
+        book.filelist = [member for member in book.filelist if member.filename != MEMBER]
+        del book.NameToInfo[MEMBER]
+        with book.open(MEMBER, "w", force_zip64=True) as file:
+            file.writelines(times_as_texts(plain_texts(part, found)) for part in _parts(former))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

@@ -1,0 +1,82 @@
+"""Texts in the cells of workbooks, and what is written beside them."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline
+from tests.integration.formats.test_opendocument_times import text_cell, workbook
+from tests.support.converters import Converters
+
+NOTE = "<office:annotation><dc:creator xmlns:dc='d'>me</dc:creator><text:p>a<text:s/>note</text:p></office:annotation>"
+TEXTS = {
+    'a<text:s text:c="3"/>b<text:s/>c': "a   b c",
+    "a<text:tab/>b": "a\tb",
+    "a<text:line-break></text:line-break>b": "a\nb",
+    '<text:span text:style-name="T1">a<text:span>b</text:span></text:span>c': "abc",
+    "a</text:p><text:p>b": "a\nb",
+}
+"""Content of paragraphs, as LibreOffice writes it, and what it says."""
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_spaces_tabs_and_line_ends_in_texts_of_cells_are_kept(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """Words on both sides of them became one, without a word."""
+    rows = [[text_cell(f"r{number}"), text_cell(content)] for number, content in enumerate(TEXTS)]
+    source = workbook(tmp_path / "a.ods", [text_cell("n"), text_cell("t")], *rows)
+    done = await Pipeline(converters, has_sessions=has_sessions).to("Csv", source)
+    assert [row["t"] for row in readers.table(done.path)] == list(TEXTS.values())
+    assert done.output.warnings == ()
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_what_cells_hold_beside_their_values_is_told(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """Comments do not become parts of values; links, covered values and errors are counted."""
+    noted = f'<table:table-cell office:value-type="string">{NOTE}<text:p>kept</text:p></table:table-cell>'
+    link = text_cell('<text:a xlink:href="http://a.example" xmlns:xlink="x">here</text:a>')
+    hidden = text_cell("hidden").replace("table-cell", "covered-table-cell")
+    error = text_cell("#N/A").replace("value-type", 'value-type="error" xmlns:calcext="c" office:value-type', 1)
+    error = error.replace("office:value-type", "calcext:value-type", 1)
+    source = workbook(tmp_path / "a.ods", [text_cell("t"), text_cell("u")], [noted, hidden], [link, error])
+    done = await Pipeline(converters, has_sessions=has_sessions).to("Csv", source)
+    assert readers.table(done.path) == [{"t": "kept", "u": ""}, {"t": "here", "u": "#N/A"}]
+    assert done.output.warnings == (
+        "Cells that hold errors of formulas (1) are texts such as #N/A, also in columns of numbers and dates.",
+        "Comments on cells (1) were left out.",
+        "Values of cells that merged cells cover (1) were left out. To keep them, undo the merging of these cells.",
+        "Addresses of links (1) were left out; the texts of their cells were kept.",
+    )
+
+
+async def test_comments_and_links_of_a_workbook_of_excel_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """They are in parts of their own, which the driver does not read."""
+    made = await pipeline.to("Xlsx", workbook(tmp_path / "a.ods", [text_cell("t")], [text_cell("v")]))
+    source = tmp_path / "b.xlsx"
+    source.write_bytes(made.path.read_bytes())
+    link = '<Relationship Id="rId{}" Type="http://x.example/relationships/hyperlink" Target="http://a.example"/>'
+    with zipfile.ZipFile(source, "a") as book:
+        book.writestr("xl/comments1.xml", '<comments><commentList><comment ref="A1"/><comment ref="A2"/></commentList>')
+        book.writestr("xl/worksheets/_rels/sheet1.xml.rels", f"<Relationships>{link.format(1)}</Relationships>")
+    done = await pipeline.to("Csv", source)
+    assert done.output.warnings == (
+        "Comments on cells (2) were left out.",
+        "Addresses of links (1) were left out; the texts of their cells were kept.",
+    )
+
+
+async def test_dates_before_march_1900_are_told_as_a_day_off(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Excel counts a day that February 1900 did not have."""
+    table = tmp_path / "a.csv"
+    table.write_text("d\n1900-02-27\n1900-03-01\n", encoding="utf-8")
+    made = await pipeline.to("Xlsx", table)
+    done = await pipeline.to("Csv", made.path)
+    (told,) = done.output.warnings
+    assert (
+        told == "XLSX holds dates before March 1900, in which programs differ: Excel shows 1 value of 'd' a day later."
+    )
