@@ -33,8 +33,8 @@ from bench.load.visitor import (
     what,
     with_status,
 )
+from bench.measure.meter import MEGABYTE
 
-MEGABYTE = 1_000_000
 LARGE_MB = (1, 2, 8)
 TIMEOUT_SECONDS = 180.0
 POLL_SECONDS = 0.05

@@ -7,8 +7,9 @@ from typing import Any
 
 from bench.load.documents import document, small_document
 from bench.load.load import OK
-from bench.load.scenarios import JOBS, MEGABYTE
+from bench.load.scenarios import JOBS
 from bench.load.visitor import SINGLE, Visitor, first_wrong, what, with_status
+from bench.measure.meter import MEGABYTE
 
 WAIT_SECONDS = 30
 OPEN = frozenset({"Pending", "Processing"})

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -9,15 +10,14 @@ from bench.load.client import LoadRequest, LoadResponse, get, upload
 from bench.load.documents import document, small_document
 from bench.load.load import OK, Judge, Load, LoadShape
 from bench.load.site import Site
+from bench.measure.meter import MEGABYTE
 
-MEGABYTE = 1_000_000
 LARGE_MB = 90
 AT_ONCE = 8
 SLOW_CLIENTS = 32
 SLOW_BYTES_PER_SECOND = 4000
 PROBES_PER_SECOND = 50.0
 ONLOOKERS_PER_SECOND = 40.0
-OVERLOAD, FLOOD = 10.0, 50.0
 LEAD_SECONDS = 2.0
 """How long an overload goes on before what is served counts: longer than an accepted conversion waits.
 
@@ -36,32 +36,6 @@ ZIP = b"PK\x03\x04"
 """How an archive begins, after the length of the first chunk if the response has any."""
 SUCCESS = range(200, 300)
 UNAUTHORIZED = 401
-
-
-class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """Requests in a shape, each judged; `beside` names a scenario that goes on meanwhile and is measured too.
-
-    `times_best` is its rate in multiples of the best that was measured.
-    """
-
-    about: str
-    shape: LoadShape
-    requests: Callable[[Site], Sequence[LoadRequest]]
-    judge: Judge
-    times_best: float = 0.0
-    beside: str = ""
-    needs_crowd: bool = False
-    needs_spent: bool = False
-
-    def load(self, site: Site, seconds: float, best_rate: float) -> Load:
-        """Return the load that this is on `site`."""
-        shape = msgspec.structs.asdict(self.shape)
-        shape["rate"] = self.shape.rate or self.times_best * best_rate
-        return Load(requests=self.requests(site), judge=self.judge, seconds=seconds, **shape)
-
-    def can_run(self, site: Site) -> bool:
-        """Whether the site has the accounts that it needs."""
-        return (bool(site.crowd) or not self.needs_crowd) and (bool(site.spent) or not self.needs_spent)
 
 
 def converted(answer: LoadResponse) -> str:
@@ -104,6 +78,32 @@ def _kind(answer: LoadResponse) -> str:
     if members.get("limit"):
         return f"limit {members['limit']}"
     return str(members.get("code") or f"status {answer.status}: {members.get('error', '')}")
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """Requests in a shape, each judged; `beside` names a scenario that goes on meanwhile and is measured too.
+
+    `times_best` is its rate in multiples of the best that was measured.
+    """
+
+    about: str
+    shape: LoadShape
+    requests: Callable[[Site], Sequence[LoadRequest]]
+    judge: Judge = converted
+    times_best: float = 0.0
+    beside: str = ""
+    needs: Literal["", "crowd", "spent"] = ""
+    """Which accounts the site must have besides the usual one."""
+
+    def load(self, site: Site, seconds: float, best_rate: float) -> Load:
+        """Return the load that this is on `site`."""
+        shape = msgspec.structs.asdict(self.shape)
+        shape["rate"] = self.shape.rate or self.times_best * best_rate
+        return Load(requests=self.requests(site), judge=self.judge, seconds=seconds, **shape)
+
+    def can_run(self, site: Site) -> bool:
+        """Whether the site has the accounts that it needs."""
+        return not self.needs or bool(getattr(site, self.needs))
 
 
 def _conversion(site: Site, key: str, content: bytes, query: str = "") -> LoadRequest:
@@ -171,115 +171,66 @@ def _looks(site: Site) -> list[LoadRequest]:
     return [*(get(site.address, site.prefix + path, {}) for path in paths), *_status(site)[:1]]
 
 
-def _burst(clients: int) -> Scenario:
-    about = f"small GeoJSON to Shapefile, {clients} at a time"
-    return Scenario(about=about, shape=LoadShape(clients=clients), requests=_small, judge=converted)
+def _at_once(
+    clients: int,
+    about: str,
+    requests: Callable[[Site], Sequence[LoadRequest]],
+    judge: Judge = converted,
+    *,
+    beside: str = "",
+    needs: Literal["", "crowd", "spent"] = "",
+) -> Scenario:
+    shape = LoadShape(clients=clients)
+    about = f"{about}, {clients} at a time"
+    return Scenario(about=about, shape=shape, requests=requests, judge=judge, beside=beside, needs=needs)
 
 
-def _delivery(clients: int) -> Scenario:
-    about = f"as burst-{clients}, with the result in the response"
-    return Scenario(about=about, shape=LoadShape(clients=clients), requests=_small_delivered, judge=delivered)
-
-
-def _delivery_by_ogre(clients: int) -> Scenario:
-    about = f"the same by ogre, {clients} at a time: the response is the result"
-    return Scenario(about=about, shape=LoadShape(clients=clients), requests=_ogre, judge=delivered)
+def _too_many(times: float) -> Scenario:
+    return Scenario(
+        about=f"small conversions of many accounts, arriving at {times:g} times the best rate",
+        shape=LoadShape(lead_seconds=LEAD_SECONDS),
+        times_best=times,
+        requests=_small_of_crowd,
+        beside="onlookers",
+        needs="crowd",
+    )
 
 
 def _size(megabytes: int) -> Scenario:
     about = f"one GeoJSON of {megabytes} MB to Shapefile"
-    shape = LoadShape(clients=1, count=1)
-    return Scenario(about=about, shape=shape, requests=_of_size(megabytes), judge=converted)
+    return Scenario(about=about, shape=LoadShape(clients=1, count=1), requests=_of_size(megabytes))
 
 
+_SMALL = "small GeoJSON to Shapefile"
+_DELIVERED = "the same, with the result as the response"
 SCENARIOS: dict[str, Scenario] = {
-    "floor": Scenario(
-        about="GET /healthz, 64 at a time: the HTTP floor",
-        shape=LoadShape(clients=64),
-        requests=_health,
-        judge=answered,
-    ),
-    "burst-1": _burst(1),
-    "burst-8": _burst(8),
-    "burst-64": _burst(64),
-    "burst-256": _burst(256),
-    "delivery-1": _delivery(1),
-    "delivery-8": _delivery(8),
-    "ogre-1": _delivery_by_ogre(1),
-    "ogre-8": _delivery_by_ogre(8),
+    "floor": _at_once(64, "GET /healthz: the HTTP floor", _health, answered),
+    **{f"burst-{clients}": _at_once(clients, _SMALL, _small) for clients in (1, 8, 64, 256)},
+    **{f"delivery-{clients}": _at_once(clients, _DELIVERED, _small_delivered, delivered) for clients in (1, 8)},
+    **{f"ogre-{clients}": _at_once(clients, f"{_DELIVERED}, by ogre", _ogre, delivered) for clients in (1, 8)},
     "steady": Scenario(
-        about="small conversions, arriving at half the best rate",
-        shape=LoadShape(),
-        times_best=0.5,
-        requests=_small,
-        judge=converted,
+        about="small conversions, arriving at half the best rate", shape=LoadShape(), times_best=0.5, requests=_small
     ),
-    "overload": Scenario(
-        about="small conversions of many accounts, arriving at ten times the best rate",
-        shape=LoadShape(lead_seconds=LEAD_SECONDS),
-        times_best=OVERLOAD,
-        requests=_small_of_crowd,
-        judge=converted,
-        beside="onlookers",
-        needs_crowd=True,
-    ),
-    "flood": Scenario(
-        about="small conversions of many accounts, arriving at fifty times the best rate",
-        shape=LoadShape(lead_seconds=LEAD_SECONDS),
-        times_best=FLOOD,
-        requests=_small_of_crowd,
-        judge=converted,
-        beside="onlookers",
-        needs_crowd=True,
-    ),
-    "mixed": Scenario(
-        about="1 KB to 10 MB, 8 at a time", shape=LoadShape(clients=AT_ONCE), requests=_mixed, judge=converted
-    ),
-    "many-accounts": Scenario(
-        about="small conversions of 64 accounts, 64 at a time",
-        shape=LoadShape(clients=64),
-        requests=_small_of_crowd,
-        judge=converted,
-        needs_crowd=True,
-    ),
-    "refused-key": Scenario(
-        about="small uploads with a wrong key, 32 at a time",
-        shape=LoadShape(clients=32),
-        requests=_wrong_key(small_document),
-        judge=refused_key,
-    ),
-    "refused-limit": Scenario(
-        about="small uploads of an account without credit, 32 at a time",
-        shape=LoadShape(clients=32),
-        requests=_spent,
-        judge=refused_limit,
-        needs_spent=True,
-    ),
+    "overload": _too_many(10),
+    "flood": _too_many(50),
+    "mixed": _at_once(AT_ONCE, "1 KB to 10 MB", _mixed),
+    "many-accounts": _at_once(64, "small conversions of 64 accounts", _small_of_crowd, needs="crowd"),
+    "refused-key": _at_once(32, "small uploads with a wrong key", _wrong_key(small_document), refused_key),
+    "refused-limit": _at_once(32, "small uploads of an account without credit", _spent, refused_limit, needs="spent"),
     "refused-uploads": Scenario(
         about=f"{REFUSED_UPLOADS} uploads of 4 MB with a wrong key, 32 at a time",
         shape=LoadShape(clients=32, count=REFUSED_UPLOADS),
         requests=_wrong_key(lambda: document(4 * MEGABYTE)),
         judge=refused_key,
     ),
-    "slow-clients": Scenario(
-        about="small conversions, 8 at a time, beside 32 clients that send 4 kB a second",
-        shape=LoadShape(clients=AT_ONCE),
-        requests=_small,
-        judge=converted,
-        beside="dripping",
-    ),
+    "slow-clients": _at_once(AT_ONCE, "small conversions beside slow clients", _small, beside="dripping"),
     "dripping": Scenario(
-        about="32 clients that send 4 kB a second",
+        about=f"{SLOW_CLIENTS} clients that send {SLOW_BYTES_PER_SECOND // 1000} kB a second",
         shape=LoadShape(clients=SLOW_CLIENTS, bytes_per_second=SLOW_BYTES_PER_SECOND),
         requests=_small,
-        judge=converted,
     ),
-    "polling": Scenario(
-        about="the status of jobs, 8 at a time", shape=LoadShape(clients=AT_ONCE), requests=_status, judge=answered
-    ),
-    "listing": Scenario(
-        about="the 20 newest jobs, 8 at a time", shape=LoadShape(clients=AT_ONCE), requests=_list, judge=answered
-    ),
+    "polling": _at_once(AT_ONCE, "the status of jobs", _status, answered),
+    "listing": _at_once(AT_ONCE, "the 20 newest jobs", _list, answered),
     "size-1": _size(1),
     "size-10": _size(10),
     "size-90": _size(LARGE_MB),
@@ -287,17 +238,16 @@ SCENARIOS: dict[str, Scenario] = {
         about=f"{AT_ONCE} uploads of {LARGE_MB} MB at once, until they are converted",
         shape=LoadShape(clients=AT_ONCE, count=AT_ONCE),
         requests=_of_size(LARGE_MB),
-        judge=converted,
         beside="probe",
     ),
     "onlookers": Scenario(
-        about="health, readiness, metrics and the status of jobs, 40 requests a second",
+        about=f"health, readiness, metrics and the status of jobs, {ONLOOKERS_PER_SECOND:g} requests a second",
         shape=LoadShape(rate=ONLOOKERS_PER_SECOND),
         requests=_looks,
         judge=shown,
     ),
     "probe": Scenario(
-        about="GET /healthz 50 times a second",
+        about=f"GET /healthz {PROBES_PER_SECOND:g} times a second",
         shape=LoadShape(rate=PROBES_PER_SECOND),
         requests=_health,
         judge=answered,
