@@ -22,11 +22,7 @@ def is_right(site: Site) -> bool:
     return bool(sums["completed"] == sums["charged"] and not sums["others"])
 
 
-def verdict(value: float, goal: float) -> str:
-    """Return the goal, and whether `value` is at least that."""
-    return f"goal {goal:.2f}: {'reached' if value >= goal else 'MISSED'}"
-
-
-def verdict_below(value: float, goal: float) -> str:
-    """Return the goal, and whether `value` is at most that."""
-    return f"goal {goal:.0f}: {'reached' if value <= goal else 'MISSED'}"
+def verdict(value: float, goal: float, *, is_least: bool = True) -> str:
+    """Return the goal, and whether `value` is at least, or at most, that."""
+    is_reached = value >= goal if is_least else value <= goal
+    return f"goal {goal:g}: {'reached' if is_reached else 'MISSED'}"

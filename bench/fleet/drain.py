@@ -14,7 +14,7 @@ from statistics import median
 import nats
 from nats.aio.msg import Msg
 
-from bench.fleet.conversions import verdict_below
+from bench.fleet.conversions import verdict
 from bench.fleet.hosts import LOOPBACK
 from bench.fleet.site import WholeFleet, whole_fleet
 from service.jobs.deliveries import STIRRED
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> bool:
         found = fleet.site.audit()
     print(
         f"stopped {len(taken)} times: the last of {CONVERTERS * (PLACES_EACH - 1)} waiting jobs was returned after "
-        f"p50 {median(taken):.0f} ms, at most {taken[-1]:.0f} ms; {verdict_below(taken[-1], GOAL_MS)}"
+        f"p50 {median(taken):.0f} ms, at most {taken[-1]:.0f} ms; {verdict(taken[-1], GOAL_MS, is_least=False)}"
     )
     print("all, in ms:", ", ".join(f"{one:.0f}" for one in taken))
     print(*found, f"load average {os.getloadavg()[0]:.1f} at the end", sep="\n", flush=True)

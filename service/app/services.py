@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import anyio
 import anyio.to_thread
+import msgspec
 from anyio.abc import TaskGroup
 
 from service.accounts.idempotency import IdempotencyKeys
@@ -134,26 +135,21 @@ async def open_services(
 
         pool.on_released = note_release
         services = Services(
+            **msgspec.structs.asdict(parts),
             clock=clock,
             database=database,
             authenticator=Authenticator(database, clock),
             gateway=TrustedGateway(parse_identity_secrets(settings.identity_secret), settings.identity_seconds),
             idempotency=IdempotencyKeys(database, lease, clock.earliest),
-            ledger=ledger,
             history=History(database, _retention(settings)),
             usage=UsageReports(database),
-            jobs=jobs,
             leases=leases,
-            engine=engine,
             offer=offer,
-            storage=storage,
             promises=promises,
             ends=ends,
             most_wait_seconds=settings.wait_seconds,
             runner=runner_of(settings, parts, fleet, own),
             intake=_intake_limits(settings),
-            work_area=work_area,
-            pool=pool,
             siblings=siblings or no_siblings(),
             fleet=fleet,
             asked=fleet.queue.questions if fleet is not None and role == "gateway" else None,

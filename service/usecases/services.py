@@ -4,30 +4,25 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from sandbox.pool import Pool
 from service.accounts.idempotency import IdempotencyKeys
 from service.accounts.identity import TrustedGateway
 from service.accounts.keys import Authenticator
 from service.clock import DatabaseClock
 from service.db.pool import Database
-from service.engine.convert import Engine
 from service.formats.offer import Offer
 from service.ids import JobId
 from service.intake.form import IntakeLimits
-from service.intake.workspace import WorkArea
 from service.jobs.dispatch import JobRunner
 from service.jobs.ends import EndWatch
 from service.jobs.handovers import HandOvers
 from service.jobs.leases import Leases
 from service.jobs.promises import Promises
 from service.jobs.records import Job
-from service.jobs.register import JobRegister
 from service.jobs.workers import KnownWorkers
 from service.metering.history import History
-from service.metering.ledger import Ledger
 from service.metering.usage import UsageReports
 from service.siblings import Siblings
-from service.storage.port import Storage
+from service.usecases.ending import JobParts
 from service.usecases.recent_success import RecentSuccess
 
 if TYPE_CHECKING:  # loading the client of the queue is of no use without a fleet
@@ -59,29 +54,23 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
         return self.gateway is not None and self.gateway.tell(job)
 
 
-class Services(msgspec.Struct, frozen=True, kw_only=True):
-    """All capabilities."""
+class Services(JobParts, frozen=True, kw_only=True):
+    """All capabilities: those that running a job needs, and the others."""
 
     clock: DatabaseClock
     database: Database
     authenticator: Authenticator
     gateway: TrustedGateway
     idempotency: IdempotencyKeys
-    ledger: Ledger
     history: History
     usage: UsageReports
-    jobs: JobRegister
     leases: Leases
-    engine: Engine
     offer: Offer
-    storage: Storage
     promises: Promises
     ends: EndWatch
     most_wait_seconds: float
     runner: JobRunner
     intake: IntakeLimits
-    work_area: WorkArea
-    pool: Pool
     siblings: Siblings
     fleet: Fleet | None = None
     asked: "Questions | None" = None

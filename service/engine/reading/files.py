@@ -85,8 +85,7 @@ async def read_json(place: Workplace, source: Source) -> WorkFile:
     if not source.prefix:
         return await read_single(place, source)
     found = await read_document(place, source)
-    if source.prefix:
-        await place.python(lines.__name__, staged_names(source)[0].removeprefix(source.prefix), WORK_FILE)
+    await place.python(lines.__name__, staged_names(source)[0].removeprefix(source.prefix), WORK_FILE)
     return found
 
 
