@@ -86,8 +86,12 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     null_geometries: Count = 0
     empty_geometries: Count = 0
     unreadable_geometries: Count = 0
+    first_unreadable: Count = 0
+    """The number of the first feature with one, from 1."""
     damaged_geometries: Count = 0
     """Geometries that can be read only in part."""
+    first_damaged: Count = 0
+    """The number of the first feature with one, from 1."""
     half_raised_geometries: Count = 0
     """Geometries with elevations in some positions and not in others."""
     first_half_raised: Count = 0

@@ -72,7 +72,9 @@ class GeometryTally:
         self.empty = 0
         self.null = 0
         self.unreadable = 0
+        self.first_unreadable = 0
         self.damaged = 0
+        self.first_damaged = 0
         self.half_raised = 0
         self.first_half_raised = 0
         self.longer = 0
@@ -89,13 +91,26 @@ class GeometryTally:
     @property
     def _is_to_locate(self) -> bool:
         """Whether it has counted geometries of a kind whose first feature it does not know."""
-        return bool((self.half_raised and not self.first_half_raised) or (self.longer and not self.first_longer))
+        return any(
+            count and not first
+            for count, first in (
+                (self.unreadable, self.first_unreadable),
+                (self.damaged, self.first_damaged),
+                (self.half_raised, self.first_half_raised),
+                (self.longer, self.first_longer),
+            )
+        )
 
     def _locate(self, features: Sequence[Feature], features_before: int) -> None:
         """Find the first features with such geometries, in the first batch with any."""
         for number, feature in enumerate(features, features_before + 1):
-            shape = shape_of(feature.geometry) if isinstance(feature.geometry, Geometry) else Shape()
-            if shape.type is not None:
+            if not isinstance(feature.geometry, Geometry):
+                continue
+            shape = shape_of(feature.geometry)
+            if shape.type is None:
+                self.first_unreadable = self.first_unreadable or number
+            else:
+                self.first_damaged = self.first_damaged or (shape.lost_parts > 0) * number
                 self.first_half_raised = self.first_half_raised or shape.is_half_raised * number
                 self.first_longer = self.first_longer or shape.has_more * number
             if not self._is_to_locate:

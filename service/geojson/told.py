@@ -29,6 +29,17 @@ _READING = (
 )
 _READ_POSITIONS = (
     LossCount(
+        attrgetter("unreadable_geometries"),
+        "{count} with a geometry that cannot be read, such as one with texts or null in place of numbers: only the "
+        "properties were kept.",
+        attrgetter("first_unreadable"),
+    ),
+    LossCount(
+        attrgetter("damaged_geometries"),
+        "{count} with a geometry of which some parts cannot be read: the others were kept.",
+        attrgetter("first_damaged"),
+    ),
+    LossCount(
         attrgetter("half_raised_geometries"),
         "{count} with elevations in some positions of the geometry only: the others got the elevation 0.",
         attrgetter("first_half_raised"),
@@ -53,6 +64,9 @@ def _reading_warnings(scan: Scan, *, into_json: bool) -> Iterator[str]:
     if scan.repeated_members:
         count = counted(scan.repeated_members, "feature")
         yield f"{count} with geometry, properties, id or type more than once (ignoring case): only one of each is read."
+    if scan.not_features:
+        count = counted(scan.not_features, "element")
+        yield f"{count} of 'features' without the type Feature: content of such elements may have been left out."
     if scan.foreign_members and not into_json:
         names = listed([shown(name) for name in scan.foreign_members], NAMES_SHOWN)
         yield f"Members that are not part of GeoJSON are not kept: {names}. Put them into the properties to keep them."

@@ -162,6 +162,17 @@ async def test_numbers_of_positions_that_are_added_or_left_out_are_told(
     assert [warning[: len(told)] for warning in done.warnings if "feature" in warning] == [told][: bool(told)]
 
 
+@pytest.mark.parametrize("target", ["GeoPackage", "GeoJsonSeq", "Shapefile"])
+async def test_geometries_that_cannot_be_read_are_told(converters: Converters, target: str) -> None:
+    """Whole ones and parts, whatever the target; the driver leaves them out."""
+    lost = {**feature({"a": "x"}), "geometry": {"type": "Point", "coordinates": ["1", "2"]}}
+    parts = [[[[0, 0], [0, 1], [1, 1], [0, 0]]], [[["x", 0], [0, 1], [1, 1], [0, 0]]]]
+    damaged = {**feature({"a": "y"}), "geometry": {"type": "MultiPolygon", "coordinates": parts}}
+    done = await convert(converters, collection(lost, damaged), target)
+    for words in ("1 feature with a geometry that cannot be read", "1 feature with a geometry of which some parts"):
+        assert sum(warning.startswith(words) for warning in done.warnings) == 1, (words, done.warnings)
+
+
 async def test_a_geometry_that_is_there_twice_is_told(converters: Converters) -> None:
     """One of them is read, as the scan reports."""
     done = await convert(converters, collection({**feature({"a": "x"}), "Geometry": None}), "Csv")

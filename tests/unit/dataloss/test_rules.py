@@ -213,6 +213,24 @@ def test_other_losses_are_warnings(value: Any, sentence: str) -> None:
                 "kept. The first is feature 1."
             ),
         ),
+        (
+            '{"type": "Feature", "properties": {}, "geometry": {"type": "Point", "coordinates": ["1", "2"]}}',
+            (
+                "1 feature with a geometry that cannot be read, such as one with texts or null in place of numbers: "
+                "only the properties were kept. The first is feature 1."
+            ),
+        ),
+        (
+            '{"type": "Feature", "geometry": {"type": "MultiLineString", "coordinates": [[[0, 0], [1, 1]], [[1]]]}}',
+            (
+                "1 feature with a geometry of which some parts cannot be read: the others were kept. "
+                "The first is feature 1."
+            ),
+        ),
+        (
+            "5",
+            "1 element of 'features' without the type Feature: content of such elements may have been left out.",
+        ),
     ],
 )
 def test_losses_of_reading_are_warnings(feature_text: str, sentence: str) -> None:

@@ -167,6 +167,14 @@ def test_positions_of_more_than_three_numbers_are_counted(shape: Any) -> None:
     assert found(POINT, geometry("Point", [1, 2, 3])).longer_geometries == 0
 
 
+def test_the_first_geometries_with_unreadable_coordinates_are_found() -> None:
+    """Those that are lost, and those of which some parts are, each on its own."""
+    lost, damaged = geometry("Point", ["1", "2"]), geometry("MultiLineString", [[[0, 0], [1, 1]], [["x", 1]]])
+    scan = found(POINT, None, damaged, lost, lost, damaged)
+    assert (scan.first_unreadable, scan.first_damaged) == (4, 3)
+    assert (found(POINT, None).first_unreadable, found(POINT, None).first_damaged) == (0, 0)
+
+
 def test_four_numbers_are_three() -> None:
     """The converter drops the measure."""
     scan = found(geometry("LineString", [[1, 2, 3, 4], [5, 6, 7, 8]]))
