@@ -18,15 +18,12 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from service.errors import Rejection
-from service.formats.bounds import MIB, Bounds, Unpacked
+from service.formats.bounds import Bounds, TooMuch, Unpacked
 from service.formats.names import shown
 
 ENCRYPTED = 0x1
 UTF8_NAME = 0x800
 CHUNK = 256 * 1024
-MAX_READ = 4 * MIB
-"""More than any honest central directory; also bounds what parsing one can cost."""
-
 NESTED = frozenset({".zip", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".z", ".lzma", ".jar", ".iso"})
 METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2})
 """Not LZMA: the archive says how much memory unpacking it takes, up to 4 GiB."""
@@ -115,33 +112,37 @@ def open_archive(path: Path, bounds: Bounds) -> Iterator[Archive]:
     """Open the ZIP at `path`.
 
     Raises:
+        TooMuch: it has too many members, or too large a table of contents.
         Rejection: it is no ZIP, or holds what no upload may hold: encrypted members, links, names that leave the ZIP,
-            archives, too many members.
+            archives.
     """
     with path.open("rb") as file:
         try:
-            zip_file = zipfile.ZipFile(_Capped(file))
+            capped = _Capped(file, bounds.contents_bytes)
+            zip_file = zipfile.ZipFile(capped)
         except BROKEN as error:
             _raise_if_disk(error)
             raise Rejection("The file is not a readable ZIP archive. Create the ZIP again.") from None
+        capped.most_bytes = CHUNK
         with zip_file:
             yield Archive(zip_file, path.stat().st_size, bounds)
 
 
 class _Capped:
-    """A file that is never read further than `MAX_READ` at once."""
+    """A file of which never more than `most_bytes` are read at once."""
 
-    def __init__(self, file: BufferedReader) -> None:
+    def __init__(self, file: BufferedReader, most_bytes: int) -> None:
         self._file = file
+        self.most_bytes = most_bytes
         self.seek = file.seek
         self.tell = file.tell
         self.seekable = file.seekable
         self.close = file.close
 
     def read(self, size: int = -1) -> bytes:
-        content = self._file.read(MAX_READ + 1 if size < 0 else min(size, MAX_READ + 1))
-        if len(content) > MAX_READ:
-            raise Rejection("The ZIP's table of contents is too large. Put fewer files into it.")
+        content = self._file.read(self.most_bytes + 1 if size < 0 else min(size, self.most_bytes + 1))
+        if len(content) > self.most_bytes:
+            raise TooMuch("The ZIP's table of contents is too large. Put fewer files into it.")
         return content
 
 
@@ -153,12 +154,14 @@ def _raise_if_disk(error: BaseException) -> None:
 def _checked(zip_file: zipfile.ZipFile, bounds: Bounds) -> Iterator[Member]:
     infos = zip_file.infolist()
     if len(infos) > bounds.members:
-        raise Rejection(f"The ZIP holds {len(infos)} entries; at most {bounds.members} are read.")
+        raise TooMuch(f"The ZIP holds {len(infos)} entries; at most {bounds.members} are read.")
     for info in infos:
         member = Member(path=_decoded(info), info=info)
         _refuse_dangerous(member)
         if not info.is_dir() and not member.is_clutter:
             _refuse_unreadable(member)
+            if bounds.in_steps and info.compress_type == zipfile.ZIP_BZIP2:
+                raise TooMuch("The ZIP holds a member that does not unpack in small steps.")
             yield member
 
 

@@ -14,6 +14,14 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     unpacked_bytes: int = 1024 * MIB
     ratio: int = 200
     ratio_from_bytes: int = 64 * MIB
+    contents_bytes: int = 4 * MIB
+    """The largest table of contents of a ZIP that is parsed: more than that of any honest one."""
+    in_steps: bool = False
+    """Whether only what unpacks in small steps is unpacked: bzip2 makes megabytes of a few kilobytes at once."""
+
+
+class TooMuch(Rejection):
+    """An upload contains more than its bounds allow."""
 
 
 class Unpacked:
@@ -29,14 +37,14 @@ class Unpacked:
         """Count `size_bytes` more.
 
         Raises:
-            Rejection: that is more than the bounds allow.
+            TooMuch: that is more than the bounds allow.
         """
         self._unpacked_bytes += size_bytes
         if self._unpacked_bytes > self._bounds.unpacked_bytes:
             limit = self._bounds.unpacked_bytes // MIB
-            raise Rejection(f"The {self._kind} unpacks to more than {limit} MiB. Split the data into smaller files.")
+            raise TooMuch(f"The {self._kind} unpacks to more than {limit} MiB. Split the data into smaller files.")
         too_dense = self._unpacked_bytes > self._bounds.ratio * max(self._size_bytes, 1)
         if too_dense and self._unpacked_bytes > self._bounds.ratio_from_bytes:
-            raise Rejection(
+            raise TooMuch(
                 f"The {self._kind} unpacks to more than {self._bounds.ratio} times its size and was not read further."
             )

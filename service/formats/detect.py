@@ -93,6 +93,11 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         return reading_of(self.format).records_crs
 
 
+def is_gzip(untrusted_name: str) -> bool:
+    """Whether an upload of this name is a .gz, which does not say how much it unpacks to."""
+    return _extension(untrusted_name) == GZ
+
+
 def is_archive(untrusted_name: str) -> bool:
     """Whether detecting an upload of this name requires unpacking it."""
     extension = _extension(untrusted_name)
@@ -110,22 +115,24 @@ def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | 
         bounds: how much a ZIP or .gz may contain.
 
     Raises:
+        TooMuch: a ZIP or .gz exceeds the bounds.
         Rejection: the extension is unknown, the file is empty, or the ZIP contains nothing to convert, several files
             to convert, or something that no upload may contain.
     """
     if path.stat().st_size == 0:
         raise Rejection("The file is empty.")
+    bounds = bounds or Bounds()
     extension = _extension(untrusted_name)
     if extension == ZIP:
         unpack_into.mkdir(exist_ok=True)
-        with open_archive(path, bounds or Bounds()) as archive:
-            return _unzip(archive, untrusted_name, unpack_into)
+        with open_archive(path, bounds) as archive:
+            return _unzip(archive, untrusted_name, unpack_into, bounds)
     if extension == GZ:
-        return _gunzip(path, untrusted_name, unpack_into, bounds or Bounds())
+        return _gunzip(path, untrusted_name, unpack_into, bounds)
     found = by_extension(extension)
     if found is None:
         raise _unknown(extension)
-    return _single(found, path, untrusted_name, unpack_into)
+    return _single(found, path, untrusted_name, unpack_into, bounds)
 
 
 def _extension(untrusted_name: str) -> str:
@@ -145,7 +152,7 @@ def _unknown(extension: str) -> Rejection:
     )
 
 
-def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -> Source:
+def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds) -> Source:
     stem = stem_of(untrusted_name)
     head = head_of(path, HEAD_BYTES if reading_of(found).json else START_BYTES)
     row = kind_of_json(found, head)
@@ -153,7 +160,7 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path) -
     refuse_unread(head, reading_of(row).unread)
     member = reading_of(row).member
     own = extension if extension in row.extensions else row.extensions[0]
-    documents = _documents(path, member, stem, unpack_into) if member else (Part({own: path}, stem),)
+    documents = _documents(path, member, stem, unpack_into, bounds) if member else (Part({own: path}, stem),)
     warnings = [bundle.alone for bundle in reading_of(row).bundles if bundle.main == extension]
     warnings += property_warnings(row, path)
     if declares := reading_of(row).declares:
@@ -205,10 +212,10 @@ def _replaced(
     return parts, [f"Documents ({count:,}, first {layer!r}): {first}"]
 
 
-def _documents(path: Path, extension: str, stem: str, unpack_into: Path) -> tuple[Part, ...]:
+def _documents(path: Path, extension: str, stem: str, unpack_into: Path, bounds: Bounds) -> tuple[Part, ...]:
     """The documents with `extension` in the archive at `path`: a lone one is called after the upload."""
     unpack_into.mkdir(exist_ok=True)
-    with open_archive(path, Bounds()) as archive:
+    with open_archive(path, bounds) as archive:
         members = [member for member in archive.members if member.extension == extension]
         if not members:
             raise Rejection(f"The archive holds no {extension} document, so there is nothing to convert.")
@@ -235,10 +242,10 @@ def _gunzip(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds) 
     unpack_into.mkdir(exist_ok=True)
     target = unpack_into / f"in{extension}"
     gunzip(path, target, bounds)
-    return _single(found, _not_empty(target, GZ), inner_name, unpack_into)
+    return _single(found, _not_empty(target, GZ), inner_name, unpack_into, bounds)
 
 
-def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path) -> Source:
+def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path, bounds: Bounds) -> Source:
     finds = find_all(archive.members)
     bundles = [find for find in finds if find.is_bundle]
     others = [find for find in finds if not find.is_bundle]
@@ -259,7 +266,7 @@ def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path) -> Source:
     ((extension, member),) = find.members.items()
     target = unpack_into / f"in{extension}"
     archive.unpack(member, target)
-    return _single(find.format, _not_empty(target, "ZIP"), find.name, unpack_into)
+    return _single(find.format, _not_empty(target, "ZIP"), find.name, unpack_into, bounds)
 
 
 def _unpack_folder(archive: Archive, find: Find, untrusted_name: str, unpack_into: Path) -> Source:

@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from service.errors import MalformedRequest, RequestFault, TooManyFiles
-from service.formats.detect import is_archive
+from service.formats.detect import is_gzip
 from service.intake.ceilings import file_too_large
 from service.intake.files import IncomingFile
 from service.intake.form import Form, FormSpec, IntakeLimits
@@ -84,7 +84,7 @@ class Assembly:
         if len(self._files) >= self._max_files:
             raise self._too_many_files()
         file = IncomingFile(
-            self._workspace.new_directory(small=self._small and not is_archive(start.untrusted_name)),
+            self._workspace.new_directory(small=self._small and not is_gzip(start.untrusted_name)),
             start.untrusted_name,
             max_bytes=self._limits.max_file_bytes,
             hashed=self._spec.digest,

@@ -6,19 +6,22 @@ the directories of one request and deletes them at its end, except those that it
 
 import errno
 import os
+import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
+import msgspec
 import structlog
 from anyio import CancelScope, to_thread
 
 from service.blocking import Threads, run_blocking
 from service.errors import Overloaded
 from service.intake.areas import claim_area, sweep
-from service.intake.form import MEBIBYTE
+from service.intake.form import MEBIBYTE, Upload
 from service.intake.memory import has_room, leave_memory_root
 from service.intake.trees import new_name, remove_tree
 from service.telemetry import events
@@ -134,6 +137,20 @@ class Workspace:
         directory = self._area.new_directory(small=small)
         self._owned.add(directory)
         return directory
+
+    async def on_disk(self, upload: Upload) -> Upload:
+        """Return `upload`, which this workspace owns, after moving it to disk if it is in memory.
+
+        Raises:
+            Overloaded: the disk is full.
+        """
+        if not self._area.is_in_memory(upload.directory):
+            return upload
+        path = self.new_directory() / upload.path.name
+        with lack_of_room():
+            await self.run_blocking(partial(shutil.copy, upload.path, path))
+        await self._area.remove(self.handover(upload.directory))
+        return msgspec.structs.replace(upload, path=path)
 
     def handover(self, directory: Path) -> Path:
         """Return `directory` and its ownership: from now on, the caller must delete it (`WorkArea.remove`).

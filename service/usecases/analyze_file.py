@@ -13,8 +13,9 @@ from service.geojson.refusals import OTHER_JSON, Unreadable
 from service.geojson.told import reading_warnings
 from service.ids import AccountId
 from service.intake.form import Upload
+from service.intake.workspace import Workspace
 from service.usecases.converter import RunCrashed, converter
-from service.usecases.detect_format import detect_format
+from service.usecases.detect_format import detect_received
 from service.usecases.inspect_source import is_document, scan_document
 from service.usecases.services import Services
 
@@ -28,14 +29,14 @@ class Analysed(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-async def analyze_file(services: Services, account_id: AccountId, upload: Upload) -> Analysed:
+async def analyze_file(services: Services, account_id: AccountId, upload: Upload, workspace: Workspace) -> Analysed:
     """Report on a GeoJSON document; the report on any other input says that it does not apply.
 
     Raises:
         Rejection: the service does not accept the file, or its name wrongly says GeoJSON.
         Overloaded, TooManyRequests: no converter is available for the scan.
     """
-    source = await detect_format(upload)
+    _, source = await detect_received(upload, workspace)
     if not is_document(source):
         is_other_json = bool(reading_of(source.format).told_by)
         return Analysed(not_applicable(), (NOT_ANALYSED.format(source.format.title),) if is_other_json else ())

@@ -1,6 +1,9 @@
 """Small uploads and their outputs are in memory during conversion, and the outcome is the same."""
 
+import gzip
+import io
 import os
+import zipfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +22,13 @@ SHARED_MEMORY = "/dev/shm"  # noqa: S108 -- where the service makes a directory 
 PADDING = 400_000
 
 pytestmark = pytest.mark.skipif(not os.access(SHARED_MEMORY, os.W_OK), reason="no file system in memory")
+
+
+def zipped(content: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.geojson", content)
+    return packed.getvalue()
 
 
 @asynccontextmanager
@@ -54,11 +64,33 @@ async def test_a_small_file_is_converted_in_memory_and_a_larger_one_on_disk(data
     assert not memory_path(SHARED_MEMORY, tmp_path).exists()
 
 
-async def test_an_archive_goes_to_disk_whatever_its_size(database_url: str, tmp_path: Path) -> None:
-    """Its content may be many times as large."""
+@pytest.mark.parametrize("padding", [0, PADDING])
+async def test_an_archive_is_converted_on_disk_if_it_unpacks_to_more_than_little(
+    database_url: str, tmp_path: Path, padding: int
+) -> None:
+    """However small it is itself, and whether it is converted or analyzed; the outcome is the same."""
+    files = {"file": ("a.zip", zipped(lakes() + b" " * padding))}
     async with world(database_url, tmp_path) as here:
+        await here.services.pool.complete_report()
         async with watched(tmp_path) as seen:
-            await here.client.post("/api/geo/convert/file", files={"file": ("a.zip", b"PK")})
+            answer = (await here.client.post("/api/geo/convert/upload", files=files)).json()
+        assert answer["success"], answer
+        assert answer["featureCount"] == (await here.convert())["featureCount"]
+        assert ("disk" in seen) == bool(padding)
+        async with watched(tmp_path) as seen:
+            analysis = (await here.client.post("/api/geo/convert/analyze", files=files)).json()
+        assert analysis["success"], analysis
+        assert ("disk" in seen) == bool(padding)
+
+
+async def test_a_gz_goes_to_disk_whatever_its_size(database_url: str, tmp_path: Path) -> None:
+    """It does not say how much it unpacks to."""
+    async with world(database_url, tmp_path) as here:
+        await here.services.pool.complete_report()
+        async with watched(tmp_path) as seen:
+            files = {"file": ("a.geojson.gz", gzip.compress(lakes()))}
+            answer = (await here.client.post("/api/geo/convert/upload", files=files)).json()
+        assert answer["success"], answer
         assert seen == {"disk"}
 
 

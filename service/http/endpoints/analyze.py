@@ -23,7 +23,7 @@ async def analyze(request: Request, caller: Caller) -> Response:
         async with services.work_area.workspace() as workspace:
             form = await receive_form(request, _FORM, workspace)
             try:
-                analysed = await analyze_file(services, caller.account_id, form.files[0])
+                analysed = await analyze_file(services, caller.account_id, form.files[0], workspace)
             except Rejection as rejection:
                 return json_response(Analysis(success=False, error=rejection.message))
     warnings = (*unknown_fields(form, _FORM.fields), *analysed.warnings)

@@ -18,7 +18,7 @@ from service.metering.ledger import Admission, AdmissionRequest
 from service.storage.port import new_key
 from service.telemetry.stage import stage
 from service.telemetry.tracing import span
-from service.usecases.detect_format import detect_format
+from service.usecases.detect_format import detect_received
 from service.usecases.services import Services
 
 
@@ -88,9 +88,12 @@ async def detect(desk: Desk, received: Received) -> Detected:
             f"The file exceeds {ceiling} MB, the largest size that the service accepts. Split it into smaller files."
         )
     with span("detect", job_id=str(received.job.id)):
-        source = await detect_format(upload)
+        upload, source = await detect_received(upload, received.order.workspace)
+    order = (
+        received.order if upload is received.order.upload else msgspec.structs.replace(received.order, upload=upload)
+    )
     job = msgspec.structs.replace(received.job, input_format=source.format.token)
-    return Detected(order=received.order, job=job, source=source)
+    return Detected(order=order, job=job, source=source)
 
 
 async def choose(desk: Desk, detected: Detected) -> Aimed:

@@ -1,6 +1,7 @@
 """Detecting the format of uploads."""
 
 import gzip
+import io
 import random
 import struct
 import zipfile
@@ -9,22 +10,30 @@ from pathlib import Path
 
 import pytest
 
+from service.blocking import INLINE_BYTES
 from service.errors import Rejection
-from service.formats.bounds import Bounds
+from service.formats.bounds import Bounds, TooMuch
 from service.formats.detect import Source, detect
 from service.formats.json_kinds import TOKEN
 from service.formats.registry import by_token
 from service.formats.table import FORMATS
 from service.formats.table.json_family import GEOJSON
+from service.usecases.detect_format import LITTLE
 
 BY_CONTENT = {("topojson", ".json"), ("esrijson", ".json")}
 SHAPE = {"roads.shp": b"shp", "roads.shx": b"shx", "roads.dbf": b"dbf"}
 
 
+def packed(members: Mapping[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", method) as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
+    return content.getvalue()
+
+
 def zipped(path: Path, members: Mapping[str, bytes]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
+    path.write_bytes(packed(members))
     return path
 
 
@@ -294,6 +303,33 @@ def test_too_many_members_are_refused(tmp_path: Path) -> None:
     """Their number is limited."""
     with pytest.raises(Rejection, match="30 entries"):
         received(tmp_path, {f"{number}.txt": b"" for number in range(30)}, bounds=Bounds(members=20))
+
+
+LITTLE_TOO_MUCH = {
+    "bytes": ({"a.geojson": b" " * INLINE_BYTES + b"{}"}, zipfile.ZIP_DEFLATED),
+    "members": ({f"{number}.txt": b"" for number in range(100)}, zipfile.ZIP_STORED),
+    "table of contents": ({f"{'x' * 200}{number}": b"" for number in range(60)}, zipfile.ZIP_STORED),
+    "large steps": ({"a.geojson": b"{}"}, zipfile.ZIP_BZIP2),
+    "documents in an archive within": ({"a.kmz": packed({"doc.kml": b" " * INLINE_BYTES + b"x"})}, zipfile.ZIP_STORED),
+}
+
+
+@pytest.mark.parametrize("reason", LITTLE_TOO_MUCH)
+def test_an_archive_of_more_than_little_is_told_before_it_is_unpacked(tmp_path: Path, reason: str) -> None:
+    """Unpacking it would hold up the event loop."""
+    members, method = LITTLE_TOO_MUCH[reason]
+    path = tmp_path / "upload"
+    path.write_bytes(packed(members, method))
+    with pytest.raises(TooMuch):
+        detect(path, "a.zip", tmp_path / "unpacked", LITTLE)
+
+
+def test_a_member_may_be_larger_than_a_table_of_contents(tmp_path: Path) -> None:
+    """The bound on the one does not apply to the other."""
+    content = random.Random(1).randbytes(LITTLE.contents_bytes * 4)
+    path = tmp_path / "upload"
+    path.write_bytes(packed({"a.csv": content}, zipfile.ZIP_STORED))
+    assert detect(path, "a.zip", tmp_path / "unpacked", LITTLE).path.read_bytes() == content
 
 
 def test_a_huge_table_of_contents_is_not_read(tmp_path: Path) -> None:
