@@ -3,6 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from io import FileIO
 from pathlib import Path
 
 from service.errors import Rejection
@@ -52,11 +54,9 @@ def _sentence(entry: LeftOut, count: int) -> str:
 class TextTally:
     """Adds to `counts` how often each word and pattern of `entries` occurs in a text."""
 
-    def __init__(self, entries: Sequence[LeftOut], counts: Counter[bytes]) -> None:
+    def __init__(self, entries: tuple[LeftOut, ...], counts: Counter[bytes]) -> None:
         self._counts = counts
-        self._words = _searches([word for entry in entries for word in entry.words])
-        wanted = {pattern for entry in entries for pattern in (entry.pattern, entry.beside) if pattern}
-        self._patterns = {pattern: re.compile(pattern) for pattern in wanted}
+        self._words, self._patterns = _searches(entries)
         self._tail = b""
 
     def add(self, text: bytes) -> None:
@@ -71,13 +71,19 @@ class TextTally:
         self._tail = text[-LONGEST_MATCH:]
 
 
-def _searches(words: Sequence[bytes]) -> list[re.Pattern[bytes]]:
-    """Regular expressions that find `words`: those that begin with the same byte together.
+@lru_cache
+def _searches(entries: tuple[LeftOut, ...]) -> tuple[list[re.Pattern[bytes]], Mapping[bytes, re.Pattern[bytes]]]:
+    """Regular expressions that find the words of `entries`, and those of their patterns.
 
-    To look for each by itself takes several times as long.
+    Words that begin with the same byte are found together: to look for each by itself takes several times as long.
     """
+    words = [word for entry in entries for word in entry.words]
     together = {word[:1]: [re.escape(other[1:]) for other in words if other[:1] == word[:1]] for word in words}
-    return [re.compile(re.escape(first) + b"(?:%b)" % b"|".join(ends)) for first, ends in together.items()]
+    patterns = {pattern for entry in entries for pattern in (entry.pattern, entry.beside) if pattern}
+    return (
+        [re.compile(re.escape(first) + b"(?:%b)" % b"|".join(ends)) for first, ends in together.items()],
+        {pattern: re.compile(pattern) for pattern in patterns},
+    )
 
 
 def _has_word(path: Path, words: Sequence[bytes]) -> bool:
@@ -95,6 +101,6 @@ def pieces(path: Path) -> Iterator[bytes]:
 
 def chunks(path: Path) -> Iterator[bytes]:
     """The content of the file at `path`."""
-    with path.open("rb") as file:
+    with FileIO(path) as file:
         while chunk := file.read(CHUNK):
             yield chunk

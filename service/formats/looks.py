@@ -29,7 +29,7 @@ def look_at(row: Format, paths: Sequence[Path]) -> tuple[list[str], Mapping[str,
     return [], warn_of_left_out(row, counts, paths)
 
 
-def _look_at_kml(entries: Sequence[LeftOut], path: Path, counts: Counter[bytes]) -> list[str]:
+def _look_at_kml(entries: tuple[LeftOut, ...], path: Path, counts: Counter[bytes]) -> list[str]:
     repeated, undeclared, tally = RepeatedData(), UndeclaredData(), TextTally(entries, counts)
     condenser = Condenser([word for entry in entries for word in entry.words if word[:1] == b">"], _has_no_repeated)
     for piece in chunks(path):
