@@ -92,7 +92,7 @@ class Conversation:
     def _announced(self) -> int:
         """Take the reports off what is unread, and return the size of the answer that follows, 0 if none does yet.
 
-        A run that sends nothing else is not heard for ever: at last a report counts as the size of too large an answer.
+        A run that sends nothing else is not heard forever: at last a report counts as the size of too large an answer.
         """
         while len(self._unread) >= _LENGTH.size:
             (told,) = _LENGTH.unpack_from(self._unread)

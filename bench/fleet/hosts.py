@@ -1,6 +1,6 @@
 """The hosts of a fleet: network namespaces on one bridge where this user may make them, else all on the loopback.
 
-A partition loses every packet between two hosts without a word, as a broken switch does: each of them sends to an
+A partition loses every packet between two hosts silently, as a broken switch does: each of them sends to an
 address of the link layer that nobody has. Connections stay open on both sides.
 """
 

@@ -131,7 +131,7 @@ def _locked(directory: Path) -> Iterator[None]:
     """Keep other keepers from making or removing groups here meanwhile.
 
     Raises:
-        OSError: somebody else holds the lock for longer than a keeper does.
+        OSError: someone else holds the lock for longer than a keeper does.
     """
     for _ in range(_LOCK_ATTEMPTS):
         with suppress(BlockingIOError):

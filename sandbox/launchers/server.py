@@ -150,7 +150,7 @@ class ServerLauncher:
             self._renew()
 
     def _restore_later(self) -> None:
-        # One that does not come up at all is not started every second for ever.
+        # One that does not come up at all is not started every second forever.
         self._loop.after(self._patience, self._restore)
         self._patience = min(self._patience * 2, _LONGEST_RESTART_SECONDS)
 

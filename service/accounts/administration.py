@@ -157,7 +157,7 @@ class Administration:
             return [ListedKey(**row) for row in await connection.fetch(_SQL["list_keys"], account_id)]
 
     async def close_account(self, account_id: AccountId) -> None:
-        """Take the name, the keys and the access of an account, for ever; what it was charged stays.
+        """Permanently remove the name, the keys and the access of an account; what it was charged stays.
 
         Raises:
             AdministrationError: there has never been such an account.

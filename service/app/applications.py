@@ -23,7 +23,7 @@ def build_app(settings: Settings) -> Application:
 
 
 def application_for(services: Services, settings: Settings) -> Application:
-    """Return the application of the service's port, over services that somebody else opens and closes."""
+    """Return the application of the service's port, over services that someone else opens and closes."""
     return Application(lambda: nullcontext(services), _deployment(settings), _on_main_port(settings))
 
 

@@ -114,7 +114,7 @@ async def delete(settings: Settings, arguments: argparse.Namespace) -> int:
     """Delete an account: its keys, files and names. The ledger stays."""
     if not arguments.yes:
         raise InvalidCommandError(
-            "This erases the account's keys, files and names for ever. Add --yes if you are sure."
+            "This permanently erases the account's keys, files and names. Add --yes if you are sure."
         )
     async with open_database(settings) as database, open_storage(settings) as storage:
         administration = Administration(database, utc_now)

@@ -143,7 +143,7 @@ class Database:
     async def distrust_others(self) -> None:
         """Replace all connections that nobody has: they may be as dead as one on which a statement got no answer.
 
-        A connection whose other end has vanished without a word, as with its host, stays open on this side.
+        A connection whose other end has vanished silently, as with its host, stays open on this side.
         """
         await self._pool.expire_connections()
         while self._at_hand:

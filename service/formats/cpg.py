@@ -14,7 +14,7 @@ PAGES = frozenset(
 )
 """The code pages that are the same under every name."""
 ASCII = frozenset({"us-ascii", "ascii"})
-"""As which the driver would leave out all other letters without a word; all of its text is UTF-8 too."""
+"""In this encoding, the driver would leave out all other letters without a warning; all such text is UTF-8, too."""
 SPELLED = re.compile(r"(?P<family>iso[ _-]?8859|koi8)[ _-]?(?P<part>\d{1,2}|[ru])")
 FAMILIES = {"i": "ISO-8859", "k": "KOI8"}
 

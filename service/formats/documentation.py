@@ -91,7 +91,7 @@ NOTES = """\
   such as `NAME` beside `<name>`, is renamed if it has other content. Several
   features in `<kml>` without a document around them are all read; of several geometries in a feature without a
   MultiGeometry around them, the last is read. Warnings report both.
-- **What a file says of itself** in GPX (name, description, author, copyright, keywords), in documents and folders of
+- **Descriptions of a file** in GPX (name, description, author, copyright, keywords), in documents and folders of
   KML (description, author), in GML (name, description), in GeoPackage (descriptions of layers, metadata) and in
   workbooks (title, subject, description, keywords, category, comments, addresses of links) is left out, and a warning
   reports it; dates, bounds and the program that wrote the file are left out without one.
@@ -115,7 +115,7 @@ NOTES = """\
   refused unless `sourceEpsg` says which it is; `keepCoordinates=true` writes coordinates unchanged if the output does
   not require a system.
 - **CSV** may be in UTF-8, UTF-16 or Windows-1252, with comma, semicolon, tab or bar, with or without a header. A first
-  row with numbers counts as data, unless they are years in turn (2019, 2020) above other numbers. Types
+  row with numbers counts as data, unless they are consecutive years (2019, 2020) above other numbers. Types
   follow from all rows; values with leading zeros or more than 18 digits stay text, and
   so do columns with days or hours that do not exist, whole numbers of more than 15 digits beside decimals, or commas
   before three digits that may separate thousands. Coordinates with such commas are refused, also in sheets; in a file
@@ -135,8 +135,9 @@ NOTES = """\
   254 bytes; text is UTF-8 with a .cpg; dates with times are text. Mixed geometries become one shapefile per family. A
   .dbf that does not have one record for each shape is refused; the .shx says which shape belongs to
   a record, and if it is damaged, their order does. GDAL before 3.9 reads columns of the type L (true or false) as
-  texts, such as `T` and `F`. Integers of more than 18 digits are read exactly within 64 bits. A warning reports values
-  of types of other programs, such as memos, and texts that look like UTF-8 although another encoding is declared.
+  texts, such as `T` and `F`. Integers of more than 18 digits are read exactly if they fit into 64 bits. A warning
+  reports columns of types that the format does not define, such as memos, and texts that look like UTF-8 although
+  another encoding is declared.
 - **KML** stores the column `name` in an element of its own, which is read as `Name`. Dates are text, and so are columns
   of integers with values beyond 32 bits; booleans are numbers. A KMZ is written with one document; when
   it is read, all documents with features are converted, and layers with the same name are numbered.
@@ -151,16 +152,16 @@ NOTES = """\
 - **OpenFileGDB** rounds elevations and measures to 0.0001. It stores times in UTC, without saying
   so. When it is read, times before 1970 may be one second late; a warning reports them.
 - **TopoJSON** is read as the GeoJSON that it stands for; ids become a column `id`. A file in which many geometries use
-  the same lines so often that it would become a hundred times as large is refused. A member `crs`, as in GeoJSON,
-  counts.
+  the same lines so often that it would become a hundred times as large is refused. A member `crs` is used, as
+  in GeoJSON.
 - **FlatGeobuf** sorts features by location, for its index; dates become dates with times.
 - **MapInfo TAB** cannot record every coordinate system; a warning says if a result records none, or another one.
-  It rounds coordinates to 2e-7 degrees or 2 cm, and to less if they need not be transformed; coordinates that are too
+  It rounds coordinates to 2e-7 degrees or 2 cm, less if they need not be transformed; coordinates that are too
   large for that are refused. Text is Windows-1252 if that can represent it, otherwise UTF-8, which the format cannot
   declare.
 - **Encodings**: texts that are not in the one that a `.cpg` or the charset of a `.mif` declares, or not in UTF-8 in
-  GeoPackage, SQLite and FlatGeobuf, are read as Windows-1252, UTF-8 that is cut within its last character as UTF-8
-  with U+FFFD there. A warning reports their number and the first.
+  GeoPackage, SQLite and FlatGeobuf, are read as Windows-1252; UTF-8 that is cut within its last character is read as
+  UTF-8 with U+FFFD there. A warning reports their number and the first.
 - **Encodings of XML**: KML, GPX and GML may declare UTF-8, Windows-1250 to 1258, ISO 8859, KOI8 and the usual ones of
   China, Japan and Korea. Text that is not UTF-8, in a file that declares no other encoding, is taken for Windows-1252;
   a warning reports it. At most 128 MiB are converted from other encodings than UTF-8.

@@ -186,7 +186,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     unread: tuple[Unread, ...] = ()
     """The files with its extension that the driver cannot read."""
     unchecked_texts: bool = False
-    """Whether the driver copies texts that are not UTF-8, as which the format defines them, without a word."""
+    """Whether the driver copies texts that are not UTF-8, although the format requires it, without a warning."""
     column_prefix: str = ""
     """What the driver puts before the names of columns that it does not know, or we before those that it would hide."""
     numbers: frozenset[str] = frozenset()

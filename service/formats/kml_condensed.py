@@ -39,7 +39,7 @@ class Condenser:
         """How many features were left out because they are like this one, which was not."""
 
     def condense(self, piece: bytes) -> bytes:
-        """The piece, with one feature in place of several in turn that are like it."""
+        """The piece, with one feature in place of several consecutive ones that are like it."""
         text = piece
         for feature in list(self._used):
             text = self._without(feature, text)
@@ -70,7 +70,7 @@ class Condenser:
         return is_short and PLAIN.fullmatch(feature) is not None and self._may_repeat(feature)
 
     def _expression(self, feature: bytes) -> re.Pattern[bytes]:
-        """What matches several features in turn that differ from this one in its id and plain texts alone."""
+        """What matches consecutive features that differ from this one in its id and plain texts alone."""
         parts, end = [], 0
         for found in self._variable.finditer(feature):
             parts += [re.escape(feature[end : found.start()]), self._text if found["id"] is None else ID_VALUE]

@@ -1,6 +1,6 @@
 """Puts the features of a KML file into a document if there are several directly in its outermost element.
 
-One feature may be there, and of several the driver reads the last, without a word.
+KML allows one feature there; of several, the driver reads the last without a warning.
 """
 
 import re

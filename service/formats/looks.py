@@ -1,4 +1,4 @@
-"""Looks at the text of uploads for what their drivers would lose without a word, in one reading of each."""
+"""Looks at the text of uploads for what their drivers would lose without a warning, in one reading of each."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

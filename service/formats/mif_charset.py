@@ -1,4 +1,4 @@
-"""Finds a .mid whose text is UTF-8 although its .mif declares another charset, as which its driver reads it."""
+"""Finds a .mid in UTF-8 whose .mif declares another charset, in which the driver reads it."""
 
 import re
 from pathlib import Path
@@ -23,6 +23,6 @@ def charset_warning(mif: Path, mid: Path) -> str:
         if encoding_from(file) != UTF8:
             return ""
     return (
-        f"The .mif declares the charset {shown(name)!r}, as which its texts were read, but they look like UTF-8: "
+        f"Texts were read in the charset {shown(name)!r}, which the .mif declares, but look like UTF-8: "
         'letters such as ü became others. Declare Charset "UTF-8" there and send it again.'
     )

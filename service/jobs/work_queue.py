@@ -31,7 +31,7 @@ _log = structlog.get_logger()
 
 SIGNS_PER_LEASE: Final = 6
 """How often this process asks the server during a lease whether it is still there; after two missing answers, it
-connects again. A server that has vanished without a word leaves the connection open."""
+connects again. A server that has vanished silently leaves the connection open."""
 ENVELOPE_BYTES: Final = 512
 """More than the seal of a handover, its name and the header take in a message."""
 _ENDED: Final = "geomill.ended"

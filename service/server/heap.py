@@ -1,4 +1,4 @@
-"""Returns heap memory to the system after peaks of load, and treats what stays for ever as such.
+"""Returns heap memory to the system after peaks of load, and treats what stays forever as such.
 
 Python allocates everything above half a kilobyte with the C library: upload chunks, compression buffers, tables. glibc
 gives threads separate heaps, up to eight per core, and returns memory to the system only from a heap's end. Every

@@ -51,7 +51,7 @@ class Fitness:
             self._unfit.set()
 
     async def recover(self) -> None:
-        """Probe after each series of failures, for ever; the pause grows with the probes that fail."""
+        """Probe after each series of failures, forever; the pause grows with the probes that fail."""
         while True:
             await self._unfit.wait()
             await anyio.sleep(min(PAUSE_SECONDS * max(1, 1 + self._failures - MOST_FAILURES), LONGEST_PAUSE_SECONDS))

@@ -179,7 +179,7 @@ class Gateway:
         return True
 
     async def _await_turn(self, turn: Turn, awaited: _Awaited, kept: JobSpec | None) -> None:
-        """Wait for a place in the queue, or for the end of a job that somebody ends before; `kept` as in `_end_of`.
+        """Wait for a place in the queue, or for the end of a job that someone ends before; `kept` as in `_end_of`.
 
         Raises:
             _NotQueuedError: the queue is away, and the job is to run here.

@@ -177,7 +177,7 @@ def test_rights_are_kept_where_a_namespace_cannot_be_made_whole() -> None:
     assert Needs.NO_NAMESPACES in needs_here("-c", WITHOUT, str(rights.SETFCAP))
 
 
-# Without KILL all works but the end: the service waits for ever for a database that it may not signal.
+# Without KILL all works but the end: the service waits forever for a database that it may not signal.
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root keeps rights")
 @pytest.mark.parametrize(
     "right", [right for right in RIGHTS if right.capability != rights.KILL], ids=lambda r: r.purpose

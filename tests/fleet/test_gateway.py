@@ -444,7 +444,7 @@ async def test_a_gateway_hands_over_again_what_it_has_dropped(
 
 
 async def test_an_input_that_no_message_may_contain_is_stored(database_url: str, tmp_path: Path) -> None:
-    """The server's limit is below GEOMILL_INLINE_BYTES; otherwise it would refuse the message for ever."""
+    """The server's limit is below GEOMILL_INLINE_BYTES; otherwise it would refuse the message forever."""
     (directory := tmp_path / "nats").mkdir()
     (config := directory / "limits.conf").write_text("max_payload: 2KB\n")
     with nats_server(directory, options=("-c", str(config))) as nats:

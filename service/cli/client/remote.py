@@ -20,7 +20,7 @@ from service.dataloss.rules import Report
 from service.jobs.lifecycle import Situation
 
 WAIT_SECONDS, SHOWN_WAIT_SECONDS = 30, 1
-"""How long the server may wait for the end of a job; less if somebody sees a bar move."""
+"""How long the server may wait for the end of a job; less if someone sees a bar move."""
 _UPLOAD_SHARE, _CONVERT_SHARE = 0.4, 0.8
 
 

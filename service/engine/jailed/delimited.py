@@ -187,7 +187,7 @@ def _until_end(rows: Iterator[list[str]], ends: list[int]) -> Iterator[list[str]
 
 
 def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether the first row is a header: all its cells are names, or some are years in turn above other numbers."""
+    """Whether the first row is a header: all its cells are names, or some are consecutive years above other numbers."""
     data = [at for at, cell in enumerate(first) if _is_data(cell)]
     if not data:
         return True

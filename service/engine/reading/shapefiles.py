@@ -1,4 +1,4 @@
-"""Decides how a shapefile is read, and tells what its driver makes of it without a word."""
+"""Decides how a shapefile is read, and reports what its driver changes without a warning."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -17,7 +17,7 @@ from service.formats.names import listed, quotes, shown
 from service.formats.shx import is_whole
 
 WHOLE_NUMBERS = "ADJUST_TYPE=YES"
-"""Integers of more than 18 digits become such of 64 bits where they fit; otherwise they lose digits."""
+"""Integers of more than 18 digits are read with 64 bits if they fit; otherwise they lose digits."""
 INDEX_ANEW: Mapping[str, str] = {"SHAPE_RESTORE_SHX": "YES"}
 """The driver makes the .shx anew, even if there is one. It takes the shapes in the order in which they are in the .shp,
 also those that a program has replaced and left there, so that records would get the shapes of others."""
@@ -65,12 +65,13 @@ def _how_to_read_columns(part: Part) -> tuple[tuple[str, ...], tuple[str, ...]]:
         told.append(TAKEN_FOR_WINDOWS.format(what=layer, remedy="Send a .cpg with the name of its encoding"))
     elif looks_like_utf8(dbf, encoding):
         told.append(
-            f"The encoding that {layer} declares, as which its texts were read, is not UTF-8, but they look like it: "
+            f"The texts of {layer} were read in the encoding that it declares, but look like UTF-8: "
             "letters such as ü became others. Send a .cpg with UTF-8 if letters are wrong."
         )
     if foreign := filled_foreign(dbf, columns):
         told.append(
-            f"The types of {listed(quotes(foreign))} are none of shapefiles, such as memos or binary numbers; their "
-            "values in the result mean nothing. Save them as texts, numbers or dates, and send the file again."
+            "Columns of types that shapefiles do not define, such as memos or binary numbers "
+            f"({listed(quotes(foreign))}), have values in the result that mean nothing. Save them as texts, numbers or "
+            "dates, and send the file again."
         )
     return tuple(options), tuple(told)

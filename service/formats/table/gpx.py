@@ -61,7 +61,7 @@ FLAT_BEHIND_HIGH = rb"</ele>[^<]*+(?:<(?!/?(?:ele|(?:trk|rte)pt)\b)[^<]*+)*+</(?
 """A point of a route or track without an elevation next to one with it. No byte is read more than a few times."""
 _LINK = rb"<link\b[^<>]*+(?:(?<=/)>|>[^<]*+(?:<(?!/?link\b)[^<]*+)*+</link>)"
 THIRD_LINK = _LINK + rb"(?:\s*+" + _LINK + rb"){2}"
-"""Three links in turn, of which the driver reads two. No byte is read more than three times."""
+"""Three consecutive links, of which the driver reads two. No byte is read more than three times."""
 _FLAT_IS_ZERO = "In lines of routes and tracks, points without elevations, next to others that have them, got 0."
 _GPX_ORDER = ("route_fid", "route_point_id", "track_fid", "track_seg_id", "track_seg_point_id")
 GPX_NUMBERS = frozenset(

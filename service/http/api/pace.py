@@ -1,4 +1,4 @@
-"""The minimum pace of a download: a slow client may not keep a file or a connection to the store open for ever."""
+"""The minimum pace of a download: a slow client may not keep a file or a connection to the store open forever."""
 
 import anyio
 from starlette.types import Message, Send

@@ -297,7 +297,7 @@ async def test_refused_login_is_overload(empty_database_url: str, right: str, wr
 
 
 async def test_one_silent_connection_is_a_warning_about_all(empty_database_url: str, tmp_path: Path) -> None:
-    """If the other end has vanished without a word, one statement finds out, and the next ones use new connections."""
+    """If the other end has vanished silently, one statement finds out, and the next ones use new connections."""
     async with (
         relayed_database(empty_database_url, tmp_path) as (relay, relayed),
         open_pool(relayed, command_timeout_seconds=4.0) as database,

@@ -25,7 +25,7 @@ TEXTS = {
 async def test_spaces_tabs_and_line_ends_in_texts_of_cells_are_kept(
     converters: Converters, tmp_path: Path, *, has_sessions: bool
 ) -> None:
-    """Words on both sides of them became one, without a word."""
+    """Words on both sides of them became one, without a warning."""
     rows = [[text_cell(f"r{number}"), text_cell(content)] for number, content in enumerate(TEXTS)]
     source = workbook(tmp_path / "a.ods", [text_cell("n"), text_cell("t")], *rows)
     done = await Pipeline(converters, has_sessions=has_sessions).to("Csv", source)

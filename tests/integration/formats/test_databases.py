@@ -84,7 +84,7 @@ async def test_whole_numbers_too_large_beside_decimals_become_texts(pipeline: Pi
 async def test_binary_values_beside_texts_become_texts_in_sqlite(
     pipeline: Pipeline, tmp_path: Path, kind: str, values: tuple[object, object]
 ) -> None:
-    """Either became empty or the bytes of a text, without a word."""
+    """Either became empty or the bytes of a text, without a warning."""
     path = written(tmp_path / "a.sqlite", f"v {kind}, t TEXT", *((value, "x") for value in values))
     done = await pipeline.to("Csv", path)
     assert {row["v"] for row in readers.table(done.path)} == {"text", "00FF"}
@@ -146,7 +146,7 @@ async def test_dates_with_times_and_large_integers_of_a_geopackage_are_kept(
 async def test_a_key_of_a_geopackage_with_own_values_is_kept(
     converters: Converters, tmp_path: Path, ids: list[int], target: str, *, has_sessions: bool
 ) -> None:
-    """It became 1, 2, 3 or nothing, without a word."""
+    """It became 1, 2, 3 or nothing, without a warning."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = with_key(await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"), ("b", "x")), ids, "station")
     done = await pipeline.to(target, path)
@@ -315,7 +315,7 @@ NO_MOMENTS = [
 async def test_dates_that_no_calendar_has_are_kept_as_texts(
     converters: Converters, tmp_path: Path, kind: str, value: str, extension: str, *, has_sessions: bool
 ) -> None:
-    """They became empty, or another day, without a word."""
+    """They became empty, or another day, without a warning."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     if extension == "gpkg":
         path = await database(pipeline, tmp_path, [f"c {kind}", "d TEXT"], ("2024-02-29", "x"), (value, "y"))
@@ -353,7 +353,7 @@ async def test_dates_of_a_database_stay_dates_in_all_notations(
 async def test_texts_are_not_cut_at_a_byte_of_zeros(
     converters: Converters, tmp_path: Path, kind: str, extension: str, *, has_sessions: bool
 ) -> None:
-    """The rest of the text was lost without a word."""
+    """The rest of the text was lost without a warning."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     if extension == "gpkg":
         path = await database(pipeline, tmp_path, [f"c {kind}", "d TEXT"], ("a\0b\0\0ü", "x"), ("c", "y"))
@@ -394,7 +394,7 @@ COARSE = ["2024-01-02 03:04:05.123000", "2024-01-02T03:04:05.5+05:45", "2024-01-
 async def test_digits_beyond_milliseconds_are_told_of_databases(
     converters: Converters, tmp_path: Path, extension: str, *, has_sessions: bool
 ) -> None:
-    """Python's and other programs' times have six, of which three were lost without a word."""
+    """Python's and other programs' times have six, of which three were lost without a warning."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     values = [(value, "x") for value in (*FINE, *COARSE)]
     if extension == "gpkg":
@@ -406,7 +406,7 @@ async def test_digits_beyond_milliseconds_are_told_of_databases(
 
 
 async def test_digits_beyond_milliseconds_are_told_of_times_of_day(converters: Converters, tmp_path: Path) -> None:
-    """They were lost without a word, other than those of times with a date."""
+    """They were lost without a warning, other than those of times with a date."""
     values = [("10:00:00.123456",), ("10:00:00.120000",), ("10:00",), ("10:00:00.0001",), (None,)]
     done = await Pipeline(converters).to("Csv", written(tmp_path / "a.sqlite", "c TIME", *values))
     assert [warning.partition(" lost digits")[0] for warning in done.output.warnings] == ["2 values of 'c'"]

@@ -15,9 +15,10 @@ from tests.support.converters import Converters
 
 BEYOND_53 = 2**53 + 1
 FOREIGN = (
-    "The types of 'c' are none of shapefiles, such as memos or binary numbers; their values in the result mean nothing."
+    "Columns of types that shapefiles do not define, such as memos or binary numbers ('c'), have values in the result "
+    "that mean nothing."
 )
-LIKE_UTF8 = "The encoding that 'a' declares, as which its texts were read, is not UTF-8, but they look like it:"
+LIKE_UTF8 = "The texts of 'a' were read in the encoding that it declares, but look like UTF-8:"
 
 
 async def shapefile(pipeline: Pipeline, path: Path, kind: str, cells: Sequence[bytes], *, language: int = 0) -> Path:
@@ -110,6 +111,6 @@ async def test_tables_beside_a_shapefile_are_told(pipeline: Pipeline, tmp_path: 
 
 
 async def test_texts_of_a_shapefile_that_declares_ascii_keep_all_letters(pipeline: Pipeline, tmp_path: Path) -> None:
-    """The driver would leave out all others without a word."""
+    """The driver would leave out all others without a warning."""
     done = await pipeline.to("GeoJson", await shapefile_of(pipeline, tmp_path, "US-ASCII", "Müller", "utf-8"))
     assert [row["properties"] for row in readers.geojson(done.path)] == [{"n": "plain"}, {"n": "Müller"}]

@@ -26,7 +26,7 @@ NUMBERS = (1.234567890123456e-10, 1.5e-20, -1e61, 1e64, 1.5)
 async def test_numbers_that_become_infinite_are_told(
     converters: Converters, tmp_path: Path, target: str, *, has_sessions: bool
 ) -> None:
-    """Their drivers write 15 digits, rounded up; a number that these suffice for is kept without a word."""
+    """Their drivers write 15 digits, rounded up; a number that these suffice for is kept without a warning."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     largest = write_geojson(tmp_path / "a.geojson", [point(1, 2, n=1e30), point(1, 2, n=-LARGEST)])
     done = await pipeline.to(target, largest)

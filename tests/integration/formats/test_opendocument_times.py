@@ -57,7 +57,7 @@ def workbook(path: Path, *rows: list[str]) -> Path:
 async def test_times_in_all_notations_are_kept(
     converters: Converters, tmp_path: Path, shape: str, *, has_sessions: bool
 ) -> None:
-    """They became missing, lost fractions of seconds, or became other times, without a word."""
+    """They became missing, lost fractions of seconds, or became other times, without a warning."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     names = [f"c{number}" for number in range(len(TIMES))]
     cells = [SHAPES[shape].format(time) for time in TIMES]

@@ -147,9 +147,7 @@ async def test_texts_in_utf_8_that_are_declared_otherwise_are_told(
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     done = await pipeline.to("GeoJson", mapinfo(tmp_path / "a.zip", charset, [b"plain", "Łódź".encode()]))
     (told,) = done.output.warnings
-    assert told.startswith(
-        f"The .mif declares the charset '{charset}', as which its texts were read, but they look like"
-    )
+    assert told.startswith(f"Texts were read in the charset '{charset}', which the .mif declares, but look like")
     mended = await pipeline.to("GeoJson", mapinfo(tmp_path / "b.zip", "UTF-8", [b"plain", "Łódź".encode()]))
     assert mended.output.warnings == ()
     assert [row["properties"] for row in readers.geojson(mended.path)] == [{"n": "plain"}, {"n": "Łódź"}]

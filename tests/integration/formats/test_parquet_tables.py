@@ -61,7 +61,7 @@ async def test_empty_texts_of_tables_that_become_missing_are_counted(
 async def test_infinite_numbers_of_tables_that_become_missing_are_counted(
     pipeline: Pipeline, tmp_path: Path, kind: pa.DataType
 ) -> None:
-    """They became empty without a word."""
+    """They became empty without a warning."""
     numbers = pa.array([float("inf"), 1.5]).cast(kind)
     pq.write_table(pa.table({**PLACES, "number": numbers}), tmp_path / "a.parquet")
     done = await pipeline.to("GeoPackage", tmp_path / "a.parquet", source_epsg=4326)

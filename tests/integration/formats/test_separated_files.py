@@ -151,7 +151,7 @@ OPEN = {
 async def test_a_quoted_text_that_does_not_end_is_told(
     converters: Converters, tmp_path: Path, content: bytes, *, has_sessions: bool
 ) -> None:
-    """The rows after its quotation mark became one cell without a word."""
+    """The rows after its quotation mark became one cell without a warning."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     (tmp_path / "a.csv").write_bytes(content)
     done = await pipeline.to("GeoJson", tmp_path / "a.csv")
@@ -177,7 +177,7 @@ async def test_a_quoted_name_that_does_not_end_is_refused(
 async def test_zero_bytes_in_texts_are_left_out_and_told(
     converters: Converters, tmp_path: Path, *, has_sessions: bool
 ) -> None:
-    """What follows them was lost without a word."""
+    """What follows them was lost without a warning."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     (tmp_path / "a.csv").write_bytes(b"a,b\n1,x\n2,y\0z\0\n")
     done = await pipeline.to("GeoJson", tmp_path / "a.csv")

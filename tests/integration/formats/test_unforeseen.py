@@ -866,7 +866,7 @@ async def test_a_mapinfo_table_that_no_program_could_read_is_refused(pipeline: P
 async def test_longitudes_beyond_the_date_line_are_told_where_a_projection_moves_them(
     pipeline: Pipeline, tmp_path: Path, target_epsg: int, *, told: bool
 ) -> None:
-    """An area across the date line would span the whole map without a word, unless the map goes on there."""
+    """An area across the date line would span the whole map without a warning, unless the map goes on there."""
     ring = [[170, 10], [190, 10], [190, 20], [170, 20], [170, 10]]
     path = write_geojson(tmp_path / "a.geojson", [feature(geometry("Polygon", [ring]), name="x")])
     degrees = (await pipeline.to("GeoPackage", path)).path

@@ -182,7 +182,7 @@ TIMES_BEHIND_DATES = {
 
 @pytest.mark.parametrize("sheet", TIMES_BEHIND_DATES, ids=range(len(TIMES_BEHIND_DATES)))
 async def test_times_behind_formats_of_dates_are_told_by_both_programs(converters: Converters, sheet: bytes) -> None:
-    """The driver reads what the format shows, and the time was lost without a word."""
+    """The driver reads what the format shows, and the time was lost without a warning."""
     formats = b"""<styleSheet><numFmts><numFmt numFmtId="164" formatCode="dd/mm/yyyy"/>
     <numFmt numFmtId="165" formatCode="yyyy-mm-dd hh:mm"/></numFmts><cellXfs>%b</cellXfs></styleSheet>"""
     async with converters.open_run(("XLSX",)) as (held, directory):
