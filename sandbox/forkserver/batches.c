@@ -192,7 +192,7 @@ int count_batches(handle layer, struct counted_layer *counted)
         is_whole = stream.get_next(&stream, &batch) == 0;
         if (!is_whole || !batch.release)
             break;
-        if (!batch.length) { /* some versions of the driver go on with these forever */
+        if (!batch.length) { /* some versions of the driver go on with these for ever */
             batch.release(&batch);
             break;
         }

@@ -23,7 +23,7 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
 def _lines(schema: Schema) -> list[str]:
     applied = [f"Applied {name}." for name in schema.applied]
     newer = [
-        f"The database also has {name}, which this version does not know and can serve with." for name in schema.newer
+        f"The database also has {name}, which this version does not know but can serve with." for name in schema.newer
     ]
     return [*applied, *(newer or ["The schema is current."])]
 

@@ -31,7 +31,7 @@ UNCALCULATED = (
     "spreadsheet program, which calculates them, and send it again."
 )
 ESCAPED = "Characters that the workbook writes as escapes, such as _x000D_ ({count:,}), may have stayed escapes."
-LATE = "Times with 0.999 s ({count:,}) may have become the next second, as the workbook was read."
+LATE = "Times with 0.999 s ({count:,}) may have become the next second when the workbook was read."
 NAMED = (
     "Cells of the first row that are dates or times ({count:,}) became names of columns as numbers, such as 45293. "
     "Write them as texts."
@@ -41,7 +41,7 @@ ISO = (
     "save the workbook as an ordinary .xlsx (not Strict Open XML) and send it again."
 )
 ERRORS = (
-    "Cells that hold errors of formulas ({count:,}) are texts such as #N/A, also in columns of numbers and dates."
+    "Cells that hold errors of formulas ({count:,}) are texts such as #N/A, even in columns of numbers and dates."
     "{first}"
 )
 TIMED = (

@@ -26,7 +26,7 @@ TAG = re.compile(
 HOLE = b"innerBoundaryIs"
 LONGEST_TAG = 16 << 10
 LONGEST_END = len("-->")
-UNTYPED = "Typed data without a Schema, which the file lacks in its Document, was read as texts."
+UNTYPED = "Typed data was read as texts, because the Document has no Schema for it."
 UNDECLARED = "Typed data that no Schema of the file declares ({}) was read as texts."
 FIELD = b'<SimpleField name="%b" type="string"/>'
 

@@ -54,7 +54,7 @@ SENTENCES: Mapping[Reason, str] = {
         f"The features have more than {MAX_FIELDS:,} different properties, more than a table can have columns."
     ),
     Reason.LONG_NAMES: "The names of the properties are too long to be columns of a table.",
-    Reason.NO_SCAN: "The file could not be analysed.",
+    Reason.NO_SCAN: "The file could not be analyzed.",
 }
 
 

@@ -88,7 +88,7 @@ def test_commands_say_that_the_schema_is_newer(tmp_path: Path, database_url: str
     migrate_later(tmp_path / "later", database_url, ADDS)
     geomill = Geomill(tmp_path, {"GEOMILL_DATABASE_URL": database_url})
     assert geomill.json("migrate") == {"applied": [], "newer": [ADDS]}
-    assert "does not know and can serve with" in geomill("migrate").stdout
+    assert "does not know but can serve with" in geomill("migrate").stdout
     audit = geomill("audit")
     assert (audit.returncode, audit.stdout, audit.stderr.count("\n")) == (1, "", 1)
     assert f"it has {ADDS}. This version can only serve with it" in audit.stderr

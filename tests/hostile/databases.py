@@ -147,11 +147,11 @@ CASES = {
         database("CREATE TABLE t (a, b AS (hex(zeroblob(499999999)))); INSERT INTO t (a) VALUES (1), (2), (3);"),
         REFUSED,
     ),
-    "SQLite view only": Case("a.sqlite", database(f"CREATE VIEW t AS {ENDLESS}"), "no table of data"),
+    "SQLite view only": Case("a.sqlite", database(f"CREATE VIEW t AS {ENDLESS}"), "no data tables"),
     "SQLite with tables that are called like options": Case(
         "a.sqlite",
         database('CREATE TABLE "-sql" (a); CREATE TABLE "@{csv}" (a); CREATE TABLE "a\n-progress" (a)'),
-        "no table",
+        "no data tables",
     ),
     "SQLite with 3,000 tables": Case(
         "a.sqlite", database("".join(f"CREATE TABLE t{n} (a);" for n in range(3000))), "more layers|too many layers"

@@ -74,7 +74,7 @@ ROW_OR_CELL = re.compile(
 )
 """The start of a row, or of a cell as above."""
 LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\[\]]*\]', re.DOTALL)
-"""Parts of a format that are no placeholders: texts, blanks, colours, conditions."""
+"""Parts of a format that are no placeholders: texts, blanks, colors, conditions."""
 ELAPSED = re.compile(r"\[(?:h+|m+|s+)\]")
 FRACTION = re.compile(r"s\.0+")
 DIGIT = re.compile("[0#?]")

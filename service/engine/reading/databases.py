@@ -59,7 +59,7 @@ async def read_database(place: Workplace, source: Source) -> WorkFile:
     origin, found = await _typed(place, source, "")
     readable = [name for name in found.tables if name.isprintable() and not name.startswith(("-", "@"))]
     if not readable:
-        raise Rejection("The database holds no table of data, so there is nothing to convert.")
+        raise Rejection("The database holds no data tables, so there is nothing to convert.")
     return await _read(place, source, origin, found, readable)
 
 
@@ -72,7 +72,7 @@ async def read_geopackage(place: Workplace, source: Source) -> WorkFile:
         return WorkFile((*_left_out(*check.beside), *_unnumbered(check.left_out)), facts=facts)
     origin, found = await _typed(place, source, column_types.GEOPACKAGE)
     if found.tiles and not found.tables:
-        raise Rejection("The GeoPackage holds tiles alone. Rasters and tiles are not converted.")
+        raise Rejection("The GeoPackage holds only rasters or tiles, which are not converted.")
     return await _read(place, source, origin, found, ())
 
 
@@ -94,7 +94,7 @@ async def _read(place: Workplace, source: Source, origin: str, found: _Database,
 
 def _left_out(descriptions: int, tiles: int, codes: int) -> Iterator[str]:
     if descriptions:
-        yield f"What the file says of itself or its layers ({counted(descriptions, 'description')}) was left out."
+        yield f"Descriptions of the file or its layers ({descriptions:,}) were left out."
     if tiles:
         yield f"Rasters and tiles ({counted(tiles, 'table')}) were left out."
     if codes:
@@ -117,7 +117,7 @@ def _warnings(found: _Database) -> Iterator[str]:
         yield f"{values_of(found.cut, LISTED)} have zero bytes (NUL) within their text, which were left out."
     if found.unread:
         yield (
-            f"{values_of(found.unread, LISTED)} are no geometries as this format stores them, such as texts or plain "
+            f"{values_of(found.unread, LISTED)} are not geometries as this format stores them, such as texts or plain "
             "WKB, and were left out. Store them as the format does, and send it again."
         )
     if found.second:

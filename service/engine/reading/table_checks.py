@@ -66,8 +66,8 @@ def _named_like_coordinates(tables: Sequence[WrittenTable | Table]) -> Iterator[
         if pairs:
             x, y = (repr(shown(table.columns[at])) for at in pairs[0])
             yield (
-                f"The columns {x} and {y} are named like coordinates, but most of their cells are no decimal numbers, "
-                "so they became no points. Write 50.5 for 50°30'N, and -7.25 for 7°15'W."
+                f"The columns {x} and {y} are named like coordinates, but most of their cells are not decimal numbers, "
+                "so they did not become points. Write 50.5 for 50°30'N, and -7.25 for 7°15'W."
             )
 
 
@@ -122,7 +122,7 @@ def _unnamed(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
         if made and (is_title or not is_above_labels):
             what = repr(shown(table.name)) if table.name else "the file"
             yield (
-                f"The first row of {what} seems to name not all columns: "
+                f"The first row of {what} does not seem to name all columns: "
                 f"{listed(quotes(made), LISTED)}. If the header is in a lower row, it counts as data: delete the rows "
                 "above it."
             )
@@ -159,7 +159,7 @@ def moved_warnings(moved: Mapping[str, int]) -> Iterator[str]:
     """What is told of columns with times that were converted to UTC, by how many."""
     if moved:
         yield (
-            f"{values_of(moved, LISTED)} are times in zones that have names, or offsets that are no quarters of an "
+            f"{values_of(moved, LISTED)} are times in zones that have names, or offsets that are not quarters of an "
             "hour; they were converted to UTC."
         )
 

@@ -96,7 +96,7 @@ GPX = Format(
             LeftOut((), NOTHING_HELD, pattern=EMPTY_IN_GPX),
             LeftOut(
                 (),
-                "What the file says of itself (name, description, author, copyright or keywords) was left out.",
+                "The metadata of the file (name, description, author, copyright or keywords) was left out.",
                 pattern=INFORMATION_IN_GPX,
             ),
             LeftOut(

@@ -130,7 +130,7 @@ _KML_LEFT_OUT = (
         pattern=FOREIGN_DATA,
     ),
     LeftOut((b"<address>", b"<phoneNumber>"), "Addresses and phone numbers of features ({count}) were left out."),
-    LeftOut((b"<Style", b"<styleUrl"), "Styles, such as colours and icons, were left out."),
+    LeftOut((b"<Style", b"<styleUrl"), "Styles, such as colors and icons, were left out."),
     LeftOut((b"<LookAt", b"<Camera"), "Views (LookAt and Camera, {count}) were left out."),
     LeftOut(
         (b">relativeToGround<", b">clampToGround<", b">relativeToSeaFloor<", b">clampToSeaFloor<"),

@@ -23,8 +23,8 @@ async def analyze(request: Request, caller: Caller) -> Response:
         async with services.work_area.workspace() as workspace:
             form = await receive_form(request, _FORM, workspace)
             try:
-                analysed = await analyze_file(services, caller.account_id, form.files[0], workspace)
+                analyzed = await analyze_file(services, caller.account_id, form.files[0], workspace)
             except Rejection as rejection:
                 return json_response(Analysis(success=False, error=rejection.message))
-    warnings = (*unknown_fields(form, _FORM.fields), *analysed.warnings)
-    return json_response(Analysis(success=True, report=analysed.report, warnings=warnings))
+    warnings = (*unknown_fields(form, _FORM.fields), *analyzed.warnings)
+    return json_response(Analysis(success=True, report=analyzed.report, warnings=warnings))

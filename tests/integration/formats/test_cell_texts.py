@@ -47,7 +47,7 @@ async def test_what_cells_hold_beside_their_values_is_told(
     done = await Pipeline(converters, has_sessions=has_sessions).to("Csv", source)
     assert readers.table(done.path) == [{"t": "kept", "u": ""}, {"t": "here", "u": "#N/A"}]
     assert done.output.warnings == (
-        "Cells that hold errors of formulas (1) are texts such as #N/A, also in columns of numbers and dates.",
+        "Cells that hold errors of formulas (1) are texts such as #N/A, even in columns of numbers and dates.",
         "Comments on cells (1) were left out.",
         "Values of cells that merged cells cover (1) were left out. To keep them, undo the merging of these cells.",
         "Addresses of links (1) were left out; the texts of their cells were kept.",

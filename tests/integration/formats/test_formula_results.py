@@ -26,7 +26,7 @@ DECOYS = f"""{HEADER}
 <row r="2"><c r="A2" xml:t="n" t="str"><v>00501</v></c></row>
 <row r="3"><c r="A3" x=" t=" t = 'str' ><v>00502</v></c></row>"""
 ERRORS = (
-    "Cells that hold errors of formulas (2) are texts such as #N/A, also in columns of numbers and dates. The first is "
+    "Cells that hold errors of formulas (2) are texts such as #N/A, even in columns of numbers and dates. The first is "
     "in row 4 of its sheet."
 )
 CASES = {

@@ -22,7 +22,7 @@ FILES = {
             f'<gpx version="1.1" creator="c" xmlns="http://www.topografix.com/GPX/1/1"><metadata>{SAID}</metadata>'
             '<wpt lat="1" lon="2"><name>n</name></wpt></gpx>'
         ),
-        "What the file says of itself (name, description, author, copyright or keywords) was left out.",
+        "The metadata of the file (name, description, author, copyright or keywords) was left out.",
     ),
     "a.kml": (
         (
@@ -102,8 +102,7 @@ async def test_what_a_geopackage_says_of_itself_is_told(
             connection.execute(METADATA)
             connection.execute("INSERT INTO gpkg_metadata VALUES (1, ?, 'text/xml', ?)", (standard, document))
     warnings = (await pipeline.to("GeoJson", path)).output.warnings
-    counted = f"({told} description{'s' if told > 1 else ''})"
-    assert warnings == ((f"What the file says of itself or its layers {counted} was left out.",) if told else ())
+    assert warnings == ((f"Descriptions of the file or its layers ({told}) were left out.",) if told else ())
 
 
 ADD_TILES = "INSERT INTO gpkg_contents (table_name, data_type, identifier) VALUES ('tl', 'tiles', 'tl')"
@@ -129,7 +128,7 @@ async def test_a_geopackage_of_tiles_alone_is_refused_as_such(
         connection.execute("DELETE FROM gpkg_contents")
         connection.execute("DELETE FROM gpkg_geometry_columns")
         connection.execute(ADD_TILES)
-    with pytest.raises(Rejection, match="holds tiles alone"):
+    with pytest.raises(Rejection, match="holds only rasters or tiles"):
         await pipeline.to("GeoJson", path)
 
 

@@ -168,7 +168,7 @@ async def test_rows_above_the_header_of_a_sheet_are_told(
     assert (await pipeline.to("GeoPackage", sheet)).output.warnings == ()
     _replace_in(sheet, titled, rb"second|third", b"")
     (told,) = (await pipeline.to("GeoPackage", titled)).output.warnings
-    assert "name not all columns: 'Field2', 'Field3'. If the header is in a lower row" in told
+    assert "does not seem to name all columns: 'Field2', 'Field3'. If the header is in a lower row" in told
     _replace_in(sheet, titled, rb"Trees of 2024", b"")
     numbered = await pipeline.to("GeoPackage", titled)
     assert numbered.output.warnings == ()
@@ -211,9 +211,9 @@ async def test_rows_above_the_header_of_a_csv_file_are_told(
     path = tmp_path / "a.csv"
     path.write_text(text, encoding="utf-8")
     done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path)
-    told = [warning for warning in done.output.warnings if "name not all columns" in warning]
+    told = [warning for warning in done.output.warnings if "not seem to name all columns" in warning]
     expected = (
-        f"The first row of the file seems to name not all columns: {TITLED[text]}. If the header is in a lower row"
+        f"The first row of the file does not seem to name all columns: {TITLED[text]}. If the header is in a lower row"
     )
     assert [warning.startswith(expected) for warning in told] == [True] * bool(TITLED[text])
 
@@ -620,7 +620,7 @@ async def test_moments_that_reading_a_workbook_changes_are_told(
     written = (await pipeline.to("Xlsx", write_geojson(tmp_path / "a.geojson", rows))).path
     done = await pipeline.to("GeoPackage", written)
     assert done.output.warnings == (
-        "Times with 0.999 s (1) may have become the next second, as the workbook was read.",
+        "Times with 0.999 s (1) may have become the next second when the workbook was read.",
     )
     dated = tmp_path / "dated.xlsx"
     _replace_in(written, dated, rb'<c r="A1"[^>]*>(?s:.*?)</c>', b'<c r="A1" s="1"><v>45293</v></c>')

@@ -14,7 +14,7 @@ from tests.support.converters import Converters
 
 WKB = struct.pack("<BIdd", 1, 1, 7, 47)
 SPATIALITE = struct.pack("<BBi4dB", 0, 1, 4326, 7, 47, 7, 47, 0x7C) + WKB[1:] + b"\xfe"
-LEFT_OUT = "of 'geom' are no geometries as this format stores them, such as texts or plain WKB, and were left out."
+LEFT_OUT = "of 'geom' are not geometries as this format stores them, such as texts or plain WKB, and were left out."
 
 
 def spatialite(path: Path, *rows: tuple[object, object]) -> Path:
