@@ -17,13 +17,15 @@ LOW_LIMITS = {
     "GEOMILL_CONVERSION_MEMORY_BYTES": str(1 << 30),
     "GEOMILL_CONVERTERS": "2",
 }
+BELOW = Path("a", "b", "c", "data")
+"""Where the service has its data in a directory of its own, so that what an attack writes above them is in there too."""
 
 
 @pytest.fixture(scope="session")
 def hardened(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The service over HTTP in a separate process, with limits so low that attacks on them end soon."""
     dsn = postgres.create_database(postgres.migrated_template())
-    with running_server(tmp_path_factory.mktemp("hardened"), dsn, LOW_LIMITS) as running:
+    with running_server(tmp_path_factory.mktemp("hardened") / BELOW, dsn, LOW_LIMITS) as running:
         yield running
 
 
@@ -54,4 +56,4 @@ def unharmed(hardened: Server, attacker: Client, bait: Bait) -> Iterator[None]:
 
 def _strays(data_dir: Path, bait: Bait) -> list[Path]:
     """Files near the service with names that only an attack creates."""
-    return list(data_dir.parent.rglob(f"*{bait.marker}*"))
+    return list(data_dir.parents[len(BELOW.parents) - 1].rglob(f"*{bait.marker}*"))
