@@ -211,9 +211,11 @@ IDENTITIES = (
     if os.geteuid() == 0
     else {"ordinary user": SpawnIdentity()}
 )
+GROUPED = [pytest.param(name, marks=pytest.mark.xdist_group(f"embedded, {name}")) for name in IDENTITIES]
+"""One database for all tests of a user: to make it takes longer than most of them."""
 
 
-@pytest.fixture(scope="session", params=IDENTITIES)
+@pytest.fixture(scope="session", params=GROUPED)
 def seed(request: pytest.FixtureRequest) -> Iterator[Site]:
     """A data directory with a database, in a directory that is closed to other users."""
     identity = IDENTITIES[request.param]
