@@ -18,7 +18,7 @@ LOW_LIMITS = {
     "GEOMILL_CONVERTERS": "2",
 }
 BELOW = Path("a", "b", "c", "data")
-"""Where the service has its data in a directory of its own, so that what an attack writes above them is in there too."""
+"""Where the service has its data in a directory of its own: what an attack writes above them is in there too."""
 
 
 @pytest.fixture(scope="session")

@@ -251,7 +251,8 @@ async def test_a_fork_server_that_starts_late_is_used_then(place: Place, monkeyp
     """The pool opens without it, plain exec runs its commands, and a later one has it attacked from."""
     library, source = place.modules / "late.so", place.modules / "late.c"
     source.write_text(STARTS_LATE)
-    await anyio.run_process([*forkserver.compilation(shutil.which("cc") or "cc", library), str(source)])
+    compilation = forkserver.compilation(shutil.which("cc") or "cc", library)
+    await anyio.run_process([*compilation, str(source), "-O0"])  # to optimize it takes longer than to use it
     ogr2ogr = Ogr2ogr(program=Path(OGR2OGR or ""), environment=ENVIRONMENT, fork_server=library)
     config = Config(
         work_root=place.work_root, mode=Mode.BEST_EFFORT, converters=1, readable=(*DATA, place.modules), ogr2ogr=ogr2ogr

@@ -3,10 +3,12 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import botocore.session
 import httpx
 import msgspec
 import pytest
@@ -33,6 +35,10 @@ from service.storage.port import Link, ObjectKey, Storage, new_key
 from service.storage.s3 import open_s3
 
 from .servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
+
+# The clients of a store read a megabyte of API descriptions, which takes most of the time of a small test. Once is
+# enough for all stores.
+botocore.session.create_loader = cache(botocore.session.create_loader)
 
 SECRET = b"a secret that signs links in tests"
 REFUSED = {400, 403, 410}
