@@ -21,6 +21,8 @@ from tests.support.patience import PATIENCE_SECONDS
 from tests.support.ports import free_port
 from tests.support.server import Server, create_account, running_server
 
+pytestmark = pytest.mark.xdist_group("proxies")  # one server for all
+
 EXAMPLES = Path(__file__).parents[2] / "deploy" / "proxy"
 UNTRUSTED = ssl.create_default_context()
 UNTRUSTED.check_hostname = False

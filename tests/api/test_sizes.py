@@ -13,6 +13,8 @@ from service.formats.plan import MAX_DATASETS
 from tests.database import TestServer
 from tests.support.server import Client, Server, create_account, running_server
 
+pytestmark = pytest.mark.xdist_group("sizes")  # one server for most
+
 ROWS_OF_A_SHEET = 1_048_575
 LITTLE_TIME = {"GEOMILL_CONVERSION_SECONDS": "0.2"}
 LITTLE_TIME_IN_ALL = {"GEOMILL_FILE_SECONDS": "1"}

@@ -20,6 +20,8 @@ import pytest
 
 from tests.database import TestServer
 
+pytestmark = pytest.mark.xdist_group("where things go")  # one copy for all
+
 ROOT = Path(__file__).parents[2]
 COPIED = ("service", "sandbox", "sql", "tests/support", "tests/__init__.py", "tests/unit", "docs")
 

@@ -17,6 +17,8 @@ from tests.sandbox.carry_over import LAUNCHERS, LEFT, PROJ, REFUSING, Place, com
 from tests.sandbox.processes import command_line, processes_below
 from tests.sandbox.test_hosts import NEEDS_ROOT, NOBODY, printed_by_nobody
 
+pytestmark = pytest.mark.xdist_group("carry over")  # one program for all
+
 NO_FILTER = frozenset({"system-call filter"})
 OPEN_HOST = frozenset({"namespaces", "Landlock", "unprivileged user", "no capabilities"})
 """What keeps a run from reading its own memory through /proc."""
