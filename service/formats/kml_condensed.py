@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
 
+from service.formats.kml_positions import POSITIONS
+
 END = b"</Placemark>"
 LONGEST_FEATURE, LONGEST_TAGS = 64 << 10, 2 << 10
 MOST_SAMPLES, MOST_TRIED, MOST_USED = 8, 16, 4
@@ -20,6 +22,9 @@ ID_VALUE = rb"[^\"<>&]*+"
 ID = rb"(?<=^<Placemark id=\")" + ID_VALUE
 TEXT = rb">(?!(?:%b)<)[^\s<>&][^<>]*+(?<![\s;])"
 """A text that is no special word, and neither begins nor ends with a blank or a reference to one."""
+
+
+BEFORE_POSITIONS = b"<coordinates"
 
 
 class Condenser:
@@ -61,8 +66,10 @@ class Condenser:
             feature = found[0]
             if feature not in self._tried and self._is_plain(feature):
                 self._tried.add(feature)
-                self._used[feature] = self._expression(feature)
-                return self._without(feature, text)
+                expression = self._expression(feature)
+                if expression.fullmatch(feature):
+                    self._used[feature] = expression
+                    return self._without(feature, text)
         return text
 
     def _is_plain(self, feature: bytes) -> bool:
@@ -73,6 +80,11 @@ class Condenser:
         """What matches consecutive features that differ from this one in its id and plain texts alone."""
         parts, end = [], 0
         for found in self._variable.finditer(feature):
-            parts += [re.escape(feature[end : found.start()]), self._text if found["id"] is None else ID_VALUE]
+            before = feature[end : found.start()]
+            parts += [re.escape(before), self._like(before) if found["id"] is None else ID_VALUE]
             end = found.end()
         return re.compile(rb"(?:%b%b\s*+)++" % (b"".join(parts), re.escape(feature[end:])))
+
+    def _like(self, before: bytes) -> bytes:
+        """What matches the texts that may be in the place behind `before`; the looks examine coordinates."""
+        return b">" + POSITIONS if before.endswith(BEFORE_POSITIONS) else self._text

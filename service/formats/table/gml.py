@@ -8,6 +8,11 @@ from service.formats.unread import NO_UTF_16
 BEGINS_BLANK = rb">(?:<!\[CDATA\[)?\s++(?:[^<\s\d.+-]|[\d.+-][\d.,eE+\-\s]*+[^<\d.,eE+\-\s])"
 """A text with blanks or line ends at its beginning; those of coordinates and other numbers do not matter."""
 EMPTY_IN_GML = rb"<(?!gml:)([\w:.-]++)(?:\s?/>|></\1>)"
+LETTERS_IN_POSITIONS = (
+    rb"<(?:gml:(?:pos|coordinates)|(?:gml:)?posList)\b[^<>]*+>"
+    rb"(?:[^<a-zA-Z\x80-\xff]++(?:(?<=[\d.])[eE])?+)*+[a-zA-Z\x80-\xff]"
+)
+"""Coordinates with anything that belongs to no number; the separators of numbers may be any signs."""
 _GEOMETRY = (
     rb"(?:\w{1,20}:)?(?:Point|LineString|Polygon|Curve|Surface|Solid"
     rb"|Multi(?:Point|LineString|Polygon|Curve|Surface|Geometry))"
@@ -53,6 +58,11 @@ GML = Format(
                 (), "Blanks and line ends at the beginning of texts ({count}) were left out.", pattern=BEGINS_BLANK
             ),
             LeftOut((), NOTHING_HELD, pattern=EMPTY_IN_GML),
+            LeftOut(
+                (),
+                "Coordinates of geometries ({count}) that are no numbers were read as 0, or in part.",
+                pattern=LETTERS_IN_POSITIONS,
+            ),
             LeftOut(
                 (),
                 "Further geometries of features ({count}) were left out: of the geometries of a feature, one is read.",

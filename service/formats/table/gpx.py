@@ -23,6 +23,11 @@ _READ = (
     rb"(?:ele|time|magvar|geoidheight|name|cmt|desc|src|link|number|sym|type|fix|sat|[hvp]dop|ageofdgpsdata|dgpsid)\b"
 )
 _OLDER = rb"(?:url|urlname|course|speed)\b"
+_DEGREES = rb"\s*+=\s*+[\"']\s*+[+-]?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?+\s*+[\"']"
+UNREAD_POSITION_IN_GPX = (
+    rb"<(?:wpt|(?:rte|trk)pt)\b(?=[^<>]*+>)(?!(?=[^<>]*?\slat" + _DEGREES + rb")[^<>]*?\slon" + _DEGREES + rb")"
+)
+"""A point without numbers as degrees: the driver reads what begins like a number, and 0 or no point otherwise."""
 _ENCLOSING = rb"(?:wpt|(?:rte|trk)(?:pt|seg)?|extensions|metadata|author|copyright|keywords)\b"
 _REST = (
     rb"\s*+(?:<(?:" + _READ + rb"|" + _OLDER + rb")[^<>]*+(?:(?<=/)>"
@@ -94,6 +99,12 @@ GPX = Format(
         environment={"GPX_ELE_AS_25D": "YES"},
         left_out=(
             LeftOut((), NOTHING_HELD, pattern=EMPTY_IN_GPX),
+            LeftOut(
+                (),
+                "Points ({count}) whose lat or lon is missing or no number, such as 52,5, were left out or read "
+                "wrongly. Write numbers with decimal points.",
+                pattern=UNREAD_POSITION_IN_GPX,
+            ),
             LeftOut(
                 (),
                 "The metadata of the file (name, description, author, copyright or keywords) was left out.",

@@ -16,6 +16,7 @@ from service.formats.format import (
     Writer,
     Writing,
 )
+from service.formats.kml_positions import UNREAD_POSITIONS
 from service.formats.table.xml_parts import HOLDS, XML_LOSSES, of_the_file
 
 _KML_NOISE = {
@@ -77,6 +78,12 @@ _KML_LEFT_OUT = (
         is_content=True,
     ),
     LeftOut((b"<gx:Tour", b"<Model>", b"<Model "), "Tours and models ({count}) were left out.", is_content=True),
+    LeftOut(
+        (),
+        "Coordinates of geometries ({count}) that are not numbers in the form 13.4,52.5 or 13.4,52.5,100 were left out "
+        "or read wrongly. Separate numbers by commas, positions by blanks, and write decimal points.",
+        pattern=UNREAD_POSITIONS,
+    ),
     LeftOut(
         (),
         "Features with several geometries outside of a MultiGeometry ({count}): only the last of each is read.",

@@ -21,6 +21,7 @@ UNREAD = (
     "Elements that GPX 1.1 does not define were left out of points, routes and tracks (1): "
     "only those within extensions are read."
 )
+POINT = "<trkpt lat='1' lon='2'>"
 OLDER = (
     "Elements of GPX 1.0, such as speed, course and url, were left out of points (1). To keep them, "
     'declare version="1.0" in the file.'
@@ -104,7 +105,7 @@ PARTS = {
         f"{ROOT}<metadata>\n<author><email id='a' domain='b'/></author></metadata>": (OF_GPX,),
         f"{ROOT}<metadata><copyright author='a'><year>2020</year></copyright></metadata>": (OF_GPX,),
         f"{ROOT}<metadata><keywords><![CDATA[a]]></keywords></metadata>": (OF_GPX,),
-        "<gpx version='1.0'><desc>d</desc><author>a</author><wpt>": (OF_GPX,),
+        "<gpx version='1.0'><desc>d</desc><author>a</author><wpt lat='1' lon='2'>": (OF_GPX,),
         f"{ROOT}<metadata><link href='a'><text>b</text></link><time>t</time></metadata><trk><name>n</name>": (),
         f"{ROOT}<metadata><name> </name></metadata><extensions><name>n</name></extensions>": (),
         f"{ROOT}<trk><name>n</name></trk><wpt lat='1' lon='2'><desc>d</desc></wpt>": (),
@@ -119,14 +120,18 @@ PARTS = {
         "<wpt lat='1' lon='2'><o:a>1</o:a><o:b>2</o:b>\n<name>a</name></wpt>": (UNREAD,),
         "<type>a</type><o:a k='1'><o>1</o></o:a><link href='b'><text>c</text></link><extensions>": (UNREAD,),
         "<trk><name>a</name><url>b</url><urlname>c</urlname><number>1</number>\n<trkseg>": (UNREAD,),
-        "<rte><o:a>1</o:a><rtept lat='1' lon='2'><name><![CDATA[<b>a</b>]]></name></rtept><rtept>": (UNREAD,),
-        "</metadata><wpt lat='1' lon='2'><ele>1</ele></wpt><trk><name>a</name><trkseg><trkpt>": (),
-        "<trkpt><ele>1</ele><extensions><speed>1</speed><o:a>1</o:a></extensions></trkpt></trkseg><trkseg>": (),
+        "<rte><o:a>1</o:a><rtept lat='1' lon='2'><name><![CDATA[<b>a</b>]]></name></rtept><rtept lat='1' lon='2'>": (
+            UNREAD,
+        ),
+        "</metadata><wpt lat='1' lon='2'><ele>1</ele></wpt><trk><name>a</name><trkseg><trkpt lat='1' lon='2'>": (),
+        f"{POINT}<ele>1</ele><extensions><speed>1</speed><o:a>1</o:a></extensions></trkpt></trkseg><trkseg>": (),
         "</trkpt><extensions><o:a>1</o:a></extensions></trkseg></trk><extensions>": (),
         f"{ROOT}<trkpt lat='1' lon='2'><time>t</time><course>1</course><speed>2</speed></trkpt>": (OLDER,),
-        f"{ROOT}<wpt><url>a</url><name>b</name><extensions><speed>1</speed></extensions></wpt>": (OLDER,),
-        "<gpx creator='version=1.0'><trkpt><speed>2</speed></trkpt>": (OLDER,),
-        '<gpx creator="a" version="1.0"><trkpt><speed>2</speed></trkpt>': (),
+        f"{ROOT}<wpt lat='1' lon='2'><url>a</url><name>b</name><extensions><speed>1</speed></extensions></wpt>": (
+            OLDER,
+        ),
+        "<gpx creator='version=1.0'><trkpt lat='1' lon='2'><speed>2</speed></trkpt>": (OLDER,),
+        '<gpx creator="a" version="1.0"><trkpt lat="1" lon="2"><speed>2</speed></trkpt>': (),
     },
 }
 """Pieces of documents, and what is said of them."""
@@ -169,7 +174,7 @@ def test_what_is_said_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes
 def test_each_part_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes) -> None:
     """The time would grow with the square of the file's size, and nothing else of the service would run meanwhile."""
     path = tmp_path / "a"
-    path.write_bytes(ROOT.encode() + part * (3 * CHUNK // len(part)) + b"<wpt><speed>1</speed></wpt>")
+    path.write_bytes(ROOT.encode() + part * (3 * CHUNK // len(part)) + b"<wpt lat='1' lon='2'><speed>1</speed></wpt>")
     assert OLDER in look_at(find_output("Gpx"), [path])[1]
 
 
