@@ -21,7 +21,7 @@ UNREAD = (
     "Elements that GPX 1.1 does not define were left out of points, routes and tracks (1): "
     "only those within extensions are read."
 )
-POINT = "<trkpt lat='1' lon='2'>"
+TRACK_POINT = "<trkpt lat='1' lon='2'>"
 OLDER = (
     "Elements of GPX 1.0, such as speed, course and url, were left out of points (1). To keep them, "
     'declare version="1.0" in the file.'
@@ -124,7 +124,7 @@ PARTS = {
             UNREAD,
         ),
         "</metadata><wpt lat='1' lon='2'><ele>1</ele></wpt><trk><name>a</name><trkseg><trkpt lat='1' lon='2'>": (),
-        f"{POINT}<ele>1</ele><extensions><speed>1</speed><o:a>1</o:a></extensions></trkpt></trkseg><trkseg>": (),
+        f"{TRACK_POINT}<ele>1</ele><extensions><speed>1</speed><o:a>1</o:a></extensions></trkpt></trkseg><trkseg>": (),
         "</trkpt><extensions><o:a>1</o:a></extensions></trkseg></trk><extensions>": (),
         f"{ROOT}<trkpt lat='1' lon='2'><time>t</time><course>1</course><speed>2</speed></trkpt>": (OLDER,),
         f"{ROOT}<wpt lat='1' lon='2'><url>a</url><name>b</name><extensions><speed>1</speed></extensions></wpt>": (
