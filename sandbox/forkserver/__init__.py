@@ -9,7 +9,10 @@ from pathlib import Path
 BESIDE_SOURCE = Path(__file__).parent
 SOURCES = tuple(sorted(BESIDE_SOURCE.glob("*.[ch]")))
 _COMPILERS = ("cc", "gcc", "clang")
-_FLAGS = ("-O2", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-fstack-protector-strong")
+_FLAGS = (
+    *("-O2", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-fstack-protector-strong"),
+    *("-Wall", "-Wextra"),
+)
 _LIBRARIES = ("-ldl", "-lm")
 
 STALE = "The fork server's library was built from other sources than these and is not used: run `./just setup`."

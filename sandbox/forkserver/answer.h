@@ -1,8 +1,6 @@
 /* The answer to a command of a session, which is put together piece by piece and sent as one; see answer.c. */
 #include <stddef.h>
 
-#pragma GCC visibility push(hidden)
-
 /* Why a file is left to other programs, NULL where it is not. */
 extern const char *refused;
 
@@ -20,5 +18,3 @@ void take_back_answer(void);
 
 /* Send what was put to the pipe `answers`. */
 void send_answer(int answers);
-
-#pragma GCC visibility pop

@@ -4,8 +4,6 @@
 
 #include "gdal.h"
 
-#pragma GCC visibility push(hidden)
-
 enum { DISTINCT = 3 };
 
 /* Counts of values and first rows, from 1 on or 0, by their names in the answer. */
@@ -38,5 +36,3 @@ void see(struct column *column, handle feature, int field, const union value *va
 void tell_column(const struct column *column);
 
 void forget_columns(struct column *columns, int count);
-
-#pragma GCC visibility pop

@@ -4,8 +4,6 @@
 
 #include "gdal.h"
 
-#pragma GCC visibility push(hidden)
-
 /* A column: how many values are not null, how many of these are empty texts, and the sum of the sizes of its numbers, which
  * is not a number if one of them is none. */
 struct counted_column {
@@ -28,5 +26,3 @@ void count_text(struct counted_column *column, const char *text, size_t size);
 
 /* Put a layer into the answer. */
 void tell_counted(const char *name, const struct counted_layer *layer);
-
-#pragma GCC visibility pop

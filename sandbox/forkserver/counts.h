@@ -3,10 +3,6 @@
 
 #include "gdal.h"
 
-#pragma GCC visibility push(hidden)
-
 /* Put all layers of a result into the answer, as its driver reads them; values only where there are at most `most_cells`.
  * Returns 0 if it cannot be read. */
 int count_result(const char *name, int64_t most_cells, options drivers, options open_options);
-
-#pragma GCC visibility pop

@@ -1,7 +1,5 @@
 /* PROJ's database in the fork server and its children; see database.c. */
 
-#pragma GCC visibility push(hidden)
-
 /* Get the path of the database from PROJ. */
 void find_database(void);
 
@@ -16,5 +14,3 @@ int take_own_database(void);
 
 /* In the server, once the child has it, and in the child, once it has taken it. */
 void close_own_database(void);
-
-#pragma GCC visibility pop

@@ -40,6 +40,9 @@ static void register_drivers(const char *function)
     }
 }
 
+/* These take the place of GDAL's: all else of this library is hidden (`-fvisibility`). */
+#pragma GCC visibility push(default)
+
 void GDALAllRegister(void)
 {
     register_drivers("GDALAllRegister");
@@ -53,6 +56,8 @@ void OGRRegisterAll(void)
 void GDALDestroy(void) {}
 void GDALDestroyDriverManager(void) {}
 void OGRCleanupAll(void) {}
+
+#pragma GCC visibility pop
 
 void prepare_drivers(void)
 {

@@ -268,8 +268,9 @@ static int serve(int argc, char **argv, char **environment)
 }
 
 /* Replaces the C library's entry function: passes our main to the real one, in place of the program's. */
-int __libc_start_main(main_function *main, int argc, char **argv, void (*init)(void), void (*fini)(void),
-                      void (*loader_fini)(void), void *stack_end)
+__attribute__((visibility("default"))) int
+__libc_start_main(main_function *main, int argc, char **argv, void (*init)(void), void (*fini)(void),
+                  void (*loader_fini)(void), void *stack_end)
 {
     int (*real)(main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *) =
         (int (*)(main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *))dlsym(

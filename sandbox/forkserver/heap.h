@@ -1,8 +1,4 @@
 /* The heap that children inherit; see heap.c. */
 
-#pragma GCC visibility push(hidden)
-
 /* Arrange the heap so that copies of this process are cheap; nothing is freed or allocated afterwards by the server. */
 void settle_heap(void);
-
-#pragma GCC visibility pop

@@ -2,8 +2,6 @@
 #pragma once
 #include "gdal.h"
 
-#pragma GCC visibility push(hidden)
-
 enum { MOST_COLUMNS = 2000, TABLE_NAME = 32 };
 
 /* What is held, and what is converted: that, or what was opened last. */
@@ -25,5 +23,3 @@ void bring_in(void);
 void open_source(char **at);
 void load(char **at);
 void query(char **at);
-
-#pragma GCC visibility pop

@@ -1,8 +1,4 @@
 /* Large pages for code that every child runs; see large_pages.c. */
 
-#pragma GCC visibility push(hidden)
-
 /* Move the code around an address into large pages, if the host has any. */
 void move_into_large_pages(void *code);
-
-#pragma GCC visibility pop

@@ -1,8 +1,6 @@
 /* What a text looks like; see looks.c. All texts end with a zero. */
 #pragma once
 
-#pragma GCC visibility push(hidden)
-
 /* What cells look like. A column has the kinds of all its cells, and its type follows from them; see kinds.py. */
 enum kind { TEXT = 1, WHOLE = 2, LONG = 4, DECIMAL = 8, COMMA = 16, GROUPED = 32, DAY = 64, MOMENT = 128, POINTED = 256 };
 enum { MOST_DIGITS = 18, UNSURE = 2 };
@@ -26,5 +24,3 @@ const char *past_digits(const char *at);
 
 /* The position after a match, or NULL. In a pattern, a digit matches digits up to it, / matches / and -. */
 const char *past_pattern(const char *at, const char *pattern);
-
-#pragma GCC visibility pop

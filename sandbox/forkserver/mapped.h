@@ -1,8 +1,6 @@
 /* A file that is read from its beginning to its end without holding all of it in memory; see mapped.c. */
 #include <stddef.h>
 
-#pragma GCC visibility push(hidden)
-
 struct mapped {
     const char *start;
     size_t size, passed;
@@ -15,5 +13,3 @@ struct mapped map_file(const char *path);
 void pass(struct mapped *file, const char *at);
 
 void unmap_file(const struct mapped *file);
-
-#pragma GCC visibility pop

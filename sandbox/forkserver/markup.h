@@ -1,8 +1,6 @@
 /* Tags and attributes of XML; see markup.c. Texts need not end with a zero. */
 #include <stddef.h>
 
-#pragma GCC visibility push(hidden)
-
 /* What is between the name of a tag and its end, or the quotes of an attribute; its end is NULL if there is none. */
 struct tag {
     const char *start, *end;
@@ -23,5 +21,3 @@ struct tag attribute(struct tag tag, const char *name);
 
 /* The number that an attribute is; `otherwise` if there is none. */
 int number_of(struct tag tag, const char *name, int otherwise);
-
-#pragma GCC visibility pop

@@ -1,6 +1,4 @@
 /* What GDAL says while a command of a session is carried out; see messages.c. */
-#pragma GCC visibility push(hidden)
-
 /* Keep a message for the answer; the handler of GDAL's errors. */
 void hear(int kind, int number, const char *text);
 
@@ -14,5 +12,3 @@ void tell_messages(void);
 
 /* Put `before`, which ends what precedes in the answer, whether the command was carried out, and the messages. */
 void end_answer(const char *before, int ok);
-
-#pragma GCC visibility pop

@@ -2,8 +2,6 @@
 #pragma once
 #include "gdal.h"
 
-#pragma GCC visibility push(hidden)
-
 /* Begin with a command; its reports go to the pipe `answers`. */
 void begin_reports(int answers);
 
@@ -19,5 +17,3 @@ void report_feature(void);
 
 /* Report a share, as GDAL's functions call it. */
 int report_share(double share, const char *text, void *nothing);
-
-#pragma GCC visibility pop

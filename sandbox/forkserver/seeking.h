@@ -1,6 +1,4 @@
 /* What a part of an archive holds; see seeking.c. */
-#pragma GCC visibility push(hidden)
-
 struct sought {
     int text, rows;
 };
@@ -9,5 +7,3 @@ struct sought {
    that the driver of ODS does not reach, because it stops at others that repeat too often; neither if there is no such
    part. */
 struct sought seek_in_part(const char *file, const char *part, char *const *texts);
-
-#pragma GCC visibility pop

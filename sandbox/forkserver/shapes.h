@@ -5,8 +5,6 @@
 
 #include "gdal.h"
 
-#pragma GCC visibility push(hidden)
-
 enum { TYPES = 32 };
 
 struct shapes {
@@ -23,5 +21,3 @@ void see_geometry(struct shapes *shapes, handle geometry);
 
 /* Put the geometries into the answer, as members of an object. */
 void tell_shapes(const struct shapes *shapes);
-
-#pragma GCC visibility pop

@@ -2,8 +2,6 @@
 #pragma once
 #include "gdal.h"
 
-#pragma GCC visibility push(hidden)
-
 /* The least and the greatest x at which a projection is of use. */
 struct reach {
     double least, most;
@@ -12,5 +10,3 @@ struct reach {
 /* Put into the answer how many features of a layer stray by more than `meters`, or beyond `reach`, on their way to the system
  * `target`, and the number of the first, from 1. `source` is the code of the layer's system, 0 for the one that it records. */
 void tell_strays(handle layer, int source, int target, double meters, struct reach reach);
-
-#pragma GCC visibility pop

@@ -48,6 +48,14 @@ def test_the_source_compiles_without_a_warning(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
+def test_it_exports_only_what_takes_the_place_of_other_functions() -> None:
+    """Any other name could take the place of one in the libraries of GDAL by accident."""
+    listed = subprocess.run(["nm", "-D", "--defined-only", str(built())], capture_output=True, text=True, check=True)
+    names = {line.split()[-1] for line in listed.stdout.splitlines()}
+    ends = {"GDALDestroy", "GDALDestroyDriverManager", "OGRCleanupAll"}
+    assert names == {"__libc_start_main", "GDALAllRegister", "OGRRegisterAll"} | ends
+
+
 def test_without_a_compiler_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason is in plain words, and nothing is left behind."""
     monkeypatch.setenv("PATH", str(tmp_path))
