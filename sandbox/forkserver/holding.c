@@ -311,21 +311,32 @@ void load(char **at)
     end_answer("],", ok);
 }
 
-/* The numbers in the first row of what a query finds in the database that was loaded. */
-void query(char **at)
+/* Tell the numbers in the first row of what a query finds. Returns whether there is one. */
+static int tell_row(handle database, const char *sql)
 {
-    handle database = source ? source : stayed_in, found = NULL, row = NULL;
-    if (database)
-        found = GDALDatasetExecuteSQL(database, at[0], NULL, NULL);
-    if (found)
-        row = OGR_L_GetNextFeature(found);
-    put("{\"numbers\":[");
+    handle found = GDALDatasetExecuteSQL(database, sql, NULL, NULL);
+    handle row = found ? OGR_L_GetNextFeature(found) : NULL;
+    int is_there = row && !has_failed();
+    put("[");
     for (int field = 0, count = row ? OGR_FD_GetFieldCount(OGR_L_GetLayerDefn(found)) : 0; field < count; field++)
         put("%s%.0f", field ? "," : "", OGR_F_GetFieldAsDouble(row, field));
-    int ok = row && !has_failed();
+    put("]");
     if (row)
         OGR_F_Destroy(row);
     if (found)
         GDALDatasetReleaseResultSet(database, found);
+    return is_there;
+}
+
+/* What each of some queries finds in the database that was loaded, up to the first that fails. */
+void query(char **at)
+{
+    handle database = source ? source : stayed_in;
+    int ok = database != NULL;
+    put("{\"rows\":[");
+    for (int number = 0; ok && at[number]; number++) {
+        put(number ? "," : "");
+        ok = tell_row(database, at[number]);
+    }
     end_answer("],", ok);
 }

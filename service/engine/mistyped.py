@@ -33,8 +33,10 @@ DECLARED: Mapping[FieldType, str] = {
 """How a GeoPackage declares the types of which values may be something else."""
 
 
-class _Numbers(Answer, frozen=True):
-    numbers: Annotated[tuple[Count, ...], Meta(max_length=EXPRESSIONS_A_QUERY)]
+class _Found(Answer, frozen=True):
+    """The numbers in the first row of what each query finds."""
+
+    rows: tuple[Annotated[tuple[Count, ...], Meta(max_length=EXPRESSIONS_A_QUERY)], ...]
 
 
 class TypeCheck:
@@ -50,27 +52,31 @@ class TypeCheck:
 
     async def __call__(self, session: Session, layers: list[SeenLayer]) -> list[SeenLayer] | None:
         """`layers`; None if the driver changed values, or left out ids of rows that are own ones."""
+        told: tuple[int, ...] = ()
         for layer in layers:
-            key = await _numbers(session, _own_ids(layer.name))
-            if key not in _LEFT_OUT:
+            queries = dict(_queries(layer))
+            told, key, *found = await _rows(session, DESCRIPTIONS, _own_ids(layer.name), *queries) or ((), ())
+            if key not in _LEFT_OUT or found != list(queries.values()):
                 return None
-            for sql, expected in _queries(layer):
-                if await _numbers(session, sql) != expected:
-                    return None
             self.left_out += [name for name in _LEFT_OUT[key] if name not in self.left_out]
-        told = await _numbers(session, DESCRIPTIONS)
-        documents = await _numbers(session, METADATA) if told and told[1] else (0,)
-        codes = await _numbers(session, CODES) if told and told[3] else (0,)
+        told = told or await _row(session, DESCRIPTIONS)
+        documents = await _row(session, METADATA) if told and told[1] else (0,)
+        codes = await _row(session, CODES) if told and told[3] else (0,)
         if not told or not documents or not codes:
             return None
         self.beside = (told[0] + documents[0], told[2], codes[0])
         return layers
 
 
-async def _numbers(session: Session, sql: str) -> tuple[int, ...]:
-    """What `sql` finds in the file that was loaded; nothing if it fails."""
-    found = await session.ask(_Numbers, "query", sql.strip())
-    return found.numbers if found.ok else ()
+async def _rows(session: Session, *queries: str) -> Sequence[tuple[int, ...]]:
+    """What each query finds in the file that was loaded, in one question; nothing if one fails."""
+    found = await session.ask(_Found, "query", *map(str.strip, queries))
+    return found.rows if found.ok else ()
+
+
+async def _row(session: Session, query: str) -> tuple[int, ...]:
+    rows = await _rows(session, query)
+    return rows[0] if rows else ()
 
 
 _LEFT_OUT = {(0,): (), **{(place,): (name,) for place, name in enumerate(ROW_NUMBERS, start=2)}}
