@@ -52,11 +52,15 @@ def _placed(path: Path) -> list[tuple[object, object]]:
 
 
 IN_PLACE = [(1, [1.0, 1.0]), (2, [2.0, 2.0]), (3, [3.0, 3.0])]
-DAMAGES: Mapping[str, bytes] = {
-    "an entry beyond the end": struct.pack(">2i", 1 << 20, 10),
-    "another length": struct.pack(">2i", 50, 11),
-    "an entry between shapes": struct.pack(">2i", 52, 10),
+DAMAGES = {
+    "an entry beyond the end": (SHP_HEADER, struct.pack(">2i", 1 << 20, 10)),
+    "another length": (SHP_HEADER, struct.pack(">2i", 50, 11)),
+    "an entry between shapes": (SHP_HEADER, struct.pack(">2i", 52, 10)),
+    "an empty entry": (SHP_HEADER, bytes(8)),
+    "a header with fewer entries": (LENGTH_AT, struct.pack(">i", 54)),
+    "a header with more entries": (LENGTH_AT, struct.pack(">i", 5000)),
 }
+"""Where an index differs from the right one, and its bytes there."""
 
 
 @pytest.mark.parametrize("has_sessions", [True, False])
@@ -82,9 +86,10 @@ async def test_a_damaged_index_beside_another_shapefile_is_made_anew(
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_an_index_that_leads_to_no_shape_is_made_anew(pipeline: Pipeline, tmp_path: Path, damage: str) -> None:
-    """Its number of entries is right, so only the shapes show the damage."""
+async def test_an_index_that_misleads_is_made_anew(pipeline: Pipeline, tmp_path: Path, damage: str) -> None:
+    """The size of the file is right, so only its header or the shapes show the damage."""
     whole = await _shapefile(pipeline, tmp_path)
-    index = whole[".shx"][:SHP_HEADER] + DAMAGES[damage] + whole[".shx"][SHP_HEADER + 8 :]
+    at, wrong = DAMAGES[damage]
+    index = whole[".shx"][:at] + wrong + whole[".shx"][at + len(wrong) :]
     damaged = _packed(tmp_path / "damaged.zip", a={**whole, ".shx": index})
     assert _placed((await pipeline.to("GeoJson", damaged)).path) == IN_PLACE
