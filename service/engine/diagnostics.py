@@ -222,13 +222,13 @@ def has_other_texts(messages: str) -> bool:
     return _NOT_UTF8.search(messages) is not None
 
 
-def find_changes(messages: str) -> Iterator[str]:
-    """Warnings about columns that the converter renamed and values that it changed while it read the file."""
+def find_changes(messages: str, *, values: bool = True) -> Iterator[str]:
+    """Warnings about columns that the converter renamed and `values` that it changed while it read the file."""
     for found in islice(_RENAMED.finditer(messages), MAX_FOUND):
         old, new = shown(found["old"]), shown(found["new"])
         yield f"The column {old!r} differs from another only in case and became {new!r}."
     misread: dict[str, re.Match[str]] = {}
-    for found in MISREAD.finditer(messages):
+    for found in MISREAD.finditer(messages) if values else ():
         misread.setdefault(found["column"].rpartition(".")[2], found)
     for column, found in islice(misread.items(), MAX_FOUND):
         value = shown(found["value"])

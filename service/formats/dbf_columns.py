@@ -35,7 +35,7 @@ def dbf_columns(dbf: Path) -> list[DbfColumn]:
     """The columns of `dbf`. Blocking."""
     with dbf.open("rb") as file:
         head = file.read(HEADER_BYTES)
-        return list(_columns(file.read(max(0, _number(head[RECORDS_AT]) - HEADER_BYTES))))
+        return list(_columns(file.read(max(0, number_of(head[RECORDS_AT]) - HEADER_BYTES))))
 
 
 def filled_foreign(dbf: Path, columns: list[DbfColumn]) -> list[str]:
@@ -63,8 +63,8 @@ def _filled(dbf: Path, columns: list[DbfColumn]) -> set[DbfColumn]:
     filled: set[DbfColumn] = set()
     with dbf.open("rb") as file:
         head = file.read(HEADER_BYTES)
-        file.seek(_number(head[RECORDS_AT]))
-        size = _number(head[RECORD_BYTES_AT])
+        file.seek(number_of(head[RECORDS_AT]))
+        size = number_of(head[RECORD_BYTES_AT])
         blank = [column for column in columns if column.start + column.width <= size]
         while blank and (records := file.read(size * max(1, CHUNK // size))):
             filled.update(column for column in blank if _has_bytes(records, column, size))
@@ -76,5 +76,6 @@ def _has_bytes(records: bytes, column: DbfColumn, size: int) -> bool:
     return any(records[place::size].strip(BLANK) for place in range(column.start, column.start + column.width))
 
 
-def _number(two_bytes: bytes) -> int:
+def number_of(two_bytes: bytes) -> int:
+    """A number of a header."""
     return int.from_bytes(two_bytes, "little")

@@ -137,9 +137,9 @@ NOTES = """\
   254 bytes; text is UTF-8 with a .cpg; dates with times are text. Mixed geometries become one shapefile per family. A
   .dbf that does not have one record for each shape is refused; the .shx says which shape belongs to
   a record, and if it is damaged, their order does. GDAL before 3.9 reads columns of the type L (true or false) as
-  texts, such as `T` and `F`. Integers of more than 18 digits are read exactly if they fit into 64 bits. A warning
-  reports columns of types that the format does not define, such as memos, and texts that look like UTF-8 although
-  another encoding is declared.
+  texts, such as `T` and `F`. Integers of more than 18 digits are read exactly if they fit into 64 bits. Warnings
+  report values that are not of the type of their column, such as texts or impossible dates, columns of types that the
+  format does not define, such as memos, and texts that look like UTF-8 although another encoding is declared.
 - **KML** stores the column `name` in an element of its own, which is read as `Name`. Dates are text, and so are columns
   of integers with values beyond 32 bits; booleans are numbers. A KMZ is written with one document; when
   it is read, all documents with features are converted, and layers with the same name are numbered.

@@ -161,7 +161,11 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
     if reading.has_labels:
         labels = sum([await _count_labels(place, reading, opening) for opening in openings])
     told = "\n".join(messages)
-    changes = (*warnings, *find_changes(told), *_label_warnings(labels))
+    changes = (
+        *warnings,
+        *find_changes(told, values=not source.parts[0].files.keys() & {".dbf"}),
+        *_label_warnings(labels),
+    )
     return WorkFile(changes, names, has_other_texts=has_other_texts(told))
 
 

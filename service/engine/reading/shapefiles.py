@@ -12,6 +12,7 @@ from service.engine.workspace import Workplace
 from service.formats.cpg import declared_encoding
 from service.formats.dbf_columns import dbf_columns, filled_foreign
 from service.formats.dbf_encoding import NO_UNICODE, guess_encoding, looks_like_utf8
+from service.formats.dbf_values import odd_values
 from service.formats.detect import Part
 from service.formats.names import listed, quotes, shown
 from service.formats.shx import is_whole
@@ -74,4 +75,4 @@ def _how_to_read_columns(part: Part) -> tuple[tuple[str, ...], tuple[str, ...]]:
             f"({listed(quotes(foreign))}), have values in the result that mean nothing. Save them as texts, numbers or "
             "dates, and send the file again."
         )
-    return tuple(options), tuple(told)
+    return tuple(options), (*told, *odd_values(dbf, columns, part.layer))

@@ -1,0 +1,81 @@
+"""Values of a .dbf that are not of the types of their columns."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from service.formats.dbf_columns import CHUNK, DbfColumn
+from service.formats.dbf_values import odd_values
+from tests.integration.formats.pipeline import Pipeline
+from tests.integration.formats.test_dbf_columns import shapefile
+from tests.support.converters import Converters
+
+NO_NUMBERS = (
+    "Values of 'c' in 'a' that are no numbers of the declared type ({}) were read as the number with which they begin, "
+    "or 0. Declare the column as text (string) to keep them."
+)
+NO_DATES = (
+    "Values of 'c' in 'a' that are no dates, as declared ({}), became other dates or missing. Declare the column as "
+    "text (string) to keep them."
+)
+TOO_LONG = (
+    "Numbers of 'c' in 'a' that were too long when the file was written (2, first '**' in feature 2) are missing."
+)
+ROUNDED = (
+    "Whole numbers of 'c' in 'a' (2, first 9007199254740993 in feature 1) lost digits, because the column has some "
+    "beyond 64 bits."
+)
+CELLS = {
+    "numbers": ("N", ["12", "-3", "+4", "", " 5 ", "6."], ()),
+    "texts": ("N", ["12", "abc", "1,5", "1.5", "3 4", "-"], (NO_NUMBERS.format("5, first 'abc' in feature 2"),)),
+    "overflows": (
+        "N",
+        ["12", "**", "***"],
+        (TOO_LONG,),
+    ),
+    "beyond 64 bits": (
+        "N",
+        ["9007199254740993", "9007199254740992", "7", "98765432109876543210987"],
+        (ROUNDED,),
+    ),
+    "dates": ("D", ["20240229", "19991231", "00000000", ""], ()),
+    "no dates": (
+        "D",
+        ["20240101", "20230229", "20230431", "20231301", "2023", "someday"],
+        (NO_DATES.format("5, first '20230229' in feature 2"),),
+    ),
+}
+"""The type of a column, its cells, and what is told of them."""
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("name", CELLS)
+async def test_values_that_are_not_of_the_type_of_their_column_are_counted(
+    converters: Converters, tmp_path: Path, name: str, *, has_sessions: bool
+) -> None:
+    """The driver made others of them, or none, and told of the first at most."""
+    kind, cells, told = CELLS[name]
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await shapefile(pipeline, tmp_path, kind, [cell.encode() for cell in cells])
+    assert (await pipeline.to("Csv", path)).plan.warnings == told
+
+
+def odd(path: Path, records: Sequence[bytes]) -> list[str]:
+    size = len(records[0])
+    header = bytes(8) + (33).to_bytes(2, "little") + size.to_bytes(2, "little")
+    path.write_bytes(header.ljust(32, b"\0") + b"\r" + b"".join(records))
+    return odd_values(path, [DbfColumn("c", "N", 1, size - 1, 3)], "a")
+
+
+def test_records_that_are_deleted_count_neither_as_features_nor_as_values(tmp_path: Path) -> None:
+    records = [b"*abc", b" 1.5", b"*def", b" 1.6", b" ghi"]
+    assert odd(tmp_path / "a.dbf", records) == [NO_NUMBERS.format("1, first 'ghi' in feature 3")]
+
+
+def test_features_are_counted_across_pieces_of_a_file(tmp_path: Path) -> None:
+    records = [b"%4d" % (number % 1000) for number in range(CHUNK)]
+    records = [b" " + record[1:] for record in records]
+    records[0], records[1], records[-1], records[CHUNK // 3] = b"*\n  ", b" \n 1", b" 1.x", b" 1|2"
+    (told,) = odd(tmp_path / "a.dbf", records)
+    assert "(3, first '? 1' in feature 1)" in told
