@@ -21,6 +21,7 @@ import anyio
 from bench.load.database import make_accounts, open_cluster, open_database
 from bench.measure.figures import latency_of
 from bench.measure.meter import load_average
+from bench.report.goals import ratio
 from bench.report.results import DIRECTORY, write_json
 from service.clock import utc_now
 from service.db.pool import Database
@@ -128,15 +129,16 @@ async def compare(options: argparse.Namespace) -> dict[str, object]:
             await connection.execute(_ROW_LOCK_TABLES)
             fill = "INSERT INTO locked_usage SELECT id, 0, 0 FROM unnest($1::uuid[]) AS id"
             await connection.execute(fill, many)
-        hot = many[:1] * options.callers
         callers = Callers(database)
-        ways: list[tuple[str, Job, Sequence[AccountId]]] = [
-            ("hot account: admit, settle", callers.admit_and_settle, hot),
-            ("hot account: admit, record, settle", callers.admit_record_and_settle, hot),
-            ("hot account: plain row lock", callers.lock_row, hot),
-            ("many accounts: admit, settle", callers.admit_and_settle, many),
-            ("many accounts: admit, record, settle", callers.admit_record_and_settle, many),
-            ("many accounts: plain row lock", callers.lock_row, many),
+        jobs: dict[str, Job] = {
+            "admit, settle": callers.admit_and_settle,
+            "admit, record, settle": callers.admit_record_and_settle,
+            "plain row lock": callers.lock_row,
+        }
+        ways = [
+            (f"{whose}: {what}", job, accounts)
+            for whose, accounts in (("hot account", many[:1] * options.callers), ("many accounts", many))
+            for what, job in jobs.items()
         ]
         figures: dict[str, object] = {}
         for commits, delay in (("this disk", 0), ("4 ms", CLOUD_COMMIT_MICROSECONDS)):
@@ -162,7 +164,7 @@ async def _rounds(
         for name, job, accounts in ways:
             rates[name].append(await measure(job, accounts, seconds, latencies[name]))
     figures: dict[str, object] = {
-        name: round(_ratio(rates[way], rates["hot account: plain row lock"]), 2)
+        name: round(ratio(rates[way], rates["hot account: plain row lock"]), 2)
         for name, way in (
             ("hotRatioToRowLock", "hot account: admit, settle"),
             ("hotRatioWithRecord", "hot account: admit, record, settle"),
@@ -173,10 +175,6 @@ async def _rounds(
         assert latency is not None
         figures[name] = {"rate": round(median(found), 1), "p50Ms": latency.p50, "p99Ms": latency.p99}
     return figures
-
-
-def _ratio(rates: Sequence[float], others: Sequence[float]) -> float:
-    return median(rate / other for rate, other in zip(rates, others, strict=True))
 
 
 def main() -> None:

@@ -10,7 +10,6 @@ from functools import partial
 from typing import NamedTuple
 
 from sandbox.command import Command
-from sandbox.config import LauncherName
 from sandbox.isolation.context import IsolationContext
 from sandbox.launchers import Failed, OnSpawned
 from sandbox.launchers.server import ServerKind, ServerLauncher
@@ -30,6 +29,7 @@ class OnDemandLauncher:
     def __init__(
         self, kind: ServerKind, isolation: IsolationContext, loop: Loop, commands: int, idle_seconds: float
     ) -> None:
+        self.name = kind.name
         self._kind = kind
         self._open = partial(ServerLauncher, kind, isolation, loop, commands, self._serve_waiting)
         self._loop = loop
@@ -38,11 +38,6 @@ class OnDemandLauncher:
         self._waiting: dict[int, Waiting] = {}
         self._used = 0.0
         self._has_failed = False
-
-    @property
-    def name(self) -> LauncherName:
-        """What reports call it."""
-        return self._kind.name
 
     def takes(self, command: Command) -> bool:
         """Accepts commands of its program, unless its server was lost, or failed to start, and is not ready again."""

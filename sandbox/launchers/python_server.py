@@ -41,15 +41,10 @@ class PythonServerKind:
     """Takes `(PYTHON, "-m", module, …)`, with `-P` or PYTHONSAFEPATH, for the modules that it keeps loaded."""
 
     def __init__(self, name: LauncherName, modules: tuple[str, ...], environment: Mapping[str, str]) -> None:
-        self._name = name
+        self.name = name
         self._environment = environment
         self._started = StartEnvironment(environment)
         self._modules = modules
-
-    @property
-    def name(self) -> LauncherName:
-        """What reports call it."""
-        return self._name
 
     def takes(self, command: Command) -> bool:
         """Accepts Python with one of the modules, if the environment can be adopted without a new start."""

@@ -60,6 +60,7 @@ class ServerLauncher:
         commands: int,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
+        self.name = kind.name
         self._kind = kind
         self._commands = commands
         self._isolation = isolation
@@ -71,11 +72,6 @@ class ServerLauncher:
         self._starting_seconds = _STARTING_SECONDS
         self._is_over = False
         self._renew()
-
-    @property
-    def name(self) -> LauncherName:
-        """What reports call it."""
-        return self._kind.name
 
     @property
     def is_up(self) -> bool:

@@ -1,6 +1,7 @@
 """Sample responses for the description of the interface: one record of each kind."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -22,32 +23,30 @@ _REPORT = Report(
     field_name_truncations=(FieldNameTruncation(original="elevation_in_metres", truncated="elevation_"),),
     summary=Summary(fields_truncated=1),
 )
+_CONVERTED: Mapping[str, Any] = {
+    "job_id": _ID,
+    "status": Status.COMPLETED,
+    "download_url": _LINK,
+    "download_expires_at": "2026-05-04T14:30:00.000Z",
+    "feature_count": 3,
+    "processing_time_ms": 41,
+}
 _JOB = schemas.JobRecord(
-    job_id=_ID,
+    **_CONVERTED,
     original_file_name="lakes.geojson",
-    status=Status.COMPLETED,
-    download_url=_LINK,
-    download_expires_at="2026-05-04T14:30:00.000Z",
-    feature_count=3,
     geometry_type="Point",
     input_size_bytes=566,
     output_size_bytes=98304,
-    processing_time_ms=41,
     created_at="2026-05-04T10:30:00.084Z",
     completed_at="2026-05-04T10:30:00.125Z",
 )
 _ANSWERS = (
     schemas.ConversionResult(
+        **_CONVERTED,
         success=True,
-        job_id=_ID,
-        status=Status.COMPLETED,
         input_format="geojson",
         output_format="gpkg",
-        download_url=_LINK,
-        download_expires_at="2026-05-04T14:30:00.000Z",
-        feature_count=3,
         geometry_type="Point",
-        processing_time_ms=41,
         output_size_bytes=98304,
         output_epsg=4326,
     ),
@@ -55,14 +54,9 @@ _ANSWERS = (
         success=True,
         results=(
             schemas.BatchEntry(
+                **_CONVERTED,
                 success=True,
-                job_id=_ID,
-                status=Status.COMPLETED,
                 file_name="lakes.geojson",
-                download_url=_LINK,
-                download_expires_at="2026-05-04T14:30:00.000Z",
-                feature_count=3,
-                processing_time_ms=41,
                 output_size_bytes=1043,
                 output_epsg=4326,
                 truncation_report=_REPORT,
