@@ -183,7 +183,8 @@ NOTES = """\
   meridian of a Transverse Mercator projection, where lengths are at least 5 % too long. Coordinates slightly beyond the
   area, such as those of a neighboring UTM zone, are right.
 - **Esri JSON** may name its system by a code of Esri's, such as 102003, or of EPSG's.
-- **UTF-16** is read in KML, and in CSV and WKT with a byte order mark; other formats and files are refused.
+- **UTF-16** is read in KML, GPX and GML, and in CSV and WKT with a byte order mark; other formats and files are
+  refused.
 - **SQLite** is read with all its tables except those of SpatiaLite, and the first geometry of a row. A warning reports
   views, virtual tables and further geometries.
 - **GeoPackage, SQLite**: a column gets a type that holds all its values if it declares none that does: one with texts

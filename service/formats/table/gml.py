@@ -3,7 +3,6 @@
 
 from service.formats.format import ColumnRule, Declares, Format, LeftOut, Reader, Reading, Reread, Writer, Writing
 from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
-from service.formats.unread import NO_UTF_16
 
 BEGINS_BLANK = rb">(?:<!\[CDATA\[)?\s++(?:[^<\s\d.+-]|[\d.+-][\d.,eE+\-\s]*+[^<\d.,eE+\-\s])"
 """A text with blanks or line ends at its beginning; those of coordinates and other numbers do not matter."""
@@ -50,7 +49,6 @@ GML = Format(
         drivers=("GML",),
         reader=Reader.GML,
         declares=Declares.XML,
-        unread=NO_UTF_16,
         options=("WRITE_GFS=NO",),
         environment={"GML_FIELDTYPES": "ALWAYS_STRING"},
         left_out=(

@@ -8,7 +8,6 @@ from service.formats.facts import FieldType
 from service.formats.format import ColumnRule, Declares, Format, LeftOut, Reader, Reading, Reread, Writer, Writing
 from service.formats.geometry import Family
 from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
-from service.formats.unread import NO_UTF_16
 
 EMPTY_IN_GPX = rb"<(?!(?:gpx|metadata|author|copyright|rte|trk|trkseg|extensions)\b)([\w:.-]++)(?:\s?/>|></\1>)"
 """An element without content; those with attributes may hold something there."""
@@ -95,7 +94,6 @@ GPX = Format(
         root='<gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1">',
         inside_root=frozenset({"metadata", "wpt", "rte", "trk"}),
         zoned_texts=True,
-        unread=NO_UTF_16,
         environment={"GPX_ELE_AS_25D": "YES"},
         left_out=(
             LeftOut((), NOTHING_HELD, pattern=EMPTY_IN_GPX),

@@ -96,6 +96,16 @@ async def test_text_that_is_not_as_declared_is_read_and_told(
     assert (names_in(done.path), done.output.warnings) == (["Łódź"], ())
 
 
+@pytest.mark.parametrize("kind", FEATURES)
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-16-le"])
+async def test_text_in_utf_16_is_read(pipeline: Pipeline, tmp_path: Path, kind: str, encoding: str) -> None:
+    """With a byte order mark or without."""
+    path = write(tmp_path / f"a.{kind}", "utf-8", "UTF-16", "Łódź")
+    path.write_bytes(path.read_text(encoding="utf-8").encode(encoding))
+    done = await pipeline.to("GeoJson", path)
+    assert (names_in(done.path), done.output.warnings) == (["Łódź"], ())
+
+
 @pytest.mark.parametrize("has_sessions", [True, False])
 async def test_every_document_of_an_archive_has_its_own_encoding(
     converters: Converters, tmp_path: Path, *, has_sessions: bool

@@ -182,7 +182,7 @@ TEXTS = {
     "a.kml": "<kml/>",
 }
 READ = {("a.csv", "utf-16"), ("a.wkt", "utf-16")}
-BECOMES_UTF_8 = {("a.kml", encoding) for encoding in UTF_16}
+BECOMES_UTF_8 = {(name, encoding) for name in ("a.kml", "a.gml", "a.gpx") for encoding in UTF_16}
 
 
 @pytest.mark.parametrize("name", TEXTS)
