@@ -41,13 +41,23 @@ def main(database: str, copy: str, report: str, kind: str = "", prefix: str = ""
     itself. If `kind` is "geopackage", the
     tables are its layers; else the copy has `prefix` before names of columns that the driver does not read.
     """
-    is_geopackage = kind == GEOPACKAGE
+    try:
+        written, definitions = _report(database, is_geopackage=kind == GEOPACKAGE)
+    except UnicodeDecodeError:  # of the message of an error, which quotes the damaged schema
+        sys.exit(Exit.DAMAGED)
+    Path(report).write_text(json.dumps(written), encoding="utf-8")
+    if definitions:
+        _copy(database, copy, definitions, prefix)
+
+
+def _report(database: str, *, is_geopackage: bool) -> tuple[dict[str, object], dict[str, Mapping[str, str]]]:
+    """What to write to the report, and the types of the columns of tables to be written anew."""
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         names, derived = (layers(connection), []) if is_geopackage else data_tables(connection)
         tables = _attributes(connection, names) if is_geopackage else names
         said, tiles, codes = says_of_itself(connection) if is_geopackage else (0, 0, 0)
         found = {name: _examined(connection, name, is_geopackage=is_geopackage) for name in tables}
-    written = {
+    written: dict[str, object] = {
         "tables": names,
         "mistyped": _total(table.mistyped for table in found.values()),
         "spelled": _total(table.spelled for table in found.values()),
@@ -61,10 +71,7 @@ def main(database: str, copy: str, report: str, kind: str = "", prefix: str = ""
         "unread": _total(table.unread for table in found.values()),
         "second": _total(table.second for table in found.values()),
     }
-    Path(report).write_text(json.dumps(written), encoding="utf-8")
-    definitions = {name: table.definition for name, table in found.items() if table.definition}
-    if definitions:
-        _copy(database, copy, definitions, prefix)
+    return written, {name: table.definition for name, table in found.items() if table.definition}
 
 
 def _attributes(connection: sqlite3.Connection, layers: Sequence[str]) -> list[str]:

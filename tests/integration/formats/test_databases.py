@@ -217,6 +217,21 @@ async def test_a_column_whose_name_is_not_utf8_is_refused(
         await pipeline.to("Csv", path)
 
 
+@pytest.mark.parametrize("kind", ["GeoPackage", "SQLite"])
+async def test_a_damaged_schema_that_is_not_utf8_is_refused(pipeline: Pipeline, tmp_path: Path, kind: str) -> None:
+    """SQLite quotes it in the message of its error."""
+    if kind == "SQLite":
+        path = written(tmp_path / "a.sqlite", "t TEXT", ("a",))
+    else:
+        path = await database(pipeline, tmp_path, ["t TEXT"], ("a",))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE damaged (x)")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = CAST(x'435245415445ff' AS TEXT) WHERE name = 'damaged'")
+    with pytest.raises(Rejection, match="damaged"):
+        await pipeline.to("Csv", path)
+
+
 HOSTILE = [
     '"TEXT, more TEXT"',
     '"INTEGER) AS SELECT 1 --"',
