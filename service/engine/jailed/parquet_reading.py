@@ -5,10 +5,12 @@
 
 import json
 import re
+import sqlite3
 import struct
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,8 @@ COUNTS_OF_TABLES: Mapping[str, Callable[[pa.Array], int]] = {
     "spelled": count_binary,
 }
 """The same in a table without geometry, which is written as text to find its geometry."""
+UNREAD = "unread"
+"""The kind of change of geometries that are none."""
 MALFORMED = (
     pa.ArrowException,
     OSError,
@@ -70,7 +74,7 @@ def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> N
 
     For each kind of change, the number of values per column goes to `changes_file`.
     """
-    changes: Changes = {kind: Counter() for kind in COUNTS_OF_TABLES}
+    changes: Changes = {kind: Counter() for kind in (*COUNTS_OF_TABLES, UNREAD)}
     try:
         file = pq.ParquetFile(parquet, memory_map=False, pre_buffer=False)  # reading ahead takes threads
         geo = json.loads((file.metadata.metadata or {}).get(GEO, b"null")) or {}
@@ -118,13 +122,21 @@ def _read_features(file: Any, column: Mapping[str, Any], names_and_file: tuple[s
 
     def convert(name: str, values: pa.Array) -> pa.Array:
         if name == primary:
-            return _geometry(values, encoding)
+            geometries = _geometry(values, encoding)
+            changes[UNREAD][primary] += pc.sum(pc.greater(pc.binary_length(geometries), 0)).as_py() or 0
+            return geometries
         if name in intervals:
             return to_periods(values)
         _count(changes, name, values)
         return plain(values, binary=lambda same: same)
 
     _write_gpkg(file, names, convert, work_file, {"geometry_name": primary, "crs": _crs_text(column)})
+    changes[UNREAD][primary] -= _written_geometries(work_file)
+
+
+def _written_geometries(work_file: str) -> int:
+    with closing(sqlite3.connect(f"file:{work_file}?mode=ro", uri=True)) as connection:
+        return int(connection.execute(f"SELECT count({GEOMETRY}) FROM {LAYER}").fetchone()[0])  # noqa: S608 -- ours
 
 
 def _intervals(file: Any) -> set[str]:

@@ -155,6 +155,12 @@ def infinite_warnings(infinite: Mapping[str, int]) -> Iterator[str]:
         )
 
 
+def unread_warnings(unread: Mapping[str, int]) -> Iterator[str]:
+    """What is told of columns with geometries that cannot be read, by how many."""
+    if unread:
+        yield f"{values_of(unread, LISTED)} are not geometries that can be read, and were left out."
+
+
 def moved_warnings(moved: Mapping[str, int]) -> Iterator[str]:
     """What is told of columns with times that were converted to UTC, by how many."""
     if moved:

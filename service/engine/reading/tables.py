@@ -24,6 +24,7 @@ from service.engine.reading.table_checks import (
     rounded_warnings,
     spelled_warnings,
     table_warnings,
+    unread_warnings,
 )
 from service.engine.reading.work_file import (
     ADD,
@@ -66,13 +67,17 @@ Counts = Annotated[dict[Name, Count], Meta(max_length=MAX_COLUMNS)]
 
 
 class _Changes(msgspec.Struct, frozen=True):
-    """By column, how many values of a Parquet file lose digits, become times in UTC, missing, or hexadecimal digits."""
+    """By column, how many values of a Parquet file lose digits, become times in UTC, missing, or hexadecimal digits.
+
+    Also how many geometries cannot be read.
+    """
 
     rounded: Counts
     moved: Counts
     emptied: Counts
     infinite: Counts
     spelled: Counts
+    unread: Counts
 
 
 async def read_delimited(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
@@ -169,6 +174,7 @@ async def read_parquet(place: Workplace, source: Source, request: ConversionRequ
         *moved_warnings(changes.moved),
         *emptied_warnings(changes.emptied),
         *infinite_warnings(changes.infinite),
+        *unread_warnings(changes.unread),
     )
     if await place.has(WORK_FILE):
         return WorkFile(told)

@@ -118,6 +118,17 @@ async def test_declared_geometries_without_a_system_are_in_an_unknown_one(
         await pipeline.to("Csv", path)
 
 
+async def test_values_that_are_no_geometries_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """They become missing, as those that are."""
+    whole = struct.pack("<BIdd", 1, 1, 8.5, 47.25)
+    values = pa.array([whole, b"\x01\x02", b"POINT (1 2)", None, b""], pa.binary())
+    schema = {"geo": json.dumps({"primary_column": "geometry", "columns": {"geometry": {"encoding": "WKB"}}})}
+    pq.write_table(pa.table({"geometry": values}).replace_schema_metadata(schema), tmp_path / "a.parquet")
+    done = await pipeline.to("GeoPackage", tmp_path / "a.parquet")
+    assert done.facts.layers[0].null_geometries == 4
+    assert sum("2 values of 'geometry'" in warning for warning in done.output.warnings) == 1
+
+
 LISTED = {
     "geoarrow.point": (pa.array([[8.5, 47.25], None], PAIRS), "POINT (8.5 47.25)"),
     "geoarrow.polygon": (pa.array([AREA, None], pa.list_(pa.list_(PAIRS))), "POLYGON ((8 47,9 47,9 48,8 47))"),
