@@ -23,7 +23,7 @@ _Result = TypeVar("_Result")
 
 
 class _Call(Generic[_Result]):
-    """Work for a thread, and its outcome, of which the event loop hears once the work has ended."""
+    """Work for a thread, and its outcome, which the event loop receives once the work has ended."""
 
     def __init__(self, work: Callable[[], _Result]) -> None:
         self._work = work
@@ -177,7 +177,7 @@ def _serve(calls: _Calls) -> None:
 
 
 SHARED = Threads()
-"""The threads of those who have none of their own."""
+"""The threads of callers that have none of their own."""
 
 
 async def run_blocking(work: Callable[[], _Result], *, inline: bool, threads: Threads = SHARED) -> _Result:

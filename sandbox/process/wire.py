@@ -22,7 +22,7 @@ class Configure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
-    """Run a command in a slot, in which no other command runs until the verdict.
+    """Run a command in a slot; no other command runs there until the verdict.
 
     With a `launcher`, only that launcher may start it.
     """

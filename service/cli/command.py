@@ -63,7 +63,7 @@ class CliCommand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def record_of(kind: type[Record], *sources: msgspec.Struct, **members: object) -> Record:
-    """A record whose members are `members`, or those of the same names in `sources`, the last one that has it."""
+    """Return a record with `members`; the others come from the last of `sources` that has one of that name."""
     found = {name: value for source in sources for name, value in msgspec.structs.asdict(source).items()} | members
     return kind(**{name: found[name] for name in kind.__struct_fields__})
 

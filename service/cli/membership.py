@@ -55,7 +55,7 @@ def report_ready(membership: Membership, announcement: Announcement) -> None:
 
 
 def share_of(settings: Settings, number: int, count: int) -> Settings:
-    """Return the settings of one process, whose limits add up to those of the service.
+    """Return the settings of one process; the limits of all processes add up to those of the service.
 
     Each is at least 1, and no waiting room is so small that an idle process refuses a whole batch.
     """

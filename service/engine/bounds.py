@@ -1,4 +1,4 @@
-"""The area that a driver divides into whole numbers, by which it stores coordinates: beyond it, it keeps none. Pure."""
+"""The area that a driver divides into whole numbers to store coordinates; it keeps none outside of it. Pure."""
 
 from service.formats.datasets import Dataset
 from service.formats.plan import ConversionPlan

@@ -166,11 +166,11 @@ MISREAD = re.compile(
     r"Value '(?P<value>[^'\n]{1,200})' of field (?P<column>[^\n]{1,400}) parsed incompletely to "
     r"(?:integer(?: 64)?|real) (?P<number>\S{1,30}?)\.?(?:\n|$)"
 )
-"""A text that is no number, in a column that the file declares as numbers: only what it begins with is kept."""
+"""A text that is not a number, in a column that the file declares as numbers: only its beginning is kept."""
 UNDEFINED_TYPE = re.compile(r"Field format '|' has multiple geometry fields")
-"""A column of a GeoPackage whose type the format defines for no attribute: the driver leaves it out, or guesses."""
+"""A column of a GeoPackage whose type is not one for attributes: the driver leaves it out, or guesses."""
 UNREAD_GEOMETRY = re.compile(r"Unable to read geometry")
-"""A value of a GeoPackage that is no geometry: the driver leaves it out."""
+"""A value of a GeoPackage that is not a geometry: the driver leaves it out."""
 MAX_FOUND = 20
 
 

@@ -1,4 +1,4 @@
-"""Edits what an upload was read into as a plan requires: names of tables and columns, and what a target cannot hold."""
+"""Edits the work file as a plan requires: names of tables and columns, and content that the target cannot hold."""
 
 import json
 from collections.abc import Iterator

@@ -147,7 +147,7 @@ def needs_work_file(plan: ConversionPlan) -> bool:
 
 
 async def shape(session: Session, names: Iterable[tuple[str, str, dict[str, str]]]) -> None:
-    """Give what is held the names in the plan: for each table, its new name and a map of old to new column names.
+    """Rename what is held as planned; `names` has each table, its new name, and its old and new column names.
 
     Raises:
         EngineDefect: this failed.

@@ -1,4 +1,4 @@
-"""Checks that the driver of a GeoPackage reads all of its values, of which SQLite stores any in any column."""
+"""Checks that the driver of a GeoPackage reads all values: SQLite stores any value in any column."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
@@ -30,7 +30,7 @@ DECLARED: Mapping[FieldType, str] = {
     FieldType.TEXT: "TEXT",
     FieldType.BINARY: "BLOB",
 }
-"""How a GeoPackage declares the types of which values may be something else."""
+"""How a GeoPackage declares the types whose values may be of another type."""
 
 
 class _Found(Answer, frozen=True):

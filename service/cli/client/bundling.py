@@ -48,7 +48,7 @@ def write_upload(path: Path, target: Path) -> None:
 
 @contextmanager
 def temporary_space() -> Iterator[None]:
-    """Say of a full disk that it is the one of temporary files: the file that is copied there gets the blame otherwise.
+    """Report a full disk as that of temporary files; otherwise the file that is copied there would be blamed.
 
     Raises:
         CommandError: there is no space left for temporary files, or no directory for them.

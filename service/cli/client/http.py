@@ -47,7 +47,7 @@ class Reply:
 
     @property
     def what(self) -> str:
-        """What it is, for someone who has to find out why it is no record."""
+        """A description that helps to find out why the response is not the record of a job."""
         target = self.headers.get("Location") if self.status >= http.client.MULTIPLE_CHOICES else None
         return f"status {self.status}" + (f", a redirect to {target}" if target else "")
 

@@ -96,7 +96,7 @@ class ProgressBar:
 
 
 def _say(text: str, stream: TextIO) -> None:
-    """Print a line, with a question mark for what the stream cannot encode, as bytes of a name that are not text."""
+    """Print a line, with question marks for what the stream cannot encode, such as names of files that are not text."""
     encoding = stream.encoding or "utf-8"
     _write(text.encode(encoding, "replace").decode(encoding) + "\n", stream)
 

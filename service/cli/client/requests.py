@@ -43,7 +43,7 @@ class Requests:
         pieces: Callable[[], Iterator[bytes]] | None = None,
         refused: Callable[[], None] = lambda: None,
     ) -> dict[str, Any]:
-        """Send a request until the server responds with the record of a job; `refused` is called if it surely did none.
+        """Send a request until the server responds with a job's record; call `refused` if it certainly had no effect.
 
         Raises:
             ServerAwayError: it has not done so for too long.

@@ -16,7 +16,7 @@ PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 UTC = "UTC"
 NAMES_OF_UTC = re.compile(r"(Etc/)?(UTC|UCT|GMT|Zulu)|Z")
 OFFSET = re.compile(r"[+-]\d\d:(00|15|30|45)")
-"""The offsets from UTC that the driver of GeoPackage writes; of all other zones it would leave out the zone alone."""
+"""The offsets from UTC that the driver of GeoPackage writes; it drops other zones and keeps their local times."""
 Convert = Callable[[pa.Array], pa.Array]
 
 

@@ -1,4 +1,4 @@
-"""Finds quotation marks within cells of separated values about whose meaning drivers differ."""
+"""Finds quotation marks within cells of separated values that drivers read in different ways."""
 
 import csv
 import re

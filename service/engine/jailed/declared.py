@@ -33,7 +33,7 @@ NO_DAY_OF_A_MONTH = (
 )
 """Most days need no calendar, which takes three times as long, and which SQLite asks only to count days."""
 NO_DATE = f"{VALUE} AND ({NO_DAY_OF_A_MONTH} OR substr({{0}}, 11) GLOB '*[^T0:.+Z -]*')"
-"""Of a date with a time, the driver keeps the date alone."""
+"""The driver keeps only the date of a date with a time."""
 USUAL_MOMENT = (
     "{0} GLOB '????-??-??[T ]??:??:??.[0-9][0-9][0-9]Z' AND datetime({0}) NOT NULL AND substr({0}, 9, 2) < '29' "
     "AND substr({0}, 12, 2) < '24'"
@@ -56,7 +56,7 @@ BEYOND_53 = "({0} NOT BETWEEN -9007199254740992 AND 9007199254740992 AND typeof(
 FINER = "{0} GLOB '*.[0-9][0-9][0-9][0-9]*' AND ltrim(substr({0}, instr({0}, '.') + 4), '0') GLOB '[1-9]*'"
 """Of a time with more digits than milliseconds, these are what the work file rounds."""
 WITH_ZEROS = "instr({0}, char(0))"
-"""Of a text with bytes of zeros, drivers keep what is before the first. Counts others than texts as having none."""
+"""Drivers keep only the part of a text before its first zero byte. Counts others than texts as having none."""
 FIRST = "(SELECT typeof({0}) FROM {1} LIMIT 1)"
 NEVER = "0"
 
@@ -104,7 +104,7 @@ SQLITE = (
         is_plain=False,
     ),
 )
-"""Of types that the driver does not know, such as INTERVAL or INT(11), it takes that of the first value."""
+"""For types that the driver does not know, such as INTERVAL or INT(11), it takes the type of the first value."""
 GEOPACKAGE = (
     Declared("BOOLEAN", NO_TRUTH),
     Declared("(TINY|SMALL|MEDIUM)INT", NO_INTEGER, BEYOND_32),

@@ -93,7 +93,7 @@ class Table:
     finer: Mapping[str, int] = field(default_factory=dict)
     """How many times in each of the columns of times have fractions of milliseconds, which are lost."""
     lacks_names: bool = False
-    """Whether its first row counts as data, although it may be a header in which a name is a number."""
+    """Whether its first row counts as data although it may be a header with a number as a name."""
     unnamed: tuple[str, ...] = ()
     """The names made for columns with cells for which its header, or what was taken for it, has none."""
     has_only_texts: bool = False

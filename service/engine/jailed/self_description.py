@@ -1,4 +1,4 @@
-"""Finds what a GeoPackage has beside its layers, of which no target has anything. Runs in the sandbox."""
+"""Finds what a GeoPackage holds beside its layers, which no target can hold. Runs in the sandbox."""
 
 import sqlite3
 

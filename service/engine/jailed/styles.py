@@ -54,7 +54,7 @@ TEXT_CELL = re.compile(rb"""\bt\s*=\s*["'](?!n["'])""")
 ANY, DAY_ONE = 0.0, 1.0
 """Numbers of cells: any shows that a format is used, and one of 1 or more is no time of day."""
 FIRST_OWN, MOVED = 164, 1_000_000
-"""From which number on the driver looks up formats that a workbook defines; lower ones, as Gnumeric has, are moved."""
+"""The first number of formats that the driver looks up in the workbook; lower ones, as Gnumeric writes, are moved."""
 DATE, CLOCK = b"14", b"21"
 """Built-in formats that the driver knows."""
 DAYS = frozenset({b"14", b"15", b"16", b"17"})
@@ -74,7 +74,7 @@ ROW_OR_CELL = re.compile(
 )
 """The start of a row, or of a cell as above."""
 LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\[\]]*\]', re.DOTALL)
-"""Parts of a format that are no placeholders: texts, blanks, colors, conditions."""
+"""Parts of a format that are not placeholders: texts, blanks, colors, conditions."""
 ELAPSED = re.compile(r"\[(?:h+|m+|s+)\]")
 FRACTION = re.compile(r"s\.0+")
 DIGIT = re.compile("[0#?]")

@@ -74,7 +74,7 @@ class TypedTable(NamedTuple):
     rounded: Mapping[str, int] = {}
     """By column: how many times have digits beyond milliseconds."""
     unread: Mapping[str, int] = {}
-    """By column: how many values are no geometries."""
+    """By column: how many values are not geometries."""
     second: Mapping[str, int] = {}
     """By column: how many geometries are beside those of the first geometry column."""
 
@@ -134,7 +134,7 @@ def _key(rows: Sequence[tuple[object, ...]], *, is_geopackage: bool) -> str:
 def _changed(
     connection: sqlite3.Connection, table: str, columns: Sequence[DeclaredColumn], *, is_geopackage: bool
 ) -> set[str]:
-    """The columns of which the driver would change values."""
+    """The columns whose values the driver would change."""
     known = GEOPACKAGE if is_geopackage else SQLITE
     undefined = {column.name for column in columns if is_geopackage and not DEFINED.fullmatch(column.kind)}
     conditions = [(column.name, declared_as(column.kind, known).lost) for column in columns]

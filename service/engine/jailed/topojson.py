@@ -26,7 +26,7 @@ from service.geojson.surrogates import replace_lone
 
 DOCUMENT = "t{}.geojson"
 SINGLES = "TopoJSON"
-"""The name of the layer of objects that are no collections."""
+"""The name of the layer of objects that are not collections."""
 OWN = frozenset({"type", "objects", "arcs", "transform", "bbox", "crs"})
 OWN_OF_GEOMETRIES = frozenset({"type", "id", "properties", "coordinates", "arcs", "geometries", "bbox"})
 SPARE_BYTES = 64 << 20
@@ -158,7 +158,7 @@ def main(file: str, found_file: str) -> None:
 
 
 def _members(content: bytes) -> Members:
-    """The members of the document; one that is not strict JSON is read as GeoJSON is, with null for what is no number.
+    """The members of the document; if it is not strict JSON, it is read like GeoJSON, with null for NaN.
 
     Raises:
         Unreadable, ValueError: it is no object.

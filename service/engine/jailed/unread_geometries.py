@@ -34,7 +34,7 @@ def geometry_columns(connection: sqlite3.Connection, table: str, *, is_geopackag
 
 
 def left_out(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> tuple[dict[str, int], ...]:
-    """How many values of the first geometry column of `table` are no geometries of its format; how many others have.
+    """How many values of the first geometry column of `table` are not geometries of its format; how many others have.
 
     Of several geometry columns, which only SQLite may have, the first alone is converted.
     """

@@ -49,7 +49,7 @@ class _Database(msgspec.Struct, frozen=True):
     derived: TableNames
     """Views and virtual tables."""
     unread: Counts
-    """By geometry column: how many values are no geometries."""
+    """By geometry column: how many values are not geometries."""
     second: Counts
     """By further geometry column: how many geometries it has."""
 

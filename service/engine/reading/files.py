@@ -38,7 +38,7 @@ from service.formats.mif_charset import charset_warning
 
 TAIL_BYTES = 4096
 AFTER_THE_END = b" \t\r\n\0\x1a"
-"""White space, and characters with which old systems end texts."""
+"""White space, and characters that mark the end of texts on old systems."""
 NO_SYSTEM = re.compile(r"Failed to process SRS")
 LABELS_FILE = "labels.gpkg"
 MEASURES_LEFT_OUT = "Measures (M) were left out: of Esri JSON, they are read only beside elevations."
@@ -90,7 +90,7 @@ async def read_json(place: Workplace, source: Source) -> WorkFile:
 
 
 async def read_esri_json(place: Workplace, source: Source) -> WorkFile:
-    """Read a document, of which the driver takes codes of Esri's for EPSG's, and measures alone for elevations."""
+    """Read a document whose driver takes Esri's codes for EPSG's, and measures without elevations for elevations."""
     code = await run_blocking(partial(esri_code, source.path), inline=place.is_small)
     is_measured = await run_blocking(partial(has_measures_alone, source.path), inline=place.is_small)
     if not code and not is_measured:
