@@ -88,11 +88,11 @@ def _single(member: Member) -> Format | None:
 
 def _folders(members: Iterable[Member]) -> list[Find]:
     """The folders that are files of a format; one of their members identifies them."""
-    by_folder: dict[PurePosixPath, dict[str, Member]] = {}
+    by_folder: dict[str, dict[str, Member]] = {}
     for member in members:
-        by_folder.setdefault(PurePosixPath(member.path).parent, {}).setdefault(member.base, member)
+        by_folder.setdefault("/".join(member.parts[:-1]) or ".", {}).setdefault(member.base, member)
     return [
-        Find(format=row, path=str(path), members=_parts(folder, inside), folder_extension=folder.extension)
+        Find(format=row, path=path, members=_parts(folder, inside), folder_extension=folder.extension)
         for path, inside in by_folder.items()
         for row, folder in FOLDERS
         if folder.mark in {name.lower() for name in inside}
