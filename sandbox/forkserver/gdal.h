@@ -52,6 +52,7 @@ GDAL void GDALVectorTranslateOptionsSetProgress(handle, int (*)(double, const ch
 GDAL handle GDALVectorTranslate(const char *, handle, int, handle *, handle, int *);
 GDAL int GDALDeleteDataset(handle, const char *);
 GDAL const char *CPLGetConfigOption(const char *, const char *);
+GDAL void CPLSetConfigOption(const char *, const char *);
 GDAL void CPLQuietErrorHandler(int, int, const char *);
 GDAL void CPLPushErrorHandler(void (*)(int, int, const char *));
 GDAL void CPLPopErrorHandler(void);
