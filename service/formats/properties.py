@@ -1,4 +1,4 @@
-"""Finds what a user wrote into a workbook beside its cells, which no target keeps."""
+"""Finds what users put into archives beside the cells of workbooks or the documents of KMZ, which no target keeps."""
 
 import re
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ from service.errors import Rejection
 from service.formats.archive import Archive, open_archive
 from service.formats.bounds import Bounds
 from service.formats.format import Format, reading_of
+from service.formats.names import shown
 
 MOST_BYTES = 64 << 10
 WRITTEN_BY_USERS = re.compile(
@@ -17,6 +18,7 @@ WRITTEN_BY_USERS = re.compile(
 """Elements that programs leave empty, unlike those about authors, dates and themselves."""
 COMMENTS = "Comments on cells ({count:,}) were left out."
 LINKS = "Addresses of links ({count:,}) were left out; the texts of their cells were kept."
+FILES = "Files beside the documents ({:,}, first {!r}), such as images, were left out; texts may still name them."
 BESIDE_CELLS = (
     (re.compile(r"xl/(?:comments\d*|comments/\w+)\.xml"), re.compile(rb"<(?:\w{1,20}:)?comment\s"), COMMENTS),
     (re.compile(r"xl/worksheets/_rels/[\w.-]+\.rels"), re.compile(rb"/relationships/hyperlink[\"']"), LINKS),
@@ -31,13 +33,22 @@ def property_warnings(row: Format, path: Path) -> list[str]:
 
     Nothing if it is no archive: its driver reports that.
     """
-    name = reading_of(row).properties
+    name, document = reading_of(row).properties, reading_of(row).member
+    if document:
+        with suppress(Rejection), open_archive(path, Bounds()) as archive:
+            return list(_beside_documents(archive, document))
     if name:
         with suppress(Rejection), open_archive(path, Bounds()) as archive:
             found = next((member for member in archive.members if member.path == name), None)
             is_written = found is not None and WRITTEN_BY_USERS.search(archive.head(found, MOST_BYTES))
             return [TOLD] * bool(is_written) + list(_beside_cells(archive))
     return []
+
+
+def _beside_documents(archive: Archive, extension: str) -> Iterator[str]:
+    others = [member.path for member in archive.members if member.extension != extension and not member.is_clutter]
+    if others:
+        yield FILES.format(len(others), shown(others[0]))
 
 
 def _beside_cells(archive: Archive) -> Iterator[str]:

@@ -134,6 +134,11 @@ NAMED_BLOCKS = (
     rb"(?:[ \t]*+(?!2[ \t\r]*\n)\d{1,4}[ \t\r]*+\n[^\n]*+\n){0,40}+[ \t]*+2" + _NEXT + rb"(?=[^\s_*])"
 )
 """Insertions of blocks, but not of those that programs make, such as arrows of dimensions and hatches."""
+XDATA = rb"\n[ \t]*1001" + _NEXT + rb"(?!ACAD)[^\s][^\n]*+\n[ \t]*10(?:0[0-5]|[1-4]\d|7[01])[ \t]*\r?\n"
+"""What other programs have added to an entity. Values may be 1001 too, but nothing like it follows them."""
+CODES_IN_TEXTS = rb"%%\d{3}|\\M\+[1-5][0-9A-Fa-f]{4}"
+FRACTIONS = rb"\\S[^\n;\\]{1,80}?[/#^][^\n;]{0,80};"
+"""What MTEXT shows as one number above another, of which the driver joins the digits."""
 FIT_POINTS_ALONE = rb"\n[ \t]*" + _NEXT.join((rb"71", rb"[2-9]\d?", rb"72", rb"0", rb"73", rb"0", rb"74", rb"[1-9]"))
 """A spline, of a degree, with no knots and no control points, but with points that it passes through."""
 
@@ -167,6 +172,17 @@ DXF = Format(
                 "Insertions of blocks ({count}) became the parts of the blocks; names of blocks, and the tags of their "
                 "attributes, were left out.",
                 pattern=NAMED_BLOCKS,
+            ),
+            LeftOut((), "Data that other programs added to entities (XDATA, {count}) was left out.", pattern=XDATA),
+            LeftOut(
+                (),
+                "Characters that texts hold as codes ({count}), such as %%065 or \\M+1826B, stayed codes.",
+                pattern=CODES_IN_TEXTS,
+            ),
+            LeftOut(
+                (),
+                "Fractions and other stacked texts ({count}) lost what is between their parts: 1/2 became 12.",
+                pattern=FRACTIONS,
             ),
         ),
     ),

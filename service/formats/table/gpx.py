@@ -66,6 +66,13 @@ FLAT_BEHIND_HIGH = rb"</ele>[^<]*+(?:<(?!/?(?:ele|(?:trk|rte)pt)\b)[^<]*+)*+</(?
 _LINK = rb"<link\b[^<>]*+(?:(?<=/)>|>[^<]*+(?:<(?!/?link\b)[^<]*+)*+</link>)"
 THIRD_LINK = _LINK + rb"(?:\s*+" + _LINK + rb"){2}"
 """Three consecutive links, of which the driver reads two. No byte is read more than three times."""
+_SIBLING = rb"\s*+<(?!(?P=name)[\s>]|/)[\w.:-]++[^<>]*+(?:(?<=/)>|>[^<>]*+</[\w.:-]++>)"
+REPEATED_IN_GPX = (
+    rb"</(?!(?:wpt|rte|trk|(?:rte|trk)pt|trkseg|link|extensions|metadata)>)(?P<name>[\w.:-]++)>(?:"
+    + _SIBLING
+    + rb"){0,8}+\s*+<(?P=name)[\s>]"
+)
+"""An element whose parent has another one of that name, with few others between them, so that few are read again."""
 _FLAT_IS_ZERO = "In lines of routes and tracks, points without elevations, next to others that have them, got 0."
 _GPX_ORDER = ("route_fid", "route_point_id", "track_fid", "track_seg_id", "track_seg_point_id")
 GPX_NUMBERS = frozenset(
@@ -110,6 +117,12 @@ GPX = Format(
             ),
             LeftOut(
                 (), "Of more than two links of a point, route or track, the first two were kept.", pattern=THIRD_LINK
+            ),
+            LeftOut(
+                (),
+                "Elements that a point, route or track has more than once ({count}), such as a second name, were left "
+                "out: the last one is read.",
+                pattern=REPEATED_IN_GPX,
             ),
             LeftOut((), _FLAT_IS_ZERO, pattern=FLAT_BEFORE_HIGH),
             LeftOut((), _FLAT_IS_ZERO, pattern=FLAT_BEHIND_HIGH),

@@ -53,6 +53,11 @@ INFORMATION_IN_KML = of_the_file(
     rb"(?:Document|Folder|Placemark|(?:Ground|Screen|Photo)Overlay|NetworkLink|gx:Tour|Style|Schema)",
     rb"description" + HOLDS + rb"|(?:atom:)?author\b[^<>]*+(?<!/)>\s*+<[^/]",
 )
+DATA_OF_FOLDERS = of_the_file(
+    rb"(?:Document|Folder)\b",
+    rb"(?:Document|Folder|Placemark|(?:Ground|Screen|Photo)Overlay|NetworkLink|gx:Tour)",
+    rb"ExtendedData\b[^<>]*+(?<!/)>\s*+<[^/]",
+)
 _PLACE = rb"(?:Point|LineString|LinearRing|Polygon|MultiGeometry|gx:(?:Multi)?Track)\b"
 _BESIDE_PLACES = rb"[^<]*+(?:<(?!" + _PLACE + rb"|/?Placemark\b)[^<]*+)*+"
 SECOND_GEOMETRY_IN_KML = (
@@ -136,6 +141,8 @@ _KML_LEFT_OUT = (
         "are read.",
         pattern=FOREIGN_DATA,
     ),
+    LeftOut((b"<displayName>",), "Display names of data ({count}) were left out; columns have its names."),
+    LeftOut((), "Data of documents and folders ({count}) was left out.", pattern=DATA_OF_FOLDERS),
     LeftOut((b"<address>", b"<phoneNumber>"), "Addresses and phone numbers of features ({count}) were left out."),
     LeftOut((b"<Style", b"<styleUrl"), "Styles, such as colors and icons, were left out."),
     LeftOut((b"<LookAt", b"<Camera"), "Views (LookAt and Camera, {count}) were left out."),
