@@ -1,14 +1,13 @@
 """Databases, which hold values of any type in any column, and have keys that their drivers do not read as columns."""
 
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from service.errors import Rejection
 from tests.integration.formats import readers
+from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline
 from tests.integration.formats.test_losses import database
 from tests.support.converters import Converters
@@ -18,7 +17,7 @@ LARGE = 1 << 40
 
 def written(path: Path, definition: str, *rows: Sequence[object]) -> Path:
     """An SQLite database with a table of `definition` and `rows`."""
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         connection.execute(f"CREATE TABLE a ({definition})")
         connection.executemany(f"INSERT INTO a VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608 -- ours
     return path
@@ -26,7 +25,7 @@ def written(path: Path, definition: str, *rows: Sequence[object]) -> Path:
 
 def with_key(path: Path, ids: Sequence[int], name: str) -> Path:
     """The GeoPackage at `path`, with these ids of features in the column `name`."""
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         ((table, key),) = connection.execute(
             "SELECT table_name, name FROM gpkg_contents, pragma_table_info(table_name) WHERE pk"
         )
@@ -224,7 +223,7 @@ async def test_a_damaged_schema_that_is_not_utf8_is_refused(pipeline: Pipeline, 
         path = written(tmp_path / "a.sqlite", "t TEXT", ("a",))
     else:
         path = await database(pipeline, tmp_path, ["t TEXT"], ("a",))
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         connection.execute("CREATE TABLE damaged (x)")
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute("UPDATE sqlite_master SET sql = CAST(x'435245415445ff' AS TEXT) WHERE name = 'damaged'")
@@ -261,7 +260,7 @@ async def test_the_declared_type_of_a_geometry_is_never_taken_for_sql(converters
     """Its column is found by its name."""
     pipeline = Pipeline(converters, has_sessions=False)
     path = await database(pipeline, tmp_path, ["c VARCHAR(80)", "d TEXT"], ("ab", "cd"))
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE sql LIKE '%VARCHAR%'").fetchone()
         connection.execute("PRAGMA writable_schema = ON")
         hostile = sql.replace('"geom" POINT', '"geom" "POINT, more TEXT"')
@@ -274,7 +273,7 @@ async def test_the_declared_type_of_a_geometry_is_never_taken_for_sql(converters
 async def test_a_table_with_geometries_keeps_them_when_it_is_made_anew(pipeline: Pipeline, tmp_path: Path) -> None:
     """Beside a column that the driver would change."""
     path = (await pipeline.to("SpatiaLite", await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x")))).path
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             connection.execute(f'DROP TRIGGER "{trigger}"')
         ((table,),) = connection.execute("SELECT f_table_name FROM geometry_columns")
@@ -382,7 +381,7 @@ async def test_texts_are_not_cut_at_a_byte_of_zeros(
 async def test_texts_of_a_database_in_utf16_lose_only_their_zeros(pipeline: Pipeline, tmp_path: Path) -> None:
     """Half the bytes of most of its letters are zeros."""
     path = tmp_path / "a.sqlite"
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         connection.execute("PRAGMA encoding = 'UTF-16'")
     done = await pipeline.to("Csv", written(path, "c TEXT, d TEXT", ("a\0b", "ü")))
     assert [(row["c"], row["d"]) for row in readers.table(done.path)] == [("ab", "ü")]

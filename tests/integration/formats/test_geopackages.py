@@ -1,12 +1,11 @@
 """GeoPackages of other programs, which follow the standard less strictly than ours."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.integration.formats import readers
+from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline
 from tests.integration.formats.test_losses import database, table, wkt
 from tests.support.converters import Converters
@@ -58,7 +57,7 @@ async def test_a_table_is_made_anew_beside_whatever_else_a_file_defines(
     """Triggers see nothing of it, and no name is needed that a view may have."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = await database(pipeline, tmp_path, ["c VARCHAR(80)", "n INTEGER"], ("ab", 7))
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
         connection.execute(f'CREATE VIEW __geomill_former AS SELECT * FROM "{table}"')  # noqa: S608 -- ours
         for at in ("BEFORE DELETE", "AFTER INSERT"):
@@ -76,7 +75,7 @@ async def test_geometries_of_other_types_than_a_layer_declares_are_kept(
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     geometries = ["POINT (1 2)", "LINESTRING (1 2,3 4)"]
     path = (await pipeline.to("GeoPackage", table(tmp_path / "a.csv", *geometries), source_epsg=4326)).path
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         connection.execute("UPDATE gpkg_geometry_columns SET geometry_type_name = 'POINT'")
     done = await pipeline.to(target, path)
     assert done.output.warnings == ()
@@ -90,7 +89,7 @@ async def test_nothing_is_told_of_tables_that_are_no_layers(
     """If a GeoPackage lists tables without geometry, its driver reads no others, of which there may be thousands."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = await database(pipeline, tmp_path, ["c VARCHAR(80)", "n INTEGER"], ("a", 7))
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         for number in range(1200):
             connection.execute(f"CREATE TABLE other{number} (k INTEGER PRIMARY KEY, v DATE)")
             connection.execute(f"INSERT INTO other{number} VALUES (1, 'no date')")  # noqa: S608 -- ours

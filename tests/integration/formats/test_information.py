@@ -1,15 +1,14 @@
 """What a user wrote about a whole file, which no target keeps, is told in one warning."""
 
-import sqlite3
 import subprocess
 import zipfile
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from service.errors import Rejection
 from tests.integration.formats import readers
+from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline
 from tests.integration.formats.test_losses import database
 from tests.support.converters import Converters
@@ -96,7 +95,7 @@ async def test_what_a_geopackage_says_of_itself_is_told(
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     description, standard, document, told = SAID_BY[author]
     path = await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         connection.execute("UPDATE gpkg_contents SET description = ?", (description,))
         if standard:
             connection.execute(METADATA)
@@ -112,7 +111,7 @@ ADD_TILES = "INSERT INTO gpkg_contents (table_name, data_type, identifier) VALUE
 async def test_tiles_of_a_geopackage_are_told(converters: Converters, tmp_path: Path, *, has_sessions: bool) -> None:
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         connection.execute(ADD_TILES)
     done = await pipeline.to("GeoJson", path)
     assert done.output.warnings == ("Rasters and tiles (1 table) were left out.",)
@@ -124,7 +123,7 @@ async def test_a_geopackage_of_tiles_alone_is_refused_as_such(
 ) -> None:
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         connection.execute("DELETE FROM gpkg_contents")
         connection.execute("DELETE FROM gpkg_geometry_columns")
         connection.execute(ADD_TILES)
@@ -161,7 +160,7 @@ async def test_lists_of_what_codes_stand_for_are_told(
     """Once for each list, whatever number of codes it has."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = await database(pipeline, tmp_path, ["n MEDIUMINT", "e TEXT"], (1, "x"))
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         connection.executescript(KINDS.format("Road"))
     if is_geodatabase:
         path = geodatabase(path, tmp_path)
@@ -173,7 +172,7 @@ async def test_lists_of_what_codes_stand_for_are_told(
 
 async def test_nothing_is_told_of_lists_that_give_codes_no_meaning(pipeline: Pipeline, tmp_path: Path) -> None:
     path = await database(pipeline, tmp_path, ["n MEDIUMINT", "e TEXT"], (1, "x"))
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         connection.executescript(KINDS.format(""))
     assert (await pipeline.to("GeoJson", path)).output.warnings == ()
 

@@ -1,13 +1,12 @@
 """Leap seconds, as in 2016-12-31T23:59:60Z: kept, or told with the first."""
 
-import sqlite3
 from collections.abc import Iterable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.integration.formats import readers
+from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
 from tests.support.converters import Converters
@@ -63,7 +62,7 @@ def with_times(directory: Path, kind: str, times: Iterable[str]) -> Path:
     if kind == "csv":
         path.write_text("\n".join(["lon,lat,t", *(f"1,2,{time}" for time in times)]))
         return path
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         connection.execute("CREATE TABLE a (t DATETIME, n INTEGER)")
         connection.executemany("INSERT INTO a VALUES (?, 1)", [(time,) for time in times])
     return path

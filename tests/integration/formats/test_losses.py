@@ -17,6 +17,7 @@ from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
 from service.usecases.verify_output import verify_output
 from tests.integration.formats import readers
+from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Converted, Pipeline, write_geojson
 from tests.integration.formats.samples import point
 from tests.integration.formats.test_verify import nothing, written
@@ -105,7 +106,7 @@ async def database(pipeline: Pipeline, folder: Path, columns: Sequence[str], *ro
     path = (
         await pipeline.to("GeoPackage", table(folder / "a.csv", *["POINT (1 2)"] * len(rows)), source_epsg=4326)
     ).path
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             connection.execute(f'DROP TRIGGER "{trigger}"')  # they call functions that SQLite alone does not have
         (name,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()

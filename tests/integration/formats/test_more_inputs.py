@@ -17,6 +17,7 @@ import pytest
 
 from service.errors import Rejection
 from tests.integration.formats import readers
+from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Converted, Pipeline, feature, geometry, write_geojson
 from tests.integration.formats.samples import ESRIJSON, NAMES, SAMPLES, TOPOJSON, point
 from tests.support.converters import Converters
@@ -446,7 +447,7 @@ async def test_attributes_that_the_driver_of_gml_leaves_out_are_told(pipeline: P
 async def test_values_that_are_not_of_the_declared_type_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """SQLite stores any value in any column; its driver makes 0 of a text in a column of numbers."""
     path = tmp_path / "a.sqlite"
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         connection.execute("CREATE TABLE a (i INTEGER, r REAL, t TEXT, d DATE, n, good INTEGER, place POINT)")
         connection.execute(
             "INSERT INTO a VALUES (1, 1.5, 'a', '2024-01-02', 1, 1, x'00'), ('n/a', '', 5, 'soon', 2, '7', NULL)"
@@ -464,7 +465,7 @@ async def test_values_of_other_types_in_a_geopackage_are_told(
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = tmp_path / "b.gpkg"
     path.write_bytes((await pipeline.to("GeoPackage", source)).path.read_bytes())
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         for trigger, _ in connection.execute("SELECT name, 1 FROM sqlite_master WHERE type = 'trigger'").fetchall():
             connection.execute(f'DROP TRIGGER "{trigger}"')
         connection.execute("UPDATE a SET i = 'n/a', r = '-', t = 5, d = 'soon', good = '7' WHERE fid = 2")

@@ -1,14 +1,13 @@
 """Texts in another encoding than their file declares: they are read as Windows-1252, and told."""
 
 import json
-import sqlite3
 import zipfile
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.integration.formats import readers
+from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
 from tests.support.converters import Converters
@@ -99,7 +98,7 @@ async def test_texts_of_a_database_are_mended_whatever_its_tables_are_called(
     converters: Converters, tmp_path: Path, table: str, *, has_sessions: bool
 ) -> None:
     """Tables with some names are copied twice."""
-    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection, connection:
+    with edited(tmp_path / "a.sqlite") as connection:
         connection.execute(f'CREATE TABLE "{table}" (id INTEGER PRIMARY KEY, n TEXT)')
         connection.execute(f"INSERT INTO \"{table}\" (n) VALUES ('plain'), (CAST(? AS TEXT))", (b"M\xfcller \x80",))  # noqa: S608 -- ours
     done = await Pipeline(converters, has_sessions=has_sessions).to("GeoJson", tmp_path / "a.sqlite")

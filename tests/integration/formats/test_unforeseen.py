@@ -15,6 +15,7 @@ import pytest
 from service.errors import Rejection
 from service.formats.facts import Field
 from tests.integration.formats import readers
+from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline, feature, geometry, write_geojson
 from tests.integration.formats.samples import point
 from tests.integration.formats.test_losses import database
@@ -343,7 +344,7 @@ async def test_points_of_a_layer_for_any_geometry_with_elevations(
     """Its type says elevations, but not points, although it holds nothing else."""
     places = [(1, 2, 3), (4, 5, 6)]
     done = await pipeline.to("GeoPackage", _with_elevations(tmp_path / "a.geojson", *places))
-    with closing(sqlite3.connect(done.path)) as connection, connection:
+    with edited(done.path) as connection:
         connection.execute("UPDATE gpkg_geometry_columns SET geometry_type_name = 'GEOMETRY'")
     again = await pipeline.to(target, done.path)
     found = await pipeline.to("GeoJson", again.path, **({} if target == "GeoParquet" else {"source_epsg": 4326}))
@@ -764,7 +765,7 @@ async def test_values_of_other_types_are_kept_and_told(
     """The driver knows some declared types, and goes by the first value in columns of others; it would change these."""
     kind, *values = declared
     path = tmp_path / "a.sqlite"
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         connection.execute(f"CREATE TABLE a (id INTEGER PRIMARY KEY, v {kind})")
         connection.executemany("INSERT INTO a (v) VALUES (?)", [(value,) for value in values])
     done = await pipeline.to("Csv", path)

@@ -1,13 +1,12 @@
 """What drivers leave out of databases: values that are no geometries, further geometries of a row, and views."""
 
-import sqlite3
 import struct
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.integration.formats import readers
+from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline
 from tests.integration.formats.test_losses import database
 from tests.support.converters import Converters
@@ -19,7 +18,7 @@ LEFT_OUT = "of 'geom' are not geometries as this format stores them, such as tex
 
 def spatialite(path: Path, *rows: tuple[object, object]) -> Path:
     """An SQLite database as SpatiaLite 3 makes it: a table with two geometry columns and `rows` of their values."""
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         connection.executescript(
             """
             CREATE TABLE spatial_ref_sys (srid INTEGER PRIMARY KEY, auth_name, auth_srid INTEGER, proj4text);
@@ -43,7 +42,7 @@ async def test_values_of_a_geopackage_that_are_no_geometries_are_told(
 ) -> None:
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = await database(pipeline, tmp_path, ["c TEXT", "n INTEGER"], ("a", 7), ("b", 8), ("c", 9))
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         table, column = connection.execute("SELECT table_name, column_name FROM gpkg_geometry_columns").fetchone()
         connection.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE n = 7', (value,))  # noqa: S608 -- ours
         connection.execute(f'UPDATE "{table}" SET "{column}" = x\'\' WHERE n = 8')  # noqa: S608 -- ours
@@ -59,7 +58,7 @@ async def test_geometries_of_spatialite_in_a_geopackage_are_read(
 ) -> None:
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = await database(pipeline, tmp_path, ["c TEXT", "n VARCHAR(8)"], ("a", "7"))
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         table, column = connection.execute("SELECT table_name, column_name FROM gpkg_geometry_columns").fetchone()
         connection.execute(f'UPDATE "{table}" SET "{column}" = ?', (SPATIALITE,))  # noqa: S608 -- ours
     done = await pipeline.to("Csv", path)
@@ -90,7 +89,7 @@ async def test_views_and_virtual_tables_are_told_but_not_those_of_spatialite(
     pipeline: Pipeline, tmp_path: Path, *, is_usual: bool
 ) -> None:
     path = spatialite(tmp_path / "a.sqlite", (SPATIALITE, None))
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with edited(path) as connection:
         connection.execute("CREATE VIRTUAL TABLE idx_a_geom USING rtree (pkid, xmin, xmax, ymin, ymax)")
         connection.execute("CREATE VIEW vector_layers AS SELECT * FROM geometry_columns")
         if not is_usual:

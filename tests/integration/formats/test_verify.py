@@ -4,11 +4,9 @@ import csv
 import io
 import json
 import re
-import sqlite3
 import subprocess
 import zipfile
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -27,6 +25,7 @@ from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
 from service.usecases.inspect_source import inspect_source
 from service.usecases.verify_output import verify_output
+from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Json, Pipeline, feature, geometry, write_geojson
 from tests.integration.formats.readers import read_content
 from tests.integration.formats.samples import point
@@ -132,7 +131,7 @@ async def test_a_large_ods_is_told_to_be_complete(
 
 def _sql(statement: str) -> Callable[[Path, ConversionPlan], None]:
     def damage(path: Path, plan: ConversionPlan) -> None:
-        with closing(sqlite3.connect(path)) as connection, connection:
+        with edited(path) as connection:
             for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
                 connection.execute(f'DROP TRIGGER "{trigger}"')
             connection.execute(statement.format(plan.datasets[0].name))
@@ -287,7 +286,7 @@ async def test_geoparquet_is_read_back_by_the_program_that_writes_it(
     facts = await pipeline.engine.inspect(pipeline.run, source, directory)
     target = choose_target(source.format, "GeoParquet")
     plan = plan_conversion(source, target, facts, ConversionRequest(), pipeline.engine.catalogue)
-    with closing(sqlite3.connect(directory / FOLDER / WORK_FILE)) as connection, connection:
+    with edited(directory / FOLDER / WORK_FILE) as connection:
         connection.execute(BEFORE[told].format(facts.layers[0].table))
     await pipeline.engine.convert(pipeline.run, source, plan, directory)
     (warning,) = await verify_output(pipeline.engine, pipeline.run, source, plan, directory)
