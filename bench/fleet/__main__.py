@@ -7,7 +7,7 @@ import argparse
 import signal
 import sys
 
-from bench.fleet import backlog, cost, drain, freezes, losses, partitions
+from bench.fleet import backlog, cost, drain, freezes, large, losses, partitions
 
 PARTS = {
     "losses": losses.run,
@@ -16,6 +16,7 @@ PARTS = {
     "drain": drain.run,
     "backlog": backlog.run,
     "cost": cost.run,
+    "large": large.run,
 }
 """Each returns whether nothing was wrong."""
 

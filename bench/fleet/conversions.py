@@ -1,18 +1,23 @@
 """Conversions as the figures of a fleet need them: prepared requests, and what must be true when all have ended."""
 
+from collections.abc import Mapping
+
 from bench.load.client import Address, LoadRequest, upload
 from tests.fleet.site import Site
 
-_PATH = "/api/geo/convert/file?outputFormat=Shapefile"
+_PATH = "/api/geo/convert/file"
 _SUMS = """
 SELECT (SELECT count(*) FROM job WHERE status = 'Completed') AS completed, (SELECT count(*) FROM ledger) AS charged,
        (SELECT count(*) FROM job WHERE status <> 'Completed') AS others
 """
 
 
-def conversion(address: Address, key: str, content: bytes) -> LoadRequest:
-    """Return a request to convert this file to a Shapefile."""
-    return upload(address, _PATH, {"X-API-Key": key}, name="a.geojson", content=content, copy=False)
+def conversion(
+    address: Address, key: str, content: bytes, *, name: str = "a.geojson", fields: Mapping[str, str] | None = None
+) -> LoadRequest:
+    """Return a request to convert this file, to a Shapefile unless the `fields` of the form tell something else."""
+    fields = fields or {"outputFormat": "Shapefile"}
+    return upload(address, _PATH, {"X-API-Key": key}, name=name, content=content, fields=fields, copy=False)
 
 
 def is_right(site: Site) -> bool:

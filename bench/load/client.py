@@ -61,11 +61,15 @@ def upload(
     name: str,
     content: bytes,
     field: str = "file",
+    fields: Mapping[str, str] | None = None,
     copy: bool = True,
 ) -> LoadRequest:
-    """Make a request with one file as a form, or one text without a `name`; without `copy` large content is shared."""
-    disposition = f'Content-Disposition: form-data; name="{field}"' + (f'; filename="{name}"' if name else "")
-    before = f"--{_BOUNDARY}\r\n{disposition}\r\n\r\n".encode()
+    """Make a request with one file as a form, or one text without a `name`; without `copy` large content is shared.
+
+    The form has the other `fields`, too.
+    """
+    texts = "".join(f"{_part(other)}{text}\r\n" for other, text in (fields or {}).items())
+    before = f"{texts}{_part(field, name)}".encode()
     after = f"\r\n--{_BOUNDARY}--\r\n".encode()
     form = {
         "Content-Type": f"multipart/form-data; boundary={_BOUNDARY}",
@@ -73,6 +77,13 @@ def upload(
     }
     parts = (_head("POST", address, path, {**headers, **form}) + before, content, after)
     return LoadRequest((b"".join(parts),) if copy else parts)
+
+
+def _part(field: str, name: str = "") -> str:
+    """Begin a part of a form: a file if there is a name."""
+    return f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="{field}"' + (
+        f'; filename="{name}"\r\n\r\n' if name else "\r\n\r\n"
+    )
 
 
 def _head(method: str, address: Address, path: str, headers: Mapping[str, str]) -> bytes:

@@ -35,10 +35,8 @@ class S3Server:
     def start(self) -> None:
         """Start the server, on the same port every time."""
         log = self.directory.with_suffix(".log")
-        options = ["--config", "", "--addr", self._address, "--auth-key", f"{ACCESS_KEY},{SECRET_KEY}", *self._options]
         with log.open("w") as errors:
-            line = [*self._prefix, str(RCLONE), "serve", "s3", *options, str(self.directory)]
-            self._process = subprocess.Popen(line, stderr=errors)
+            self._process = subprocess.Popen([*self._prefix, *self.command(self._address)], stderr=errors)
         for _ in looks():
             if started := re.search(r"Starting s3 server on \[(https?://[^/\]]+)", log.read_text()):
                 self.url = started[1]
@@ -46,6 +44,11 @@ class S3Server:
             if self._process.poll() is not None:
                 break
         raise AssertionError(log.read_text())
+
+    def command(self, address: str) -> list[str]:
+        """The program that serves the directory at `address`, with its arguments."""
+        options = ["--config", "", "--addr", address, "--auth-key", f"{ACCESS_KEY},{SECRET_KEY}", *self._options]
+        return [str(RCLONE), "serve", "s3", *options, str(self.directory)]
 
     @property
     def pid(self) -> int:
@@ -69,10 +72,14 @@ class S3Server:
 
 @contextmanager
 def s3_server(
-    directory: Path, *options: str, address: str = "127.0.0.1", prefix: Sequence[str] = ()
+    directory: Path,
+    *options: str,
+    address: str = "127.0.0.1",
+    prefix: Sequence[str] = (),
+    kind: type[S3Server] = S3Server,
 ) -> Iterator[S3Server]:
     """Run a server inside the block; `prefix` is a program that replaces itself by the server."""
-    server = S3Server(directory, *options, address=address, prefix=prefix)
+    server = kind(directory, *options, address=address, prefix=prefix)
     try:
         yield server
     finally:
