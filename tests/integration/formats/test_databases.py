@@ -382,8 +382,11 @@ async def test_texts_of_a_database_in_utf16_lose_only_their_zeros(pipeline: Pipe
     """Half the bytes of most of its letters are zeros."""
     path = tmp_path / "a.sqlite"
     with edited(path) as connection:
-        connection.execute("PRAGMA encoding = 'UTF-16'")
-    done = await pipeline.to("Csv", written(path, "c TEXT, d TEXT", ("a\0b", "ü")))
+        connection.execute("PRAGMA encoding = 'UTF-16le'")  # which the first table makes that of the file
+        connection.execute("CREATE TABLE a (c TEXT, d TEXT)")
+        connection.execute("INSERT INTO a VALUES (?, ?)", ("a\0b", "ü"))
+    assert "ü".encode("utf-16-le") in path.read_bytes()
+    done = await pipeline.to("Csv", path)
     assert [(row["c"], row["d"]) for row in readers.table(done.path)] == [("ab", "ü")]
 
 
