@@ -84,7 +84,6 @@ class Changes(NewTerms, frozen=True, kw_only=True):
 
     past_due: bool | None = None
     may_convert: bool | None = None
-    wallet_cents: int | None = None
     storage_region: str | None = None
     """A region of the store; "" is the home region."""
 

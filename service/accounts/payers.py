@@ -32,15 +32,12 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     wallet_cents: int | None = None
 
 
-class NewTerms(msgspec.Struct, frozen=True, kw_only=True):
+class NewTerms(Terms, frozen=True, kw_only=True):
     """The new payer of an account; members left at their defaults do not change.
 
     `organization` is an id or a name; one that does not exist is founded and needs a plan for organizations.
     """
 
-    plan: str | None = None
-    plan_owner: Owner = "user"
-    organization: str | None = None
     leave_organization: bool = False
     wallet: bool = False
 

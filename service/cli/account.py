@@ -1,6 +1,7 @@
 """`geomill account`: create, list, show, change and delete accounts (interface 10)."""
 
 import argparse
+from typing import Any
 
 import msgspec
 
@@ -59,12 +60,7 @@ class DeletedAccount(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 async def create(settings: Settings, arguments: argparse.Namespace) -> int:
     """Create an account and its first key."""
-    terms = Terms(
-        plan=arguments.plan,
-        plan_owner=BY_ID[arguments.plan].owner if arguments.plan else "user",
-        organization=arguments.organization,
-        wallet_cents=arguments.wallet_cents,
-    )
+    terms = Terms(**_terms(arguments))
     async with open_database(settings) as database:
         account, key = await Administration(database, utc_now).create_account(arguments.name, terms)
     print_record(record_of(CreatedAccount, account, key), as_json=arguments.json)
@@ -74,14 +70,11 @@ async def create(settings: Settings, arguments: argparse.Namespace) -> int:
 async def change(settings: Settings, arguments: argparse.Namespace) -> int:
     """Change an account, and report the effects on the current month."""
     changes = Changes(
-        plan=arguments.plan,
-        plan_owner=BY_ID[arguments.plan].owner if arguments.plan else "user",
-        organization=arguments.organization,
+        **_terms(arguments),
         leave_organization=arguments.no_organization,
         wallet=arguments.wallet,
         past_due=arguments.past_due,
         may_convert=arguments.may_convert,
-        wallet_cents=arguments.wallet_cents,
         storage_region=_region(settings, arguments.storage_region),
     )
     async with open_database(settings) as database:
@@ -122,6 +115,12 @@ async def delete(settings: Settings, arguments: argparse.Namespace) -> int:
         erased = await eraser.delete(arguments.account_id)
     print_record(DeletedAccount(account_id=arguments.account_id, erased_results=erased), as_json=arguments.json)
     return 0
+
+
+def _terms(arguments: argparse.Namespace) -> dict[str, Any]:
+    owner = BY_ID[arguments.plan].owner if arguments.plan else "user"
+    given = {name: getattr(arguments, name) for name in ("plan", "organization", "wallet_cents")}
+    return {**given, "plan_owner": owner}
 
 
 def _region(settings: Settings, text: str | None) -> str | None:
