@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 import service
 
@@ -42,7 +43,7 @@ def load(name: str, directory: Path | None = None) -> Mapping[str, str]:
     path = (directory or sql_directory() / "queries") / f"{name}.sql"
     queries = parse(path.read_text(encoding="utf-8"), path.name)
     _NAMES.update({statement: query_name for query_name, statement in queries.items()})
-    return queries
+    return MappingProxyType(queries)  # every caller has the same
 
 
 def name_of(statement: str) -> str:
