@@ -21,6 +21,7 @@ CODE = re.compile(
 )
 CRS84 = re.compile(r"(?:urn:ogc:def:crs:OGC:[\d.]*:|https?://(?:www\.)?opengis\.net/def/crs/OGC/[\d.]+/)CRS84")
 MEMBERS = re.compile(r"\w*[mM]embers?")
+COLLECTION = "FeatureCollection"
 GEOMETRIES = frozenset(
     {f"{kind}{name}" for kind in ("", "Multi") for name in ("Point", "LineString", "Polygon", "Curve", "Surface")}
     | {f"{kind}{name}" for kind in ("Composite", "Orientable") for name in ("Curve", "Surface")}
@@ -37,6 +38,8 @@ NO_SYSTEM = ""
 WGS84 = "EPSG:4326"
 MOST_SYSTEMS = 100
 """How many systems of one type of features are told apart."""
+MOST_TYPES = 1000
+LONGEST_NAME = 1000
 
 
 class Names(NamedTuple):
@@ -60,10 +63,16 @@ class _Reader:
         self._parser.EndElementHandler = self._end
         self._open: list[str] = []
         self._around = Names()
+        self._collections: list[tuple[int, Names]] = []
+        """At which depths collections begin that are open, and what is said around each."""
         self._feature = self._bounds = 0
         """At which depth the feature and the bounds begin that are open, 0 for none."""
         self._geometry: list[Names] = []
         """What the open elements of a geometry say, from the outermost on."""
+        self._lists: set[int] = set()
+        """Where the attributes of geometries end whose lists may have three dimensions, as only the envelope says."""
+        self._is_flat = False
+        """Whether some geometries show that this does not hold for all."""
         self._begin = 0
         self._used: set[Names] = set()
         self._type = ""
@@ -80,8 +89,11 @@ class _Reader:
         own = Names(attributes.get("srsName", NO_SYSTEM).strip(), attributes.get("srsDimension", ""))
         if self._geometry:
             self._inside(local, own)
+        elif not self._feature and local == COLLECTION:
+            self._collections.append((len(self._open), self._around))
+            self._of_all(own)
         elif not self._feature and MEMBERS.fullmatch(parent):
-            self._feature, self._type, self._systems = len(self._open), local, set()
+            self._feature, self._type, self._systems = len(self._open), local[:LONGEST_NAME], set()
         elif not self._feature:
             self._of_all(own)
         elif self._bounds or local == BOUNDS:
@@ -118,6 +130,8 @@ class _Reader:
             self._feature = 0
             self._numbers[self._type] += 1
             self._count()
+        elif self._collections and depth == self._collections[-1][0]:
+            self._around = self._collections.pop()[1]
 
     def _end_geometry(self, outermost: Names) -> None:
         """Note the systems of a geometry, and have it name the one of all of its parts.
@@ -127,25 +141,34 @@ class _Reader:
         systems = {names.system or self._around.system for names in self._used}
         systems |= {outermost.system} if outermost.system else set()
         self._systems = {system_of(name) for name in systems}
-        added = b""
-        if not outermost.system and len(systems) == 1 and systems != {NO_SYSTEM}:
-            added += b" srsName=" + quoteattr(next(iter(systems))).encode("ascii", "xmlcharrefreplace")
-        if self._around.dimension == str(HIGH) and self._used and not any(names.dimension for names in self._used):
-            texts = POSITIONS.findall(self._content, self._begin, self._parser.CurrentByteIndex)
-            if texts and not any(len(text.split()) % HIGH for text in texts):
-                added += b' srsDimension="3"'
         found = TAG_NAME.match(self._content, self._begin)
-        if added and found is not None:
+        if found is None:
+            return
+        if not outermost.system and len(systems) == 1 and systems != {NO_SYSTEM}:
+            added = b" srsName=" + quoteattr(next(iter(systems))).encode("ascii", "xmlcharrefreplace")
             self.changes[found.end()] = (found.end(), added)
+        if any(names.dimension for names in self._used):
+            self._is_flat = True
+        elif self._around.dimension == str(HIGH):
+            texts = POSITIONS.findall(self._content, self._begin, self._parser.CurrentByteIndex)
+            self._is_flat |= any(len(text.split()) % HIGH for text in texts)
+            self._lists |= {found.end()} if texts else set()
 
     def _count(self) -> None:
+        if len(self.found) >= MOST_TYPES and self._type not in self.found:
+            return
         for system in sorted(self._systems):
             systems = self.found[self._type]
             if system in systems or len(systems) < MOST_SYSTEMS:
                 systems.setdefault(system, [0, self._numbers[self._type]])[0] += 1
 
     def named(self) -> bytes:
-        """The document with its changes."""
+        """The document with its changes, unless it has no features, of which the driver may know others."""
+        if not self._numbers:
+            return self._content
+        for position in () if self._is_flat else self._lists:
+            _, text = self.changes.get(position, (position, b""))
+            self.changes[position] = (position, text + b' srsDimension="%d"' % HIGH)
         at, pieces = 0, []
         for start, (end, text) in sorted(self.changes.items()):
             pieces += [self._content[at:start], text]
@@ -158,17 +181,19 @@ def system_of(name: str) -> str:
     code = CODE.fullmatch(name)
     if code is not None:
         return f"EPSG:{int(code[1])}"
-    return WGS84 if CRS84.fullmatch(name) else name
+    return WGS84 if CRS84.fullmatch(name) else name[:LONGEST_NAME]
 
 
 def main(gml: str, named_gml: str, found_file: str) -> None:
     """Write `gml` to `named_gml` with the system of each geometry, and which there are to `found_file`."""
-    reader = _Reader(Path(gml).read_bytes())
+    content = Path(gml).read_bytes()
+    reader = _Reader(content)
     try:
         reader.read()
+        named = reader.named()
     except expat.ExpatError:
-        reader.changes.clear()  # the driver tells what is wrong
-    Path(named_gml).write_bytes(reader.named())
+        named = content  # the driver tells what is wrong
+    Path(named_gml).write_bytes(named)
     Path(found_file).write_text(json.dumps(reader.found), encoding="utf-8")
 
 

@@ -1,6 +1,5 @@
 """Reads files whose layers their drivers report: one file, several with layers of their own, or one layer each."""
 
-import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import PurePath
@@ -16,6 +15,7 @@ from service.engine.reading.shapefiles import how_to_read
 from service.engine.reading.work_file import (
     ADD,
     INTO_WORK_FILE,
+    NO_SYSTEM,
     NOTHING_KNOWN,
     TABLES_FILE,
     UNGROUPED,
@@ -39,7 +39,6 @@ from service.formats.mif_charset import charset_warning
 TAIL_BYTES = 4096
 AFTER_THE_END = b" \t\r\n\0\x1a"
 """White space, and characters that mark the end of texts on old systems."""
-NO_SYSTEM = re.compile(r"Failed to process SRS")
 LABELS_FILE = "labels.gpkg"
 MEASURES_LEFT_OUT = "Measures (M) were left out: of Esri JSON, they are read only beside elevations."
 

@@ -11,14 +11,13 @@ from msgspec import Meta
 
 from service.blocking import run_blocking
 from service.engine.jailed import gml_systems
-from service.engine.jailed.gml_systems import CODE, HIGH, MOST_SYSTEMS, NO_SYSTEM
-from service.engine.reading.files import read_single
+from service.engine.jailed.gml_systems import CODE, HIGH, MOST_SYSTEMS, MOST_TYPES, NO_SYSTEM
+from service.engine.reading.files import read_single, reading_with_options
 from service.engine.reading.work_file import WorkFile, read_layers
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Source
-from service.formats.facts import MAX_LAYERS, Count, Name
-from service.formats.format import reading_of
+from service.formats.facts import Count, Name
 from service.formats.left_out import has_match, pieces
 from service.formats.names import counted, listed, shown
 
@@ -29,12 +28,19 @@ UNNAMED = re.compile(
     rb"<(?!" + _INNER + rb")[\w:.-]++(?:\s[^<>]*+)?>\s*+<" + _GEOMETRY + rb"(?![^<>]*?\bsrsName\b)[^<>]*+>"
 )
 """A geometry that does not name its system itself, in an element that is no part of another one."""
+NAMED_INSIDE = re.compile(rb"<(?![\w:.-]*?Envelope\s)[\w:.-]++\s[^<>]*?\bsrsName\b")
+MEMBER = re.compile(rb"<[\w:.-]*?[mM]embers?\b")
+ENVELOPE = re.compile(rb"<[\w:.-]*?Envelope\s[^<>]*?\bsrsName\b")
+UNKNOWN_TO_DRIVER = b"https:"
+"""Names that begin with this are known to us, but not to all releases of the driver."""
 HIGH_SOMEWHERE = re.compile(rb"srsDimension\s*=\s*[\"']%d[\"']" % HIGH)
 HIGH_INSIDE = re.compile(rb"<(?![\w:.-]*?(?:Envelope|Box|Collection)\s)[\w:.-]++\s[^<>]*?\bsrsDimension\b")
+LISTS = re.compile(rb"\bposList\b")
+"""Of other coordinates, the driver sees how many dimensions they have."""
 NAMED_FILE, FOUND_FILE = "named.gml", "systems.json"
 FEW = 2
 Found = Annotated[
-    dict[Name, Annotated[dict[Name, tuple[Count, Count]], Meta(max_length=MOST_SYSTEMS)]], Meta(max_length=MAX_LAYERS)
+    dict[Name, Annotated[dict[Name, tuple[Count, Count]], Meta(max_length=MOST_SYSTEMS)]], Meta(max_length=MOST_TYPES)
 ]
 
 
@@ -55,7 +61,7 @@ async def read_gml(place: Workplace, source: Source) -> WorkFile:
     await place.rename(NAMED_FILE, file)
     (only, *others) = {system for systems in found.values() for system in systems} or {NO_SYSTEM}
     if CODE.fullmatch(only) and not others:
-        return await read_layers(place, reading_of(source.format), file, system=only)
+        return await read_layers(place, reading_with_options(source), file, system=only)
     read = await read_single(place, source)
     claim = " and ".join(sorted({only, *others} - {NO_SYSTEM})) + " or none" * bool(warnings)
     return msgspec.structs.replace(read, claim=claim, warnings=(*read.warnings, *warnings))
@@ -73,9 +79,18 @@ def _names(path: Path) -> set[bytes]:
 
 def _misleads(path: Path, names: set[bytes]) -> bool:
     """Whether the driver may take coordinates for those of another system, or three axes for two. Blocking."""
-    if len(names) >= FEW or (names and has_match(path, UNNAMED)):
+    if len(names) >= FEW or (names and has_match(path, UNNAMED) and not _is_around_all(path, *names)):
         return True
-    return has_match(path, HIGH_SOMEWHERE) and not has_match(path, HIGH_INSIDE)
+    return has_match(path, HIGH_SOMEWHERE) and has_match(path, LISTS) and not has_match(path, HIGH_INSIDE)
+
+
+def _is_around_all(path: Path, name: bytes) -> bool:
+    """Whether only the envelope around all features names a system, in which the driver then reads them. Blocking."""
+    if name.startswith(UNKNOWN_TO_DRIVER) or has_match(path, NAMED_INSIDE):
+        return False
+    start = next(pieces(path))
+    member = MEMBER.search(start)
+    return ENVELOPE.search(start, 0, member.start() if member else len(start)) is not None
 
 
 def _shown(names: set[bytes]) -> str:

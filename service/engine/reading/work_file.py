@@ -39,6 +39,8 @@ DETOUR_FILE = "detour.sqlite"
 INTO_DETOUR = ("-f", DETOUR_DRIVER, *INTO_WORK_FILE[2:], "-lco", "LAUNDER=NO")
 NEEDS_DETOUR = re.compile(r"layer name may not|does not natively support \w*List type")
 """Messages about names of layers that a GeoPackage refuses, and lists, of which older versions make no JSON in it."""
+NO_SYSTEM = re.compile(r"Failed to process SRS")
+UNWRITTEN = re.compile(f"{NEEDS_DETOUR.pattern}|{NO_SYSTEM.pattern}")
 LISTED = 50
 """How many names a message lists."""
 TAKEN_FOR_WINDOWS = (
@@ -78,14 +80,17 @@ async def read_layers(
     Raises:
         Rejection: the file cannot be read.
     """
-    assigned = ("-a_srs", system) if system else ()
-    arguments = [*INTO_WORK_FILE, *open_options(*reading.options), *assigned, WORK_FILE, origin, *layers]
+    options = [*open_options(*reading.options), *(("-a_srs", system) if system else ())]
     drivers = (*reading.drivers, WORK_DRIVER)
-    messages = await place.ogr2ogr(arguments, drivers, reading.environment, tolerated=NEEDS_DETOUR)
-    if not NEEDS_DETOUR.search(messages):
+    arguments = [*INTO_WORK_FILE, *options, WORK_FILE, origin, *layers]
+    tolerated = UNWRITTEN if system else NEEDS_DETOUR
+    messages = await place.ogr2ogr(arguments, drivers, reading.environment, tolerated=tolerated)
+    if not tolerated.search(messages):
         return WorkFile(tuple(find_changes(messages)), has_other_texts=has_other_texts(messages))
     await place.discard(WORK_FILE)
-    return await add_relabelled(place, reading, origin, layers)
+    if system and NO_SYSTEM.search(messages):
+        return msgspec.structs.replace(await read_layers(place, reading, origin, layers), claim=system)
+    return await add_relabelled(place, reading, origin, layers, system=system)
 
 
 async def add_relabelled(
@@ -94,12 +99,15 @@ async def add_relabelled(
     origin: str,
     layers: Sequence[str] = (),
     before: Mapping[str, str] = {},
+    *,
+    system: str = "",
 ) -> WorkFile:
     """Add layers to the work file, after those `before`, by way of plain SQLite, in which they are renamed.
 
     Its driver writes lists as JSON.
     """
-    arguments = [*INTO_DETOUR, *open_options(*reading.options), DETOUR_FILE, origin, *layers]
+    options = [*open_options(*reading.options), *(("-a_srs", system) if system else ())]
+    arguments = [*INTO_DETOUR, *options, DETOUR_FILE, origin, *layers]
     messages = await place.ogr2ogr(arguments, (*reading.drivers, DETOUR_DRIVER), reading.environment)
     await place.python(relabel.__name__, DETOUR_FILE, TABLES_FILE, str(len(before)))
     names = await place.read_json(TABLES_FILE, LayerNames)

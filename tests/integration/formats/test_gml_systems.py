@@ -9,6 +9,7 @@ import pytest
 from service.errors import Rejection
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
+from tests.integration.formats.test_sessions import Counted
 from tests.support.converters import Converters
 
 START = (
@@ -47,6 +48,8 @@ RING = f"<gml:LinearRing{named(URN)}><gml:posList>50 9 50 10 51 10 50 9</gml:pos
 AREA = f"<gml:Polygon><gml:exterior>{RING}</gml:exterior></gml:Polygon>"
 HIGH = "50 9 1 51 9 2 52 9 3"
 HIGH_READ = [[9, 50, 1], [9, 51, 2], [9, 52, 3]]
+LOW = "9 50 10 51 11 52"
+LOW_READ = [[9, 50], [10, 51], [11, 52]]
 DOCUMENTS = {
     "latitude first": ([point(URN, "50 9")], "", "", [[9, 50]]),
     "longitude first": ([point(CODE, "9 50"), point(CODE, "9 51")], "", "", [[9, 50], [9, 51]]),
@@ -70,6 +73,18 @@ DOCUMENTS = {
         "",
         ENVELOPE.format(named(URN) + ' srsDimension="3"'),
         [HIGH_READ],
+    ),
+    "three dimensions of some": (
+        [line(named(CODE), LOW), line(named(URN), HIGH, ' srsDimension="3"')],
+        "",
+        ENVELOPE.format(' srsDimension="3"'),
+        [[[*at, 0] for at in LOW_READ], HIGH_READ],
+    ),
+    "three dimensions of none": (
+        [line(named(CODE), LOW), line(named(CODE), "9 50 10 51")],
+        "",
+        ENVELOPE.format(' srsDimension="3"'),
+        [LOW_READ, LOW_READ[:2]],
     ),
 }
 """Geometries, the attributes of the collection, what is before its features, and the coordinates that are read."""
@@ -152,3 +167,76 @@ async def test_a_system_that_is_not_known_is_named(pipeline: Pipeline, tmp_path:
     """The refusal repeats what the file calls it."""
     with pytest.raises(Rejection, match="in 'urn:x:mine', which is not a known system"):
         await pipeline.to("GeoJson", document(tmp_path / "a.gml", [point("urn:x:mine", "9 50")]))
+
+
+COLLECTION = "<gml:featureMember><wfs:FeatureCollection>{}</wfs:FeatureCollection></gml:featureMember>"
+
+
+async def test_a_collection_inside_another_is_no_feature(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Servers that answer several queries send one for each, and the envelope of one is not that of the next."""
+    geometries = [point("", "50 9"), point(ZONE, "500000 5600000")]
+    path = document(tmp_path / "a.gml", geometries)
+    text = path.read_text(encoding="iso-8859-1")
+    town, place = map(FEATURE.format, geometries)
+    town = town.replace("t:place>", "t:town>")
+    nested = COLLECTION.format(ENVELOPE.format(named(URN)) + town) + COLLECTION.format(place)
+    path.write_text(text.replace("".join(map(FEATURE.format, geometries)), nested), encoding="iso-8859-1")
+    for layer, at in (("town", [9.0, 50.0]), ("place", [9.0, pytest.approx(50.55, abs=0.01)])):
+        (feature,) = readers.geojson((await pipeline.to("GeoJson", path, layer=layer)).path)
+        assert feature["geometry"] == {"type": "Point", "coordinates": at}
+
+
+async def test_a_layer_with_lists_is_read_in_the_system_of_its_features(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Although it becomes a work file by way of another file."""
+    path = document(tmp_path / "a.gml", [point(URN, "50 9"), point(CODE, "9 51")])
+    text = path.read_text(encoding="iso-8859-1")
+    path.write_text(text.replace("<t:geom>", "<t:k>1</t:k><t:k>2</t:k><t:geom>"), encoding="iso-8859-1")
+    features = readers.geojson((await pipeline.to("GeoJson", path)).path)
+    assert [feature["geometry"]["coordinates"] for feature in features] == [[9.0, 50.0], [9.0, 51.0]]  # type: ignore[index]  # JSON is untyped
+
+
+async def test_a_system_that_is_sent_replaces_one_that_is_not_known(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Also if features name it in different notations; without it, the refusal names the system."""
+    path = document(tmp_path / "a.gml", [point("EPSG:999999", "9 50"), point("urn:ogc:def:crs:EPSG::999999", "9 51")])
+    with pytest.raises(Rejection, match="in 'EPSG:999999', which is not a known system"):
+        await pipeline.to("GeoJson", path)
+    features = readers.geojson((await pipeline.to("GeoJson", path, source_epsg=4326)).path)
+    assert len(features) == 2
+
+
+ORDINARY = {
+    "elevations of points": ([point(URN, "50 9 1")], ENVELOPE.format(named(URN) + ' srsDimension="3"')),
+    "the envelope's": ([point("", "50 9")], ENVELOPE.format(named(URN))),
+}
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+async def test_what_the_driver_understands_is_converted_by_one_run(
+    converters: Converters, tmp_path: Path, name: str
+) -> None:
+    """No program has to look at the geometries first."""
+    geometries, envelope = ORDINARY[name]
+    path = document(tmp_path / "a.gml", geometries, envelope=envelope)
+    runs = Counted(converters.run)
+    done = await Pipeline(converters, runs, has_sessions=True).to("GeoJson", path)
+    (feature,) = readers.geojson(done.path)
+    assert feature["geometry"]["coordinates"][:2] == [9.0, 50.0]  # type: ignore[index]  # JSON is untyped
+    assert len(runs.commands) == 1
+
+
+async def test_features_that_only_the_driver_finds_keep_the_system_of_the_envelope(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    """It knows collections of Polish servers, whose members are called otherwise."""
+    text = ENVELOPE.format(named(URN)) + "<!--" + named(CODE) + "-->"
+    path = document(tmp_path / "a.gml", [point("", "50 9")], envelope=text)
+    path.write_bytes(path.read_bytes().replace(b"gml:featureMember", b"t:dane"))
+    (feature,) = readers.geojson((await pipeline.to("GeoJson", path)).path)
+    assert feature["geometry"] == {"type": "Point", "coordinates": [9.0, 50.0]}
+
+
+async def test_very_long_names_of_systems_are_refused_as_others_are(pipeline: Pipeline, tmp_path: Path) -> None:
+    """And shown in part."""
+    path = document(tmp_path / "a.gml", [point(CODE, "9 50"), point("urn:" + "x" * 5000, "9 50")])
+    with pytest.raises(Rejection, match=r"several coordinate systems: EPSG:4326 .*, urn:x+…"):
+        await pipeline.to("GeoJson", path)
