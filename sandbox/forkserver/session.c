@@ -150,6 +150,9 @@ int converse(const char *question_pipe, const char *answer_pipe)
         return 1;
     GDALAllRegister();
     CPLSetErrorHandler(hear);
+    /* Nobody else opens a database of this run, so SQLite takes its locks once instead of for each statement, and looks for
+     * a journal and a log once. One with a write-ahead log cannot be opened so; GDAL then opens it as one that never changes. */
+    CPLSetConfigOption("OGR_SQLITE_PRAGMA", "locking_mode=EXCLUSIVE");
     while ((texts = next_command(questions))) {
         size_t number = 0, known = sizeof commands / sizeof *commands;
         while (number < known && strcmp(commands[number].name, texts[0]) != 0)

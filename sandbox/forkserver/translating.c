@@ -30,12 +30,9 @@ static char **with_stayed_layer(char **at)
     return made + 1;
 }
 
-/* Do what ogr2ogr's main() does with its arguments. The target's name comes first; the source is what is open or held.
- * From now on databases are ours alone: whoever writes or rereads one takes its locks once, not for each statement. An
- * upload is opened before, with the usual locks: without them, one with a write-ahead log would be read in another way. */
+/* Do what ogr2ogr's main() does with its arguments. The target's name comes first; the source is what is open or held. */
 void translate(char **at)
 {
-    CPLSetConfigOption("OGR_SQLITE_PRAGMA", "locking_mode=EXCLUSIVE");
     const char *target = *at++;
     handle from = latest, existing = NULL, written = NULL;
     int is_update = 0, misused = 0;

@@ -242,6 +242,20 @@ async def test_one_run_is_enough(ways: Ways, tmp_path: Path) -> None:
     assert runs == dict.fromkeys(SOURCES, 1)
 
 
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+async def test_one_run_reads_a_database_with_any_journal(ways: Ways, journal: str) -> None:
+    """One with a write-ahead log cannot be locked once for all statements, as others are."""
+    path = await as_source(ways, "gpkg", CONTENTS["points"])
+    assert path is not None
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute(f"PRAGMA journal_mode = {journal}").fetchone() == (journal,)
+    for output in USUAL_TARGETS:
+        before = len(ways.runs.commands)
+        held = await outcome(ways.held, path, output)
+        assert len(ways.runs.commands) - before == 1
+        assert held == await outcome(ways.filed, path, output)
+
+
 async def test_one_run_is_enough_for_mapinfo_in_wgs_84(ways: Ways, tmp_path: Path) -> None:
     """Its driver records this system as it is, so what it has recorded needs no further runs."""
     path = write_geojson(tmp_path / "in.geojson", [point(9, 51, name="a")])
