@@ -94,9 +94,10 @@ NOTES = """\
   features in `<kml>` without a document around them are all read; of several geometries in a feature without a
   MultiGeometry around them, the last is read. Warnings report both.
 - **Descriptions of a file** in GPX (name, description, author, copyright, keywords), in documents and folders of
-  KML (description, author), in GML (name, description), in GeoPackage (descriptions of layers, metadata) and in
-  workbooks (title, subject, description, keywords, category, comments, addresses of links) is left out, and a warning
-  reports it; dates, bounds and the program that wrote the file are left out without one.
+  KML (description, author), in GML (name, description), in GeoPackage (descriptions of layers, metadata), in
+  FlatGeobuf (title, description, metadata) and in workbooks (title, subject, description, keywords, category,
+  comments, addresses of links) are left out, and a warning reports it; dates, bounds and the program that wrote the
+  file are left out without one.
 - **Tables with coordinates**: CSV, XLSX and ODS store a layer of points in the columns `X`, `Y` (and `Z`), all other
   layers in a column `WKT`. When they are read, a column of WKT, hexadecimal WKB or GeoJSON is found by its values, or a
   pair of columns by their names: x/y, lon/lat, longitude/latitude, easting/northing, Laenge/Breite and the like in

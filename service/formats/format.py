@@ -163,6 +163,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The extension of the documents in an archive, if files of this format are archives of documents."""
     properties: str = ""
     """The member of its archives that holds what users wrote about the file, if they are workbooks."""
+    has_texts_in_header: bool = False
+    """Whether its header may hold what users wrote about the file, as that of FlatGeobuf."""
     delimiter: str = ""
     """The delimiter of its tables; "" if each file must be examined."""
     bundles: tuple[Bundle, ...] = ()

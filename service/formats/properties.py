@@ -8,8 +8,9 @@ from pathlib import Path
 from service.errors import Rejection
 from service.formats.archive import Archive, open_archive
 from service.formats.bounds import Bounds
+from service.formats.flatgeobuf_header import said_in_header
 from service.formats.format import Format, reading_of
-from service.formats.names import shown
+from service.formats.names import listed, shown
 
 MOST_BYTES = 64 << 10
 WRITTEN_BY_USERS = re.compile(
@@ -18,6 +19,7 @@ WRITTEN_BY_USERS = re.compile(
 """Elements that programs leave empty, unlike those about authors, dates and themselves."""
 COMMENTS = "Comments on cells ({count:,}) were left out."
 LINKS = "Addresses of links ({count:,}) were left out; the texts of their cells were kept."
+IN_HEADER = "What the file says of itself ({}) was left out."
 FILES = "Files beside the documents ({:,}, first {!r}), such as images, were left out; texts may still name them."
 BESIDE_CELLS = (
     (re.compile(r"xl/(?:comments\d*|comments/\w+)\.xml"), re.compile(rb"<(?:\w{1,20}:)?comment\s"), COMMENTS),
@@ -34,6 +36,8 @@ def property_warnings(row: Format, path: Path) -> list[str]:
     Nothing if it is no archive: its driver reports that.
     """
     name, document = reading_of(row).properties, reading_of(row).member
+    if reading_of(row).has_texts_in_header and (said := said_in_header(path)):
+        return [IN_HEADER.format(listed(said))]
     if document:
         with suppress(Rejection), open_archive(path, Bounds()) as archive:
             return list(_beside_documents(archive, document))

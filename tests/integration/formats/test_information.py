@@ -1,5 +1,6 @@
 """What a user wrote about a whole file, which no target keeps, is told in one warning."""
 
+import base64
 import subprocess
 import zipfile
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.errors import Rejection
+from service.formats.flatgeobuf_header import said_in_header
 from tests.integration.formats import readers
 from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline
@@ -219,3 +221,26 @@ async def test_what_a_user_wrote_into_the_properties_of_a_workbook_is_told(
     assert (await pipeline.to("Csv", made)).output.warnings == ()
     warnings = (await pipeline.to("Csv", with_property(made, member, element))).output.warnings
     assert any("properties of the workbook" in warning for warning in warnings) == PROPERTIES[element], warnings
+
+
+DESCRIBED = (
+    "W@lmpW@lmnyZ`_IC;$Ke000000015UC;$im3;+cH00000000005C9wi1^@s66aW|i9smFU00961TmS$7GynhqC;$Ke8~^|S5C8xG0RR9100000000"
+    "000RR91WB>pF0RR91bN~PV0RR91KmY&$1ONa400000001ID00000002oq00000001ID00000002oq0ssI2Z887=000gE5C8}O2LJ#7000aC4gdfE00"
+    "0052mk;8000000RR91ZU6uPOaK4?5C8xG000002mlNK1ONyC2mk;88~^|S1ONa41^@s6000F5000002mlBG000C42mk;81ONa40ssI200000001ID0"
+    "0000002oq"
+)
+"""A FlatGeobuf of a point, with a title and a description, as GDAL 3.12 writes it."""
+
+
+async def test_what_the_header_of_a_flatgeobuf_says_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Nothing is told of a header without such texts, or one that is damaged."""
+    path = tmp_path / "a.fgb"
+    content = base64.b85decode(DESCRIBED)
+    path.write_bytes(content)
+    made = await pipeline.to("Csv", path, source_epsg=4326)
+    assert made.output.warnings == ("What the file says of itself (title, description) was left out.",)
+    plain = await pipeline.to("FlatGeobuf", made.path, source_epsg=4326)
+    assert (await pipeline.to("Csv", plain.path)).output.warnings == ()
+    for at in range(12, 200):
+        path.write_bytes(content[:at] + bytes([255]) * 2 + content[at + 2 :])
+        assert set(said_in_header(path)) <= {"title", "description", "metadata"}
