@@ -87,7 +87,7 @@ NOTES = """\
   degree. Blanks around values of typed columns are lost when KML is read, those at the beginning of texts when GML is,
   and those around names of columns when CSV is.
 - **Coordinates in XML** that are no numbers, such as `52,5` in GPX and `1,2; 3,4` in KML, are read in part, as 0 or not
-  at all; a warning reports them. Lists of more than 16 KiB are not always examined.
+  at all; a warning reports them. Of long lists, the first megabyte may be all that is examined.
 - **KML** is read without styles, altitude modes, addresses, phone numbers, network links and images of overlays, and
   beside a `Schema`, without data that it does not declare; a warning reports each. Data with the name of an element,
   such as `NAME` beside `<name>`, is renamed if it has other content. Several

@@ -3,5 +3,8 @@
 _NUMBER = rb"[\d.eE+-]++"
 POSITIONS = rb"\s*+(?:" + _NUMBER + rb"(?:\s*+,\s*+" + _NUMBER + rb"){1,2}+(?=[\s,<])\s*+)*+,?+\s*+"
 """Positions of two or three numbers. No byte is read twice."""
-UNREAD_POSITIONS = rb"<coordinates>(?=[^<]*+</)(?!" + POSITIONS + rb"</)"
-"""An element with anything else. One that is longer than what is looked at together is not examined."""
+UNREAD_POSITIONS = rb"<coordinates>" + POSITIONS + rb"(?:[^<]{200}|[^<]{1,199}</)"
+"""An element with anything else, unless that follows more positions than are looked at together.
+
+A position is shorter than 200 bytes, so that one is not mistaken of which the rest is in the next piece.
+"""

@@ -24,7 +24,7 @@ _READ = (
 _OLDER = rb"(?:url|urlname|course|speed)\b"
 _DEGREES = rb"\s*+=\s*+[\"']\s*+[+-]?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?+\s*+[\"']"
 UNREAD_POSITION_IN_GPX = (
-    rb"<(?:wpt|(?:rte|trk)pt)\b(?=[^<>]*+>)(?!(?=[^<>]*?\slat" + _DEGREES + rb")[^<>]*?\slon" + _DEGREES + rb")"
+    rb"<(?:wpt|(?:rte|trk)pt)\b(?!(?=[^<>]*?\slat" + _DEGREES + rb")[^<>]*?\slon" + _DEGREES + rb")[^<>]*+>"
 )
 """A point without numbers as degrees: the driver reads what begins like a number, and 0 or no point otherwise."""
 _ENCLOSING = rb"(?:wpt|(?:rte|trk)(?:pt|seg)?|extensions|metadata|author|copyright|keywords)\b"

@@ -227,3 +227,24 @@ def test_what_ends_a_piece_of_a_file_is_not_taken_for_whole(tmp_path: Path, at: 
     for start, told in (("<SchemaData/><Data name='a'/>", {}), (second, {SECOND_IN_KML: ""})):
         path.write_text(" " * (CHUNK - len(start) + at) + start, encoding="utf-8")
         assert look_at(KML, [path])[1] == told
+
+
+@pytest.mark.parametrize("before", [0, *range(CHUNK - 300, CHUNK, 23)])
+@pytest.mark.parametrize("text", ["1;2 3;4", "1 " * 200_000, "1,2 3;4"])
+def test_coordinates_that_are_no_numbers_are_counted_once(tmp_path: Path, before: int, text: str) -> None:
+    """Wherever the pieces begin in which a file is read, and however long the text is."""
+    path = tmp_path / "a.kml"
+    good = "<Placemark><Point><coordinates> 1,2,3 4,5\n</coordinates></Point></Placemark>"
+    bad = f"<Placemark><Point><coordinates>{text}</coordinates></Point></Placemark>"
+    path.write_text(f"{' ' * before}{good}{bad}{good}", encoding="utf-8")
+    told = look_at(find_output("Kml"), [path])[1]
+    assert [sentence[:35] for sentence in told] == ["Coordinates of geometries (1) that "]
+
+
+@pytest.mark.parametrize("before", range(CHUNK - 60, CHUNK, 7))
+def test_points_without_degrees_are_counted_once(tmp_path: Path, before: int) -> None:
+    """Wherever the pieces begin in which a file is read."""
+    path = tmp_path / "a.gpx"
+    path.write_text(f"{' ' * before}<wpt lon='1' lat='2'/><wpt lon='1,5' lat='2'/><wpt lat='1' lon='2'/>")
+    told = look_at(find_output("Gpx"), [path])[1]
+    assert [sentence[:30] for sentence in told] == ["Points (1) whose lat or lon is"]
