@@ -66,6 +66,11 @@ _MESSAGES: tuple[_Row, ...] = (
         "The coordinate system asked for is not known to the converter. Send another targetEpsg or sourceEpsg.",
     ),
     _row(
+        r"failed to prepare SQL: SELECT m\._rowid_",
+        "A table of the {input} has no numbers of rows (WITHOUT ROWID), without which it is not read. Create it anew "
+        "with a key of the type INTEGER PRIMARY KEY.",
+    ),
+    _row(
         r"outside of \[-180",
         "Coordinates lie outside longitude and latitude, so the file is in another coordinate system than it records. "
         "Send the right EPSG code as sourceEpsg.",

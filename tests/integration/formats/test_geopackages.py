@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from service.errors import Rejection
 from tests.integration.formats import readers
 from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline
@@ -101,3 +102,28 @@ async def test_nothing_is_told_of_tables_that_are_no_layers(
     done = await pipeline.to("Xlsx", path)
     assert done.output.warnings == ()
     assert [layer.name for layer in done.facts.layers][1:] == ["listed"]
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_a_table_without_numbers_of_rows_is_refused_as_such(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """It was called damaged; with the key that the refusal advises, it is read."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await database(pipeline, tmp_path, ["c TEXT"], ("ab",))
+    with edited(path) as connection:
+        (name, geometry) = connection.execute("SELECT table_name, column_name FROM gpkg_geometry_columns").fetchone()
+        for key in (
+            "id TEXT PRIMARY KEY, {} POINT, c TEXT) WITHOUT ROWID",
+            "id INTEGER PRIMARY KEY, {} POINT, c TEXT)",
+        ):
+            connection.execute(f'CREATE TABLE "{key[:7]}" ({key.format(geometry)}')
+            connection.execute(f'INSERT INTO "{key[:7]}" SELECT 1, "{geometry}", c FROM "{name}"')  # noqa: S608 -- ours
+        connection.execute(f'DROP TABLE "{name}"')
+        connection.execute(f'ALTER TABLE "id TEXT" RENAME TO "{name}"')
+    with pytest.raises(Rejection, match=r"\(WITHOUT ROWID\).* INTEGER PRIMARY KEY\."):
+        await pipeline.to("Csv", path)
+    with edited(path) as connection:
+        connection.execute(f'DROP TABLE "{name}"')
+        connection.execute(f'ALTER TABLE "id INTE" RENAME TO "{name}"')
+    assert [row["c"] for row in readers.table((await pipeline.to("Csv", path)).path)] == ["ab"]
