@@ -34,6 +34,8 @@ SECOND_GEOMETRY = (
 The group is the second one. A match without it passes the values, which would be searched again after every geometry.
 """
 
+_POSITION = rb"<gml:pos(?:\s[^<>]*+)?>\s*+[^\s<]++\s++[^\s<]++"
+FLAT_POSITION, HIGH_POSITION = _POSITION + rb"\s*+</", _POSITION + rb"\s++[^\s<]++\s*+</"
 INFORMATION_IN_GML = of_the_file(
     rb"(?:\w{1,20}:)?FeatureCollection\b",
     rb"(?:\w{1,20}:)?(?:FeatureCollection|\w*+(?:(?<=[mM]ember)|(?<=[mM]embers)))\b",
@@ -67,6 +69,13 @@ GML = Format(
                 pattern=SECOND_GEOMETRY,
             ),
             LeftOut((), "The name or description of the whole collection was left out.", pattern=INFORMATION_IN_GML),
+            LeftOut(
+                (),
+                "Positions of two numbers ({count}), beside others of three, got the elevation 0 in layers with "
+                "elevations.",
+                pattern=FLAT_POSITION,
+                beside=HIGH_POSITION,
+            ),
             LeftOut((b"xlink:href=",), "References to other elements (xlink:href, {count}) were left out."),
             LeftOut(
                 (b" codeSpace=", b" nilReason=", b" xml:lang="),

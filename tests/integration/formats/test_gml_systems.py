@@ -240,3 +240,16 @@ async def test_very_long_names_of_systems_are_refused_as_others_are(pipeline: Pi
     path = document(tmp_path / "a.gml", [point(CODE, "9 50"), point("urn:" + "x" * 5000, "9 50")])
     with pytest.raises(Rejection, match=r"several coordinate systems: EPSG:4326 .*, urn:x+…"):
         await pipeline.to("GeoJson", path)
+
+
+@pytest.mark.parametrize(("second", "is_told"), [("50 9", True), ("50 9 2", False)])
+async def test_positions_without_elevations_beside_others_are_told(
+    pipeline: Pipeline, tmp_path: Path, second: str, *, is_told: bool
+) -> None:
+    """The driver gives them the elevation 0."""
+    path = document(tmp_path / "a.gml", [point(URN, "50 9 1"), point(URN, second)])
+    told = "Positions of two numbers (1), beside others of three, got the elevation 0 in layers with elevations."
+    done = await pipeline.to("GeoPackage", path)
+    assert done.output.warnings == ((told,) if is_told else ())
+    flat = document(tmp_path / "b.gml", [point(URN, "50 9"), point(URN, "51 9")])
+    assert (await pipeline.to("GeoPackage", flat)).output.warnings == ()
