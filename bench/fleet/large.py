@@ -25,7 +25,7 @@ FILES, ROUNDS = 6, 3
 USUAL_JOBS = 1000
 
 
-class Kind(NamedTuple):
+class LargeFile(NamedTuple):
     """Files that `ogr2ogr` makes of a document of so many bytes, and what they are converted to."""
 
     from_bytes: int
@@ -37,11 +37,11 @@ class Kind(NamedTuple):
 
 
 KINDS = (
-    Kind(24_000_000, ".geojson", "Shapefile"),
-    Kind(24_000_000, ".geojson", "GeoPackage"),
-    Kind(26_000_000, ".gpkg", "GeoJson", ("-f", "GPKG")),
-    Kind(29_000_000, ".csv", "FlatGeobuf", ("-f", "CSV", "-lco", "GEOMETRY=AS_WKT"), "4326"),
-    Kind(9_500_000, ".gml", "Shapefile", ("-f", "GML")),
+    LargeFile(24_000_000, ".geojson", "Shapefile"),
+    LargeFile(24_000_000, ".geojson", "GeoPackage"),
+    LargeFile(26_000_000, ".gpkg", "GeoJson", ("-f", "GPKG")),
+    LargeFile(29_000_000, ".csv", "FlatGeobuf", ("-f", "CSV", "-lco", "GEOMETRY=AS_WKT"), "4326"),
+    LargeFile(9_500_000, ".gml", "Shapefile", ("-f", "GML")),
 )
 """About a second each; no file and no result is sent in parts, which the store does not know."""
 
@@ -63,12 +63,12 @@ def run(options: argparse.Namespace) -> bool:
     return all(outcomes)
 
 
-def _request(address: Address, *, key: str, content: bytes, kind: Kind) -> LoadRequest:
+def _request(address: Address, *, key: str, content: bytes, kind: LargeFile) -> LoadRequest:
     fields = {"outputFormat": kind.target} | ({"sourceEpsg": kind.source_epsg} if kind.source_epsg else {})
     return conversion(address, key, content, name=f"a{kind.extension}", fields=fields)
 
 
-def _file(kind: Kind) -> bytes:
+def _file(kind: LargeFile) -> bytes:
     """Make the file."""
     content = document(kind.from_bytes)
     if not kind.options:
