@@ -162,7 +162,7 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path, b
     own = extension if extension in row.extensions else row.extensions[0]
     documents = _documents(path, member, stem, unpack_into, bounds) if member else (Part({own: path}, stem),)
     warnings = [bundle.alone for bundle in reading_of(row).bundles if bundle.main == extension]
-    warnings += property_warnings(row, path)
+    warnings += property_warnings(row, path, bounds)
     if declares := reading_of(row).declares:
         documents, left_out_documents = _of_known_encodings(documents)
         all_bytes = sum(part.path.stat().st_size for part in documents)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from service.errors import Rejection
 from service.formats.archive import Archive, open_archive
-from service.formats.bounds import Bounds
+from service.formats.bounds import Bounds, TooMuch
 from service.formats.flatgeobuf_header import said_in_header
 from service.formats.format import Format, reading_of
 from service.formats.names import listed, shown
@@ -27,13 +27,17 @@ BESIDE_CELLS = (
 )
 """Members of an XLSX workbook, what is counted in them, and what is told of it."""
 MOST_COUNTED_BYTES = 16 << 20
+"""Of all members together: thousands that unpack to this much fit into a few kilobytes."""
 TOLD = "The properties of the workbook (title, subject, description, keywords or category) were left out."
 
 
-def property_warnings(row: Format, path: Path) -> list[str]:
+def property_warnings(row: Format, path: Path, bounds: Bounds) -> list[str]:
     """What is told of the properties of the file at `path`, of the format `row`. Blocking.
 
     Nothing if it is no archive: its driver reports that.
+
+    Raises:
+        TooMuch: `bounds` do not allow to unpack what has to be looked at.
     """
     name, document = reading_of(row).properties, reading_of(row).member
     if reading_of(row).has_texts_in_header and (said := said_in_header(path)):
@@ -41,12 +45,19 @@ def property_warnings(row: Format, path: Path) -> list[str]:
     if document:
         with suppress(Rejection), open_archive(path, Bounds()) as archive:
             return list(_beside_documents(archive, document))
+    told: list[str] = []
     if name:
-        with suppress(Rejection), open_archive(path, Bounds()) as archive:
+        left = most = min(bounds.unpacked_bytes, MOST_COUNTED_BYTES)
+        with suppress(Rejection), open_archive(path, Bounds(in_steps=True)) as archive:
             found = next((member for member in archive.members if member.path == name), None)
-            is_written = found is not None and WRITTEN_BY_USERS.search(archive.head(found, MOST_BYTES))
-            return [TOLD] * bool(is_written) + list(_beside_cells(archive))
-    return []
+            if found is not None and WRITTEN_BY_USERS.search(archive.head(found, MOST_BYTES)):
+                told.append(TOLD)
+            for names, word, sentence in BESIDE_CELLS:
+                count, left = _count(archive, names, word, left)
+                told += [sentence.format(count=count)] * bool(count)
+        if not left and most < MOST_COUNTED_BYTES:
+            raise TooMuch("Not all that is beside the cells of the workbook was looked at.")
+    return told
 
 
 def _beside_documents(archive: Archive, extension: str) -> Iterator[str]:
@@ -55,8 +66,12 @@ def _beside_documents(archive: Archive, extension: str) -> Iterator[str]:
         yield FILES.format(len(others), shown(others[0]))
 
 
-def _beside_cells(archive: Archive) -> Iterator[str]:
-    for path, word, sentence in BESIDE_CELLS:
-        members = [member for member in archive.members if path.fullmatch(member.path)]
-        if count := sum(len(word.findall(archive.head(member, MOST_COUNTED_BYTES))) for member in members):
-            yield sentence.format(count=count)
+def _count(archive: Archive, names: re.Pattern[str], word: re.Pattern[bytes], left: int) -> tuple[int, int]:
+    """How often `word` is in members called `names`, in the first `left` bytes of them, and how many more to read."""
+    count = 0
+    for member in archive.members:
+        if left and names.fullmatch(member.path):
+            content = archive.head(member, left)
+            count += len(word.findall(content))
+            left -= len(content)
+    return count, left

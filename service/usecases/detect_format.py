@@ -46,7 +46,7 @@ def _detect_little(upload: Upload) -> Source | None:
         with lack_of_room():
             return detect(upload.path, upload.untrusted_name, upload.directory / UNPACKED, LITTLE)
     except TooMuch:
-        shutil.rmtree(upload.directory / UNPACKED)
+        shutil.rmtree(upload.directory / UNPACKED, ignore_errors=True)  # only some files are unpacked
         return None
 
 
