@@ -21,7 +21,7 @@ from pyogrio.raw import open_arrow
 
 from service.engine.jailed.arrow_columns import storage
 from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
-from service.engine.jailed.gpkg import WKB_TYPES, columns, quoted, split_code, system_of
+from service.engine.jailed.gpkg import WKB_TYPES, columns, has_measures, quoted, split_code, system_of
 from service.engine.jailed.parquet_readback import count
 
 VERSION = "1.1.0"
@@ -159,31 +159,31 @@ def _heights(wkb: memoryview, cursor: list[int]) -> Iterator[float]:
     """The Z of every coordinate of the geometry at the cursor; moves the cursor past it."""
     order, code = struct.unpack_from("<BI", wkb, cursor[0])
     basic, has_z = split_code(code)
+    width = 2 + has_z + has_measures(code)
     cursor[0] += 5
     if order != 1 or basic not in range(1, 8):
         raise ValueError("not simple little-endian WKB")
     if basic == 1:
-        yield from _line(wkb, cursor, 1, has_z=has_z)
+        yield from _line(wkb, cursor, 1, width, has_z=has_z)
         return
     (count,) = struct.unpack_from("<I", wkb, cursor[0])
     cursor[0] += 4
     if basic == 2:  # noqa: PLR2004 -- a line
-        yield from _line(wkb, cursor, count, has_z=has_z)
+        yield from _line(wkb, cursor, count, width, has_z=has_z)
         return
     for _ in range(count):
         if basic == 3:  # noqa: PLR2004 -- a polygon: rings
             (points,) = struct.unpack_from("<I", wkb, cursor[0])
             cursor[0] += 4
-            yield from _line(wkb, cursor, points, has_z=has_z)
+            yield from _line(wkb, cursor, points, width, has_z=has_z)
         else:
             yield from _heights(wkb, cursor)
 
 
-def _line(wkb: memoryview, cursor: list[int], points: int, *, has_z: bool) -> Iterator[float]:
-    width = 3 if has_z else 2
+def _line(wkb: memoryview, cursor: list[int], points: int, width: int, *, has_z: bool) -> Iterator[float]:
     values = struct.unpack_from(f"<{points * width}d", wkb, cursor[0])
     cursor[0] += points * width * 8
-    return iter(value for value in values[2::3] if value == value) if has_z else iter(())  # noqa: PLR0124 -- not NaN
+    return iter(value for value in values[2::width] if value == value) if has_z else iter(())  # noqa: PLR0124 -- not NaN
 
 
 if __name__ == "__main__":

@@ -201,3 +201,14 @@ async def test_identifiers_are_written_as_usual(pipeline: Pipeline, tmp_path: Pa
     done = await pipeline.to("Csv", tmp_path / "a.parquet")
     assert [row["u"] for row in readers.table(done.path)] == [str(one), ""]
     assert done.output.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "measured", ["MULTILINESTRING M ((1 2 30,4 5 60),(1 2 9,4 5 9))", "LINESTRING ZM (1 2 3 90,4 50 6 70)"]
+)
+async def test_measures_are_no_elevations(pipeline: Pipeline, tmp_path: Path, measured: str) -> None:
+    """Beside geometries with elevations, whose range the metadata holds."""
+    (tmp_path / "a.wkt").write_text(f"{measured}\nPOINT Z (1 2 3)\nPOINT Z (1 2 6)\n", encoding="utf-8")
+    done = await pipeline.to("GeoParquet", tmp_path / "a.wkt", source_epsg=4326)
+    column = json.loads((pq.ParquetFile(done.path).metadata.metadata or {})[b"geo"])["columns"]["geometry"]
+    assert column["bbox"][2::3] == [3.0, 6.0]
