@@ -5,7 +5,7 @@ import struct
 from calendar import isleap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from service.formats.dbf_columns import (
     CHUNK,
@@ -29,26 +29,30 @@ LEAP_DAY = b"0229"
 DATE_BYTES = 8
 EXACT_DIGITS = 15
 """Integers with at most so many digits are exact as floating-point numbers."""
+DIGITS_OF_64_BITS = 18
+"""Integers with at most so many digits are exact in a column without any beyond 64 bits."""
+MOST_CELLS = 500_000
+"""How many cells of odd records are looked at, which takes about a second."""
 OVERFLOW = b"*"
 DELETED = rb"\n\*[^\n]*+"
 NOT_DELETED = b"\n "
 WITHOUT_MARKS = bytes.maketrans(b"\n|", b"\1\1")
 """What ends rows and cells here has no place in them."""
 NO_NUMBERS = (
-    "Values of {column} in {layer} that are no numbers of the declared type ({count:,}, first {first!r} in feature "
+    "Values of {column} in {layer} that are no numbers of the declared type ({count}, first {first!r} in feature "
     "{feature:,}) were read as the number with which they begin, or 0. Declare the column as text (string) to keep "
     "them."
 )
 NO_DATES = (
-    "Values of {column} in {layer} that are no dates, as declared ({count:,}, first {first!r} in feature {feature:,}), "
+    "Values of {column} in {layer} that are no dates, as declared ({count}, first {first!r} in feature {feature:,}), "
     "became other dates or missing. Declare the column as text (string) to keep them."
 )
 TOO_WIDE = (
-    "Numbers of {column} in {layer} that were too long when the file was written ({count:,}, first {first!r} in "
+    "Numbers of {column} in {layer} that were too long when the file was written ({count}, first {first!r} in "
     "feature {feature:,}) are missing."
 )
 ROUNDED = (
-    "Whole numbers of {column} in {layer} ({count:,}, first {first} in feature {feature:,}) lost digits, because the "
+    "Whole numbers of {column} in {layer} ({count}, first {first} in feature {feature:,}) lost digits, because the "
     "column has some beyond 64 bits."
 )
 MOST_TOLD = 20
@@ -67,14 +71,17 @@ def odd_values(dbf: Path, columns: Sequence[DbfColumn], layer: str) -> list[str]
     typed = [column for column in columns if column.kind in NUMBERS or _is_date(column)]
     with dbf.open("rb") as file:
         head = file.read(HEADER_BYTES)
-        file.seek(number_of(head[RECORDS_AT]))
+        start = number_of(head[RECORDS_AT])
         size = number_of(head[RECORD_BYTES_AT])
         typed = [column for column in typed if column.start + column.width <= size]
         if not typed:
             return []
-        search = _Search(typed, size)
-        while records := file.read(size * max(1, CHUNK // size)):
-            search.add(records[: len(records) // size * size])
+        beyond_64_bits = set[str]()
+        search = _Search(typed, size, DIGITS_OF_64_BITS, beyond_64_bits)
+        search.read(file, start)
+        if beyond_64_bits:
+            search = _Search(typed, size, EXACT_DIGITS, beyond_64_bits)
+            search.read(file, start)
     return list(_sentences(search, repr(shown(layer))))[:MOST_TOLD]
 
 
@@ -85,27 +92,35 @@ def _is_date(column: DbfColumn) -> bool:
 class _Search:
     """Goes through records: past those as they should be at once, through the cells of others one by one."""
 
-    def __init__(self, columns: Sequence[DbfColumn], size: int) -> None:
+    def __init__(self, columns: Sequence[DbfColumn], size: int, digits: int, beyond_64_bits: set[str]) -> None:
         self.found: dict[tuple[str, str], Odd] = {}
         """By the sentence about values of a kind, and column."""
-        self.beyond_64_bits: set[str] = set()
+        self.beyond_64_bits = beyond_64_bits
+        self.cells_left = MOST_CELLS
         self._columns = columns
-        self._cells = [re.compile(_cell(column)) for column in columns]
+        self._size = size
+        cells = [_cell(column, digits) for column in columns]
+        self._cells = list(map(re.compile, cells))
         self._row_bytes = len(NOT_DELETED) + sum(1 + column.width for column in columns)
-        row = rb"\|".join(_cell(column) for column in columns)
-        self._rows = re.compile(rb"(?:(?:\n \|%b|%b)(?=\n|\Z))*+" % (row, DELETED))
+        self._rows = re.compile(rb"(?:(?:\n \|%b|%b)(?=\n|\Z))*+" % (rb"\|".join(cells), DELETED))
         self._unpack = struct.Struct(_layout(columns, size)).iter_unpack
         self._features = 0
 
-    def add(self, records: bytes) -> None:
-        """Look through the next of the records."""
+    def read(self, file: BinaryIO, start: int) -> None:
+        """Look through the records, which begin at `start`."""
+        file.seek(start)
+        while self.cells_left > 0 and (records := file.read(self._size * max(1, CHUNK // self._size))):
+            self._add(records[: len(records) // self._size * self._size])
+
+    def _add(self, records: bytes) -> None:
         text = b"\n".join([b"", *map(b"|".join, self._unpack(records.translate(WITHOUT_MARKS)))])
         at = 0
-        while (odd := self._end(text, at)) < len(text):
+        while self.cells_left > 0 and (odd := self._end(text, at)) < len(text):
             self._features += text.count(NOT_DELETED, at, odd)
             at = odd + self._row_bytes
             if text.startswith(NOT_DELETED, odd):
                 self._features += 1
+                self.cells_left -= len(self._columns)
                 self._look(text[odd + len(NOT_DELETED) : at])
         self._features += text.count(NOT_DELETED, at)
 
@@ -140,10 +155,10 @@ def _layout(columns: Sequence[DbfColumn], size: int) -> str:
     return f"{layout}{size - at}x"
 
 
-def _cell(column: DbfColumn) -> bytes:
-    """A regular expression of the cells of a column that are as they should be."""
-    digits = b"{1,%d}+" % EXACT_DIGITS if column.may_hold_long_integers else b"++"
-    value = DATE if _is_date(column) else DECIMAL if column.decimals else WHOLE % digits
+def _cell(column: DbfColumn, digits: int) -> bytes:
+    """A regular expression of the cells of a column that are as they should be, long integers with up to `digits`."""
+    repeated = b"{1,%d}+" % digits if column.may_hold_long_integers else b"++"
+    value = DATE if _is_date(column) else DECIMAL if column.decimals else WHOLE % repeated
     return _BLANK + rb"(?:" + value + rb")?+" + _BLANK
 
 
@@ -163,6 +178,5 @@ def _sentences(search: _Search, layer: str) -> Iterator[str]:
     for (sentence, name), odd in search.found.items():
         if sentence != ROUNDED or name in search.beyond_64_bits:
             first = shown(odd.first)
-            yield sentence.format(
-                column=repr(shown(name)), layer=layer, count=odd.values, first=first, feature=odd.feature
-            )
+            count = f"{odd.values:,}" if search.cells_left > 0 else f"at least {odd.values:,}"
+            yield sentence.format(column=repr(shown(name)), layer=layer, count=count, first=first, feature=odd.feature)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.formats.dbf_columns import CHUNK, DbfColumn
-from service.formats.dbf_values import odd_values
+from service.formats.dbf_values import MOST_CELLS, odd_values
 from tests.integration.formats.pipeline import Pipeline
 from tests.integration.formats.test_dbf_columns import shapefile
 from tests.support.converters import Converters
@@ -61,11 +61,11 @@ async def test_values_that_are_not_of_the_type_of_their_column_are_counted(
     assert (await pipeline.to("Csv", path)).plan.warnings == told
 
 
-def odd(path: Path, records: Sequence[bytes]) -> list[str]:
+def odd(path: Path, records: Sequence[bytes], decimals: int = 3) -> list[str]:
     size = len(records[0])
     header = bytes(8) + (33).to_bytes(2, "little") + size.to_bytes(2, "little")
     path.write_bytes(header.ljust(32, b"\0") + b"\r" + b"".join(records))
-    return odd_values(path, [DbfColumn("c", "N", 1, size - 1, 3)], "a")
+    return odd_values(path, [DbfColumn("c", "N", 1, size - 1, decimals)], "a")
 
 
 def test_records_that_are_deleted_count_neither_as_features_nor_as_values(tmp_path: Path) -> None:
@@ -79,3 +79,16 @@ def test_features_are_counted_across_pieces_of_a_file(tmp_path: Path) -> None:
     records[0], records[1], records[-1], records[CHUNK // 3] = b"*\n  ", b" \n 1", b" 1.x", b" 1|2"
     (told,) = odd(tmp_path / "a.dbf", records)
     assert "(3, first '? 1' in feature 1)" in told
+
+
+def test_only_so_many_odd_values_are_looked_at(tmp_path: Path) -> None:
+    """A file of a few megabytes may unpack to a hundred million of them."""
+    (told,) = odd(tmp_path / "a.dbf", [b" *"] * (MOST_CELLS + 10))
+    assert f"(at least {MOST_CELLS:,}, first '*' in feature 1)" in told
+
+
+def test_integers_are_told_as_rounded_however_far_behind_them_one_is_beyond_64_bits(tmp_path: Path) -> None:
+    """They are looked at one by one only if there is one."""
+    records = [b"        9007199254740993"] * (MOST_CELLS + 10) + [b" 98765432109876543210987"]
+    (told,) = odd(tmp_path / "a.dbf", records, decimals=0)
+    assert told.startswith(f"Whole numbers of 'c' in 'a' (at least {MOST_CELLS:,}, first ")
