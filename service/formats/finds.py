@@ -19,6 +19,10 @@ PARTS = frozenset(extension for _, bundle in BUNDLES for extension in bundle.ext
 DATA_PARTS = frozenset(extension for _, bundle in BUNDLES for extension in (bundle.main, *bundle.required))
 TABLE = ".dbf"
 LISTED = 50
+LOG = "-wal"
+"""What SQLite adds to the name of a database for the file of the changes that it has not written into it yet."""
+EMPTY_LOG_BYTES = 32
+IN_USE = "The program that has it open writes them into it when it is closed"
 FOLDERS = tuple((row, folder) for row in READ if (folder := reading_of(row).folder) is not None)
 
 
@@ -48,9 +52,10 @@ def find_all(members: Iterable[Member]) -> list[Find]:
 
     Raises:
         Rejection: a dataset lacks a part, and either nothing else can be converted or the part present holds data; or
-            two files could be the same part and differ or hold data.
+            two files could be the same part and differ or hold data; or a database lacks changes that lie beside it.
     """
     every = list(members)
+    _refuse_unwritten(every)
     groups: dict[str, dict[str, Member]] = {}
     for member in every:
         first = groups.setdefault(member.stem, {}).setdefault(member.extension, member)
@@ -74,6 +79,18 @@ def find_all(members: Iterable[Member]) -> list[Find]:
     found = [*singles, *_folders(every), *bundles]
     _refuse_incomplete(groups.values(), is_all=not found)
     return found
+
+
+def _refuse_unwritten(members: Iterable[Member]) -> None:
+    """Refuse a database together with a log of changes: GDAL would read it without them."""
+    by_path = {member.path: member for member in members}
+    for path in by_path:
+        log = by_path.get(f"{path}{LOG}")
+        if log is not None and log.info.file_size > EMPTY_LOG_BYTES:
+            raise Rejection(
+                f"The ZIP holds {shown(log.path)!r}, changes that the database beside it lacks. {IN_USE}; "
+                "create the ZIP again after that."
+            )
 
 
 def _is_spare(first: Member, second: Member) -> bool:

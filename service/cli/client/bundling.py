@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from service.cli.command import CommandError
-from service.formats.finds import BUNDLES
+from service.formats.finds import BUNDLES, EMPTY_LOG_BYTES, IN_USE, LOG
 from service.formats.format import reading_of
 from service.formats.registry import by_extension
 
@@ -21,12 +21,15 @@ def upload_name(path: Path) -> str:
     """Return the name under which `path` is uploaded, which is text although that of a file need not be.
 
     Raises:
-        CommandError: there is no such file.
+        CommandError: there is no such file, or it is a database that lacks changes which lie beside it.
     """
     if not path.exists():
         raise CommandError("There is no such file.")
     if path.is_dir() and not _is_folder_format(path):
         raise CommandError("This is a directory. Name the files in it.")
+    log = path.with_name(f"{path.name}{LOG}")
+    if log.is_file() and log.stat().st_size > EMPTY_LOG_BYTES:
+        raise CommandError(f"{log.name!r} beside it holds changes that the database lacks. {IN_USE}.")
     return _text(f"{path.stem}{_ZIP}" if path.is_dir() or len(companions(path)) > 1 else path.name)
 
 

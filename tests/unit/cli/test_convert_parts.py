@@ -56,6 +56,17 @@ def test_a_bar_never_goes_back() -> None:
     assert shown[1].endswith("0/1 a.csv: reading, 50%")
 
 
+def test_a_database_in_use_is_not_converted_without_its_changes(tmp_path: Path) -> None:
+    """They are in a file beside it until the program that has it open is closed."""
+    database, log = tmp_path / "lakes.gpkg", tmp_path / "lakes.gpkg-wal"
+    database.touch()
+    log.write_bytes(bytes(32))
+    assert upload_name(database) == "lakes.gpkg"
+    log.write_bytes(bytes(33))
+    with pytest.raises(CommandError, match=r"'lakes\.gpkg-wal' beside it holds changes .* when it is closed"):
+        upload_name(database)
+
+
 def test_a_result_never_replaces_a_file_unless_told_to(tmp_path: Path) -> None:
     """Neither an existing file, nor one that appears meanwhile, nor another result; a failure leaves nothing."""
     there = tmp_path / "there.csv"

@@ -17,6 +17,7 @@ from service.formats.detect import Source, detect
 from service.formats.json_kinds import TOKEN
 from service.formats.registry import by_token
 from service.formats.table import FORMATS
+from service.formats.table.databases import GEOPACKAGE
 from service.formats.table.json_family import GEOJSON
 from service.usecases.detect_format import LITTLE
 
@@ -41,6 +42,17 @@ def received(
     tmp_path: Path, members: Mapping[str, bytes], name: str = "up.zip", bounds: Bounds | None = None
 ) -> Source:
     return detect(zipped(tmp_path / "upload", members), name, tmp_path / "unpacked", bounds)
+
+
+@pytest.mark.parametrize(("log", "is_refused"), [(b"", False), (bytes(32), False), (bytes(33), True)])
+def test_a_database_is_refused_with_changes_that_it_lacks(tmp_path: Path, log: bytes, *, is_refused: bool) -> None:
+    """GDAL would read it without them; a log that is empty or holds its header alone changes nothing."""
+    members = {"a/lakes.gpkg": b"x", "a/lakes.gpkg-wal": log, "a/lakes.gpkg-shm": b"x"}
+    if is_refused:
+        with pytest.raises(Rejection, match=r"'a/lakes\.gpkg-wal', changes that .* lacks\..*closed; create the ZIP"):
+            received(tmp_path, members)
+    else:
+        assert received(tmp_path, members).format.token == GEOPACKAGE.token
 
 
 @pytest.mark.parametrize(
