@@ -37,7 +37,7 @@ from service.errors import Rejection
 from service.formats.datasets import Dataset
 from service.formats.facts import FieldType
 from service.formats.format import Writer
-from service.formats.geometry import FAMILIES, NO_GEOMETRY, Family
+from service.formats.geometry import FAMILIES, Family
 from service.formats.plan import ConversionPlan
 
 JAILED = (wktlines.__name__, gather.__name__, declare.__name__)
@@ -238,14 +238,12 @@ async def _write_parquet(place: Workplace, plan: ConversionPlan, origin: Origin)
         return
     dataset = plan.datasets[0]
     names = ("-lco", f"FID={FID}", "-lco", f"GEOMETRY_NAME={plan.geometry_name}", "-lco", "SPATIAL_INDEX=NO")
-    z = "Z" if dataset.declares_z else ""
-    has_one_type = dataset.layer.has_m and dataset.geometry_type not in {"", NO_GEOMETRY}
-    flat = ("-nlt", f"{dataset.geometry_type.upper()}{z}", "-dim", f"XY{z}") if has_one_type else ()
-    linear = LINEAR if dataset.linearise and not flat else ()
-    arguments = ["-f", WORK_DRIVER, "-unsetFid", *names, *linear, *flat]
+    linear = LINEAR if dataset.linearise else ()
+    arguments = ["-f", WORK_DRIVER, "-unsetFid", *names, *linear]
     tables = origin.tables(plan, dataset)
     await place.ogr2ogr([*arguments, *systems(plan, [dataset]), REPROJECTED_FILE, origin.name, *tables], origin.drivers)
-    await place.python(PARQUET_WRITING, REPROJECTED_FILE, result_name(plan), dataset.name, VERIFIED_FILE)
+    measured = "M" if dataset.layer.has_m else ""
+    await place.python(PARQUET_WRITING, REPROJECTED_FILE, result_name(plan), dataset.name, VERIFIED_FILE, measured)
 
 
 async def _run(place: Workplace, plan: ConversionPlan, origin: Origin, arguments: Sequence[str]) -> str:

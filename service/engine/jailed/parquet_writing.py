@@ -1,7 +1,8 @@
 """Converts a GeoPackage to GeoParquet 1.1 if GDAL has no driver for it: pyogrio reads, pyarrow writes.
 
-Runs in the sandbox: `python -m …parquet_writing GPKG PARQUET NAME VERIFIED_FILE`. Streams batches; never holds the
-whole file. VERIFIED_FILE reports what the result, read back, holds of the dataset NAME.
+Runs in the sandbox: `python -m …parquet_writing GPKG PARQUET NAME VERIFIED_FILE MEASURED`. Streams batches; never
+holds the whole file. VERIFIED_FILE reports what the result, read back, holds of the dataset NAME. Unless MEASURED is
+empty, geometries may have measures, which the format forbids.
 """
 
 import json
@@ -21,7 +22,8 @@ from pyogrio.raw import open_arrow
 
 from service.engine.jailed.arrow_columns import storage
 from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
-from service.engine.jailed.gpkg import WKB_TYPES, columns, has_measures, quoted, split_code, system_of
+from service.engine.jailed.gpkg import WKB_TYPES, columns, quoted, split_code, system_of
+from service.engine.jailed.measures import leave_out_measures
 from service.engine.jailed.parquet_readback import count
 
 VERSION = "1.1.0"
@@ -33,8 +35,10 @@ UTC = "coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', {0}), substr({0}, 1, 19) || 'Z')"
 MALFORMED = (pa.ArrowException, OSError, ValueError, LookupError)
 
 
-def main(gpkg: str, parquet: str, name: str, verified_file: str) -> None:
+def main(gpkg: str, parquet: str, name: str, verified_file: str, measured: str) -> None:
     """Write the only layer of `gpkg` to `parquet`, and its counts, unless it is damaged, to `verified_file`."""
+    if measured:
+        leave_out_measures(gpkg)
     late = _count_beyond_utc(gpkg)
     _write(gpkg, parquet)
     try:
@@ -159,32 +163,32 @@ def _heights(wkb: memoryview, cursor: list[int]) -> Iterator[float]:
     """The Z of every coordinate of the geometry at the cursor; moves the cursor past it."""
     order, code = struct.unpack_from("<BI", wkb, cursor[0])
     basic, has_z = split_code(code)
-    width = 2 + has_z + has_measures(code)
     cursor[0] += 5
     if order != 1 or basic not in range(1, 8):
         raise ValueError("not simple little-endian WKB")
     if basic == 1:
-        yield from _line(wkb, cursor, 1, width, has_z=has_z)
+        yield from _line(wkb, cursor, 1, has_z=has_z)
         return
     (count,) = struct.unpack_from("<I", wkb, cursor[0])
     cursor[0] += 4
     if basic == 2:  # noqa: PLR2004 -- a line
-        yield from _line(wkb, cursor, count, width, has_z=has_z)
+        yield from _line(wkb, cursor, count, has_z=has_z)
         return
     for _ in range(count):
         if basic == 3:  # noqa: PLR2004 -- a polygon: rings
             (points,) = struct.unpack_from("<I", wkb, cursor[0])
             cursor[0] += 4
-            yield from _line(wkb, cursor, points, width, has_z=has_z)
+            yield from _line(wkb, cursor, points, has_z=has_z)
         else:
             yield from _heights(wkb, cursor)
 
 
-def _line(wkb: memoryview, cursor: list[int], points: int, width: int, *, has_z: bool) -> Iterator[float]:
+def _line(wkb: memoryview, cursor: list[int], points: int, *, has_z: bool) -> Iterator[float]:
+    width = 3 if has_z else 2
     values = struct.unpack_from(f"<{points * width}d", wkb, cursor[0])
     cursor[0] += points * width * 8
     return iter(value for value in values[2::width] if value == value) if has_z else iter(())  # noqa: PLR0124 -- not NaN
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:5])
+    main(*sys.argv[1:6])

@@ -37,7 +37,7 @@ def parts_by_family(wkb: bytes) -> dict[str, bytes]:
         ValueError: it contains a geometry that is neither simple nor a curve.
         struct.error: it is truncated.
     """
-    found: dict[int, list[tuple[int, bytes]]] = {}
+    found: dict[int, list[tuple[bool, bytes]]] = {}
     _walk(memoryview(wkb), 0, found, 0)
     (code,) = struct.unpack_from("<I", wkb, 1)
     dimensions = code - code % ISO_STEP
@@ -86,23 +86,28 @@ def _patch(wkb: bytearray, at: int, depth: int) -> int:
     return end
 
 
-def _gathered(family: int, parts: list[tuple[int, bytes]], dimensions: int) -> bytes:
-    code = CURVED_MULTI[family] if any(basic in CURVED for basic, _ in parts) else family
+def _gathered(family: int, parts: list[tuple[bool, bytes]], dimensions: int) -> bytes:
+    code = CURVED_MULTI[family] if any(curved for curved, _ in parts) else family
     return struct.pack("<BII", 1, code + dimensions, len(parts)) + b"".join(part for _, part in parts)
 
 
-def _walk(wkb: memoryview, at: int, found: dict[int, list[tuple[int, bytes]]], depth: int) -> int:
-    """Collect the single geometries in the one that begins at `at`; return where it ends."""
+def _walk(
+    wkb: memoryview, at: int, found: dict[int, list[tuple[bool, bytes]]], depth: int, *, curved: bool = False
+) -> int:
+    """Collect the single geometries in the one that begins at `at`; return where it ends.
+
+    Beside each is whether it is a curve or, if `curved`, one of a Multi geometry that may contain curves.
+    """
     basic = _basic(wkb, at, depth)
     if basic in MULTI:
         end = _end(wkb, at, depth)
-        found.setdefault(MULTI[basic], []).append((basic, bytes(wkb[at:end])))
+        found.setdefault(MULTI[basic], []).append((curved or basic in CURVED, bytes(wkb[at:end])))
         return end
     if basic not in GATHERINGS:
         raise ValueError("not a simple geometry")
     end = at + HEAD_BYTES + 4
     for _ in range(_count(wkb, at)):
-        end = _walk(wkb, end, found, depth + 1)
+        end = _walk(wkb, end, found, depth + 1, curved=basic in CURVED_MULTI.values())
     return end
 
 

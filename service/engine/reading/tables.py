@@ -29,6 +29,7 @@ from service.engine.reading.table_checks import (
 from service.engine.reading.work_file import (
     ADD,
     INTO_WORK_FILE,
+    NO_SYSTEM,
     TABLES_FILE,
     WORK_DRIVER,
     WorkFile,
@@ -145,22 +146,33 @@ async def _read_tables(
     facts = await hold(place, OURS, openings)
     if facts is not None:
         return WorkFile(tuple(table_warnings(tables)), names, facts)
-    messages = []
+    messages, claim = [], ""
     for number, opening in enumerate(openings):
-        options = open_options(*opening.options)
-        system = ("-a_srs", f"EPSG:{opening.srid}") if opening.srid is not None else ()
-        arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *options, *system, WORK_FILE, opening.name]
-        messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], (CSV_DRIVER, WORK_DRIVER)))
+        system = f"EPSG:{opening.srid}" if opening.srid is not None else ""
+        told = await _read_opening(place, number, opening, system)
+        if NO_SYSTEM.search(told):
+            claim = claim or system
+            told = await _read_opening(place, number, opening)
+        messages.append(told)
     return WorkFile(
         (*table_warnings(tables), *find_changes("\n".join(messages))),
         names,
         None,
-        {
+        claim=claim,
+        cells={
             f"t{number}": {"file": f"t{number}.csv", "delimiter": table.delimiter, "originals": dict(table.originals)}
             for number, table in enumerate(tables)
             if table.places
         },
     )
+
+
+async def _read_opening(place: Workplace, number: int, opening: Opening, system: str = "") -> str:
+    """Add a table to the work file unless its `system` is unknown, as the messages then say."""
+    assigned = ("-a_srs", system) if system else ()
+    arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *open_options(*opening.options), *assigned]
+    arguments += [WORK_FILE, opening.name, "-nln", f"t{number}"]
+    return await place.ogr2ogr(arguments, (CSV_DRIVER, WORK_DRIVER), tolerated=NO_SYSTEM)
 
 
 async def read_parquet(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:

@@ -212,3 +212,37 @@ async def test_measures_are_no_elevations(pipeline: Pipeline, tmp_path: Path, me
     done = await pipeline.to("GeoParquet", tmp_path / "a.wkt", source_epsg=4326)
     column = json.loads((pq.ParquetFile(done.path).metadata.metadata or {})[b"geo"])["columns"]["geometry"]
     assert column["bbox"][2::3] == [3.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    ("measured", "codes"),
+    [
+        ("LINESTRING ZM (1 2 3 9,4 5 6 9)", {1001, 1002}),
+        ("MULTIPOINT ZM ((1 2 3 9),(4 5 6 9))", {1001, 1004}),
+        ("GEOMETRYCOLLECTION M (POLYGON M ((0 0 9,0 1 9,1 1 9,0 0 9)),LINESTRING M (1 2 9,4 5 9))", {1001, 7}),
+    ],
+)
+async def test_measures_are_left_out_beside_other_geometries(
+    pipeline: Pipeline, tmp_path: Path, measured: str, codes: set[int]
+) -> None:
+    """GeoParquet forbids them, and a warning says so; all other numbers stay."""
+    (tmp_path / "a.wkt").write_text(f"{measured}\nPOINT Z (1 2 3)\n", encoding="utf-8")
+    done = await pipeline.to("GeoParquet", tmp_path / "a.wkt", source_epsg=4326)
+    geometries = pq.ParquetFile(done.path).read()["geometry"].to_pylist()
+    assert {struct.unpack_from("<I", geometry, 1)[0] for geometry in geometries} == codes
+    plain = measured.replace("ZM", "Z").replace(" M", "").replace(" 9", "")
+    (tmp_path / "b.wkt").write_text(f"{plain}\nPOINT Z (1 2 3)\n", encoding="utf-8")
+    same = await pipeline.to("GeoParquet", tmp_path / "b.wkt", source_epsg=4326)
+    assert geometries == pq.ParquetFile(same.path).read()["geometry"].to_pylist()
+    assert "GeoParquet stores no measures (M); they were left out." in done.output.warnings
+
+
+async def test_surfaces_in_collections_become_polygons(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Also those that may have curves and have none."""
+    surface = "(((0 0 1,0 1 1,1 1 1,0 0 1)))"
+    found = []
+    for kind in ("MULTISURFACE", "MULTIPOLYGON"):
+        (tmp_path / "a.wkt").write_text(f"GEOMETRYCOLLECTION Z ({kind} Z {surface})\n", encoding="utf-8")
+        done = await pipeline.to("GeoParquet", tmp_path / "a.wkt", source_epsg=4326)
+        found.append(pq.ParquetFile(done.path).read()["geometry"].to_pylist())
+    assert found[0] == found[1]

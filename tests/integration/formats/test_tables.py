@@ -108,6 +108,18 @@ async def test_extended_wkt_and_wkb_say_their_system(pipeline: Pipeline, tmp_pat
     assert [pytest.approx([4.9, 52.37], abs=5e-3)] == places(done)
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
+async def test_an_unknown_srid_is_named_and_source_epsg_decides(pipeline: Pipeline, tmp_path: Path, name: str) -> None:
+    """It does not count as recorded, also in a workbook."""
+    path = table(tmp_path / "a.csv", "id,geom\n1,SRID=1234;POINT(1 2)\n")
+    if name == "a.xlsx":
+        path = (await pipeline.to("Xlsx", path, wkt_field="id")).path
+    with pytest.raises(Rejection, match=r"'EPSG:1234', which is not a known system\. Send its EPSG code as sourceEpsg"):
+        await pipeline.to("GeoJson", path)
+    done = await pipeline.to("GeoJson", path, source_epsg=4326)
+    assert places(done) == [[1, 2]]
+
+
 async def test_geometries_of_several_systems_in_a_table_are_refused(pipeline: Pipeline, tmp_path: Path) -> None:
     """One system would be wrong for some of them."""
     text = "id,geom\n1,SRID=3857;POINT(545465 6867304)\n2,SRID=4326;POINT(1 2)\n"
