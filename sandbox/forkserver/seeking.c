@@ -11,7 +11,7 @@
 enum { PIECE = 1 << 20, LONGEST_PATH = 512, MOST_ROWS = 10000, KEPT = 64 };
 
 static const char REPEATED[] = "number-rows-repeated=\"", SHEET_END[] = "</table:table>", CELL_TEXT[] = "<text:p",
-                  CELL_VALUE[] = " office:value";
+                  CELL_VALUE[] = " office:value", COVERED[] = "<table:covered-table-cell";
 
 /* Look for rows of a sheet that follow others that repeat so often that the driver stops there. `is_past` says if what
    begins at `at` is past such rows; until where it holds for the piece that follows is returned, NULL if there are some. */
@@ -31,6 +31,18 @@ static const char *pass_rows(const char *at, const char *end, int *is_past)
     }
 }
 
+/* Whether a cell that others cover has a value; one that does not end in this piece may have. */
+static int hides_value(const char *at, const char *end)
+{
+    while ((at = find(at, end, COVERED))) {
+        struct tag cell = tag_at(at, end, COVERED);
+        if (!cell.end || attribute(cell, "office:value-type").end)
+            return 1;
+        at = cell.end;
+    }
+    return 0;
+}
+
 struct sought seek_in_part(const char *file, const char *part, char *const *texts)
 {
     char path[LONGEST_PATH], *piece = malloc(PIECE + 1);
@@ -46,6 +58,7 @@ struct sought seek_in_part(const char *file, const char *part, char *const *text
         *end = 0;
         for (char *const *text = texts; *text && !found.text; text++)
             found.text = find(piece, end, *text) != NULL;
+        found.text = found.text || hides_value(piece, end);
         const char *kept = pass_rows(piece, end, &is_past);
         found.rows = !kept;
         rest = kept ? (size_t)(end - kept) : 0;

@@ -43,7 +43,7 @@ static void examine(char **at)
     tell_messages();
 }
 
-/* Whether a part of an archive holds one of some texts, or rows that its driver does not reach. */
+/* Whether a part of an archive holds one of some texts or covered values, or rows that its driver does not reach. */
 static void seek(char **at)
 {
     int ok = at[0] && at[1] && at[2];

@@ -145,7 +145,7 @@ class Examined(Answer, frozen=True):
 
 
 class Sought(Answer, frozen=True):
-    """Whether a part of the workbook holds one of some texts, or rows that its driver does not reach."""
+    """Whether a part of the workbook holds one of some texts or covered values, or rows beyond its driver's reach."""
 
     holds: bool = False
     stops: bool = False

@@ -9,7 +9,7 @@ from collections import Counter
 
 COMMENT = re.compile(
     rb"<office:annotation(?=[\s>/])(?:[^<>]*+(?<=/)>"
-    rb"|[^<>]*+>(?:[^<]++|<(?!/office:annotation\s*+>))*+</office:annotation\s*+>)"
+    rb"|[^<>]*+>(?:[^<]++|<(?!/office:annotation\s*+>))*+(?:</office:annotation\s*+>|(?P<cut>\Z)))"
 )
 CHARACTERS = re.compile(
     rb"<text:(?P<name>s|tab|line-break)(?=[\s/>])(?:[^<>]*?\btext:c\s*=\s*[\"'](?P<count>\d{1,4})[\"'])?+[^<>]*+"
@@ -23,9 +23,9 @@ COMMENTS, HIDDEN, ERRORS, LINKS = "comments", "covered", "errors", "links"
 ERROR = re.compile(rb"\bcalcext:value-type\s*+=\s*+[\"']error[\"']")
 MARKS = (
     *("<text:s/", "<text:s ", "<text:tab", "<text:line-break", "<text:a "),
-    *("<office:annotation", "<table:covered-", '="error"'),
+    *("<office:annotation", '="error"'),
 )
-"""The texts that show that there may be something of this in a workbook."""
+"""The texts that show that there may be something of this in a workbook, beside covered values."""
 
 
 def plain_texts(part: bytes, found: Counter[str]) -> bytes:
@@ -33,6 +33,6 @@ def plain_texts(part: bytes, found: Counter[str]) -> bytes:
     found[HIDDEN] += len(COVERED.findall(part))
     found[ERRORS] += len(ERROR.findall(part))
     found[LINKS] += len(LINK.findall(part))
-    text, comments = COMMENT.subn(b"", part)
-    found[COMMENTS] += comments
+    found[COMMENTS] += sum(comment["cut"] is None for comment in COMMENT.finditer(part))
+    text = COMMENT.sub(lambda comment: b"" if comment["cut"] is None else comment[0], part)
     return CHARACTERS.sub(lambda element: MEANT[element["name"]] * int(element["count"] or 1), text)

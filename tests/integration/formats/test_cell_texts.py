@@ -1,13 +1,17 @@
 """Texts in the cells of workbooks, and what is written beside them."""
 
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from service.engine.jailed import opendocument
+from service.engine.jailed.cell_texts import COMMENTS, plain_texts
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 from tests.integration.formats.test_opendocument_times import text_cell, workbook
+from tests.integration.formats.test_sessions import Counted
 from tests.support.converters import Converters
 
 NOTE = "<office:annotation><dc:creator xmlns:dc='d'>me</dc:creator><text:p>a<text:s/>note</text:p></office:annotation>"
@@ -54,6 +58,20 @@ async def test_what_cells_hold_beside_their_values_is_told(
     )
 
 
+async def test_a_workbook_with_empty_cells_that_others_cover_is_read_as_it_is(
+    converters: Converters, tmp_path: Path
+) -> None:
+    """Only a value in one of them is a reason to look closer."""
+    runs = Counted(converters.run)
+    covered = '<table:covered-table-cell table:style-name="ce1"/>'
+    one = '<table:table-cell office:value-type="float" office:value="1"><text:p>1</text:p></table:table-cell>'
+    rows = [[text_cell("t"), text_cell("u")], [one, covered], [one, text_cell("x")]]
+    source = workbook(tmp_path / "a.ods", *rows)
+    done = await Pipeline(converters, runs, has_sessions=True).to("Csv", source)
+    assert readers.table(done.path) == [{"t": "1", "u": ""}, {"t": "1", "u": "x"}]
+    assert not any(opendocument.__name__ in command.argv for command in runs.commands)
+
+
 async def test_comments_and_links_of_a_workbook_of_excel_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """They are in parts of their own, which the driver does not read."""
     made = await pipeline.to("Xlsx", workbook(tmp_path / "a.ods", [text_cell("t")], [text_cell("v")]))
@@ -80,3 +98,11 @@ async def test_dates_before_march_1900_are_told_as_a_day_off(pipeline: Pipeline,
     assert (
         told == "XLSX holds dates before March 1900, in which programs differ: Excel shows 1 value of 'd' a day later."
     )
+
+
+def test_a_comment_without_an_end_stays_and_is_read_once() -> None:
+    """To read it again for each comment that begins in it took hours for as many as these."""
+    found: Counter[str] = Counter()
+    text = b"<office:annotation><text:p>a</text:p></office:annotation>b" + b"<office:annotation>" * 1_000_000
+    assert plain_texts(text, found) == text[text.index(b"b<") :]
+    assert found[COMMENTS] == 1
