@@ -176,7 +176,7 @@ class Engine:
         if any(len(dataset.columns) < how.least_columns for dataset in plan.datasets):
             return None
         names = "".join(column.written for dataset in plan.datasets for column in dataset.columns)
-        if not set(how.dropped_from_names).isdisjoint(names):
+        if not set(how.changed_in_names).isdisjoint(names):
             return None
         is_open = place.session is not None and place.session.is_open
         return how if is_open or plan.writing.read_back not in READERS else None

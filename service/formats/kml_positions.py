@@ -1,4 +1,4 @@
-"""Texts of coordinates in KML, of which the driver reads what begins like a number, and 0 for the rest."""
+"""Coordinates in KML that the driver does not read: texts that are no numbers, which become 0, and other places."""
 
 _NUMBER = rb"[\d.eE+-]++"
 POSITIONS = rb"\s*+(?:" + _NUMBER + rb"(?:\s*+,\s*+" + _NUMBER + rb"){1,2}+(?=[\s,<])\s*+)*+,?+\s*+"
@@ -8,3 +8,11 @@ UNREAD_POSITIONS = rb"<coordinates>" + POSITIONS + rb"(?:[^<]{200}|[^<]{1,199}</
 
 A position is shorter than 200 bytes, so that one is not mistaken of which the rest is in the next piece.
 """
+_PLACE = rb"(?:Point|LineString|LinearRing|Polygon|MultiGeometry|Model|gx:(?:Multi)?Track)\b"
+MISPLACED_POSITIONS = (
+    rb"<(?:Polygon\b[^<>]*+>\s*+(?:<(?:extrude|tessellate|altitudeMode)>[^<]*+</\w++>\s*+)*+<(?:LinearRing|LineString)\b"
+    rb"|(?:Point|LineString|LinearRing)\b[^<>]*+(?<!/)>\s*+[^<\s]"
+    rb"|Placemark\b[^<]*+(?:<(?!" + _PLACE + rb"|coordinates\b|/?Placemark\b)[^<]*+)*+<coordinates\b)"
+)
+"""A ring, or the line that was made of it, of an area that is in no boundary; positions outside of coordinates; and
+coordinates outside of geometries."""

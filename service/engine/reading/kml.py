@@ -14,6 +14,7 @@ from service.engine.reading.work_file import LISTED, WorkFile
 from service.engine.workspace import Workplace, staged_names
 from service.formats.detect import Source
 from service.formats.facts import MAX_COLUMNS, Name
+from service.formats.kml_tracks import require_times
 from service.formats.left_out import has_match
 from service.formats.names import listed, shown
 
@@ -26,9 +27,14 @@ NewNames = Annotated[dict[Name, Name], Meta(max_length=MAX_COLUMNS)]
 
 
 async def read_kml(place: Workplace, source: Source) -> WorkFile:
-    """Read the documents, after data was renamed that would replace elements of features."""
+    """Read the documents, after data was renamed that would replace elements of features.
+
+    Raises:
+        Rejection: the driver would crash, or the file cannot be read.
+    """
     renamed: dict[str, str] = {}
     for part, file in zip(source.parts, staged_names(source), strict=True):
+        await run_blocking(partial(require_times, part.path), inline=place.is_small)
         if await run_blocking(partial(has_match, part.path, LIKE_ELEMENTS), inline=place.is_small):
             renamed |= await _rename(place, file)
     found = await read_documents(place, source)

@@ -73,6 +73,9 @@ REPEATED_IN_GPX = (
     + rb"){0,8}+\s*+<(?P=name)[\s>]"
 )
 """An element whose parent has another one of that name, with few others between them, so that few are read again."""
+_ENDS_METADATA = rb"[^<]*+</time>\s*+(?:<(?:keywords>[^<]*+</keywords|bounds\b[^<>]*+)>\s*+){0,2}+</metadata"
+NO_TIME_IN_GPX = rb"<time>\s*+(?!\d{4}-\d|" + _ENDS_METADATA + rb")[^<\s][^<]{0,200}+</time"
+"""A time of which the driver reads nothing; it reads those that begin with a year and a month."""
 _FLAT_IS_ZERO = "In lines of routes and tracks, points without elevations, next to others that have them, got 0."
 _GPX_ORDER = ("route_fid", "route_point_id", "track_fid", "track_seg_id", "track_seg_point_id")
 GPX_NUMBERS = frozenset(
@@ -123,6 +126,11 @@ GPX = Format(
                 "Elements that a point, route or track has more than once ({count}), such as a second name, were left "
                 "out: the last one is read.",
                 pattern=REPEATED_IN_GPX,
+            ),
+            LeftOut(
+                (),
+                "Times ({count}) that cannot be read were left out. Write them like 2020-01-02T03:04:05Z.",
+                pattern=NO_TIME_IN_GPX,
             ),
             LeftOut((), _FLAT_IS_ZERO, pattern=FLAT_BEFORE_HIGH),
             LeftOut((), _FLAT_IS_ZERO, pattern=FLAT_BEHIND_HIGH),

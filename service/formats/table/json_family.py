@@ -75,6 +75,16 @@ TOPOJSON = Format(
     ),
 )
 
+_NUMBER_OF = rb"(?=[^{}]{0,400}?\"%b\"\s{0,8}:\s{0,8}-?[\d.])"
+POINT_WITHOUT_NUMBERS = (
+    rb'"geometry"\s{0,8}:\s{0,8}\{(?=\s*+"[xyzm]"\s*+:)(?!'
+    + _NUMBER_OF % b"x"
+    + _NUMBER_OF % b"y"
+    + rb'(?![^{}]{0,400}?"z"\s{0,8}:\s{0,8}")'
+    + rb")[^{}]{0,400}[{}]"
+)
+"""A point in Esri JSON of which x or y is missing or null, or any coordinate a text, such as "NaN"."""
+
 ESRIJSON = Format(
     name=None,
     token="esrijson",
@@ -89,6 +99,12 @@ ESRIJSON = Format(
                 (b'"curvePaths"', b'"curveRings"'),
                 "Geometries with curves ({count}) cannot be read; their features have no geometry. Send lines in "
                 "place of curves, for example with returnTrueCurves=false.",
+            ),
+            LeftOut(
+                (),
+                "Points ({count}) of which a coordinate is missing or no number, such as NaN, were left out; their "
+                "features have no geometry.",
+                pattern=POINT_WITHOUT_NUMBERS,
             ),
             LeftOut(
                 (),

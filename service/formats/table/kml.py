@@ -16,7 +16,7 @@ from service.formats.format import (
     Writer,
     Writing,
 )
-from service.formats.kml_positions import UNREAD_POSITIONS
+from service.formats.kml_positions import MISPLACED_POSITIONS, UNREAD_POSITIONS
 from service.formats.table.xml_parts import HOLDS, XML_LOSSES, of_the_file
 
 _KML_NOISE = {
@@ -44,6 +44,9 @@ TIME_IN_TRACK = rb"</when>\s*+<(?:when|gx:coord)\b"
 """The end of a time that is one of several, or of a point; the others are in a TimeStamp."""
 MONTH_OR_YEAR = rb"<(?:when|begin|end)>\s*+\d{4}(?:-\d\d)?+\s*+</"
 """A time that is a month or a year, of which the driver makes a day or nothing."""
+WITH_VISIBILITY = rb"<Placemark\b[^<>]*+>\s*+(?:<name>[^<]*+</name>\s*+)?+<visibility\b"
+WITHOUT_VISIBILITY = rb"<Placemark\b[^<]*+(?:<(?!visibility\b|/?Placemark\b)[^<]*+)*+</Placemark"
+"""Features with visibility, which is first or follows the name, and those without it."""
 RING_BESIDE_RING = rb"</LinearRing>\s*+<LinearRing\b"
 """Several rings in one outer boundary, where one may be. Those of inner ones, and outside of areas, are mended."""
 FOREIGN_DATA = rb"Data(?:(?<=<ExtendedData)\s++xmlns[^<>]*+)?+>(?<!</ExtendedData>)(?<!/>)\s*+<(?!gx:)[\w.-]++:"
@@ -88,6 +91,18 @@ _KML_LEFT_OUT = (
         "Coordinates of geometries ({count}) that are not numbers in the form 13.4,52.5 or 13.4,52.5,100 were left out "
         "or read wrongly. Separate numbers by commas, positions by blanks, and write decimal points.",
         pattern=UNREAD_POSITIONS,
+    ),
+    LeftOut(
+        (),
+        "Coordinates ({count}) were left out, because they are not where KML has them: in the element coordinates of a "
+        "Point, LineString or LinearRing, and rings of a Polygon in outerBoundaryIs or innerBoundaryIs.",
+        pattern=MISPLACED_POSITIONS,
+    ),
+    LeftOut(
+        (),
+        "Features without visibility ({count}) have -1 in its column, because others have one.",
+        pattern=WITHOUT_VISIBILITY,
+        beside=WITH_VISIBILITY,
     ),
     LeftOut(
         (),

@@ -28,7 +28,7 @@ CSV = Format(
     ),
     writing=Writing(
         driver="CSV",
-        reread=Reread(drivers=("CSV",), options=CSV_PLACES, least_columns=2, dropped_from_names='"'),
+        reread=Reread(drivers=("CSV",), options=CSV_PLACES, least_columns=2, changed_in_names='"\r\n'),
         value_losses=frozenset({"infinite", "near_infinite", "binary_texts", "empty_texts"}),
         read_back="delimited",
         empty_is_null=True,

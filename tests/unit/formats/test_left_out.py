@@ -126,7 +126,9 @@ PARTS = {
         "</metadata><wpt lat='1' lon='2'><ele>1</ele></wpt><trk><name>a</name><trkseg><trkpt lat='1' lon='2'>": (),
         f"{TRACK_POINT}<ele>1</ele><extensions><speed>1</speed><o:a>1</o:a></extensions></trkpt></trkseg><trkseg>": (),
         "</trkpt><extensions><o:a>1</o:a></extensions></trkseg></trk><extensions>": (),
-        f"{ROOT}<trkpt lat='1' lon='2'><time>t</time><course>1</course><speed>2</speed></trkpt>": (OLDER,),
+        f"{ROOT}<trkpt lat='1' lon='2'><time>2020-01-02T03:04:05Z</time><course>1</course><speed>2</speed></trkpt>": (
+            OLDER,
+        ),
         f"{ROOT}<wpt lat='1' lon='2'><url>a</url><name>b</name><extensions><speed>1</speed></extensions></wpt>": (
             OLDER,
         ),

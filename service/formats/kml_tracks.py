@@ -1,0 +1,32 @@
+"""Finds tracks of KML at which the driver crashes."""
+
+from pathlib import Path
+
+from service.errors import Rejection
+from service.formats.left_out import chunks
+
+BEGIN, END, POSITION, TIME = b"<gx:Track", b"</gx:Track>", b"<gx:coord", b"<when"
+
+
+def require_times(path: Path) -> None:
+    """Refuse a file with a track that has more positions than times. Blocking.
+
+    Raises:
+        Rejection: it has.
+    """
+    tail, number, positions, times = b"", 0, 0, 0
+    for chunk in chunks(path):
+        text = tail + chunk
+        cut = text.rfind(b"<", -len(END))
+        text, tail = (text[:cut], text[cut:]) if cut >= 0 else (text, b"")
+        *ended, rest = text.split(END)
+        for part in (*ended, rest):
+            _, begins, inside = part.rpartition(BEGIN)
+            if begins:
+                number, positions, times = number + 1, 0, 0
+            positions, times = positions + inside.count(POSITION), times + inside.count(TIME)
+            if part is not rest and number and positions > times:
+                raise Rejection(
+                    f"Track {number:,} of the file has more positions (gx:coord) than times (when), with which it "
+                    "cannot be read. Give each position a time, or make a LineString of the track, and send it again."
+                )

@@ -1,0 +1,138 @@
+"""Values and geometries that drivers leave out, or make up, without a word: a warning tells them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from service.errors import Rejection
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline
+
+KML = (
+    '<kml xmlns="http://www.opengis.net/kml/2.2" xmlns:gx="http://www.google.com/kml/ext/2.2"><Document>{}</Document>'
+    "</kml>"
+)
+GOOD_PLACE = "<Placemark><Point><coordinates>1,2</coordinates></Point></Placemark>"
+RING = "<LinearRing><coordinates>0,0 0,1 1,1 0,0</coordinates></LinearRing>"
+MISPLACED = {
+    "a ring without a boundary": f"<Polygon><extrude>0</extrude>{RING}</Polygon>",
+    "positions without coordinates": "<LineString>1,2 3,4</LineString>",
+    "coordinates without a geometry": "<name>c</name><coordinates>1,2</coordinates>",
+}
+PLACED = {
+    "a ring in a boundary": f"<Polygon><extrude>0</extrude><outerBoundaryIs>{RING}</outerBoundaryIs></Polygon>",
+    "a ring alone": RING,
+    "a line": "<LineString><tessellate>1</tessellate>\n<coordinates>1,2 3,4</coordinates></LineString>",
+    "several": f"<MultiGeometry>{RING}<Point><coordinates>1,2</coordinates></Point></MultiGeometry>",
+}
+ESRI_POINTS = {
+    '{"x": "NaN", "y": 2}': 1,
+    '{"x":null,"y":2}': 1,
+    '{"x": 1}': 1,
+    '{"y": 1, "spatialReference": {"wkid": 4326}}': 1,
+    '{"x": -1.5, "y": 0, "z": "NaN"}': 1,
+    '{"x": -1.5, "y": 0, "z": null}': 0,
+    '{"x": -1.5, "y": 0, "z": 3}': 0,
+    '{"y": 1, "x": 2, "spatialReference": {"wkid": 4326}}': 0,
+}
+TIME = "<wpt lat='1' lon='2'><time>{}</time></wpt>"
+
+
+def values(path: Path, column: str) -> list[object]:
+    """The values of a column of GeoJSON."""
+    features = json.loads(path.read_text(encoding="utf-8"))["features"]
+    return [feature["properties"][column] for feature in features]
+
+
+def kml(path: Path, *places: str) -> Path:
+    path.write_text(KML.format("".join(f"<Placemark>{place}</Placemark>" for place in places) + GOOD_PLACE))
+    return path
+
+
+@pytest.mark.parametrize("place", [*MISPLACED, *PLACED])
+async def test_coordinates_outside_of_their_elements_are_told(pipeline: Pipeline, tmp_path: Path, place: str) -> None:
+    """Those in their elements are read, and nothing is told of them."""
+    done = await pipeline.to("GeoJson", kml(tmp_path / "a.kml", (MISPLACED | PLACED)[place]))
+    assert (readers.geojson(done.path)[0]["geometry"] is None) == (place in MISPLACED)
+    told = [warning for warning in done.output.warnings if warning.startswith("Coordinates (1) were left out")]
+    assert len(told) == (place in MISPLACED)
+
+
+@pytest.mark.parametrize(("place", "count"), ESRI_POINTS.items())
+async def test_points_of_esri_json_without_numbers_are_told(
+    pipeline: Pipeline, tmp_path: Path, place: str, count: int
+) -> None:
+    """They have no geometry in the result."""
+    path = tmp_path / "a.json"
+    points = [f'{{"attributes": {{"x": 1}}, "geometry": {point}}}' for point in ('{"x": 1, "y": 2}', place)]
+    path.write_text(
+        '{"geometryType": "esriGeometryPoint", "spatialReference": {"wkid": 4326}, "fields": [{"name": "x", "type": '
+        f'"esriFieldTypeInteger"}}], "features": [{", ".join(points)}]}}'
+    )
+    done = await pipeline.to("GeoJson", path)
+    assert [feature["geometry"] is None for feature in readers.geojson(done.path)] == [False, bool(count)]
+    assert [warning.startswith(f"Points ({count})") for warning in done.output.warnings] == [True] * count
+
+
+@pytest.mark.parametrize(("times", "positions"), [(0, 1), (1, 2), (2, 2), (2, 1)])
+async def test_a_track_with_more_positions_than_times_is_refused_by_its_number(
+    pipeline: Pipeline, tmp_path: Path, times: int, positions: int
+) -> None:
+    """The driver would crash, and the message would call the file damaged; a time outside of a track does not count."""
+    time, position = "<when>2020-01-01T00:00:00Z</when>", "<gx:coord>1 2 3</gx:coord>"
+    good = f"<TimeStamp>{time}</TimeStamp><gx:Track>{time * 2}{position * 2}</gx:Track>"
+    path = kml(tmp_path / "a.kml", good, f"<gx:Track>{time * times}{position * positions}</gx:Track>")
+    if times < positions:
+        with pytest.raises(Rejection, match=r"Track 2 of the file has more positions \(gx:coord\) than times"):
+            await pipeline.to("GeoJson", path)
+        return
+    done = await pipeline.to("GeoJson", path)
+    assert len(readers.geojson(done.path)) == 3
+
+
+async def test_a_visibility_that_the_driver_makes_up_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Only of features beside others that have one; that of a folder is none of a feature."""
+    shown = "<name>n</name><visibility>1</visibility><Point><coordinates>1,2</coordinates></Point>"
+    done = await pipeline.to("GeoJson", kml(tmp_path / "a.kml", shown))
+    assert values(done.path, "visibility") == [1, -1]
+    assert done.output.warnings == ("Features without visibility (1) have -1 in its column, because others have one.",)
+    folder = tmp_path / "b.kml"
+    folder.write_text(KML.format(f"<Folder><name>f</name><visibility>0</visibility>{GOOD_PLACE}</Folder>"))
+    assert (await pipeline.to("GeoJson", folder)).output.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_read"),
+    [("yesterday", False), ("2020", False), ("2020/01/02", False), ("2020-01", True), (" 2020-1-2T3:4:5Z", True)],
+)
+async def test_times_of_gpx_that_cannot_be_read_are_told(
+    pipeline: Pipeline, tmp_path: Path, text: str, *, is_read: bool
+) -> None:
+    """They are missing in the result."""
+    path = tmp_path / "a.gpx"
+    times = (
+        "<metadata><time>t</time><keywords>k</keywords></metadata>"
+        + TIME.format("2020-01-02T03:04:05Z")
+        + TIME.format(text)
+    )
+    path.write_text(f'<gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1">{times}</gpx>')
+    done = await pipeline.to("GeoJson", path)
+    assert (values(done.path, "time")[1] is not None) == is_read
+    assert [warning[:9] for warning in done.output.warnings if "metadata" not in warning] == ["Times (1)"] * (
+        not is_read
+    )
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\r\nb"])
+async def test_a_csv_whose_column_names_have_line_ends_is_read_back_in_full(
+    pipeline: Pipeline, tmp_path: Path, name: str
+) -> None:
+    """Its driver takes the first line end for the end of the header, so it reads none of the columns."""
+    point = {"type": "Point", "coordinates": [1, 2]}
+    feature = {"type": "Feature", "properties": {name: 1, "c": 2}, "geometry": point}
+    (tmp_path / "a.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": [feature]}))
+    made = await pipeline.to("GeoPackage", tmp_path / "a.geojson")
+    done = await pipeline.to("Csv", made.path)
+    assert done.output.warnings == ()
+    assert [row[name] for row in readers.table(done.path)] == ["1"]
