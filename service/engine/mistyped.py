@@ -16,7 +16,7 @@ from service.engine.jailed.declared import (
     finding,
 )
 from service.engine.jailed.gpkg import quoted
-from service.engine.jailed.self_description import CODES, DESCRIPTIONS, METADATA
+from service.engine.jailed.self_description import DESCRIPTIONS, FURTHER, Beside, beside
 from service.engine.seen import SeenColumn, SeenLayer
 from service.engine.session import Answer, Session
 from service.formats.facts import Count, FieldType
@@ -42,12 +42,11 @@ class _Found(Answer, frozen=True):
 class TypeCheck:
     """Checks it in a run that holds the file.
 
-    `beside` is how many descriptions the file has of itself, tables of tiles, and lists of codes; `left_out`
-    are keys that only number rows, but with gaps.
+    `beside` is what the file holds beside its layers; `left_out` are keys that only number rows, but with gaps.
     """
 
     def __init__(self) -> None:
-        self.beside = (0, 0, 0)
+        self.beside = Beside()
         self.left_out: list[str] = []
 
     async def __call__(self, session: Session, layers: list[SeenLayer]) -> list[SeenLayer] | None:
@@ -60,11 +59,12 @@ class TypeCheck:
                 return None
             self.left_out += [name for name in _LEFT_OUT[key] if name not in self.left_out]
         told = told or await _row(session, DESCRIPTIONS)
-        documents = await _row(session, METADATA) if told and told[1] else (0,)
-        codes = await _row(session, CODES) if told and told[3] else (0,)
-        if not told or not documents or not codes:
+        further = [query for has, query in zip(told[2:], FURTHER.values(), strict=False) if has]
+        counts = await _rows(session, *further)
+        if not told or len(counts) != len(further):
             return None
-        self.beside = (told[0] + documents[0], told[2], codes[0])
+        numbers = dict(zip(further, counts, strict=True))
+        self.beside = beside(told, [numbers.get(query, (0,))[0] for query in FURTHER.values()])
         return layers
 
 

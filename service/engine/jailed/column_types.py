@@ -21,7 +21,7 @@ from service.engine.jailed.database import data_tables, layers
 from service.engine.jailed.declared import WITH_ZEROS
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import MAX_LAYERS, open_work_file, quoted
-from service.engine.jailed.self_description import says_of_itself
+from service.engine.jailed.self_description import Beside, says_of_itself
 from service.engine.jailed.table_types import HIDDEN_NAMES, KEY, TEXT, TypedTable, examine
 from service.engine.jailed.unread_geometries import left_out
 
@@ -55,7 +55,7 @@ def _report(database: str, *, is_geopackage: bool) -> tuple[dict[str, object], d
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         names, derived = (layers(connection), []) if is_geopackage else data_tables(connection)
         tables = _attributes(connection, names) if is_geopackage else names
-        said, tiles, codes = says_of_itself(connection) if is_geopackage else (0, 0, 0)
+        beside = says_of_itself(connection) if is_geopackage else Beside()
         found = {name: _examined(connection, name, is_geopackage=is_geopackage) for name in tables}
     written: dict[str, object] = {
         "tables": names,
@@ -63,9 +63,7 @@ def _report(database: str, *, is_geopackage: bool) -> tuple[dict[str, object], d
         "spelled": _total(table.spelled for table in found.values()),
         "cut": _total(table.cut for table in found.values()),
         "rounded": _total(table.rounded for table in found.values()),
-        "said": said,
-        "tiles": tiles,
-        "codes": codes,
+        "beside": beside,
         "left_out": sorted({table.left_out for table in found.values()} - {""}),
         "derived": derived,
         "unread": _total(table.unread for table in found.values()),

@@ -1,15 +1,9 @@
 """Finds what a GeoPackage holds beside its layers, which no target can hold. Runs in the sandbox."""
 
 import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple
 
-DESCRIPTIONS = """
-    SELECT total(data_type IN ('features', 'attributes') AND trim(description) <> ''),
-        (SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'gpkg_metadata'),
-        total(data_type IN ('tiles', '2d-gridded-coverage', 'vector-tiles')),
-        (SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'gpkg_data_column_constraints')
-    FROM gpkg_contents
-"""
-"""How many layers a user has described, whether there is metadata, how many tables have tiles, and whether codes."""
 METADATA = """
     SELECT count(*) FROM gpkg_metadata WHERE CASE md_standard_uri
         WHEN 'http://gdal.org' THEN 0
@@ -24,13 +18,52 @@ CODES = """
 """
 """The query for how many lists say what codes in columns stand for."""
 
+UNLISTED = """
+    SELECT count(*) FROM gpkg_contents c JOIN gpkg_geometry_columns g ON lower(c.table_name) = lower(g.table_name)
+    WHERE c.data_type = 'attributes'
+"""
+"""The query for how many tables have a geometry column that is not read, because they are listed as attributes."""
+TITLES = "SELECT count(*) FROM gpkg_data_columns WHERE trim(coalesce(title, '')) NOT IN ('', column_name)"
+FURTHER = {
+    "gpkg_metadata": METADATA,
+    "gpkg_data_column_constraints": CODES,
+    "gpkg_geometry_columns": UNLISTED,
+    "gpkg_data_columns": TITLES,
+}
+"""Queries that find a number, by the table that a GeoPackage needs for it."""
+_HAS = ", ".join(f"(SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '{name}')" for name in FURTHER)  # noqa: S608 -- ours
+DESCRIPTIONS = f"""
+    SELECT total(data_type IN ('features', 'attributes') AND trim(description) <> ''),
+        total(data_type IN ('tiles', '2d-gridded-coverage', 'vector-tiles')), {_HAS}
+    FROM gpkg_contents
+"""  # noqa: S608 -- ours
+"""How many layers a user has described, how many tables have tiles, and which of the tables of `FURTHER` there are."""
 
-def says_of_itself(connection: sqlite3.Connection) -> tuple[int, int, int]:
-    """How many descriptions and documents of metadata a GeoPackage has, tables of tiles, and lists of codes."""
+
+class Beside(NamedTuple):
+    """How many descriptions a GeoPackage has of itself, tables of tiles, and what the queries of `FURTHER` find."""
+
+    said: int = 0
+    tiles: int = 0
+    codes: int = 0
+    unlisted: int = 0
+    titles: int = 0
+
+
+def beside(told: Sequence[float], found: Sequence[int]) -> Beside:
+    """What `DESCRIPTIONS` has `told` and the queries of `FURTHER` have `found`."""
+    documents, *others = found
+    return Beside(int(told[0]) + documents, int(told[1]), *others)
+
+
+def says_of_itself(connection: sqlite3.Connection) -> Beside:
+    """What a GeoPackage holds beside its layers; nothing if it cannot be read."""
     try:
-        descriptions, has_metadata, tiles, has_codes = connection.execute(DESCRIPTIONS).fetchone()
-        documents = connection.execute(METADATA).fetchone()[0] if has_metadata else 0
-        codes = connection.execute(CODES).fetchone()[0] if has_codes else 0
+        told = connection.execute(DESCRIPTIONS).fetchone()
+        found = [
+            connection.execute(query).fetchone()[0] if has else 0
+            for has, query in zip(told[2:], FURTHER.values(), strict=True)
+        ]
     except sqlite3.DatabaseError:
-        return 0, 0, 0  # the driver reports what is wrong
-    return int(descriptions) + int(documents), int(tiles), int(codes)
+        return Beside()  # the driver reports what is wrong
+    return beside(told, found)

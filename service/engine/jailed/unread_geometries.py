@@ -12,7 +12,26 @@ OF_SPATIALITE = (
 OF_FDO = OF_SPATIALITE.replace("'spatialite'", "lower(geometry_format)")
 """The queries for the geometry columns of a table and the formats of what they hold."""
 NO_SPATIALITE = "length({0}) < 44 OR substr({0}, 39, 1) <> x'7c'"
+KINDS = (
+    "POINT",
+    "LINESTRING",
+    "POLYGON",
+    "MULTI",
+    "GEOMETRYCOLLECTION",
+    "CIRCULAR",
+    "COMPOUND",
+    "CURVE",
+    "SURFACE",
+    "TIN",
+)
+MORE_KINDS = ("POLYHEDRAL", "TRIANGLE", "SRID=")
+_TEXT = "upper(trim({0}, char(9, 10, 13, 32)))"
+_KNOWN = " OR ".join(f"{_TEXT} GLOB '{kind}*'" for kind in (*KINDS, *MORE_KINDS))
 UNREAD = {
+    "wkt": f"length({{0}}) > 0 AND (typeof({{0}}) <> 'text' OR NOT ({_KNOWN}) "
+    f"OR {_TEXT} NOT GLOB '*(*[0-9]*[0-9]*)' AND {_TEXT} NOT GLOB '*EMPTY')",
+    "wkb": "length({0}) > 0 AND (typeof({0}) <> 'blob' OR length({0}) < 9 "
+    "OR hex(substr({0}, 1, 1)) NOT IN ('00', '01'))",
     "gpkg": f"length({{0}}) > 0 AND (typeof({{0}}) <> 'blob' OR length({{0}}) < 13 OR substr({{0}}, 1, 2) <> x'4750' "
     f"AND ({NO_SPATIALITE}))",
     "spatialite": f"length({{0}}) > 0 AND (typeof({{0}}) <> 'blob' OR {NO_SPATIALITE})",

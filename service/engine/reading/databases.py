@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from service.engine.holding import Opening, hold
 from service.engine.jailed import column_types
+from service.engine.jailed.self_description import Beside
 from service.engine.mistyped import TypeCheck
 from service.engine.reading.files import reading_with_options
 from service.engine.reading.table_checks import rounded_warnings
@@ -38,12 +39,8 @@ class _Database(msgspec.Struct, frozen=True):
     """By column: how many texts had bytes of zeros, which were left out."""
     rounded: Counts
     """By column: how many times have digits beyond milliseconds."""
-    said: Count
-    """How many descriptions it has of itself."""
-    tiles: Count
-    """How many tables hold rasters or tiles."""
-    codes: Count
-    """How many lists say what codes in columns stand for."""
+    beside: Beside
+    """What it holds beside its layers."""
     left_out: TableNames
     """Keys that only number rows, although with gaps."""
     derived: TableNames
@@ -69,9 +66,9 @@ async def read_geopackage(place: Workplace, source: Source) -> WorkFile:
     check = TypeCheck()
     facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)], check)
     if facts is not None:
-        return WorkFile((*_left_out(*check.beside), *_unnumbered(check.left_out)), facts=facts)
+        return WorkFile((*_left_out(check.beside), *_unnumbered(check.left_out)), facts=facts)
     origin, found = await _typed(place, source, column_types.GEOPACKAGE)
-    if found.tiles and not found.tables:
+    if found.beside.tiles and not found.tables:
         raise Rejection("The GeoPackage holds only rasters or tiles, which are not converted.")
     return await _read(place, source, origin, found, ())
 
@@ -92,17 +89,24 @@ async def _read(place: Workplace, source: Source, origin: str, found: _Database,
     return msgspec.structs.replace(read, warnings=(*read.warnings, *_warnings(found)))
 
 
-def _left_out(descriptions: int, tiles: int, codes: int) -> Iterator[str]:
-    if descriptions:
-        yield f"Descriptions of the file or its layers ({descriptions:,}) were left out."
-    if tiles:
-        yield f"Rasters and tiles ({counted(tiles, 'table')}) were left out."
-    if codes:
-        yield CODES_LEFT_OUT.format(count=f"{codes:,}")
+def _left_out(beside: Beside) -> Iterator[str]:
+    if beside.said:
+        yield f"Descriptions of the file or its layers ({beside.said:,}) were left out."
+    if beside.titles:
+        yield f"Titles of columns ({beside.titles:,}) were left out; the columns keep their names."
+    if beside.tiles:
+        yield f"Rasters and tiles ({counted(beside.tiles, 'table')}) were left out."
+    if beside.codes:
+        yield CODES_LEFT_OUT.format(count=f"{beside.codes:,}")
+    if beside.unlisted:
+        yield (
+            f"The geometries of {counted(beside.unlisted, 'table')} were not read, because gpkg_contents lists what "
+            "has them as attributes. Set its data_type to features, and send the file again."
+        )
 
 
 def _warnings(found: _Database) -> Iterator[str]:
-    yield from _left_out(found.said, found.tiles, found.codes)
+    yield from _left_out(found.beside)
     if found.mistyped:
         yield (
             f"{values_of(found.mistyped, LISTED)} are of other types than the database declares for the columns, "

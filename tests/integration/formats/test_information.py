@@ -106,6 +106,36 @@ async def test_what_a_geopackage_says_of_itself_is_told(
     assert warnings == ((f"Descriptions of the file or its layers ({told}) were left out.",) if told else ())
 
 
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_titles_of_columns_are_told(converters: Converters, tmp_path: Path, *, has_sessions: bool) -> None:
+    """But not those that repeat the name of the column."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
+    with edited(path) as connection:
+        (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
+        connection.execute("CREATE TABLE IF NOT EXISTS gpkg_data_columns (table_name, column_name, name, title)")
+        rows = [(table, "c", "c", "Color"), (table, "e", "e", "e")]
+        connection.executemany(
+            "INSERT INTO gpkg_data_columns (table_name, column_name, name, title) VALUES (?, ?, ?, ?)", rows
+        )
+    warnings = (await pipeline.to("GeoJson", path)).output.warnings
+    assert warnings == ("Titles of columns (1) were left out; the columns keep their names.",)
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_geometries_of_tables_listed_as_attributes_are_told(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """The driver reads no geometry of such a table, although another table of the file names its column."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
+    with edited(path) as connection:
+        connection.execute("UPDATE gpkg_contents SET data_type = 'attributes'")
+    warnings = (await pipeline.to("GeoJson", path)).output.warnings
+    (told,) = (warning for warning in warnings if "gpkg_contents" in warning)
+    assert told.startswith("The geometries of 1 table were not read")
+
+
 ADD_TILES = "INSERT INTO gpkg_contents (table_name, data_type, identifier) VALUES ('tl', 'tiles', 'tl')"
 
 

@@ -445,6 +445,14 @@ async def test_a_result_that_lacks_features_is_told(ways: Ways, output: str) -> 
         assert any("holds 2 features; 3 were expected" in warning for warning in told), told
 
 
+@pytest.mark.parametrize("name", ["a\nb", "a\r\nb"])
+async def test_a_csv_whose_column_names_have_line_ends_is_read_back_in_full(ways: Ways, name: str) -> None:
+    """Its driver takes the first line end for the end of the header, so it reads none of the columns."""
+    source = await as_source(ways, "gpkg", [point(1, 2, **{name: 1, "c": 2})])
+    assert source is not None
+    assert [await told_after(way, source, "Csv") for way in (ways.held, ways.filed)] == [(), ()]
+
+
 TALLIED: Mapping[str, tuple[list[Json], str]] = {
     "a value": ([point(1, 2, name="a", n=1), point(3, 4, name="b")], "'n' has 1 filled value; 2 were expected"),
     "a column": ([point(1, 2, name="a"), point(3, 4, name="b")], "lacks columns: 'n'"),

@@ -122,17 +122,3 @@ async def test_times_of_gpx_that_cannot_be_read_are_told(
     assert [warning[:9] for warning in done.output.warnings if "metadata" not in warning] == ["Times (1)"] * (
         not is_read
     )
-
-
-@pytest.mark.parametrize("name", ["a\nb", "a\r\nb"])
-async def test_a_csv_whose_column_names_have_line_ends_is_read_back_in_full(
-    pipeline: Pipeline, tmp_path: Path, name: str
-) -> None:
-    """Its driver takes the first line end for the end of the header, so it reads none of the columns."""
-    point = {"type": "Point", "coordinates": [1, 2]}
-    feature = {"type": "Feature", "properties": {name: 1, "c": 2}, "geometry": point}
-    (tmp_path / "a.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": [feature]}))
-    made = await pipeline.to("GeoPackage", tmp_path / "a.geojson")
-    done = await pipeline.to("Csv", made.path)
-    assert done.output.warnings == ()
-    assert [row[name] for row in readers.table(done.path)] == ["1"]

@@ -74,6 +74,29 @@ async def test_values_of_a_spatialite_table_that_are_no_geometries_are_told(pipe
     assert told.startswith("2 values " + LEFT_OUT)
 
 
+WRONG = ("PINT (1 2)", "POINT (1", "POINT (a b)", "POINT", WKB)
+RIGHT = ("POINT (7. 8.)", " multilinestring z((1 2 3,4 5 6))", "POINT EMPTY", "LINESTRING(-1e1 .5,\n3 4)", "")
+
+
+async def test_values_of_a_table_of_wkt_that_are_no_geometries_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """An SQLite database as GDAL makes it names the format of the column."""
+    path = spatialite(tmp_path / "a.sqlite", *((value, None) for value in (*WRONG, *RIGHT, None)))
+    with edited(path) as connection:
+        connection.executescript(
+            """
+            DROP TABLE geometry_columns;
+            CREATE TABLE geometry_columns (
+                f_table_name, f_geometry_column, geometry_type INTEGER, coord_dimension INTEGER, srid INTEGER,
+                geometry_format
+            );
+            INSERT INTO geometry_columns VALUES ('a', 'geom', 0, 2, 4326, 'WKT');
+            """
+        )
+    done = await pipeline.to("GeoPackage", path, source_epsg=4326)
+    (told,) = done.output.warnings
+    assert told.startswith(f"{len(WRONG)} values " + LEFT_OUT)
+
+
 async def test_further_geometries_of_a_row_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """The first one is that of the column which the table declares first, in whatever order they are registered."""
     other = SPATIALITE.replace(struct.pack("<d", 47), struct.pack("<d", 48))
