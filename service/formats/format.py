@@ -130,6 +130,8 @@ class LeftOut(msgspec.Struct, frozen=True):
 
     If it has groups, only the matches with a group count.
     """
+    within: bytes = b""
+    """What every match of the pattern contains, if most of a file does not: it is found in a fifth of the time."""
     beside: bytes = b""
     """A regular expression without which the pattern reveals nothing; it is searched for as the pattern is."""
     column: str = ""

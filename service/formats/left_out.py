@@ -21,9 +21,12 @@ def has_features(row: Format, path: Path) -> bool:
     return not words or _has_word(path, words)
 
 
-def has_match(path: Path, pattern: re.Pattern[bytes]) -> bool:
-    """Whether `pattern` matches something short in the file at `path`. Blocking."""
-    return any(pattern.search(text) for text in pieces(path))
+def has_match(path: Path, pattern: re.Pattern[bytes], within: bytes = b"") -> bool:
+    """Whether `pattern` matches something short in the file at `path`. Blocking.
+
+    `within` is what every match contains, which is found sooner.
+    """
+    return any(within in text and pattern.search(text) for text in pieces(path))
 
 
 def warn_of_left_out(row: Format, counts: Mapping[bytes, int], paths: Sequence[Path]) -> Mapping[str, str]:
@@ -65,24 +68,29 @@ class TextTally:
         for search in self._words:
             self._counts.update(search.findall(text))
             self._counts.subtract(search.findall(text, 0, old))
-        for pattern, search in self._patterns.items():
+        for pattern, (search, within) in self._patterns.items():
+            if within not in text:
+                continue
             matches = (match for match in search.finditer(text) if match.lastindex or not search.groups)
             self._counts[pattern] += sum(match.end() > old for match in matches)
         self._tail = text[-LONGEST_MATCH:]
 
 
 @lru_cache
-def _searches(entries: tuple[LeftOut, ...]) -> tuple[list[re.Pattern[bytes]], Mapping[bytes, re.Pattern[bytes]]]:
-    """Regular expressions that find the words of `entries`, and those of their patterns.
+def _searches(
+    entries: tuple[LeftOut, ...],
+) -> tuple[list[re.Pattern[bytes]], Mapping[bytes, tuple[re.Pattern[bytes], bytes]]]:
+    """Regular expressions that find the words of `entries`, and those of their patterns, with what matches contain.
 
     Words that begin with the same byte are found together: to look for each by itself takes several times as long.
     """
     words = [word for entry in entries for word in entry.words]
     together = {word[:1]: [re.escape(other[1:]) for other in words if other[:1] == word[:1]] for word in words}
-    patterns = {pattern for entry in entries for pattern in (entry.pattern, entry.beside) if pattern}
+    patterns = {entry.pattern: entry.within for entry in entries if entry.pattern}
+    patterns |= {entry.beside: b"" for entry in entries if entry.beside}
     return (
         [re.compile(re.escape(first) + b"(?:%b)" % b"|".join(ends)) for first, ends in together.items()],
-        {pattern: re.compile(pattern) for pattern in patterns},
+        {pattern: (re.compile(pattern), within) for pattern, within in patterns.items()},
     )
 
 

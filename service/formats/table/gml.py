@@ -4,16 +4,16 @@
 from service.formats.format import ColumnRule, Declares, Format, LeftOut, Reader, Reading, Reread, Writer, Writing
 from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
 
-BEGINS_BLANK = rb">(?:<!\[CDATA\[)?\s++(?:[^<\s\d.+-]|[\d.+-][\d.,eE+\-\s]*+[^<\d.,eE+\-\s])"
+BEGINS_BLANK = rb">(?:<!\[CDATA\[)?+\s++(?!<)(?:[^<\s\d.+-]|[\d.+-][\d.,eE+\-\s]*+[^<\d.,eE+\-\s])"
 """A text with blanks or line ends at its beginning; those of coordinates and other numbers do not matter."""
 EMPTY_IN_GML = rb"<(?!gml:)([\w:.-]++)(?:\s?/>|></\1>)"
 LETTERS_IN_POSITIONS = (
-    rb"<(?:gml:(?:pos|coordinates)|(?:gml:)?posList)\b[^<>]*+>"
+    rb"<(?:gml:(?:pos(?:List)?+|coordinates)|posList)\b[^<>]*+>"
     rb"(?:[^<a-zA-Z\x80-\xff]++(?:(?<=[\d.])[eE])?+)*+[a-zA-Z\x80-\xff]"
 )
 """Coordinates with anything that belongs to no number; the separators of numbers may be any signs."""
 _GEOMETRY = (
-    rb"(?:\w{1,20}:)?(?:Point|LineString|Polygon|Curve|Surface|Solid"
+    rb"(?:\w{1,20}+:)?+(?:Point|LineString|Polygon|Curve|Surface|Solid"
     rb"|Multi(?:Point|LineString|Polygon|Curve|Surface|Geometry))"
 )
 _START, _END = rb"<[\w:.-]++(?:\s[^<>]*+)?(?<!/)>\s*+", rb"</[\w:.-]++>\s*+"
@@ -21,7 +21,7 @@ _VALUE, _EMPTY = _START + rb"[^<>]*+" + _END, rb"<[\w:.-]++(?:\s[^<>]*+(?<=/)|/)
 SECOND_GEOMETRY = (
     rb"</"
     + _GEOMETRY
-    + rb">\s*+</(?!(?:\w{1,20}:)?(?:\w{0,12}[mM]embers?|exterior|interior)>)[\w:.-]++>\s*+(?:"
+    + rb">\s*+</(?!(?:\w{1,20}+:)?+(?:\w{0,12}[mM]embers?|exterior|interior)>)[\w:.-]++>\s*+(?:"
     + rb"|".join((_VALUE, _EMPTY, _START + rb"(?:" + _VALUE + rb"|" + _EMPTY + rb")*+" + _END))
     + rb")*+("
     + _START
@@ -37,8 +37,8 @@ The group is the second one. A match without it passes the values, which would b
 _POSITION = rb"<gml:pos(?:\s[^<>]*+)?>\s*+[^\s<]++\s++[^\s<]++"
 FLAT_POSITION, HIGH_POSITION = _POSITION + rb"\s*+</", _POSITION + rb"\s++[^\s<]++\s*+</"
 INFORMATION_IN_GML = of_the_file(
-    rb"(?:\w{1,20}:)?FeatureCollection\b",
-    rb"(?:\w{1,20}:)?(?:FeatureCollection|\w*+(?:(?<=[mM]ember)|(?<=[mM]embers)))\b",
+    rb"(?:\w{1,20}+:)?+FeatureCollection\b",
+    rb"(?:\w{1,20}+:)?+(?:FeatureCollection|\w*+(?:(?<=[mM]ember)|(?<=[mM]embers)))\b",
     rb"gml:(?:name|description)" + HOLDS,
 )
 
@@ -68,7 +68,12 @@ GML = Format(
                 "Further geometries of features ({count}) were left out: of the geometries of a feature, one is read.",
                 pattern=SECOND_GEOMETRY,
             ),
-            LeftOut((), "The name or description of the whole collection was left out.", pattern=INFORMATION_IN_GML),
+            LeftOut(
+                (),
+                "The name or description of the whole collection was left out.",
+                pattern=INFORMATION_IN_GML,
+                within=b"FeatureCollection",
+            ),
             LeftOut(
                 (),
                 "Positions of two numbers ({count}), beside others of three, got the elevation 0 in layers with "

@@ -113,6 +113,14 @@ SEVERAL = {
             "no system (1 feature, first feature 4)"
         ),
     ),
+    "written in several ways": (
+        [
+            point(CODE, "9 50"),
+            point(CODE, "9 50"),
+            point(ZONE, "1 2").replace('srsName="', "srsName = '").replace('">', "'>"),
+        ],
+        "EPSG:4326 (2 features, first feature 1), EPSG:25832 (1 feature, first feature 3)",
+    ),
     "of parts": (
         [
             "<gml:MultiPoint><gml:pointMembers>"
