@@ -75,6 +75,11 @@ _MESSAGES: tuple[_Row, ...] = (
         "Coordinates lie outside longitude and latitude, so the file is in another coordinate system than it records. "
         "Send the right EPSG code as sourceEpsg.",
     ),
+    _row(
+        r"SET min_x = .{1,400}no such column: -?(?:Inf|NaN)|non-finite values are not allowed",
+        "The file has coordinates that are infinite or no numbers (NaN), which {target} cannot hold. Correct them and "
+        "send it again, or choose another outputFormat, such as CSV.",
+    ),
     _Row(UNREACHABLE, "Coordinates cannot be brought into {target_crs}. {unreachable}"),
     _row(
         r"no coordinate operation|Cannot find coordinate operations|Failed to create coordinate transformation",

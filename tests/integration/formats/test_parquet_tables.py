@@ -1,6 +1,7 @@
 """Parquet files without geometry of their own, as pandas, polars and DuckDB write them."""
 
 import json
+import math
 import struct
 import uuid
 from decimal import Decimal
@@ -246,3 +247,18 @@ async def test_surfaces_in_collections_become_polygons(pipeline: Pipeline, tmp_p
         done = await pipeline.to("GeoParquet", tmp_path / "a.wkt", source_epsg=4326)
         found.append(pq.ParquetFile(done.path).read()["geometry"].to_pylist())
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("output", ["GeoPackage", "Shapefile"])
+async def test_coordinates_that_are_no_numbers_are_named_as_the_reason(
+    pipeline: Pipeline, tmp_path: Path, output: str, number: float
+) -> None:
+    """The file is not damaged, but the target holds no such coordinates."""
+    places = [struct.pack("<BIdd", 1, 1, x, 2) for x in (1, number)]
+    column = {"encoding": "WKB", "geometry_types": ["Point"]}
+    geo = {"version": "1.0.0", "primary_column": "geometry", "columns": {"geometry": column}}
+    content = pa.table({"a": [1, 2], "geometry": places}).replace_schema_metadata({"geo": json.dumps(geo)})
+    pq.write_table(content, tmp_path / "a.parquet")
+    with pytest.raises(Rejection, match=r"coordinates that are infinite or no numbers \(NaN\)"):
+        await pipeline.to(output, tmp_path / "a.parquet")

@@ -32,6 +32,14 @@ SAMPLES = [
         "ERROR 1: PROJ: webmerc: Invalid latitude\nERROR 1: Failed to reproject feature 0 (geometry probably out of",
         "EPSG:3857",
     ),
+    (
+        "ERROR 1: sqlite3_exec(UPDATE gpkg_contents SET min_x = Inf, min_y = 2) failed: no such column: Inf",
+        "infinite or no numbers",
+    ),
+    (
+        "ERROR 6: Coordinates with non-finite values are not allowed\nERROR 1: Unable to write feature 1 from layer a.",
+        "infinite or no numbers",
+    ),
     ("ERROR 1: Error occurred in ./ogr/ogrsf_frmts/openfilegdb/filegdbtable.cpp at line 910", "ArcGIS Pro 3.2"),
     (
         "ERROR 3: Failed to parse field definition in file a.mif\nFAILURE:\nUnable to open datasource `a.mif' with the",
