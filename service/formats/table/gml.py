@@ -36,6 +36,16 @@ The group is the second one. A match without it passes the values, which would b
 
 _POSITION = rb"<gml:pos(?:\s[^<>]*+)?>\s*+[^\s<]++\s++[^\s<]++"
 FLAT_POSITION, HIGH_POSITION = _POSITION + rb"\s*+</", _POSITION + rb"\s++[^\s<]++\s*+</"
+_BETWEEN = (
+    rb"\s*+(?:</?+gml:(?:Line\w{5,15}|Curve|Polygon|segments|(?:line|curve|polygon|surface)(?:String)?Members?"
+    rb"|exterior|interior)\b[^<>]*+>\s*+)++"
+)
+FLAT_LIST_BESIDE_HIGH = (
+    rb"<gml:posList srsDimension=\"(?P<size>[23])\">[^<]*+</gml:posList>"
+    + _BETWEEN
+    + rb"<gml:posList srsDimension=\"(?!(?P=size))[23]\">"
+)
+"""Lists of positions of two numbers and of three, one behind the other in a geometry."""
 INFORMATION_IN_GML = of_the_file(
     rb"(?:\w{1,20}+:)?+FeatureCollection\b",
     rb"(?:\w{1,20}+:)?+(?:FeatureCollection|\w*+(?:(?<=[mM]ember)|(?<=[mM]embers)))\b",
@@ -80,6 +90,12 @@ GML = Format(
                 "elevations.",
                 pattern=FLAT_POSITION,
                 beside=HIGH_POSITION,
+            ),
+            LeftOut(
+                (),
+                "Lists of positions of two numbers ({count}), beside others of three in the same geometry, got the "
+                "elevation 0.",
+                pattern=FLAT_LIST_BESIDE_HIGH,
             ),
             LeftOut((b"xlink:href=",), "References to other elements (xlink:href, {count}) were left out."),
             LeftOut(

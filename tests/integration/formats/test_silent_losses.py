@@ -122,3 +122,28 @@ async def test_times_of_gpx_that_cannot_be_read_are_told(
     assert [warning[:9] for warning in done.output.warnings if "metadata" not in warning] == ["Times (1)"] * (
         not is_read
     )
+
+
+@pytest.mark.parametrize(("sizes", "told"), [((3, 2), True), ((2, 3), True), ((3, 3), False), ((2, 2), False)])
+async def test_lists_of_gml_without_elevations_beside_others_are_told(
+    pipeline: Pipeline, tmp_path: Path, sizes: tuple[int, int], *, told: bool
+) -> None:
+    """In one geometry, all of whose positions have elevations in the result; other geometries stay flat."""
+    texts = {2: "1 2 4 5", 3: "1 2 3 4 5 6"}
+    line = '<gml:LineString><gml:posList srsDimension="{}">{}</gml:posList></gml:LineString>'
+    lists = [line.format(size, texts[size]) for size in sizes]
+    members = "".join(f"<gml:lineStringMember>{one}</gml:lineStringMember>" for one in lists)
+    feature = "<gml:featureMember><ogr:t><ogr:g>{}</ogr:g><ogr:a>1</ogr:a></ogr:t></gml:featureMember>"
+    whole = f'<gml:MultiLineString srsName="EPSG:4326">{members}</gml:MultiLineString>'
+    alone = [one.replace("<gml:LineString", '<gml:LineString srsName="EPSG:4326"') for one in lists]
+    path = tmp_path / "a.gml"
+    path.write_text(
+        '<ogr:FeatureCollection xmlns:ogr="http://ogr.maptools.org/" xmlns:gml="http://www.opengis.net/gml">'
+        f"{''.join(map(feature.format, [*alone, whole]))}</ogr:FeatureCollection>"
+    )
+    done = await pipeline.to("GeoJson", path)
+    sentence = (
+        "Lists of positions of two numbers (1), beside others of three in the same geometry, got the elevation 0."
+    )
+    assert done.output.warnings == ((sentence,) if told else ())
+    assert ("0.0 ]" in done.path.read_text()) == told
