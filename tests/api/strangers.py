@@ -1,5 +1,6 @@
 """What `test_strangers` runs in a pytest of its own, with a server and a key in its environment."""
 
+import json
 import os
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -86,10 +87,11 @@ def _is_right_after_all(case: Case, form: dict[str, Any]) -> bool:
 
 
 def _as_sent(value: object, schema: Mapping[str, Any]) -> object:
-    """All form values are text, so a number in place of a text is valid."""
+    """All form values are text, so a number in place of a text is valid, and so are `true` and `null`."""
     if isinstance(value, bytes):
         return value.decode("latin-1")
-    return str(value) if schema.get("type") == "string" and isinstance(value, int | float) else value
+    is_sent_as_text = schema.get("type") == "string" and (value is None or isinstance(value, int | float))
+    return json.dumps(value) if is_sent_as_text else value
 
 
 def _has_lone_values(form: dict[str, Any]) -> bool:
