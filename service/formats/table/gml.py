@@ -86,8 +86,7 @@ GML = Format(
             ),
             LeftOut(
                 (),
-                "Positions of two numbers ({count}), beside others of three, got the elevation 0 in layers with "
-                "elevations.",
+                "Positions of two numbers ({count}) got the elevation 0 where others of their layer have three.",
                 pattern=FLAT_POSITION,
                 beside=HIGH_POSITION,
             ),

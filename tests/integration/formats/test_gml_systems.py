@@ -256,7 +256,7 @@ async def test_positions_without_elevations_beside_others_are_told(
 ) -> None:
     """The driver gives them the elevation 0."""
     path = document(tmp_path / "a.gml", [point(URN, "50 9 1"), point(URN, second)])
-    told = "Positions of two numbers (1), beside others of three, got the elevation 0 in layers with elevations."
+    told = "Positions of two numbers (1) got the elevation 0 where others of their layer have three."
     done = await pipeline.to("GeoPackage", path)
     assert done.output.warnings == ((told,) if is_told else ())
     flat = document(tmp_path / "b.gml", [point(URN, "50 9"), point(URN, "51 9")])
