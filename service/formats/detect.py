@@ -22,7 +22,7 @@ from service.formats.gunzip import gunzip
 from service.formats.json_kinds import HEAD_BYTES, head_of, kind_of_json, sequence_prefix
 from service.formats.kml_features import in_one_document
 from service.formats.kml_mended import mended
-from service.formats.left_out import has_features
+from service.formats.left_out import has_features, hold_features
 from service.formats.looks import look_at
 from service.formats.names import listed, safe_name, shown, stem_of, unique
 from service.formats.properties import property_warnings
@@ -105,7 +105,9 @@ def is_archive(untrusted_name: str) -> bool:
     return extension in {ZIP, GZ} or (found is not None and bool(reading_of(found).member))
 
 
-def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | None = None) -> Source:
+def detect(
+    path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | None = None, *, looks: bool = True
+) -> Source:
     """Detect the format of the upload at `path` (interface 1). Blocking: call it in a thread.
 
     Args:
@@ -113,6 +115,8 @@ def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | 
         untrusted_name: the client's file name.
         unpack_into: a directory for unpacked files, created if needed; the files in it get names of our own.
         bounds: how much a ZIP or .gz may contain.
+        looks: whether to look through the text for what its driver would lose, which takes the longest by far. Without
+            it, the source lacks the warnings of this; a file is refused all the same if it holds nothing else.
 
     Raises:
         TooMuch: a ZIP or .gz exceeds the bounds.
@@ -126,13 +130,13 @@ def detect(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | 
     if extension == ZIP:
         unpack_into.mkdir(exist_ok=True)
         with open_archive(path, bounds) as archive:
-            return _unzip(archive, untrusted_name, unpack_into, bounds)
+            return _unzip(archive, untrusted_name, unpack_into, bounds, looks=looks)
     if extension == GZ:
-        return _gunzip(path, untrusted_name, unpack_into, bounds)
+        return _gunzip(path, untrusted_name, unpack_into, bounds, looks=looks)
     found = by_extension(extension)
     if found is None:
         raise _unknown(extension)
-    return _single(found, path, untrusted_name, unpack_into, bounds)
+    return _single(found, path, untrusted_name, unpack_into, bounds, looks=looks)
 
 
 def _extension(untrusted_name: str) -> str:
@@ -152,7 +156,9 @@ def _unknown(extension: str) -> Rejection:
     )
 
 
-def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds) -> Source:
+def _single(
+    found: Format, path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds, *, looks: bool
+) -> Source:
     stem = stem_of(untrusted_name)
     head = head_of(path, HEAD_BYTES if reading_of(found).json else START_BYTES)
     row = kind_of_json(found, head)
@@ -172,7 +178,8 @@ def _single(found: Format, path: Path, untrusted_name: str, unpack_into: Path, b
     for prefix, mend in MENDED.get(reading_of(row).reader, {}).items():
         documents, told = _replaced(documents, mend, unpack_into, prefix)
         warnings += told
-    repeated, left_out = look_at(row, [part.path for part in documents])
+    paths = [part.path for part in documents]
+    repeated, left_out = look_at(row, paths) if looks or not hold_features(row, paths) else ([], {})
     parts = tuple(part for part in documents if has_features(row, part.path)) or documents[:1]
     for part in parts:
         require_root(row, part.path)
@@ -230,7 +237,7 @@ def _documents(path: Path, extension: str, stem: str, unpack_into: Path, bounds:
     return documents
 
 
-def _gunzip(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds) -> Source:
+def _gunzip(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds, *, looks: bool) -> Source:
     inner_name = untrusted_name.replace("\\", "/").rstrip("/")[: -len(GZ)]
     extension = _extension(inner_name)
     found = None if is_archive(inner_name) else by_extension(extension)
@@ -242,10 +249,10 @@ def _gunzip(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds) 
     unpack_into.mkdir(exist_ok=True)
     target = unpack_into / f"in{extension}"
     gunzip(path, target, bounds)
-    return _single(found, _not_empty(target, GZ), inner_name, unpack_into, bounds)
+    return _single(found, _not_empty(target, GZ), inner_name, unpack_into, bounds, looks=looks)
 
 
-def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path, bounds: Bounds) -> Source:
+def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path, bounds: Bounds, *, looks: bool) -> Source:
     finds = find_all(archive.members)
     bundles = [find for find in finds if find.is_bundle]
     others = [find for find in finds if not find.is_bundle]
@@ -266,7 +273,7 @@ def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path, bounds: Bou
     ((extension, member),) = find.members.items()
     target = unpack_into / f"in{extension}"
     archive.unpack(member, target)
-    return _single(find.format, _not_empty(target, "ZIP"), find.name, unpack_into, bounds)
+    return _single(find.format, _not_empty(target, "ZIP"), find.name, unpack_into, bounds, looks=looks)
 
 
 def _unpack_folder(archive: Archive, find: Find, untrusted_name: str, unpack_into: Path) -> Source:

@@ -21,6 +21,11 @@ def has_features(row: Format, path: Path) -> bool:
     return not words or _has_word(path, words)
 
 
+def hold_features(row: Format, paths: Sequence[Path]) -> bool:
+    """Whether files of `row` are not refused however much is left out of them: one may hold features. Blocking."""
+    return any(_has_word(path, [reading_of(row).feature_word]) for path in paths)
+
+
 def has_match(path: Path, pattern: re.Pattern[bytes], within: bytes = b"") -> bool:
     """Whether `pattern` matches something short in the file at `path`. Blocking.
 
@@ -40,7 +45,7 @@ def warn_of_left_out(row: Format, counts: Mapping[bytes, int], paths: Sequence[P
     reading = reading_of(row)
     found = {entry: count for entry in reading.left_out if (count := _total(entry, counts))}
     content = " ".join(_sentence(entry, count) for entry, count in found.items() if entry.is_content)
-    if content and not any(_has_word(path, [reading.feature_word]) for path in paths):
+    if content and not hold_features(row, paths):
         raise Rejection(f"The {row.title} holds no features that could be converted. {content}")
     return {_sentence(entry, count): entry.column for entry, count in found.items()}
 

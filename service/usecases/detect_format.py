@@ -23,35 +23,35 @@ async def detect_format(upload: Upload) -> Source:
         Rejection: see `formats.detect.detect`.
         Overloaded: the disk is full.
     """
-    return _detect_little(upload) or await _detect_in_thread(upload)
+    return _detect_little(upload, looks=True) or await _detect_in_thread(upload, looks=True)
 
 
-async def detect_received(upload: Upload, workspace: Workspace) -> tuple[Upload, Source]:
-    """Do so for an upload that `workspace` owns, and return it as well.
+async def detect_received(upload: Upload, workspace: Workspace, *, looks: bool) -> tuple[Upload, Source]:
+    """Do so for an upload that `workspace` owns, and return it as well; without `looks` as in `formats.detect.detect`.
 
     If it is an archive of more than little, it is on disk from then on: a few kilobytes may unpack to many megabytes.
     """
-    found = _detect_little(upload)
+    found = _detect_little(upload, looks=looks)
     if found is None:
         upload = await workspace.on_disk(upload)
-        found = await _detect_in_thread(upload)
+        found = await _detect_in_thread(upload, looks=looks)
     return upload, found
 
 
-def _detect_little(upload: Upload) -> Source | None:
+def _detect_little(upload: Upload, *, looks: bool) -> Source | None:
     """Do so at once; None if the upload, or what is in it, is too large for that, and nothing is unpacked then."""
     if upload.size_bytes > INLINE_BYTES or is_gzip(upload.untrusted_name):
         return None
     try:
         with lack_of_room():
-            return detect(upload.path, upload.untrusted_name, upload.directory / UNPACKED, LITTLE)
+            return detect(upload.path, upload.untrusted_name, upload.directory / UNPACKED, LITTLE, looks=looks)
     except TooMuch:
         shutil.rmtree(upload.directory / UNPACKED, ignore_errors=True)  # only some files are unpacked
         return None
 
 
-async def _detect_in_thread(upload: Upload) -> Source:
+async def _detect_in_thread(upload: Upload, *, looks: bool) -> Source:
     threads = _unpacking if is_archive(upload.untrusted_name) else SHARED
-    work = partial(detect, upload.path, upload.untrusted_name, upload.directory / UNPACKED)
+    work = partial(detect, upload.path, upload.untrusted_name, upload.directory / UNPACKED, looks=looks)
     with lack_of_room():
         return await run_blocking(work, inline=False, threads=threads)

@@ -86,6 +86,11 @@ class Services(JobParts, frozen=True, kw_only=True):
         return (self.runner,) if claimed is None else (self.runner, claimed)
 
     @property
+    def converts(self) -> bool:
+        """Whether this process may convert what it admits; otherwise workers detect all again and tell what is lost."""
+        return self.asked is None
+
+    @property
     def active(self) -> frozenset[JobId]:
         """The jobs that this process holds or is admitting, whoever has admitted them."""
         return frozenset().union(*(runner.active for runner in self.runners))

@@ -62,6 +62,49 @@ def test_workers_make_previews_and_search_coordinate_systems(fleet: Site) -> Non
     wait_until(fleet.is_clean)
 
 
+LOST = {
+    "a.kml": (
+        b"<kml xmlns='http://www.opengis.net/kml/2.2'><Document><NetworkLink></NetworkLink>%b</Document></kml>",
+        b"<Placemark><name>a</name><Point><coordinates>1,2</coordinates></Point></Placemark>",
+        "Network links (1)",
+    ),
+    "a.gpx": (
+        b"<gpx version='1.1' xmlns='http://www.topografix.com/GPX/1/1'><metadata><name>a</name></metadata>%b</gpx>",
+        b"<wpt lat='1' lon='2'/>",
+        "The metadata of the file",
+    ),
+    "a.gml": (
+        b"<FeatureCollection xmlns:gml='http://www.opengis.net/gml'><gml:name>a</gml:name>%b</FeatureCollection>",
+        b"<gml:featureMember><a><b>%b</b></a></gml:featureMember>"
+        % b"<gml:Point srsName='EPSG:4326'><gml:pos>1 2</gml:pos></gml:Point>",
+        "The name or description of the whole collection",
+    ),
+}
+"""Files by name: their text, a feature for it, and how the warning begins that it loses something."""
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_what_is_lost_is_told_by_the_worker(fleet: Site, name: str) -> None:
+    """The gateway does not look for it, whether the input travels with the message or is in the store."""
+    text, feature_text, told = LOST[name]
+    with fleet.client() as client:
+        for count in (1, 256 * 1024 // len(feature_text) + 1):
+            answer = client.convert(name, text % (count * feature_text), outputFormat="csv")
+            assert answer["success"], answer
+            assert answer["featureCount"] == count
+            assert any(warning.startswith(told) for warning in answer["warnings"]), answer
+
+
+def test_a_gateway_refuses_what_holds_no_features(fleet: Site) -> None:
+    """Nothing is reserved for it."""
+    text, _, told = LOST["a.kml"]
+    with fleet.client() as client:
+        answer = client.convert("a.kml", text % b"", outputFormat="csv")
+        assert not answer["success"]
+        assert f"holds no features that could be converted. {told}" in answer["error"]
+        assert client.usage() == (0, 0)
+
+
 def test_a_gateway_analyzes_files_itself(fleet: Site) -> None:
     """In its sandbox, with Python alone."""
     with fleet.client() as client:

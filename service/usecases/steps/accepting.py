@@ -88,7 +88,8 @@ async def detect(desk: Desk, received: Received) -> Detected:
             f"The file exceeds {ceiling} MB, the largest size that the service accepts. Split it into smaller files."
         )
     with span("detect", job_id=str(received.job.id)):
-        upload, source = await detect_received(upload, received.order.workspace)
+        looks = desk.services.converts
+        upload, source = await detect_received(upload, received.order.workspace, looks=looks)
     order = (
         received.order if upload is received.order.upload else msgspec.structs.replace(received.order, upload=upload)
     )

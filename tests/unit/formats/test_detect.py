@@ -219,6 +219,17 @@ def test_text_in_utf_16_is_refused_where_its_driver_does_not_read_it(tmp_path: P
     assert detect(tmp_path / name, name, tmp_path / "unpacked").parts
 
 
+def test_a_file_is_refused_for_what_it_lacks_even_without_looks(tmp_path: Path) -> None:
+    """Without them nothing is told of what is lost, which whoever converts the file looks for."""
+    link, placemark = b"<NetworkLink></NetworkLink>", b"<Placemark></Placemark>"
+    (path := tmp_path / "upload").write_bytes(b"<kml><Document>%b%b</Document></kml>" % (link, placemark))
+    assert "Network links (1)" in detect(path, "a.kml", tmp_path / "unpacked").warnings[0]
+    assert not detect(path, "a.kml", tmp_path / "unpacked", looks=False).warnings
+    path.write_bytes(b"<kml>%b</kml>" % link)
+    with pytest.raises(Rejection, match=r"holds no features .*Network links \(1\)"):
+        detect(path, "a.kml", tmp_path / "unpacked", looks=False)
+
+
 def test_a_binary_dxf_is_refused_as_such(tmp_path: Path) -> None:
     """It is not damaged, but its driver reads only text."""
     with pytest.raises(Rejection, match=r"binary DXF.* Save it as ASCII DXF"):
