@@ -14,21 +14,7 @@ from msgspec import Meta
 
 from service.engine.holding import in_open_run
 from service.engine.jailed.delimited import OURS, UNDERSTOOD
-from service.engine.jailed.places import (
-    Column,
-    Table,
-    Wanted,
-    describe,
-    expect,
-    find_places,
-    lacks_names,
-    renames,
-    replace_quotes,
-    types_of,
-    unique_names,
-    unnamed,
-    write_rows,
-)
+from service.engine.jailed.places import Column, Table, Wanted, expect, lay_out, unique_names, write_rows
 from service.engine.session import Answer, Session
 from service.engine.workspace import Workplace
 from service.formats.facts import MAX_COLUMNS, Count, Name
@@ -78,19 +64,12 @@ async def make_table(session: Session, file: str, wanted: Wanted, delimiter: str
     if not looked.ok or looked.delimiter not in UNDERSTOOD or len(looked.columns) == 1:
         return None
     columns = columns_of(looked, wanted)
-    places, others = find_places(columns, wanted)
-    replace_quotes(columns, places)
+    layout = lay_out(OURS, "", looked.header, columns, wanted=wanted, delimiter=looked.delimiter)
     written = io.StringIO()
-    write_rows(written, looked.delimiter, [places.get(at, column.name) for at, column in enumerate(columns)], ())
-    types = types_of(columns, places)
-    begins = str(looked.data_at)
-    done = await session.ask(Answer, "head", file, OURS, begins, written.getvalue(), TYPES_OF_OURS, types)
-    if not done.ok:
-        return None
-    table = describe(OURS, "", columns, (places, others))
-    repeated = renames(looked.header, table.columns)
-    told = replace(table, lacks_names=lacks_names(looked.header, columns), unnamed=unnamed(looked.header, columns))
-    return replace(told, delimiter=looked.delimiter, renamed=repeated)
+    write_rows(written, looked.delimiter, layout.names, ())
+    head = (OURS, str(looked.data_at), written.getvalue(), TYPES_OF_OURS, layout.types)
+    done = await session.ask(Answer, "head", file, *head)
+    return replace(layout.table, delimiter=looked.delimiter) if done.ok else None
 
 
 def columns_of(looked: Looked, wanted: Wanted) -> Sequence[Column]:

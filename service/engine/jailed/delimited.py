@@ -21,22 +21,15 @@ from service.engine.jailed.kinds import NUMBER, Kind, kind_of_cell, type_of
 from service.engine.jailed.places import (
     FINER,
     GEOMETRY_TEXT,
-    WKT,
     WKT_VALUE,
     Column,
+    Layout,
     Wanted,
-    describe,
     expect,
-    find_places,
-    lacks_names,
+    lay_out,
     look_at_cell,
-    renames,
-    replace_quotes,
-    require_clear_decimals,
     strip_srids,
-    types_of,
     unique_names,
-    unnamed,
     write_rows,
     write_tables,
 )
@@ -73,26 +66,16 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
         declared, start = _declared(file)
         delimiter = known_delimiter or declared or _delimiter(file)
         columns, header, open_row = _look(file, delimiter, asked)
-        places, others = find_places(columns, asked)
-        require_clear_decimals(columns, places, delimiter)
-        replace_quotes(columns, places)
-        table = describe(OURS, "", columns, (places, others))
-        names = [places.get(at, column.name) for at, column in enumerate(columns)]
-        geometry = next((at for at, ours in places.items() if ours == WKT and table.srid is not None), None)
+        layout = lay_out(OURS, "", header, columns, wanted=asked, delimiter=delimiter)
         file.seek(start)
         zeros, first_zero = _zeros(file)
         file.seek(start)
         is_odd = zeros or open_row or has_bare_quotes(file, delimiter, has_header=bool(header))
-        is_copied = geometry is None and not is_odd
         file.seek(start)
-        written = _write(file, delimiter, names, has_header=bool(header), is_copied=is_copied, geometry=geometry)
-    Path(OURS).with_suffix(".csvt").write_text(types_of(columns, places), encoding="ascii")
-    repeated = renames(header, [column.name for column in columns])
-    is_guess = encoding == NO_UNICODE
-    finished = replace(table, delimiter=written, renamed=repeated, in_windows_1252=is_guess)
-    finished = replace(finished, zeros=zeros, first_zero=first_zero, open_row=open_row)
-    told = replace(finished, lacks_names=lacks_names(header, columns), unnamed=unnamed(header, columns))
-    write_tables(tables_file, [told])
+        written = _write(file, delimiter, layout, has_header=bool(header), is_odd=bool(is_odd))
+    Path(OURS).with_suffix(".csvt").write_text(layout.types, encoding="ascii")
+    told = replace(layout.table, delimiter=written, in_windows_1252=encoding == NO_UNICODE)
+    write_tables(tables_file, [replace(told, zeros=zeros, first_zero=first_zero, open_row=open_row)])
 
 
 def _encoding(path: str) -> str:
@@ -240,13 +223,12 @@ def _widen(columns: list[Column], row: Sequence[str]) -> None:
     columns.extend(Column(name) for name in names[len(columns) :])
 
 
-def _write(
-    file: TextIO, delimiter: str, names: Sequence[str], *, has_header: bool, is_copied: bool, geometry: int | None
-) -> str:
-    """Write the normalized table and return its delimiter; `geometry` is a WKT column that names its system."""
+def _write(file: TextIO, delimiter: str, layout: Layout, *, has_header: bool, is_odd: bool) -> str:
+    """Write the normalized table and return its delimiter; what follows the header is copied unless it `is_odd`."""
+    names, geometry = layout.names, layout.geometry
     written = delimiter if delimiter in UNDERSTOOD and len(names) > 1 else ","
     with Path(OURS).open("w", encoding="utf-8", newline="") as ours:
-        if written != delimiter or len(names) == 1 or not is_copied:
+        if written != delimiter or len(names) == 1 or is_odd or geometry is not None:
             rows = islice(_rows(file, delimiter), int(has_header), None)
             write_rows(ours, written, names, rows if geometry is None else strip_srids(rows, geometry))
             return written

@@ -9,7 +9,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
 
@@ -18,6 +18,7 @@ from service.engine.jailed.kinds import DECIMAL_COMMA, NUMBER, Kind, is_ambiguou
 from service.engine.jailed.place_names import find_pairs, is_height, plain, roles_of
 
 X, Y, Z, WKT = "__x", "__y", "__z", "__wkt"
+_TYPES = {X: "Real", Y: "Real", Z: "Real", WKT: "String"}
 WKT_NAMES = ("wkt", "ewkt", "geom", "geometry", "thegeom", "wkbgeometry", "geomwkt", "geometrywkt", "shape", "geojson")
 GEOMETRY_TEXT = re.compile(
     r"\s*+(?:(?:SRID=\d+;)?\s*(?:MULTI)?(?:POINT|LINESTRING|POLYGON|CURVE|SURFACE)(?:Z|M|ZM)?\b"
@@ -108,6 +109,17 @@ class Table:
     """The last row, if it is a quoted text that does not end; from 1, after the header."""
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a table is normalized: its description, the names of its columns in the CSV, and the text of its .csvt."""
+
+    table: Table
+    names: list[str]
+    types: str
+    geometry: int | None
+    """The position of a column of WKT whose geometries name their system."""
+
+
 def expect(columns: Iterable[Column], wanted: Wanted) -> None:
     """Mark the columns that may be coordinates, so that numbers in them are counted."""
     named = {plain(name) for name in (wanted.x, wanted.y, wanted.z) if name}
@@ -166,7 +178,29 @@ def find_places(columns: Sequence[Column], wanted: Wanted) -> tuple[dict[int, st
     return {x: X, y: Y} | ({} if z is None else {z: Z}), pairs[1:]
 
 
-def replace_quotes(columns: Sequence[Column], places: Mapping[int, str]) -> None:
+def lay_out(
+    file: str, name: str, header: Sequence[str], columns: Sequence[Column], *, wanted: Wanted, delimiter: str
+) -> Layout:
+    """Find the geometry of the table to be written to `file`, and rename columns for the driver.
+
+    Exits if its geometries name several systems, or if coordinates may have separators of thousands.
+    """
+    places, others = find_places(columns, wanted)
+    _require_clear_decimals(columns, places, delimiter)
+    _replace_quotes(columns, places)
+    table = describe(file, name, columns, (places, others))
+    told = replace(
+        table,
+        renamed=_renames(header, table.columns),
+        lacks_names=_lacks_names(header, columns),
+        unnamed=_unnamed(header, columns),
+    )
+    names = [places.get(at, column.name) for at, column in enumerate(columns)]
+    geometry = next((at for at, ours in places.items() if ours == WKT and table.srid is not None), None)
+    return Layout(told, names, _types_of(columns, places), geometry)
+
+
+def _replace_quotes(columns: Sequence[Column], places: Mapping[int, str]) -> None:
     """Rename columns whose names hold quotation marks, which the driver leaves out; `places` have new names."""
     names = [column.name if at in places else without_quotes(column.name) for at, column in enumerate(columns)]
     for column, name in zip(columns, unique_names(names), strict=True):
@@ -178,7 +212,7 @@ def without_quotes(name: str) -> str:
     return name.replace('"', "_")
 
 
-def require_clear_decimals(columns: Sequence[Column], places: Mapping[int, str], delimiter: str) -> None:
+def _require_clear_decimals(columns: Sequence[Column], places: Mapping[int, str], delimiter: str) -> None:
     """Exit if commas or points in coordinates may separate thousands: read as decimals, they would be elsewhere."""
     if any(is_ambiguous(columns[at].decimals, delimiter) for at in places):
         sys.exit(Exit.AMBIGUOUS_COMMAS)
@@ -231,26 +265,26 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return found
 
 
-def renames(names: Sequence[str], written: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def _renames(names: Sequence[str], written: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Which of `names` were changed in `written`: repeated ones, and those with line ends or quotation marks."""
     return tuple((old.strip(), new) for old, new in zip(names, written, strict=False) if old.strip() not in {"", new})
 
 
-def lacks_names(header: Sequence[str], columns: Iterable[Column]) -> bool:
+def _lacks_names(header: Sequence[str], columns: Iterable[Column]) -> bool:
     """Whether a table without a `header` has texts, so that its first row may be one."""
     return not header and any(column.type == "String" and not column.geometries for column in columns)
 
 
-def unnamed(header: Sequence[str], columns: Iterable[Column]) -> tuple[str, ...]:
+def _unnamed(header: Sequence[str], columns: Iterable[Column]) -> tuple[str, ...]:
     """The names made for columns that have cells but none in the `header`, if the table has one."""
     named = {at for at, cell in enumerate(header) if cell.strip()}
     made = [column.name for at, column in enumerate(columns) if column.filled and at not in named]
     return tuple(made) if header else ()
 
 
-def types_of(columns: Sequence[Column], places: dict[int, str]) -> str:
+def _types_of(columns: Sequence[Column], places: dict[int, str]) -> str:
     """Return the text of the .csvt that gives the types of `columns`."""
-    types = ["String" if name == WKT else "Real" if name else column.type for name, column in _with(columns, places)]
+    types = [_TYPES.get(places.get(at, ""), column.type) for at, column in enumerate(columns)]
     return ",".join(f'"{name}"' for name in types)
 
 
@@ -293,10 +327,6 @@ def _named(columns: Sequence[Column], wanted: Wanted) -> dict[int, str]:
 
 def _alike(name: str) -> str:
     return without_quotes(name).casefold()
-
-
-def _with(columns: Sequence[Column], places: dict[int, str]) -> list[tuple[str, Column]]:
-    return [(places.get(at, ""), column) for at, column in enumerate(columns)]
 
 
 def _holds_numbers(column: Column) -> bool:

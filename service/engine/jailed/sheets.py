@@ -7,26 +7,19 @@ import json
 import sqlite3
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import MAX_LAYERS, columns, open_work_file, quoted, tables
 from service.engine.jailed.kinds import kind_of_cell, type_of
 from service.engine.jailed.places import (
-    WKT,
     Column,
     Table,
     Wanted,
-    describe,
     expect,
-    find_places,
+    lay_out,
     look_at_cell,
-    renames,
-    replace_quotes,
-    require_clear_decimals,
     strip_srids,
-    types_of,
     unique_names,
     write_rows,
     write_tables,
@@ -60,25 +53,21 @@ def main(work_file: str, tables_file: str, wanted: str) -> None:
 
 def _write(connection: sqlite3.Connection, table: str, number: int, wanted: Wanted) -> Table:
     declared = columns(connection, table)
-    names = unique_names([name for name, _ in declared])
+    originals = [name for name, _ in declared]
+    names = unique_names(originals)
     seen = [Column(name, type=CSV_TYPES.get(kind, "String")) for name, (_, kind) in zip(names, declared, strict=True)]
     expect(seen, wanted)
-    for column, (original, _) in zip(seen, declared, strict=True):
+    for column, original in zip(seen, originals, strict=True):
         _look(connection, table, original, column)
-    places, others = find_places(seen, wanted)
-    require_clear_decimals(seen, places, "")
-    replace_quotes(seen, places)
     path = Path(f"t{number}.csv")
-    found = describe(path.name, table, seen, (places, others))
-    found = replace(found, renamed=renames([name for name, _ in declared], found.columns))
-    rows = _rows(connection, table, [original for original, _ in declared])
-    if found.srid is not None:
-        rows = strip_srids(rows, next(at for at, ours in places.items() if ours == WKT))
-    header = [places.get(at, column.name) for at, column in enumerate(seen)] or ["field_1"]
+    layout = lay_out(path.name, table, originals, seen, wanted=wanted, delimiter="")
+    rows = _rows(connection, table, originals)
+    if layout.geometry is not None:
+        rows = strip_srids(rows, layout.geometry)
     with path.open("w", encoding="utf-8", newline="") as file:
-        write_rows(file, ",", header, rows)
-    path.with_suffix(".csvt").write_text(types_of(seen, places), encoding="ascii")
-    return found
+        write_rows(file, ",", layout.names or ["field_1"], rows)
+    path.with_suffix(".csvt").write_text(layout.types, encoding="ascii")
+    return layout.table
 
 
 def _look(connection: sqlite3.Connection, table: str, original: str, column: Column) -> None:

@@ -11,14 +11,14 @@ from service.engine.jailed import column_types
 from service.engine.jailed.self_description import Beside
 from service.engine.mistyped import TypeCheck
 from service.engine.reading.files import reading_with_options
-from service.engine.reading.table_checks import rounded_warnings
+from service.engine.reading.table_checks import ROUNDED, value_sentences
 from service.engine.reading.work_file import LISTED, TABLES_FILE, WorkFile, read_layers
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Source
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
 from service.formats.format import reading_of
-from service.formats.names import counted, listed, quotes, values_of
+from service.formats.names import counted, listed, quotes
 from service.formats.table.databases import CODES_LEFT_OUT
 
 TYPED_FILES = {"": "typed.sqlite", column_types.GEOPACKAGE: "typed.gpkg"}
@@ -89,46 +89,39 @@ async def _read(place: Workplace, source: Source, origin: str, found: _Database,
     return msgspec.structs.replace(read, warnings=(*read.warnings, *_warnings(found)))
 
 
+_BESIDE = {
+    "said": "Descriptions of the file or its layers ({count}) were left out.",
+    "titles": "Titles of columns ({count}) were left out; the columns keep their names.",
+    "tiles": "Rasters and tiles ({tables}) were left out.",
+    "codes": CODES_LEFT_OUT,
+    "unlisted": "The geometries of {tables} were not read, because gpkg_contents lists what has them as attributes. "
+    "Set its data_type to features, and send the file again.",
+}
+"""What is told of what a database holds beside its layers."""
+_OF_VALUES = {
+    "mistyped": "{values} are of other types than the database declares for the columns, which became columns of texts "
+    "with all their values.",
+    "spelled": "{values} are binary beside values that are not; they became texts of hexadecimal digits.",
+    "cut": "{values} have zero bytes (NUL) within their text, which were left out.",
+    "unread": "{values} are not geometries as this format stores them, such as texts or plain WKB, and were left out. "
+    "Store them as the format does, and send it again.",
+    "second": "{values} were left out, because only the first geometry of a row is read.",
+    "rounded": ROUNDED,
+}
+"""What is told of its values, by kind."""
+
+
 def _left_out(beside: Beside) -> Iterator[str]:
-    if beside.said:
-        yield f"Descriptions of the file or its layers ({beside.said:,}) were left out."
-    if beside.titles:
-        yield f"Titles of columns ({beside.titles:,}) were left out; the columns keep their names."
-    if beside.tiles:
-        yield f"Rasters and tiles ({counted(beside.tiles, 'table')}) were left out."
-    if beside.codes:
-        yield CODES_LEFT_OUT.format(count=f"{beside.codes:,}")
-    if beside.unlisted:
-        yield (
-            f"The geometries of {counted(beside.unlisted, 'table')} were not read, because gpkg_contents lists what "
-            "has them as attributes. Set its data_type to features, and send the file again."
-        )
+    for kind, sentence in _BESIDE.items():
+        if count := getattr(beside, kind):
+            yield sentence.format(count=f"{count:,}", tables=counted(count, "table"))
 
 
 def _warnings(found: _Database) -> Iterator[str]:
     yield from _left_out(found.beside)
-    if found.mistyped:
-        yield (
-            f"{values_of(found.mistyped, LISTED)} are of other types than the database declares for the columns, "
-            "which became columns of texts with all their values."
-        )
-    if found.spelled:
-        yield (
-            f"{values_of(found.spelled, LISTED)} are binary beside values that are not; they became texts of "
-            "hexadecimal digits."
-        )
-    if found.cut:
-        yield f"{values_of(found.cut, LISTED)} have zero bytes (NUL) within their text, which were left out."
-    if found.unread:
-        yield (
-            f"{values_of(found.unread, LISTED)} are not geometries as this format stores them, such as texts or plain "
-            "WKB, and were left out. Store them as the format does, and send it again."
-        )
-    if found.second:
-        yield f"{values_of(found.second, LISTED)} were left out, because only the first geometry of a row is read."
+    yield from value_sentences(found, _OF_VALUES)
     if found.derived:
         yield f"Views and virtual tables were left out: {listed(quotes(found.derived), LISTED)}."
-    yield from rounded_warnings(found.rounded)
     yield from _unnumbered(found.left_out)
 
 

@@ -17,6 +17,7 @@ from service.formats.request import ConversionRequest
 
 FEWEST_NAMES = 2
 """How many names make a row a header although it lacks those before them."""
+ROUNDED = "{values} lost digits: times are kept with millisecond precision, decimal numbers to the fifteenth digit."
 
 
 class WrittenTable(msgspec.Struct, frozen=True):
@@ -97,7 +98,8 @@ def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
     if renamed:
         pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in renamed], LISTED)
         yield f"Names of columns are repeated in the header, or have line ends or quotation marks: {pairs}."
-    yield from rounded_warnings({name: count for table in tables for name, count in table.finer.items()})
+    if finer := {name: count for table in tables for name, count in table.finer.items()}:
+        yield ROUNDED.format(values=values_of(finer, LISTED))
     for table in tables:
         if table.others:
             x, y = (shown(name) for ours, name in table.originals.items() if ours in {X, Y})
@@ -128,49 +130,8 @@ def _unnamed(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
             )
 
 
-def rounded_warnings(rounded: Mapping[str, int]) -> Iterator[str]:
-    """What is told of columns with values that were rounded, by how many."""
-    if rounded:
-        yield (
-            f"{values_of(rounded, LISTED)} lost digits: times are kept with "
-            "millisecond precision, decimal numbers to the fifteenth digit."
-        )
-
-
-def emptied_warnings(emptied: Mapping[str, int]) -> Iterator[str]:
-    """What is told of columns with empty texts that became missing, by how many."""
-    if emptied:
-        yield (
-            "Tables without geometry of their own cannot tell an empty text from a missing value; "
-            f"{values_of(emptied, LISTED)} became missing."
-        )
-
-
-def infinite_warnings(infinite: Mapping[str, int]) -> Iterator[str]:
-    """What is told of columns with infinite numbers that became missing, by how many."""
-    if infinite:
-        yield (
-            "Tables without geometry of their own have no infinite numbers; "
-            f"{values_of(infinite, LISTED)} became missing."
-        )
-
-
-def unread_warnings(unread: Mapping[str, int]) -> Iterator[str]:
-    """What is told of columns with geometries that cannot be read, by how many."""
-    if unread:
-        yield f"{values_of(unread, LISTED)} are not geometries that can be read, and were left out."
-
-
-def moved_warnings(moved: Mapping[str, int]) -> Iterator[str]:
-    """What is told of columns with times that were converted to UTC, by how many."""
-    if moved:
-        yield (
-            f"{values_of(moved, LISTED)} are times in zones that have names, or offsets that are not quarters of an "
-            "hour; they were converted to UTC."
-        )
-
-
-def spelled_warnings(spelled: Mapping[str, int]) -> Iterator[str]:
-    """What is told of columns with bytes that became hexadecimal digits, by how many."""
-    if spelled:
-        yield f"{values_of(spelled, LISTED)} are binary; they became texts of hexadecimal digits."
+def value_sentences(found: msgspec.Struct, sentences: Mapping[str, str]) -> Iterator[str]:
+    """What is told of columns with values of some kinds; members of `found` count these for each column."""
+    for kind, sentence in sentences.items():
+        if counts := getattr(found, kind):
+            yield sentence.format(values=values_of(counts, LISTED))

@@ -15,16 +15,12 @@ from service.engine.jailed.places import WKT, Table, Wanted, X, Y, Z
 from service.engine.placing import Placing
 from service.engine.reading.files import read_document, reading_with_options
 from service.engine.reading.table_checks import (
+    ROUNDED,
     Tables,
     WrittenTable,
-    emptied_warnings,
-    infinite_warnings,
-    moved_warnings,
     require_places,
-    rounded_warnings,
-    spelled_warnings,
     table_warnings,
-    unread_warnings,
+    value_sentences,
 )
 from service.engine.reading.work_file import (
     ADD,
@@ -79,6 +75,19 @@ class _Changes(msgspec.Struct, frozen=True):
     infinite: Counts
     spelled: Counts
     unread: Counts
+
+
+_CHANGED = {
+    "rounded": ROUNDED,
+    "moved": "{values} are times in zones that have names, or offsets that are not quarters of an hour; they were "
+    "converted to UTC.",
+    "emptied": "Tables without geometry of their own cannot tell an empty text from a missing value; {values} became "
+    "missing.",
+    "infinite": "Tables without geometry of their own have no infinite numbers; {values} became missing.",
+    "unread": "{values} are not geometries that can be read, and were left out.",
+    "spelled": "{values} are binary; they became texts of hexadecimal digits.",
+}
+"""What is told of each kind of change."""
 
 
 async def read_delimited(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
@@ -181,17 +190,11 @@ async def read_parquet(place: Workplace, source: Source, request: ConversionRequ
         return await read_document(place, source)
     await place.python(PARQUET_READING, staged_names(source)[0], WORK_FILE, SHEETS_FILE, CHANGES_FILE)
     changes = await place.read_json(CHANGES_FILE, _Changes)
-    told = (
-        *rounded_warnings(changes.rounded),
-        *moved_warnings(changes.moved),
-        *emptied_warnings(changes.emptied),
-        *infinite_warnings(changes.infinite),
-        *unread_warnings(changes.unread),
-    )
     if await place.has(WORK_FILE):
-        return WorkFile(told)
+        return WorkFile(tuple(value_sentences(changes, _CHANGED)))
     tables = await _sheets(place, request)
     places = {name for table in tables for name in table.originals.values()}
     spelled = {name: count for name, count in changes.spelled.items() if name not in places}
+    told = value_sentences(msgspec.structs.replace(changes, spelled=spelled), _CHANGED)
     found = await _read_tables(place, request, tables)
-    return msgspec.structs.replace(found, warnings=(*told, *spelled_warnings(spelled), *found.warnings))
+    return msgspec.structs.replace(found, warnings=(*told, *found.warnings))
