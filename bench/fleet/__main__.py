@@ -8,6 +8,7 @@ import signal
 import sys
 
 from bench.fleet import backlog, cost, drain, freezes, large, losses, partitions
+from bench.measure.meter import load_average
 
 PARTS = {
     "losses": losses.run,
@@ -38,7 +39,11 @@ def main() -> None:
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and leave no host behind
-    results = [PARTS[name](options) for name in options.parts or PARTS]
+    results = []
+    for name in options.parts or PARTS:
+        before = load_average()
+        results.append(PARTS[name](options))
+        print(f"{name}: load average {before} before, {load_average()} after", flush=True)
     sys.exit(0 if all(results) else 1)
 
 

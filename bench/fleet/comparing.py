@@ -22,6 +22,12 @@ from tests.integration.storage.servers import S3Server
 
 CONVERTERS = 2
 LEASE_SECONDS = 30
+USUAL_JOBS = 1000
+
+
+def share_of(jobs: int) -> float:
+    """Which share of the usual work is to be done: with fewer jobs, a quick run that shows CPU rather than rates."""
+    return min(1.0, jobs / USUAL_JOBS)
 
 
 class Rates(NamedTuple):

@@ -2,12 +2,11 @@
 
 import argparse
 import asyncio
-import os
 import time
 from collections.abc import Mapping
 from statistics import median, quantiles
 
-from bench.fleet.comparing import Rates, Side, both_sides, compare_rates, used
+from bench.fleet.comparing import Rates, Side, both_sides, compare_rates, share_of, used
 from bench.fleet.conversions import conversion, is_right
 from bench.fleet.scaling import compare_hosts
 from bench.load.client import connect
@@ -23,12 +22,10 @@ INLINE_POINTS = (20, 50, 100, 200, 350, 500, 700, 1000)
 JUDGED_MS = 35.0
 """How long one process takes for the document by which the delay is judged."""
 TRIED = 15
-USUAL_JOBS = 1000
 
 
 def run(options: argparse.Namespace) -> bool:
     """Measure, and print what came of it; return whether every goal was reached and everything was charged once."""
-    load = os.getloadavg()[0]
     with both_sides() as (fleet, sides):
         key = fleet.keys().good[0]
         _print_idle(sides)
@@ -45,14 +42,8 @@ def run(options: argparse.Namespace) -> bool:
         )
         outcomes.append(asyncio.run(compare_rates(sides, small)))
         outcomes.append(is_right(fleet.site))
-    outcomes.append(compare_hosts(_share(options.jobs)))
-    print(f"load average {load:.1f} at the beginning, {os.getloadavg()[0]:.1f} at the end", flush=True)
+    outcomes.append(compare_hosts(share_of(options.jobs)))
     return all(outcomes)
-
-
-def _share(jobs: int) -> float:
-    """Which share of the usual work is to be done: with fewer jobs, a quick run that shows CPU rather than rates."""
-    return min(1.0, jobs / USUAL_JOBS)
 
 
 def _print_idle(sides: Mapping[str, Side]) -> None:

@@ -5,7 +5,6 @@ Another worker ends each job; that end stands, is charged once and has its objec
 
 import argparse
 import itertools
-import os
 import traceback
 
 from bench.fleet.hosts import LOOPBACK
@@ -21,7 +20,6 @@ def run(options: argparse.Namespace) -> bool:
     with whole_fleet(lambda _: LOOPBACK, 1, 2) as fleet, open_freezer(fleet.site) as freezer:
         held = [_holds(freezer, step, when, content) for step, when in itertools.product(STEPS, WHEN)]
     print(f"{held.count(True)} of {len(held)} freezes changed nothing, inputs of {len(content) / 1e6:.1f} MB")
-    print(f"load average {os.getloadavg()[0]:.1f} at the end", flush=True)
     return all(held)
 
 

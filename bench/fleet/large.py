@@ -6,14 +6,13 @@ The store is one that takes little CPU, because that of a real site has cores of
 import argparse
 import asyncio
 import math
-import os
 import subprocess
 import tempfile
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.fleet.comparing import Rates, both_sides, compare_rates
+from bench.fleet.comparing import Rates, both_sides, compare_rates, share_of
 from bench.fleet.conversions import conversion, is_right
 from bench.fleet.object_server import ObjectServer
 from bench.load.client import Address, LoadRequest
@@ -22,7 +21,6 @@ from bench.load.documents import document, write_document
 GOAL = 0.95
 CLIENTS = 4
 FILES, ROUNDS = 6, 3
-USUAL_JOBS = 1000
 
 
 class LargeFile(NamedTuple):
@@ -48,7 +46,7 @@ KINDS = (
 
 def run(options: argparse.Namespace) -> bool:
     """Measure each kind, and print what came of it; return whether all reached the goal and were charged once."""
-    load, share = os.getloadavg()[0], min(1.0, options.jobs / USUAL_JOBS)
+    share = share_of(options.jobs)
     with both_sides(ObjectServer) as (fleet, sides):
         key = fleet.keys().good[0]
         outcomes = []
@@ -59,7 +57,6 @@ def run(options: argparse.Namespace) -> bool:
             rates = Rates(about, request, CLIENTS, math.ceil(FILES * share), math.ceil(ROUNDS * share), GOAL)
             outcomes.append(asyncio.run(compare_rates(sides, rates)))
         outcomes.append(is_right(fleet.site))
-    print(f"load average {load:.1f} at the beginning, {os.getloadavg()[0]:.1f} at the end", flush=True)
     return all(outcomes)
 
 

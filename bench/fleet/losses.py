@@ -115,4 +115,3 @@ def _report(fleet: WholeFleet, clients: FleetClients, kills: Kills, took: float)
     for row in fleet.site.rows(_ATTEMPTS):
         p50, p99 = row["seconds"]
         print(f"jobs claimed {row['claims']} times: {row['jobs']}; admission to end p50 {p50:.1f} s, p99 {p99:.1f} s")
-    print(f"load average {os.getloadavg()[0]:.1f} at the end")

@@ -8,12 +8,12 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 import httpx
-import msgspec
 
 from bench.load.client import Address, LoadRequest, upload
 from bench.load.documents import document, small_document
@@ -26,6 +26,7 @@ from bench.load.visitor import (
     BATCH,
     SINGLE,
     TARGETS,
+    Row,
     Visitor,
     converted,
     first_wrong,
@@ -173,17 +174,7 @@ async def _too_large(visitor: Visitor) -> str:
     return OK if status == [b"413"] else f"too large an upload was answered with {status}"
 
 
-async def _leaves_during_upload(visitor: Visitor) -> str:
-    await _leave(visitor, share=0.5)
-    return OK
-
-
-async def _leaves_after_upload(visitor: Visitor) -> str:
-    await _leave(visitor, share=1.0)
-    return OK
-
-
-async def _leave(visitor: Visitor, share: float) -> None:
+async def _leave(visitor: Visitor, share: float) -> str:
     """Send a part of an upload, wait for a moment, and disconnect."""
     content = document(visitor.random.choice((4_000, 400_000)))
     request: LoadRequest = upload(
@@ -196,6 +187,7 @@ async def _leave(visitor: Visitor, share: float) -> None:
         await asyncio.sleep(visitor.random.random() * POLL_SECONDS)
     finally:
         writer.transport.abort()
+    return OK
 
 
 async def _connect(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -210,13 +202,6 @@ async def _look_around(visitor: Visitor) -> str:
     return first_wrong(
         *(with_status(answer, HTTPStatus.OK) for answer in answers), with_status(nothing, HTTPStatus.NOT_FOUND)
     )
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One action of clients, and its weight."""
-
-    weight: int
-    act: Callable[[Visitor], Awaitable[str]]
 
 
 MIX: dict[str, Row] = {
@@ -235,10 +220,10 @@ MIX: dict[str, Row] = {
     "bad file": Row(6, _bad_file),
     "malformed request": Row(4, _malformed),
     "too large": Row(2, _too_large),
-    "leaves during upload": Row(5, _leaves_during_upload),
-    "leaves after upload": Row(4, _leaves_after_upload),
+    "leaves during upload": Row(5, partial(_leave, share=0.5)),
+    "leaves after upload": Row(4, partial(_leave, share=1.0)),
     "look around": Row(3, _look_around),
-    **{name: Row(weight, act) for name, (weight, act) in PAGE.items()},
+    **PAGE,
 }
 
 

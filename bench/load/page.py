@@ -1,14 +1,13 @@
 """What people do on the page, and clients that want the result at once: each as the page's own script does it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any
 
 from bench.load.documents import document, small_document
 from bench.load.load import OK
 from bench.load.scenarios import JOBS
-from bench.load.visitor import SINGLE, Visitor, first_wrong, what, with_status
+from bench.load.visitor import SINGLE, Row, Visitor, first_wrong, what, with_status
 from bench.measure.meter import MEGABYTE
 
 WAIT_SECONDS = 30
@@ -73,10 +72,9 @@ async def _open(visitor: Visitor) -> str:
     return with_status(await visitor.get("/"), HTTPStatus.OK)
 
 
-PAGE: dict[str, tuple[int, Callable[[Visitor], Awaitable[str]]]] = {
-    "page: convert and look": (8, _convert_and_look),
-    "page: change one's mind": (3, _change_ones_mind),
-    "page: open": (3, _open),
-    "result as the response": (8, _deliver),
+PAGE: dict[str, Row] = {
+    "page: convert and look": Row(8, _convert_and_look),
+    "page: change one's mind": Row(3, _change_ones_mind),
+    "page: open": Row(3, _open),
+    "result as the response": Row(8, _deliver),
 }
-"""What they do, with weights as in `bench.load.mix`."""

@@ -3,11 +3,12 @@
 import itertools
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
 import httpx
+import msgspec
 
 from bench.load.documents import small_document
 from bench.load.load import OK
@@ -73,6 +74,13 @@ class Visitor:
     async def get(self, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
         """Ask for a path of the service."""
         return await self.client.get(self.site.prefix + path, headers=headers)
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One action of clients, and its weight."""
+
+    weight: int
+    act: Callable[[Visitor], Awaitable[str]]
 
 
 def converted(response: httpx.Response) -> str:
