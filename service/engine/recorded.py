@@ -11,18 +11,15 @@ from xml.sax.saxutils import escape
 from service.engine.arguments import dataset_name
 from service.engine.diagnostics import UNREACHABLE
 from service.engine.environment import VIRTUAL_DRIVER
-from service.engine.jailed import facts as facts_program
-from service.engine.reading.work_file import ADD, NOTHING_KNOWN, UNGROUPED, WORK_DRIVER
+from service.engine.reading.work_file import ADD, UNGROUPED, WORK_DRIVER, facts_of
 from service.engine.session import Answer, SessionOver
 from service.engine.workspace import Workplace
 from service.formats.datasets import Dataset
-from service.formats.facts import Facts
 from service.formats.format import Reread
 from service.formats.plan import ConversionPlan
 from service.formats.verify import Recorded
 
 COMPARED_FILE = "compared.gpkg"
-EXTENTS_FILE = "extents.json"
 WRITTEN, MOVED = "written", "moved"
 COMPARED = ("-where", "OGR_GEOMETRY IS NOT NULL", "-limit", "1000")
 NOT_THE_SYSTEM = re.compile(
@@ -85,8 +82,7 @@ async def _compared_in_work_file(
         to_planned = (*ADD, "-t_srs", f"EPSG:{plan.output_epsg}")
         if NOT_THE_SYSTEM.search(await _read(place, how, MOVED, files, to_planned)):
             return Recorded(is_known=False)
-        await place.python(facts_program.__name__, COMPARED_FILE, NOTHING_KNOWN, EXTENTS_FILE)
-        facts = await place.read_json(EXTENTS_FILE, Facts)
+        facts = await facts_of(place, COMPARED_FILE)
     finally:
         await place.discard(COMPARED_FILE)
     extents = {layer.name: layer.extent for layer in facts.layers}

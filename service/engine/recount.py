@@ -2,15 +2,12 @@
 
 from service.engine.arguments import Origin, systems
 from service.engine.diagnostics import REMEDY, UNREACHABLE, UnreachableSystem
-from service.engine.jailed import facts as facts_program
-from service.engine.reading.work_file import NOTHING_KNOWN, UNGROUPED, WORK_DRIVER
+from service.engine.reading.work_file import UNGROUPED, WORK_DRIVER, facts_of
 from service.engine.workspace import Workplace
 from service.errors import Rejection
-from service.formats.facts import Facts
 from service.formats.plan import ConversionPlan
 
 COUNTED_FILE = "counted.gpkg"
-COUNTS_FILE = "counts.json"
 
 
 async def count_unreachable(
@@ -22,8 +19,7 @@ async def count_unreachable(
     arguments += dict.fromkeys(tables)
     try:
         await place.ogr2ogr(arguments, (*origin.drivers, WORK_DRIVER), origin.environment, tolerated=UNREACHABLE)
-        await place.python(facts_program.__name__, COUNTED_FILE, NOTHING_KNOWN, COUNTS_FILE)
-        reached = await place.read_json(COUNTS_FILE, Facts)
+        reached = await facts_of(place, COUNTED_FILE)
     except Rejection:
         return failure
     layers = {dataset.layer.table: dataset.layer for dataset in plan.datasets}.values()

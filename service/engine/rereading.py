@@ -9,22 +9,20 @@ from msgspec import Meta
 
 from service.engine.arguments import dataset_name, result_name
 from service.engine.environment import MEMORY_DRIVERS
-from service.engine.jailed import facts as facts_program
 from service.engine.jailed import readback as readback_program
 from service.engine.jailed.readback import MOST_CELLS
-from service.engine.reading.work_file import INTO_WORK_FILE, NOTHING_KNOWN, WORK_DRIVER, open_options
+from service.engine.reading.work_file import INTO_WORK_FILE, WORK_DRIVER, facts_of, open_options
 from service.engine.session import Answer, Session, SessionOver
 from service.engine.workspace import VERIFIED_FILE, Workplace
 from service.errors import Rejection
 from service.formats.datasets import Dataset
-from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Layer, Name
+from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Layer, Name
 from service.formats.format import Reread, reading_of
 from service.formats.geometry import NO_GEOMETRY
 from service.formats.plan import ConversionPlan
 from service.formats.verify import ReadBack, VerifiedColumn, VerifiedLayer, expected_in
 
 REREAD_FILE = "reread.gpkg"
-COUNTS_FILE = "reread.json"
 
 
 class CountedColumn(msgspec.Struct, frozen=True):
@@ -151,8 +149,7 @@ async def _count_in_work_file(place: Workplace, name: str, how: Reread) -> Seque
     arguments = [*INTO_WORK_FILE, *open_options(*how.options), REREAD_FILE, name]
     try:
         await place.ogr2ogr(arguments, (*how.drivers, WORK_DRIVER), how.environment)
-        await place.python(facts_program.__name__, REREAD_FILE, NOTHING_KNOWN, COUNTS_FILE)
-        facts = await place.read_json(COUNTS_FILE, Facts)
+        facts = await facts_of(place, REREAD_FILE)
     except Rejection:
         return ()
     finally:

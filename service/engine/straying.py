@@ -7,21 +7,19 @@ from typing import Annotated
 from msgspec import Meta
 
 from service.engine.arguments import Origin
-from service.engine.jailed import facts as facts_program
 from service.engine.jailed.gpkg import FID, GEOMETRY
-from service.engine.reading.work_file import INTO_WORK_FILE, NOTHING_KNOWN, UNGROUPED, WORK_DRIVER
+from service.engine.reading.work_file import INTO_WORK_FILE, UNGROUPED, WORK_DRIVER, facts_of
 from service.engine.session import Answer
 from service.engine.workspace import Workplace
 from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset
-from service.formats.facts import MAX_LAYERS, Facts
+from service.formats.facts import MAX_LAYERS
 from service.formats.plan import ConversionPlan
 from service.formats.straying import Astray, Strays, meters_apart
 
 COPY_FILE = "copy.gpkg"
 COPY = "copy"
 STRAYS_FILE = "strays.gpkg"
-COUNTS_FILE = "strays.json"
 DEGREES_A_METER = 1e-5
 """See straying.c, which does this in a run that is open."""
 METERS_AROUND = 4e7
@@ -75,8 +73,7 @@ async def _count(
     try:
         await place.ogr2ogr(arguments, (*origin.drivers, WORK_DRIVER), origin.environment)
         await place.ogr2ogr([*UNGROUPED, "-nln", COPY, "-sql", query, STRAYS_FILE, COPY_FILE], (WORK_DRIVER,))
-        await place.python(facts_program.__name__, STRAYS_FILE, NOTHING_KNOWN, COUNTS_FILE)
-        (layer,) = (await place.read_json(COUNTS_FILE, Facts)).layers
+        (layer,) = (await facts_of(place, STRAYS_FILE)).layers
     finally:
         await place.discard(COPY_FILE, STRAYS_FILE)
     found = {field.name: int(field.total or 0) for field in layer.fields}

@@ -9,19 +9,17 @@ import msgspec
 from service.blocking import run_blocking
 from service.engine.diagnostics import find_changes, has_other_texts
 from service.engine.holding import Opening, hold
-from service.engine.jailed import facts as facts_program
 from service.engine.jailed import lines
 from service.engine.reading.shapefiles import how_to_read
 from service.engine.reading.work_file import (
-    ADD,
     INTO_WORK_FILE,
     NO_SYSTEM,
-    NOTHING_KNOWN,
-    TABLES_FILE,
     UNGROUPED,
     WORK_DRIVER,
     WorkFile,
     add_relabelled,
+    add_table,
+    facts_of,
     open_options,
     read_layers,
 )
@@ -32,7 +30,6 @@ from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Part, Source
 from service.formats.esri_codes import esri_code, has_measures_alone
-from service.formats.facts import Facts
 from service.formats.format import Reading, reading_of
 from service.formats.mif_charset import charset_warning
 
@@ -152,11 +149,9 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
     if facts is not None:
         return WorkFile((*warnings, *_label_warnings(labels)), names, facts)
     messages = []
-    for number, opening in enumerate(openings):
-        options = open_options(*opening.options)
-        arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *options, WORK_FILE, opening.name]
-        drivers = (*reading.drivers, WORK_DRIVER)
-        messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], drivers, environments[number]))
+    for number, (opening, environment) in enumerate(zip(openings, environments, strict=True)):
+        own = msgspec.structs.replace(reading, environment=environment)
+        messages.append(await add_table(place, own, number, opening))
     if reading.has_labels:
         labels = sum([await _count_labels(place, reading, opening) for opening in openings])
     told = "\n".join(messages)
@@ -175,8 +170,7 @@ async def _count_labels(place: Workplace, reading: Reading, opening: Opening) ->
     arguments = [*UNGROUPED, *open_options(*opening.options), "-sql", query, LABELS_FILE, opening.name]
     try:
         await place.ogr2ogr(arguments, (*reading.drivers, WORK_DRIVER), reading.environment)
-        await place.python(facts_program.__name__, LABELS_FILE, NOTHING_KNOWN, TABLES_FILE)
-        (found,) = (await place.read_json(TABLES_FILE, Facts)).layers
+        (found,) = (await facts_of(place, LABELS_FILE)).layers
     finally:
         await place.discard(LABELS_FILE)
     return sum(int(field.total or 0) for field in found.fields)

@@ -22,16 +22,7 @@ from service.engine.reading.table_checks import (
     table_warnings,
     value_sentences,
 )
-from service.engine.reading.work_file import (
-    ADD,
-    INTO_WORK_FILE,
-    NO_SYSTEM,
-    TABLES_FILE,
-    WORK_DRIVER,
-    WorkFile,
-    open_options,
-    read_layers,
-)
+from service.engine.reading.work_file import NO_SYSTEM, TABLES_FILE, WorkFile, add_table, read_layers
 from service.engine.tabulating import tabulate
 from service.engine.workbooks import prepare_workbook
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
@@ -158,10 +149,10 @@ async def _read_tables(
     messages, claim = [], ""
     for number, opening in enumerate(openings):
         system = f"EPSG:{opening.srid}" if opening.srid is not None else ""
-        told = await _read_opening(place, number, opening, system)
-        if NO_SYSTEM.search(told):
+        told = await add_table(place, OURS, number, opening, system=system)
+        if system and NO_SYSTEM.search(told):
             claim = claim or system
-            told = await _read_opening(place, number, opening)
+            told = await add_table(place, OURS, number, opening)
         messages.append(told)
     return WorkFile(
         (*table_warnings(tables), *find_changes("\n".join(messages))),
@@ -174,14 +165,6 @@ async def _read_tables(
             if table.places
         },
     )
-
-
-async def _read_opening(place: Workplace, number: int, opening: Opening, system: str = "") -> str:
-    """Add a table to the work file unless its `system` is unknown, as the messages then say."""
-    assigned = ("-a_srs", system) if system else ()
-    arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *open_options(*opening.options), *assigned]
-    arguments += [WORK_FILE, opening.name, "-nln", f"t{number}"]
-    return await place.ogr2ogr(arguments, (CSV_DRIVER, WORK_DRIVER), tolerated=NO_SYSTEM)
 
 
 async def read_parquet(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:

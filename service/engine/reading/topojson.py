@@ -10,12 +10,12 @@ from service.engine.diagnostics import find_changes
 from service.engine.holding import Opening, hold
 from service.engine.jailed import topojson
 from service.engine.jailed.topojson import DOCUMENT, MOST_FOREIGN
-from service.engine.reading.work_file import ADD, INTO_WORK_FILE, LISTED, WORK_DRIVER, WorkFile, open_options
-from service.engine.workspace import WORK_FILE, Workplace, staged_names
+from service.engine.reading.work_file import LISTED, WorkFile, add_table
+from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Source
 from service.formats.facts import MAX_LAYERS, Count
-from service.formats.format import Reading, reading_of
+from service.formats.format import reading_of
 from service.formats.names import listed, shown
 from service.geojson.findings import Name, Scan
 from service.geojson.told import reading_warnings
@@ -68,18 +68,11 @@ async def read_topojson(place: Workplace, source: Source) -> WorkFile:
         for number, (_, scan) in enumerate(found.layers)
     ]
     facts = await hold(place, reading, openings)
-    changes = () if facts is not None else await _into_work_file(place, reading, openings)
+    messages = []
+    for number, opening in enumerate(openings if facts is None else ()):
+        messages.append(await add_table(place, reading, number, opening))
     names = {f"t{number}": name for number, (name, _) in enumerate(found.layers)}
     system = found.layers[0][1]  # all documents have that of the topology
     is_known = found.has_system and system.crs_epsg is not None
-    told = (*found.warnings(), *changes)
+    told = (*found.warnings(), *find_changes("\n".join(messages)))
     return WorkFile(told, names, facts, claim=system.crs_claim, assumes_system=not is_known)
-
-
-async def _into_work_file(place: Workplace, reading: Reading, openings: list[Opening]) -> tuple[str, ...]:
-    messages = []
-    for number, opening in enumerate(openings):
-        options = open_options(*opening.options)
-        arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *options, WORK_FILE, opening.name]
-        messages.append(await place.ogr2ogr([*arguments, "-nln", f"t{number}"], (*reading.drivers, WORK_DRIVER)))
-    return tuple(find_changes("\n".join(messages)))

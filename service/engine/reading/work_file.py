@@ -8,6 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from service.engine.diagnostics import find_changes, has_other_texts
+from service.engine.holding import Opening
+from service.engine.jailed import facts as facts_program
 from service.engine.jailed import relabel
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.workspace import WORK_FILE, Workplace
@@ -32,6 +34,7 @@ UNGROUPED = (
 INTO_WORK_FILE = (*UNGROUPED, "-gt", "unlimited")
 NOTHING_KNOWN = '{"noise": {}, "prefix": "", "guesses_types": false}'
 """For the program that states the facts about a file that is not an upload."""
+FACTS_FILE = "other-facts.json"
 ADD = ("-update",)
 TABLES_FILE = "tables.json"
 DETOUR_DRIVER = "SQLite"
@@ -70,6 +73,30 @@ class WorkFile(msgspec.Struct, frozen=True):
 def open_options(*options: str) -> list[str]:
     """The driver's open options as arguments."""
     return [argument for option in options for argument in ("-oo", option)]
+
+
+async def facts_of(place: Workplace, gpkg: str) -> Facts:
+    """The facts about a GeoPackage of ours other than the work file.
+
+    Raises:
+        Rejection: determining them exceeds the limits.
+    """
+    await place.python(facts_program.__name__, gpkg, NOTHING_KNOWN, FACTS_FILE)
+    return await place.read_json(FACTS_FILE, Facts)
+
+
+async def add_table(place: Workplace, reading: Reading, number: int, opening: Opening, *, system: str = "") -> str:
+    """Add the layer of a file to the work file as a table with this number, unless its `system` is unknown.
+
+    The first one, 0, makes the work file. Returns the messages, which say if the system is unknown.
+
+    Raises:
+        Rejection: the file cannot be read.
+    """
+    assigned, tolerated = (("-a_srs", system), NO_SYSTEM) if system else ((), None)
+    arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *open_options(*opening.options), *assigned]
+    arguments += [WORK_FILE, opening.name, "-nln", f"t{number}"]
+    return await place.ogr2ogr(arguments, (*reading.drivers, WORK_DRIVER), reading.environment, tolerated=tolerated)
 
 
 async def read_layers(
