@@ -1,15 +1,17 @@
 """Determines what this host's GDAL offers, once at start-up (interface 1, 10)."""
 
 import importlib.util
+import mmap
 import re
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from sandbox.interpreter import PYTHON
 from sandbox.libraries import linked_with, outside_the_system
+from service.engine.jailed.wheel import READING
 from service.engine.modules import Modules, linked_modules
 from service.engine.proj import DATABASE, private_database
 from service.formats.format import Format, Reader, Writer
@@ -44,6 +46,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     gdal_data: str
     has_arrow: bool
     """Whether pyarrow and pyogrio are installed, which handle GeoParquet if GDAL does not."""
+    spare: Mapping[str, str] = {}
+    """Drivers that ogr2ogr lacks, but the GDAL in the wheel of pyogrio has, each with the library of that GDAL."""
 
     @property
     def proj_database(self) -> Path:
@@ -65,6 +69,14 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         """Every format with its availability."""
         return tuple(_availability(row, self) for row in FORMATS)
 
+    def can_read(self, driver: str) -> bool:
+        """Whether GDAL, or the one in the wheel of pyogrio, has `driver`."""
+        return driver in self.drivers or driver in self.spare
+
+    def spare_for(self, drivers: Iterable[str]) -> str:
+        """The library of the other GDAL, if it is needed for one of `drivers`; otherwise empty."""
+        return next((self.spare[driver] for driver in drivers if driver in self.spare), "")
+
     def can_write(self, driver: str) -> bool:
         """Whether GDAL has `driver` and it creates files."""
         return "+" in self.drivers.get(driver, "")
@@ -85,16 +97,18 @@ def probe(ogr2ogr: Path, data_dir: Path, environment: Mapping[str, str]) -> Capa
     libraries = linked_with(ogr2ogr)
     prefix = ogr2ogr.resolve().parent.parent
     proj = _proj_directory(prefix, environment)
+    drivers = {match["name"]: match["abilities"] for match in map(DRIVER_LINE.match, listing.splitlines()) if match}
     return Capabilities(
         ogr2ogr=str(ogr2ogr),
         version=_version_in(libraries) or _told_version(ogr2ogr),
-        drivers={match["name"]: match["abilities"] for match in map(DRIVER_LINE.match, listing.splitlines()) if match},
+        drivers=drivers,
         python=PYTHON,
         libraries=tuple(map(str, outside_the_system(libraries))),
         modules=linked_modules(data_dir / "modules"),
         proj_directories=(str(private_database(proj / DATABASE, data_dir / "proj")), str(proj)),
         gdal_data=environment.get("GDAL_DATA") or _existing(prefix / "share" / "gdal"),
         has_arrow=all(importlib.util.find_spec(name) is not None for name in PARQUET_MODULES),
+        spare=spare_drivers(READING.keys() - drivers.keys()),
     )
 
 
@@ -111,6 +125,21 @@ def without_gdal(data_dir: Path) -> Capabilities:
         gdal_data="",
         has_arrow=False,
     )
+
+
+def spare_drivers(missing: Collection[str]) -> dict[str, str]:
+    """Those of the missing drivers that the GDAL in the wheel of pyogrio has, if it is a wheel that brings one."""
+    found = importlib.util.find_spec("pyogrio") if missing else None
+    if found is None or found.origin is None:
+        return {}
+    beside = Path(found.origin).resolve().parent.with_name("pyogrio.libs")
+    return {driver: str(library) for library in beside.glob("libgdal-*.so*") for driver in _defined(missing, library)}
+
+
+def _defined(drivers: Iterable[str], library: Path) -> list[str]:
+    """Those of the drivers that are in a library, by the names of its functions."""
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return [driver for driver in drivers if content.find(b"\0%b\0" % READING[driver].encode()) >= 0]
 
 
 def _version_in(libraries: Iterable[Path]) -> str:
@@ -179,7 +208,7 @@ def _can_read(row: Format, host: Capabilities) -> bool:
     if row.reading is None:
         return False
     by_arrow = row.reading.reader is Reader.PARQUET and host.has_arrow
-    return by_arrow or any(driver in host.drivers for driver in row.reading.drivers)
+    return by_arrow or any(map(host.can_read, row.reading.drivers))
 
 
 def _can_write(row: Format, host: Capabilities) -> bool:
@@ -195,4 +224,9 @@ def _lack_of(driver: str, host: Capabilities, *, by_arrow: bool) -> str:
             f"GDAL {host.version} has no {driver} driver and the packages {' and '.join(PARQUET_MODULES)} are missing."
         )
     lacks = "cannot write with its" if driver in host.drivers else "has no"
-    return f"GDAL {host.version} {lacks} {driver} driver."
+    told = f"GDAL {host.version} {lacks} {driver} driver"
+    return (
+        f"{told}, and there is no wheel of pyogrio with one. Install it (pip install pyogrio)."
+        if driver in READING
+        else f"{told}."
+    )

@@ -143,7 +143,7 @@ class Engine:
             NotOpened: it could not.
         """
         astray = await ask_strays(place, plan, held, doubtful, self.catalogue)
-        session.foreseen = questions_after(plan, self._rereading(place, plan))
+        session.foreseen = questions_after(plan, self._rereading(place, plan), place.host)
         await write(place, plan, held)
         session.forget()
         return astray
@@ -171,7 +171,7 @@ class Engine:
     def _rereading(self, place: Workplace, plan: ConversionPlan) -> Reread | None:
         """How a driver reads the result: no program does, or the run that wrote it is still open."""
         how = plan.writing.reread
-        if how is None or place.host.drivers.keys().isdisjoint(how.drivers):
+        if how is None or not any(map(place.host.can_read, how.drivers)):
             return None
         if any(len(dataset.columns) < how.least_columns for dataset in plan.datasets):
             return None

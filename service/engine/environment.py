@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from pathlib import Path
 
 from service.engine.capabilities import Capabilities
 from service.formats.table import FORMATS
@@ -72,6 +73,17 @@ def _skipped(available: frozenset[str], used: frozenset[str]) -> str:
 def prepared_environment(capabilities: Capabilities) -> dict[str, str]:
     """The environment for a launcher that keeps the program prepared: with every driver that any run may use."""
     return converter_environment(capabilities, _DRIVERS)
+
+
+def wheel_environment(capabilities: Capabilities, library: str, extra: Mapping[str, str]) -> dict[str, str]:
+    """The complete environment of `jailed.wheel`: as that of a GDAL program, with the data that belong to its GDAL."""
+    package = Path(library).parent.with_suffix("")
+    data = {
+        "PROJ_LIB": f"{package}/proj_data",
+        "PROJ_DATA": f"{package}/proj_data",
+        "GDAL_DATA": f"{package}/gdal_data",
+    }
+    return {**_SHARED, **data, **extra, **python_environment(capabilities)}
 
 
 def python_environment(capabilities: Capabilities) -> dict[str, str]:

@@ -103,6 +103,8 @@ async def in_open_run(place: Workplace, reading: Reading, ask: Callable[[Session
     session = place.session
     if session is None or not session.drivers or place.input_bytes > LARGEST_BYTES:
         return None
+    if place.host.spare_for(reading.drivers):
+        return None
     try:
         if not session.is_open:
             begin(place, session, reading.drivers, reading)

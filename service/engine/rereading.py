@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from service.engine.arguments import dataset_name, result_name
+from service.engine.capabilities import Capabilities
 from service.engine.environment import MEMORY_DRIVERS
 from service.engine.jailed import readback as readback_program
 from service.engine.jailed.readback import MOST_CELLS
@@ -59,11 +60,11 @@ class Tallied(Answer, frozen=True):
     columns: Annotated[Mapping[Name, Count], Meta(max_length=2 * MAX_COLUMNS)] = {}
 
 
-def questions_after(plan: ConversionPlan, how: Reread | None) -> dict[str, tuple[str, ...]]:
+def questions_after(plan: ConversionPlan, how: Reread | None, host: Capabilities) -> dict[str, tuple[str, ...]]:
     """What `tally` or `reread` asks about a result, by the name under which the converter writes it in one go."""
     if plan.writing.json:
         return {result_name(plan): _tallying(plan)}
-    if how is None or (len(plan.datasets) > 1 and not plan.writing.one_file_per_layer):
+    if how is None or host.spare_for(how.drivers) or (len(plan.datasets) > 1 and not plan.writing.one_file_per_layer):
         return {}
     return {name: _counting(name, how) for name in _files(plan)}
 
@@ -129,7 +130,7 @@ def _files(plan: ConversionPlan) -> dict[str, Sequence[Dataset]]:
 
 
 async def _count(place: Workplace, name: str, how: Reread) -> Sequence[CountedLayer]:
-    if place.session is not None:
+    if place.session is not None and not place.host.spare_for(how.drivers):
         try:
             return await _count_in_session(place, place.session, name, how)
         except SessionOver as over:

@@ -16,8 +16,9 @@ from sandbox.verdict import Ending, Verdict
 from service.blocking import INLINE_BYTES, run_blocking
 from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import Subject, require_program_success, require_success
-from service.engine.environment import converter_environment, python_environment
+from service.engine.environment import converter_environment, python_environment, wheel_environment
 from service.engine.files import holds_little, read_written, written_files
+from service.engine.jailed import wheel
 from service.engine.session import Session, SessionOver
 from service.errors import Rejection
 from service.formats.detect import Source
@@ -112,12 +113,17 @@ class Workplace:
     ) -> str:
         """Run ogr2ogr with only `drivers`; return its messages, also of a failure if they match `tolerated`.
 
+        If it lacks one of them, `jailed.wheel` takes its place, with arguments that end with the target and its source.
         An open run converts what it holds, or our virtual file `detour` if given.
 
         Raises:
             Rejection: the file is the cause, or the run exceeded its limits.
         """
-        if self.session is not None and self.session.is_open:
+        drivers = tuple(drivers)
+        if library := self.host.spare_for(drivers):
+            argv = (self.host.python, "-m", wheel.__name__, library, ",".join(drivers), *arguments)
+            verdict = await self._start(argv, wheel_environment(self.host, library, extra))
+        elif self.session is not None and self.session.is_open:
             verdict = await self._translate(self.session, list(arguments), detour)
         else:
             environment = converter_environment(self.host, drivers, extra)

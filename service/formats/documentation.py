@@ -92,7 +92,8 @@ NOTES = """\
   beside a `Schema`, without data that it does not declare; a warning reports each. Data with the name of an element,
   such as `NAME` beside `<name>`, is renamed if it has other content. Several
   features in `<kml>` without a document around them are all read; of several geometries in a feature without a
-  MultiGeometry around them, the last is read. Warnings report both.
+  MultiGeometry around them, the last is read. Warnings report both. GDAL's driver LIBKML reads it, which Debian has
+  dropped since GDAL 3.13: there, the GDAL in the wheel of pyogrio does, which `./just setup` installs.
 - **Descriptions of a file** in GPX (name, description, author, copyright, keywords), in documents and folders of
   KML (description, author), in GML (name, description), in GeoPackage (descriptions of layers, metadata), in
   FlatGeobuf (title, description, metadata) and in workbooks (title, subject, description, keywords, category,

@@ -2,19 +2,15 @@
 
 import json
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from service.engine.convert import Engine, Output
 from service.engine.workspace import Run
 from service.formats.detect import Source, detect
 from service.formats.facts import Facts
-from service.formats.format import Format
 from service.formats.plan import ConversionPlan, can_go_direct, plan_conversion
 from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
@@ -79,22 +75,7 @@ class Pipeline:
     def receive(self, path: Path, name: str | None = None) -> tuple[Path, Source]:
         directory = self._converters.new_directory()
         source = detect(path, name or path.name, directory / "unpacked")
-        self._skip_without_driver(source.format)
         return directory, source
-
-    def _skip_without_driver(self, source: Format) -> None:
-        """Skip what this host cannot read because its GDAL lacks a driver, as that of some distributions does."""
-        readable = {entry.token for entry in self.engine.capabilities.formats if entry.input}
-        wanted = source.reading.drivers if source.reading is not None else ()
-        if source.token not in readable and not _drivers().intersection(wanted):
-            pytest.skip(f"the GDAL of this host has no driver {' or '.join(wanted)}")
-
-
-@cache
-def _drivers() -> frozenset[str]:
-    """The drivers that ogrinfo knows."""
-    listed = subprocess.run(["ogrinfo", "--formats"], capture_output=True, text=True, check=True).stdout
-    return frozenset(line.split(" -")[0].strip() for line in listed.splitlines())
 
 
 def feature(geometry: Json | None, /, **properties: object) -> Json:

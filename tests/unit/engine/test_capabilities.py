@@ -9,8 +9,14 @@ import msgspec
 import pytest
 
 from sandbox.launchers.environment import StartEnvironment
-from service.engine.capabilities import Capabilities, ConverterMissing, probe
-from service.engine.environment import VIRTUAL_DRIVER, converter_environment, prepared_environment, python_environment
+from service.engine.capabilities import Capabilities, ConverterMissing, probe, spare_drivers
+from service.engine.environment import (
+    VIRTUAL_DRIVER,
+    converter_environment,
+    prepared_environment,
+    python_environment,
+    wheel_environment,
+)
 from service.formats.offer import Offer
 from service.formats.table import FORMATS
 
@@ -56,7 +62,7 @@ def test_the_host_installed_beside_the_program_gives_the_data(host: Capabilities
 
 def test_what_is_missing_is_named(host: Capabilities) -> None:
     """A read-only driver, a missing driver, packages that could replace one."""
-    without = msgspec.structs.replace(host, has_arrow=False)
+    without = msgspec.structs.replace(host, has_arrow=False, spare={})
     unwritable = Offer(without.formats).unwritable()
     assert "cannot write with its OpenFileGDB driver" in unwritable["openfilegdb"]
     assert "no FlatGeobuf driver" in unwritable["flatgeobuf"]
@@ -67,10 +73,28 @@ def test_what_is_missing_is_named(host: Capabilities) -> None:
 
 def test_a_driver_is_named_that_would_read_a_format_that_can_be_written(host: Capabilities) -> None:
     """KML is read by another driver than the one that writes it."""
-    writing = msgspec.structs.replace(host, drivers={**host.drivers, "KML": "rw+v"})
+    writing = msgspec.structs.replace(host, drivers={**host.drivers, "KML": "rw+v"}, spare={})
     (kml,) = (entry for entry in writing.formats if entry.format.title == "KML")
     assert (kml.input, kml.output) == (False, True)
-    assert kml.reason == "GDAL 3.4.1 has no LIBKML driver."
+    assert kml.reason == (
+        "GDAL 3.4.1 has no LIBKML driver, and there is no wheel of pyogrio with one. Install it (pip install pyogrio)."
+    )
+
+
+def test_a_driver_of_a_second_gdal_reads_what_the_first_one_cannot(host: Capabilities) -> None:
+    """A run that needs it is told its library; if GDAL has the driver, no other is looked for."""
+    (kml,) = (entry for entry in host.formats if entry.format.title == "KML")
+    assert kml.input
+    library = host.spare_for(("LIBKML", "GPKG"))
+    assert Path(library).is_file()
+    assert host.spare_for(("GPKG",)) == ""
+    assert spare_drivers([]) == {}
+    environment = wheel_environment(host, library, {"LIBKML_LAUNDER_FIELD_NAMES": "NO"})
+    assert environment["LIBKML_LAUNDER_FIELD_NAMES"] == "NO"
+    assert environment["PROJ_NETWORK"] == "OFF"
+    assert environment["PYTHONSAFEPATH"] == "1"
+    assert Path(environment["PROJ_DATA"], "proj.db").is_file()
+    assert Path(environment["GDAL_DATA"]).is_dir()
 
 
 @pytest.mark.parametrize("content", [None, "#!/bin/sh\nexit 3\n"])
