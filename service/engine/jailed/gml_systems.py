@@ -2,7 +2,7 @@
 
 `python -m …gml_systems GML NAMED_GML FOUND_FILE`. A geometry may name its system itself, in its parts, or nowhere if
 the collection or the envelope around all features does. The driver knows the first way; it prefers an envelope's system
-to what features say. Uses only the standard library.
+to what features say, and newer releases also prefer its dimension. Uses only the standard library.
 """
 
 import json
@@ -31,7 +31,7 @@ GEOMETRIES = frozenset(
 COORDINATES = frozenset({"pos", "posList", "coordinates", "coord"})
 BOUNDS = "boundedBy"
 TAG_NAME = re.compile(rb"<[^\s/>]++")
-SYSTEM = re.compile(rb"\s+srsName\s*=\s*(?:\"[^\"]*\"|'[^']*')")
+NAMES = re.compile(rb"\s+srs(?:Name|Dimension)\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 POSITIONS = re.compile(rb"posList\b[^<>]*>([^<>]*)<")
 HIGH = 3
 NO_SYSTEM = ""
@@ -106,10 +106,10 @@ class _Reader:
     def _of_all(self, own: Names) -> None:
         """Note what the collection or its envelope says of all features; an envelope ceases to say it."""
         self._around = Names(own.system or self._around.system, own.dimension or self._around.dimension)
-        if own.system:
+        if any(own):
             at = self._parser.CurrentByteIndex
             end = self._content.index(b">", at)
-            self.changes[at] = (end, SYSTEM.sub(b"", self._content[at:end]))
+            self.changes[at] = (end, NAMES.sub(b"", self._content[at:end]))
 
     def _inside(self, local: str, own: Names) -> None:
         outer = self._geometry[-1] if self._geometry else Names()

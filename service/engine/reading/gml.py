@@ -37,10 +37,9 @@ MEMBER = re.compile(rb"<[\w:.-]*?[mM]embers?\b")
 ENVELOPE = re.compile(rb"<[\w:.-]*?Envelope\s[^<>]*?\bsrsName\b")
 UNKNOWN_TO_DRIVER = b"https:"
 """Names that begin with this are known to us, but not to all releases of the driver."""
-HIGH_SOMEWHERE = re.compile(SRS_DIMENSION + rb"\s*=\s*[\"']%d[\"']" % HIGH)
-HIGH_INSIDE = re.compile(rb"<(?![\w:.-]*?(?:Envelope|Box|Collection)\s)[\w:.-]++\s[^<>]*?\bsrsDimension\b")
-LISTS = re.compile(rb"posList\b(?<!\wposList)")
-"""Of other coordinates, the driver sees how many dimensions they have."""
+HIGH_AROUND = re.compile(rb"<[\w:.-]*?(?:Envelope|Box|Collection)\s[^<>]*?\bsrsDimension\s*=\s*[\"']%d[\"']" % HIGH)
+LISTS = re.compile(rb"<(?:[\w.-]++:)?+posList(?=[\s>])(?![^<>]*?\bsrsDimension\b)")
+"""Lists of positions that do not say how many dimensions they have; of other coordinates, the driver sees it."""
 NAMED_FILE, FOUND_FILE = "named.gml", "systems.json"
 FEW = 2
 Found = Annotated[
@@ -92,8 +91,7 @@ def _misleads(path: Path, names: set[bytes]) -> bool:
     """Whether the driver may take coordinates for those of another system, or three axes for two. Blocking."""
     if len(names) >= FEW or (names and _has_unnamed(path) and not _is_around_all(path, *names)):
         return True
-    is_high = has_match(path, HIGH_SOMEWHERE) and has_match(path, LISTS)
-    return is_high and not has_match(path, HIGH_INSIDE, SRS_DIMENSION)
+    return has_match(path, HIGH_AROUND, SRS_DIMENSION) and has_match(path, LISTS)
 
 
 def _has_unnamed(path: Path) -> bool:
