@@ -66,7 +66,7 @@ _MESSAGES: tuple[_Row, ...] = (
         "The coordinate system asked for is not known to the converter. Send another targetEpsg or sourceEpsg.",
     ),
     _row(
-        r"failed to prepare SQL: SELECT m\._rowid_",
+        r"failed to prepare SQL:? SELECT m\._rowid_",
         "A table of the {input} has no numbers of rows (WITHOUT ROWID), without which it is not read. Create it anew "
         "with a key of the type INTEGER PRIMARY KEY.",
     ),
