@@ -101,21 +101,22 @@ static void see_value(struct column *column, const char *text)
         column->values[number] = strdup(text);
 }
 
-static void see_integer(struct column *column, int64_t value)
-{
-    column->total += fabs((double)value);
-    column->at_32_bits += value == INT32_MIN || value == INT32_MAX;
-    column->beyond_32_bits += value < INT32_MIN || value > INT32_MAX;
-    column->beyond_53_bits += value < -(1LL << 53) || value > 1LL << 53;
-    column->inexact_whole += value < -99999999999999999 || value > 999999999999999999;
-}
-
 /* Count a value that is of a kind, and keep the first row of them. */
 static void see_kind(const struct column *column, int is_of_kind, int64_t *count, int64_t *first)
 {
     *count += is_of_kind;
     if (is_of_kind && !*first)
         *first = column->row;
+}
+
+static void see_integer(struct column *column, int64_t value)
+{
+    column->total += fabs((double)value);
+    column->at_32_bits += value == INT32_MIN || value == INT32_MAX;
+    see_kind(column, value == INT64_MIN || value == INT64_MAX, &column->at_64_bits, &column->first_at_64_bits);
+    column->beyond_32_bits += value < INT32_MIN || value > INT32_MAX;
+    column->beyond_53_bits += value < -(1LL << 53) || value > 1LL << 53;
+    column->inexact_whole += value < -99999999999999999 || value > 999999999999999999;
 }
 
 static void see_real(struct column *column, double value)

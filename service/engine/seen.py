@@ -185,7 +185,15 @@ _TEXT_COUNTS = (
 )
 _COUNTED: Mapping[FieldType, tuple[str, ...]] = {
     FieldType.TEXT: _TEXT_COUNTS,
-    FieldType.INTEGER: ("total", "at_32_bits", "beyond_32_bits", "beyond_53_bits", "inexact_in_dbf"),
+    FieldType.INTEGER: (
+        "total",
+        "at_32_bits",
+        "at_64_bits",
+        "first_at_64_bits",
+        "beyond_32_bits",
+        "beyond_53_bits",
+        "inexact_in_dbf",
+    ),
     FieldType.REAL: (
         "total",
         "infinite",

@@ -83,9 +83,9 @@ NOTES = """\
   ZIP as `.tab` or `.mif` with their companions, a File Geodatabase from a ZIP with its folder; a `.shp` alone is read
   without attributes. TopoJSON and Esri JSON are detected by their members, whatever their extension.
 - **Numbers** that exceed the type with which they are read become infinite, or in KML the largest whole number of 32
-  bits; a warning reports them. Text formats are written with 15 significant digits, GeoJSON with 7 decimals of a
-  degree. Blanks around values of typed columns are lost when KML is read, those at the beginning of texts when GML is,
-  and those around names of columns when CSV is.
+  bits and in XLSX and ODS that of 64 bits; a warning reports them. Text formats are written with 15 significant digits,
+  GeoJSON with 7 decimals of a degree. Blanks around values of typed columns are lost when KML is read, those at the
+  beginning of texts when GML is, and those around names of columns when CSV is.
 - **Coordinates in XML** that are no numbers, such as `52,5` in GPX and `1,2; 3,4` in KML, are read in part, as 0 or not
   at all; a warning reports them. Of long lists, the first megabyte may be all that is examined.
 - **KML** is read without styles, altitude modes, addresses, phone numbers, network links and images of overlays, and

@@ -219,6 +219,13 @@ OVERFLOWS: Mapping[str, Loss] = {
         "{source} is read with whole numbers of 32 bits; {values} became 2,147,483,647 or -2,147,483,648, unless "
         "they are these numbers.",
     ),
+    "at_64_bits": Loss(
+        lambda field, _: field.at_64_bits,
+        "whole numbers beyond 64 bits",
+        "{source} is read with whole numbers of 64 bits; {values} became 9,223,372,036,854,775,807 or "
+        "-9,223,372,036,854,775,808, unless they are these numbers. Store them as texts to keep them.",
+        lambda field: field.first_at_64_bits,
+    ),
 }
 """What reading may do to values; `Reading.overflows` names the kinds for each format."""
 
@@ -227,7 +234,8 @@ def reading_warnings(source: Format, layers: Sequence[Layer]) -> Iterator[str]:
     """A sentence for each kind of value in `layers` that reading the format `source` may have changed."""
     for kind in sorted(reading_of(source).overflows):
         if counts := _counts(OVERFLOWS[kind], layers, {}):
-            yield OVERFLOWS[kind].sentence.format(source=source.title, values=values_of(counts))
+            loss = OVERFLOWS[kind]
+            yield loss.sentence.format(source=source.title, values=values_of(counts)) + _first(loss, layers)
 
 
 def value_warnings(target: Format, layers: Sequence[Layer]) -> Iterator[str]:
@@ -235,9 +243,13 @@ def value_warnings(target: Format, layers: Sequence[Layer]) -> Iterator[str]:
     writing = writing_of(target)
     for kind, loss in VALUE_LOSSES.items():
         if kind in writing.value_losses and (counts := _counts(loss, layers, writing.typed_columns)):
-            told = loss.sentence.format(target=target.title, values=values_of(counts))
-            first = loss.first
-            yield told + (first_of((layer.name, map(first, layer.fields)) for layer in layers) if first else "")
+            yield loss.sentence.format(target=target.title, values=values_of(counts)) + _first(loss, layers)
+
+
+def _first(loss: Loss, layers: Sequence[Layer]) -> str:
+    """Where the first such value is, if that is known."""
+    first = loss.first
+    return first_of((layer.name, map(first, layer.fields)) for layer in layers) if first else ""
 
 
 def _counts(loss: Loss, layers: Sequence[Layer], typed: TypedColumns) -> Mapping[str, int]:

@@ -36,6 +36,7 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
     },
     "integer": {
         "at_32_bits": "{0} IN (-2147483648, 2147483647)",
+        "at_64_bits": "{0} IN (-9223372036854775808, 9223372036854775807)",
         "beyond_32_bits": "{0} NOT BETWEEN -2147483648 AND 2147483647",
         "beyond_53_bits": "{0} NOT BETWEEN -9007199254740992 AND 9007199254740992",
         "inexact_in_dbf": "{0} NOT BETWEEN -99999999999999999 AND 999999999999999999",
@@ -58,7 +59,7 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
     },
 }
 """What is counted in a column, by the type of its values; each entry is a condition on one value."""
-LOCATED = frozenset({"near_infinite", "beyond_dbf", "leap_seconds"})
+LOCATED = frozenset({"at_64_bits", "near_infinite", "beyond_dbf", "leap_seconds"})
 """What warnings name the first row of."""
 
 

@@ -52,6 +52,7 @@ ODS = Format(
         reader=Reader.WORKBOOK,
         environment={"OGR_ODS_HEADERS": "FORCE"},
         records_crs=False,
+        overflows=frozenset({"at_64_bits"}),
         properties="meta.xml",
     ),
     writing=Writing(
@@ -88,7 +89,7 @@ XLSX = Format(
         reader=Reader.WORKBOOK,
         environment={"OGR_XLSX_HEADERS": "FORCE"},
         records_crs=False,
-        overflows=frozenset({"old_dates"}),
+        overflows=frozenset({"old_dates", "at_64_bits"}),
         properties="docProps/core.xml",
         doubts_dates=True,
         unread=(ENCRYPTED_WORKBOOK,),

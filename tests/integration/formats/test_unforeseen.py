@@ -1,7 +1,6 @@
 """Content whose loss only generated files revealed: kept where the target can hold it, told where it cannot."""
 
 import json
-import re
 import sqlite3
 import struct
 import zipfile
@@ -15,7 +14,7 @@ import pytest
 from service.errors import Rejection
 from service.formats.facts import Field
 from tests.integration.formats import readers
-from tests.integration.formats.editing import edited
+from tests.integration.formats.editing import edited, replace_in
 from tests.integration.formats.pipeline import Pipeline, feature, geometry, write_geojson
 from tests.integration.formats.samples import point
 from tests.integration.formats.test_losses import database
@@ -167,10 +166,10 @@ async def test_rows_above_the_header_of_a_sheet_are_told(
     sheet = (await pipeline.to(output, path)).path
     titled = tmp_path / f"titled{sheet.suffix}"
     assert (await pipeline.to("GeoPackage", sheet)).output.warnings == ()
-    _replace_in(sheet, titled, rb"second|third", b"")
+    replace_in(sheet, titled, rb"second|third", b"")
     (told,) = (await pipeline.to("GeoPackage", titled)).output.warnings
     assert "does not seem to name all columns: 'Field2', 'Field3'. If the header is in a lower row" in told
-    _replace_in(sheet, titled, rb"Trees of 2024", b"")
+    replace_in(sheet, titled, rb"Trees of 2024", b"")
     numbered = await pipeline.to("GeoPackage", titled)
     assert numbered.output.warnings == ()
     assert [field.name for field in numbered.facts.layers[0].fields] == ["Field1", "second", "third"]
@@ -277,18 +276,11 @@ async def test_line_ends_in_the_header_of_a_table_do_not_end_it(
     path.with_suffix(".csv").write_text(f"{header}\n1,a,1,2,b\n2,c,3,4,d\n", encoding="utf-8")
     if name.endswith(".xlsx"):
         written = await pipeline.to("Xlsx", path.with_suffix(".csv"), source_epsg=4326)
-        _replace_in(written.path, path, b"first_name", b"first&#10;name")
+        replace_in(written.path, path, b"first_name", b"first&#10;name")
     done = await pipeline.to("GeoJson", path, source_epsg=4326)
     rows = [feature["properties"] for feature in readers.geojson(done.path)]
     assert rows == [{"id": 1, "first name": "a", "last": "b"}, {"id": 2, "first name": "c", "last": "d"}]
     assert any("'first?name' became 'first name'" in warning for warning in done.output.warnings), done.output.warnings
-
-
-def _replace_in(archive: Path, copy: Path, pattern: bytes, new: bytes) -> None:
-    """Copy a ZIP with what matches `pattern` replaced in all members."""
-    with zipfile.ZipFile(archive) as packed, zipfile.ZipFile(copy, "w") as changed:
-        for name in packed.namelist():
-            changed.writestr(name, re.sub(pattern, lambda _: new, packed.read(name)))
 
 
 def _documents(path: Path) -> list[ET.Element]:
@@ -435,7 +427,7 @@ async def test_dates_beside_texts_keep_their_times(
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = await _workbook(pipeline, tmp_path, b'formatCode="yyyy-mm-dd h:mm"', features=2)
     mixed = tmp_path / "mixed.xlsx"
-    _replace_in(
+    replace_in(
         path, mixed, rb'<c r="C2" s="\d+">\s*<v>45293[^<]*</v>', b'<c r="C2" t="inlineStr"><is><t>unknown</t></is>'
     )
     found = readers.geojson((await pipeline.to("GeoJson", mixed, source_epsg=4326)).path)
@@ -456,7 +448,7 @@ async def test_dates_that_are_counted_from_1904_are_told(
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = await _workbook(pipeline, tmp_path, b'formatCode="%s"' % style)
     since_1904 = tmp_path / "since-1904.xlsx"
-    _replace_in(path, since_1904, rb"<sheets>", b'<workbookPr date1904="1"/><sheets>')
+    replace_in(path, since_1904, rb"<sheets>", b'<workbookPr date1904="1"/><sheets>')
     done = await pipeline.to("GeoJson", since_1904, source_epsg=4326)
     assert sum("1,462 days (4 years and 1 day) too early" in warning for warning in done.output.warnings) == 1
     found = readers.geojson(done.path)
@@ -484,8 +476,8 @@ async def test_numbers_are_no_dates_that_are_counted_from_1904(pipeline: Pipelin
     """A workbook may have formats of dates that no cell with a number uses."""
     path = await _workbook(pipeline, tmp_path, b'formatCode="YYYY-MM-DD"')
     since_1904, plain = tmp_path / "since-1904.xlsx", tmp_path / "plain.xlsx"
-    _replace_in(path, since_1904, rb"<sheets>", b'<workbookPr date1904="1"/><sheets>')
-    _replace_in(since_1904, plain, rb'<c r="C2" s="\d+">', b'<c r="C2">')
+    replace_in(path, since_1904, rb"<sheets>", b'<workbookPr date1904="1"/><sheets>')
+    replace_in(since_1904, plain, rb'<c r="C2" s="\d+">', b'<c r="C2">')
     done = await pipeline.to("GeoJson", plain, source_epsg=4326)
     assert not done.output.warnings
     (found,) = readers.geojson(done.path)
@@ -512,8 +504,8 @@ async def test_built_in_formats_of_east_asian_versions_are_dates(
     number, value = built_in
     path = await _workbook(pipeline, tmp_path, b'formatCode="YYYY-MM-DD"')
     own, east_asian = tmp_path / "own.xlsx", tmp_path / "east-asian.xlsx"
-    _replace_in(path, own, rb"<v>45293[^<]*</v>", f"<v>{value}</v>".encode())
-    _replace_in(own, east_asian, rb'(?<=<xf numFmtId=")16\d', b"%d" % number)
+    replace_in(path, own, rb"<v>45293[^<]*</v>", f"<v>{value}</v>".encode())
+    replace_in(own, east_asian, rb'(?<=<xf numFmtId=")16\d', b"%d" % number)
     (found,) = readers.geojson((await pipeline.to("GeoJson", east_asian, source_epsg=4326)).path)
     assert found["properties"] == {"at": EAST_ASIAN[built_in], "t": "x"}
 
@@ -527,7 +519,7 @@ async def test_dates_of_formats_with_low_numbers_are_dates(
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = await _workbook(pipeline, tmp_path, b'formatCode="%s"' % code)
     numbered = tmp_path / "numbered.xlsx"
-    _replace_in(path, numbered, rb'(?<=numFmtId=")16(?=\d")', b"10")
+    replace_in(path, numbered, rb'(?<=numFmtId=")16(?=\d")', b"10")
     (found,) = readers.geojson((await pipeline.to("GeoJson", numbered, source_epsg=4326)).path)
     assert found["properties"] == {"at": value, "t": "x"}
 
@@ -536,7 +528,7 @@ async def test_a_format_of_the_workbook_has_the_meaning_it_says(pipeline: Pipeli
     """Whatever a built-in format of the same number means."""
     path = await _workbook(pipeline, tmp_path, b'formatCode="0.00"')
     numbered = tmp_path / "numbered.xlsx"
-    _replace_in(path, numbered, rb'numFmtId="16\d"', b'numFmtId="31"')
+    replace_in(path, numbered, rb'numFmtId="16\d"', b'numFmtId="31"')
     (found,) = readers.geojson((await pipeline.to("GeoJson", numbered, source_epsg=4326)).path)
     assert found["properties"] == {"at": pytest.approx(45293.12783564815), "t": "x"}
 
@@ -557,7 +549,7 @@ async def test_what_the_driver_does_not_tell_of_cells_is_told(
     """Formulas whose results no program has calculated, and characters that are written as escapes."""
     path = await _workbook(pipeline, tmp_path, b'formatCode="0"')
     changed = tmp_path / "changed.xlsx"
-    _replace_in(path, changed, rb'(?s)<c r="D2".*?</c>', cell)
+    replace_in(path, changed, rb'(?s)<c r="D2".*?</c>', cell)
     warnings = (await pipeline.to("GeoJson", changed, source_epsg=4326)).output.warnings
     assert [told in warning for warning in warnings if "formulas" in warning or "escapes" in warning] == [True] * bool(
         told
@@ -568,7 +560,7 @@ async def _workbook(pipeline: Pipeline, folder: Path, style: bytes, features: in
     """A workbook with a date and time in each row, shown in the style of a cell."""
     rows = [point(1, 2, at="2024-01-02T03:04:05", t="x")] * features
     written = await pipeline.to("Xlsx", write_geojson(folder / "a.geojson", rows))
-    _replace_in(written.path, folder / "a.xlsx", rb'formatCode="DD/MM/YYYY[^"]*"', style)
+    replace_in(written.path, folder / "a.xlsx", rb'formatCode="DD/MM/YYYY[^"]*"', style)
     return folder / "a.xlsx"
 
 
@@ -605,7 +597,7 @@ async def test_the_format_of_a_cell_decides_whether_it_is_a_date(
         "Xlsx", write_geojson(tmp_path / "a.geojson", [point(1, 2, at="2024-01-02T03:04:05", t="x")])
     )
     path = tmp_path / "a.xlsx"
-    _replace_in(written.path, path, rb'formatCode="DD/MM/YYYY[^"]*"', f'formatCode="{style}"'.encode())
+    replace_in(written.path, path, rb'formatCode="DD/MM/YYYY[^"]*"', f'formatCode="{style}"'.encode())
     (found,) = readers.geojson((await pipeline.to("GeoJson", path, source_epsg=4326)).path)
     meaning = STYLES[style]
     assert found["properties"] == {"at": meaning if isinstance(meaning, str) else pytest.approx(meaning), "t": "x"}
@@ -624,7 +616,7 @@ async def test_moments_that_reading_a_workbook_changes_are_told(
         "Times with 0.999 s (1) may have become the next second when the workbook was read.",
     )
     dated = tmp_path / "dated.xlsx"
-    _replace_in(written, dated, rb'<c r="A1"[^>]*>(?s:.*?)</c>', b'<c r="A1" s="1"><v>45293</v></c>')
+    replace_in(written, dated, rb'<c r="A1"[^>]*>(?s:.*?)</c>', b'<c r="A1" s="1"><v>45293</v></c>')
     told = (await pipeline.to("GeoPackage", dated)).output.warnings
     assert [warning for warning in told if "dates or times (1) became names" in warning], told
 
