@@ -222,13 +222,14 @@ static int holds_names(const struct row *row)
     return !holds_number(row);
 }
 
-static struct fit fit_of(const struct table *table, const char *end, char delimiter, struct row *row)
+static struct fit fit_of(struct table *table, const char *end, char delimiter, struct row *row)
 {
     enum { FEWEST = 3 };
     int second = 0, is_even_below = 1, rows = 0, seen = 0, first = 0, may_be_title = 0, is_below_names = 0;
     for (const char *at = table->start; at < end && rows < SAMPLE_ROWS; rows++) {
         at = next_row(at, end, delimiter, row);
-        if (!row->count)
+        table->is_odd |= row->count > MOST_CELLS; /* only these are kept */
+        if (!row->count || table->is_odd)
             continue;
         if (seen++ == 0) {
             first = row->count;

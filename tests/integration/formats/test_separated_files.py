@@ -186,3 +186,19 @@ async def test_zero_bytes_in_texts_are_left_out_and_told(
         {"a": 2, "b": "yz"},
     ]
     assert sum("(2, first in line 3)" in text for text in done.output.warnings) == 1
+
+
+MANY = ("a,b\n" + ";".join(["n"] * 2100) + ",c\n1,2\n", "".join(",".join([cell] * 2001) + "\n" for cell in "nb1"))
+"""Files of which rows have more cells than are kept, with another delimiter or with their own."""
+
+
+@pytest.mark.parametrize("text", MANY, ids=["another delimiter", "its own"])
+async def test_a_row_of_many_cells_does_not_end_the_open_run(
+    converters: Converters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """Cells beyond those that are kept were looked at while the delimiter was sought, and the run crashed."""
+    monkeypatch.chdir(tmp_path)
+    async with converters.open_run(("CSV",)) as (held, directory):
+        for content, is_seen in ((text, False), ("a,b\n1,x\n", True)):
+            found, _ = await seen_both_ways(held, directory, tmp_path, content.encode(), Wanted())
+            assert (found is not None) == is_seen
