@@ -12,7 +12,7 @@ enum { WINDOW = 4 << 20 };
 struct mapped map_file(const char *path)
 {
     struct stat found = {0};
-    struct mapped file = {0};
+    struct mapped file = {.start = ""}; /* what is empty has a beginning, too */
     int opened = open(path, O_RDONLY | O_CLOEXEC);
     if (opened < 0)
         return file;

@@ -17,7 +17,7 @@ _ATTRIBUTES = rb"\s(?:[^<>\"']++|\"[^<\"]*+\"|'[^<']*+')*+"
 TAG = re.compile(
     COMMENT + rb"(?P<comment>\Z)?+|" + CHARACTERS + rb"(?P<characters>\Z)?+"
     rb"|<(?:(?P<document>Document(?=[\s>])[^<>]*+(?<!/)>)"
-    rb"|(?P<declares>Schema\s[^<>]*?\bid\s*=\s*(?:\"(?P<id>[^\"<>]*)\"|'(?P<other_id>[^'<>]*)')[^<>]*+>)"
+    rb"|(?P<declares>Schema\s(?>[^<>]*?\bid\s*=\s*(?:\"(?P<id>[^\"<>]*)\"|'(?P<other_id>[^'<>]*)'))[^<>]*+>)"
     rb"|(?P<schema>/?SchemaData(?=[\s>])[^<>]*+>)"
     rb"|(?P<data>SimpleData(?P<rest>" + _ATTRIBUTES + rb"(?P<empty>(?<=/))?+>))|(?P<end>/SimpleData\s*+>)"
     rb"|(?P<boundary>/?(?:outer|inner)BoundaryIs)\s*+>|(?P<ring>/?)LinearRing\b)"

@@ -196,15 +196,20 @@ CRAFTED = (
         "Data xmlns",
     ),
 )
+LONG_TAGS = tuple(
+    (f"<{name} ", f" {attribute}=''")
+    for name, attribute in (("Schema", "id"), ("SimpleData", "name"), ("Data", "name"), ("SimpleField", "type"))
+)
 
 
-@pytest.mark.parametrize("part", CRAFTED)
-def test_each_part_of_a_crafted_file_is_passed_once(tmp_path: Path, part: str) -> None:
+@pytest.mark.parametrize(("start", "part"), [*(("", part) for part in CRAFTED), *LONG_TAGS])
+def test_each_part_of_a_crafted_file_is_passed_once(tmp_path: Path, start: str, part: str) -> None:
     """The time would grow with the square of the file's size, and nothing else of the service would run meanwhile."""
-    path = write(tmp_path / "a.kml", SCHEMA + TYPED.format("") + RING.format(0, 1) + part * (CHUNK // len(part)))
+    parts = start + part * (CHUNK // len(part))
+    path = write(tmp_path / "a.kml", SCHEMA + TYPED.format("") + RING.format(0, 1) + parts)
     found, _ = mended(path, tmp_path / "new" / "mended.kml")
     assert "<LineString>" in found.read_text(encoding="utf-8")
-    look_at(find_output("Kml"), [write(tmp_path / "b.kml", PLACE.format("") + part * (CHUNK // len(part)))])
+    look_at(find_output("Kml"), [write(tmp_path / "b.kml", PLACE.format("") + parts)])
 
 
 @pytest.mark.parametrize(
