@@ -9,7 +9,6 @@ once, so that slow minutes of the machine affect all of them; figures are median
 import argparse
 import runpy
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from bench.load.runner import Runner
@@ -46,7 +45,7 @@ def main() -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    names = _chosen(options.scenarios)
+    names = list(options.scenarios) or [*BASELINES, *STANDARD]
     with open_site(options, dict(setting.split("=", 1) for setting in options.setting)) as site:
         if left_out := [name for name in names if name in SCENARIOS and not SCENARIOS[name].can_run(site)]:
             print(f"Skipped for lack of accounts (repeat --key, or omit --url): {', '.join(left_out)}")
@@ -65,10 +64,6 @@ def _run(options: argparse.Namespace) -> None:
     if options.compare:
         print(*changes(results, read_results(options.compare)), sep="\n")
     print(f"load average {before} before, {results.load_average[1]} after; figures in {options.output}")
-
-
-def _chosen(names: Sequence[str]) -> list[str]:
-    return list(names) if names else [*BASELINES, *STANDARD]
 
 
 def _arguments() -> argparse.Namespace:

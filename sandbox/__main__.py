@@ -12,8 +12,7 @@ import anyio
 
 from sandbox.command import Command
 from sandbox.config import Config, Mode
-from sandbox.pool import Pool, SandboxUnavailable, open_pool
-from sandbox.report import SandboxReport
+from sandbox.pool import SandboxUnavailable, open_pool
 from sandbox.verdict import Ending, Verdict, plain_language
 
 
@@ -48,18 +47,10 @@ async def _run(options: argparse.Namespace) -> int:
     )
     async with open_pool(config) as pool:
         if options.report:
-            _tell_report(await pool.complete_report())
-        return _tell(await _run_once(pool, Command(argv=tuple(options.command), directory=directory)))
-
-
-async def _run_once(pool: Pool, command: Command) -> Verdict:
-    async with pool.lease("by hand") as converter:
-        return await converter.run(command)
-
-
-def _tell_report(report: SandboxReport) -> None:
-    for line in report.lines():
-        print(line, file=sys.stderr)  # noqa: T201 - what it is run for
+            report = await pool.complete_report()
+            print(*report.lines(), sep="\n", file=sys.stderr)  # noqa: T201 - what it is run for
+        async with pool.lease("by hand") as converter:
+            return _tell(await converter.run(Command(argv=tuple(options.command), directory=directory)))
 
 
 def _tell(verdict: Verdict) -> int:

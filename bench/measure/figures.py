@@ -101,7 +101,7 @@ def figures_of(about: str, rounds: Sequence[Round]) -> Figures:
         rate=round(median(each.rate for each in rounds), 2),
         rates=tuple(round(each.rate, 3) for each in rounds),
         rates_until_drained=tuple(round(each.rate_until_drained, 3) for each in rounds),
-        p50s=tuple(_p50_ms(each) for each in rounds if each.done),
+        p50s=tuple(round(1000 * median(each.tally.seconds_by_kind[OK]), 3) for each in rounds if each.done),
         latency_ms=_latency(tallies, lambda kind: kind == OK),
         errors=_sum_errors(tallies),
         error_latency_ms=_latency(tallies, lambda kind: kind != OK),
@@ -135,10 +135,6 @@ def latency_of(seconds: Iterable[float]) -> Latency | None:
 def _latency(tallies: Sequence[LoadTally], counts: Callable[[str], bool]) -> Latency | None:
     kinds = (tally.seconds_by_kind.items() for tally in tallies)
     return latency_of(chain.from_iterable(seconds for kind, seconds in chain(*kinds) if counts(kind)))
-
-
-def _p50_ms(one: Round) -> float:
-    return round(1000 * median(one.tally.seconds_by_kind[OK]), 3)
 
 
 def _sum_errors(tallies: Sequence[LoadTally]) -> dict[str, int]:

@@ -67,7 +67,8 @@ class PairFigures(msgspec.Struct, kw_only=True):
 def main(options: argparse.Namespace) -> None:
     """Measure, print, keep."""
     before = load_average()
-    with tempfile.TemporaryDirectory(prefix="geomill-pairs-") as name, own_site(_settings(options.setting)) as site:
+    settings = dict(setting.split("=", 1) for setting in options.setting)
+    with tempfile.TemporaryDirectory(prefix="geomill-pairs-") as name, own_site(settings) as site:
         files = Files(Path(name), options.points)
         found = {pair: PairFigures() for pair in options.pairs}
         for number in range(options.rounds + 1):
@@ -214,10 +215,6 @@ def _bare(path: Path, target: str) -> float:
         )  # GPX has layers that GeoJSON has not
         after = os.times()
     return after.children_user + after.children_system - before.children_user - before.children_system
-
-
-def _settings(arguments: Sequence[str]) -> dict[str, str]:
-    return dict(setting.split("=", 1) for setting in arguments)
 
 
 def _line(pair: str, figures: PairFigures) -> str:

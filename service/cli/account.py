@@ -9,11 +9,11 @@ from service.accounts.administration import Account, Administration, Changes, Li
 from service.app.database import open_database
 from service.app.storage import open_storage
 from service.cli.command import (
+    ACCOUNT,
     JSON,
     CliCommand,
     InvalidCommandError,
     argument,
-    identifier,
     print_list,
     print_record,
     record_of,
@@ -28,7 +28,6 @@ from service.settings import Settings
 from service.storage.bucket_config import HOME, read_bucket_configs
 from service.usecases.delete_account import AccountEraser
 
-_ACCOUNT = argument("account_id", metavar="ACCOUNT_ID", type=identifier, help="id of the account")
 _PLAN = argument("--plan", choices=tuple(BY_ID), help="plan of the account, or of its organization")
 
 
@@ -58,16 +57,15 @@ class DeletedAccount(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     erased_results: int
 
 
-async def create(settings: Settings, arguments: argparse.Namespace) -> int:
+async def create(settings: Settings, arguments: argparse.Namespace) -> None:
     """Create an account and its first key."""
     terms = Terms(**_terms(arguments))
     async with open_database(settings) as database:
         account, key = await Administration(database, utc_now).create_account(arguments.name, terms)
     print_record(record_of(CreatedAccount, account, key), as_json=arguments.json)
-    return 0
 
 
-async def change(settings: Settings, arguments: argparse.Namespace) -> int:
+async def change(settings: Settings, arguments: argparse.Namespace) -> None:
     """Change an account, and report the effects on the current month."""
     changes = Changes(
         **_terms(arguments),
@@ -84,26 +82,23 @@ async def change(settings: Settings, arguments: argparse.Namespace) -> int:
     else:
         print_record(record_of(Account, changed), as_json=False)
         print("".join(f"\n{effect}" for effect in changed.effects))
-    return 0
 
 
-async def show_all(settings: Settings, arguments: argparse.Namespace) -> int:
+async def show_all(settings: Settings, arguments: argparse.Namespace) -> None:
     """List all accounts."""
     async with open_database(settings) as database:
         accounts = await Administration(database, utc_now).list_accounts()
     print_list(Accounts(accounts=tuple(accounts)), accounts, as_json=arguments.json)
-    return 0
 
 
-async def show(settings: Settings, arguments: argparse.Namespace) -> int:
+async def show(settings: Settings, arguments: argparse.Namespace) -> None:
     """Show one account."""
     async with open_database(settings) as database:
         account = await Administration(database, utc_now).find_account(arguments.account_id)
     print_record(account, as_json=arguments.json)
-    return 0
 
 
-async def delete(settings: Settings, arguments: argparse.Namespace) -> int:
+async def delete(settings: Settings, arguments: argparse.Namespace) -> None:
     """Delete an account: its keys, files and names. The ledger stays."""
     if not arguments.yes:
         raise InvalidCommandError(
@@ -114,7 +109,6 @@ async def delete(settings: Settings, arguments: argparse.Namespace) -> int:
         eraser = AccountEraser(administration, JobRegister(database), Ledger(database, Pricing()), storage)
         erased = await eraser.delete(arguments.account_id)
     print_record(DeletedAccount(account_id=arguments.account_id, erased_results=erased), as_json=arguments.json)
-    return 0
 
 
 def _terms(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -157,12 +151,12 @@ COMMAND = CliCommand(
     help="create, list, change and delete accounts",
     verbs=(
         CliCommand(name="list", help="list all accounts", run=show_all, arguments=(JSON,)),
-        CliCommand(name="show", help="show an account", run=show, arguments=(_ACCOUNT, JSON)),
+        CliCommand(name="show", help="show an account", run=show, arguments=(ACCOUNT, JSON)),
         CliCommand(
             name="delete",
             help="erase an account's keys, files and names; what it was charged stays in the ledger",
             run=delete,
-            arguments=(_ACCOUNT, argument("--yes", action="store_true", help="confirm that this is final"), JSON),
+            arguments=(ACCOUNT, argument("--yes", action="store_true", help="confirm that this is final"), JSON),
         ),
         CliCommand(
             name="create",
@@ -184,7 +178,7 @@ COMMAND = CliCommand(
             description=_EFFECTS,
             run=change,
             arguments=(
-                _ACCOUNT,
+                ACCOUNT,
                 _PLAN,
                 argument(
                     "--organization",

@@ -9,8 +9,8 @@ import msgspec
 
 from service.settings import Settings
 
-Run = Callable[[Settings, argparse.Namespace], Awaitable[int]]
-"""Runs a command; returns its exit code."""
+Run = Callable[[Settings, argparse.Namespace], Awaitable[int | None]]
+"""Runs a command; returns its exit code, if there are several."""
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 Subparsers = argparse._SubParsersAction  # noqa: SLF001 -- argparse gives its own return type no public name
@@ -36,7 +36,15 @@ def argument(*names: str, **options: object) -> CliArgument:
     return CliArgument(names, options)
 
 
+def identifier(text: str) -> UUID:
+    """Parse an id; argparse reports the error."""
+    return UUID(text)
+
+
+identifier.__name__ = "id"
+
 JSON = argument("--json", action="store_true", help="print one JSON object")
+ACCOUNT = argument("account_id", metavar="ACCOUNT_ID", type=identifier, help="id of the account")
 
 
 class CliCommand(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,11 +101,3 @@ def print_list(whole: msgspec.Struct, rows: Sequence[msgspec.Struct], *, as_json
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         print("  ".join(f"{value:<{width}}" for value, width in zip(line, widths, strict=True)).rstrip())
-
-
-def identifier(text: str) -> UUID:
-    """Parse an id; argparse reports the error."""
-    return UUID(text)
-
-
-identifier.__name__ = "id"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from sandbox.pool import SandboxUnavailable
@@ -23,10 +24,6 @@ def sentence_for(error: Exception, settings: Settings) -> str | None:
 
 def _as_it_is(error: Any, _settings: Settings) -> str:
     return str(error)
-
-
-def _of_caller(error: GeomillError, _settings: Settings) -> str:
-    return error.message
 
 
 def _of_sandbox(error: SandboxUnavailable, _settings: Settings) -> str:
@@ -67,18 +64,14 @@ def _of_files(error: OSError, settings: Settings) -> str | None:
     return f"GEOMILL_DATA_DIR cannot be used: {path} ({error.strerror}). Name a directory in which Geomill may write."
 
 
-_SENTENCES: tuple[tuple[type[Exception], Callable[[Any, Settings], str | None]], ...] = (
-    (AdministrationError, _as_it_is),
-    (CommandError, _as_it_is),
-    (ConverterMissing, _as_it_is),
-    (EmbeddedPostgresError, _as_it_is),
-    (MigrationError, _as_it_is),
-    (SettingsError, _as_it_is),
+_SENTENCES: tuple[tuple[type[Exception] | UnionType, Callable[[Any, Settings], str | None]], ...] = (
+    (AdministrationError | CommandError | ConverterMissing, _as_it_is),
+    (EmbeddedPostgresError | MigrationError | SettingsError, _as_it_is),
     (SandboxUnavailable, _of_sandbox),
     (DatabaseUnavailable, _of_database),
     (QueueUnavailable, _of_queue),
     (StorageUnavailable, _of_store),
-    (GeomillError, _of_caller),
+    (GeomillError, _as_it_is),
     (OSError, _of_files),
 )
 """The words for each kind of failure; the first that applies."""

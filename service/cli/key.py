@@ -6,7 +6,7 @@ import msgspec
 
 from service.accounts.administration import Administration, ListedKey
 from service.app.database import open_database
-from service.cli.command import JSON, CliCommand, argument, identifier, print_list, print_record
+from service.cli.command import ACCOUNT, JSON, CliCommand, argument, identifier, print_list, print_record
 from service.clock import utc_now
 from service.ids import AccountId, KeyId
 from service.settings import Settings
@@ -27,42 +27,37 @@ class ListedKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     keys: tuple[ListedKey, ...]
 
 
-async def create(settings: Settings, arguments: argparse.Namespace) -> int:
+async def create(settings: Settings, arguments: argparse.Namespace) -> None:
     """Create an additional key for an account; it is shown only once."""
     async with open_database(settings) as database:
         key = await Administration(database, utc_now).create_key(arguments.account_id)
     print_record(key, as_json=arguments.json)
-    return 0
 
 
-async def revoke(settings: Settings, arguments: argparse.Namespace) -> int:
+async def revoke(settings: Settings, arguments: argparse.Namespace) -> None:
     """Revoke a key; it is rejected everywhere within five seconds."""
     async with open_database(settings) as database:
         account_id = await Administration(database, utc_now).revoke_key(arguments.key_id)
     print_record(RevokedKey(key_id=arguments.key_id, account_id=account_id), as_json=arguments.json)
-    return 0
 
 
-async def show_all(settings: Settings, arguments: argparse.Namespace) -> int:
+async def show_all(settings: Settings, arguments: argparse.Namespace) -> None:
     """List the keys of an account."""
     async with open_database(settings) as database:
         keys = await Administration(database, utc_now).list_keys(arguments.account_id)
     print_list(ListedKeys(account_id=arguments.account_id, keys=tuple(keys)), keys, as_json=arguments.json)
-    return 0
 
-
-_OF_ACCOUNT = argument("account_id", metavar="ACCOUNT_ID", type=identifier, help="id of the account")
 
 COMMAND = CliCommand(
     name="key",
     help="create, list and revoke API keys",
     verbs=(
-        CliCommand(name="list", help="list the keys of an account", run=show_all, arguments=(_OF_ACCOUNT, JSON)),
+        CliCommand(name="list", help="list the keys of an account", run=show_all, arguments=(ACCOUNT, JSON)),
         CliCommand(
             name="create",
             help="create an additional key; it is shown only once",
             run=create,
-            arguments=(_OF_ACCOUNT, JSON),
+            arguments=(ACCOUNT, JSON),
         ),
         CliCommand(
             name="revoke",

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = read_settings(os.environ)
         configure_log(settings.log_format, "error")  # a command says itself what it does; a server logs more
-        code: int = anyio.run(chosen.run, settings, chosen)
+        return anyio.run(chosen.run, settings, chosen) or 0
     except KeyboardInterrupt:
         return 130
     except Exception as error:
@@ -57,7 +57,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"geomill: {sentence}", file=sys.stderr)
         return 2 if isinstance(error, InvalidCommandError) else 1
-    return code
 
 
 def _open_closed_streams() -> None:

@@ -10,14 +10,14 @@ from service.db.migrate import Schema
 from service.settings import Settings
 
 
-async def run(settings: Settings, arguments: argparse.Namespace) -> int:
+async def run(settings: Settings, arguments: argparse.Namespace) -> None:
     """Apply the missing migrations and say which; safe to run repeatedly and concurrently."""
 
     def tell(schema: Schema) -> None:
         print(msgspec.json.encode(schema).decode() if arguments.json else "\n".join(_lines(schema)))
 
     async with make_database(settings, tell):
-        return 0
+        pass
 
 
 def _lines(schema: Schema) -> list[str]:

@@ -10,10 +10,9 @@ from service.settings import Settings, meaning_of
 _HEAD = "| variable | default | meaning |\n|---|---|---|"
 
 
-async def run(_settings: Settings, _arguments: argparse.Namespace) -> int:
+async def run(_settings: Settings, _arguments: argparse.Namespace) -> None:
     """Print the table."""
     print(table())
-    return 0
 
 
 def table() -> str:

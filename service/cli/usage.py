@@ -33,35 +33,34 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     may_convert: bool
 
 
-async def show(settings: Settings, arguments: argparse.Namespace) -> int:
+async def show(settings: Settings, arguments: argparse.Namespace) -> None:
     """Show what an account has used and has left."""
     async with open_database(settings) as database:
         account = await Administration(database, utc_now).find_account(arguments.account_id)
         balance = await Ledger(database, Pricing()).balance(arguments.account_id)
     month = balance.period.isoformat()[:7]
     print_record(record_of(UsageReport, account, balance, period=month), as_json=arguments.json)
-    return 0
 
 
-async def export(settings: Settings, arguments: argparse.Namespace) -> int:
+async def export(settings: Settings, arguments: argparse.Namespace) -> None:
     """Print what each account, or one, was charged on each day, as CSV."""
     last = arguments.to or utc_now().date()
     first = getattr(arguments, "from") or last.replace(day=1)
     async with open_database(settings) as database:
         usage = await UsageReports(database).by_day(first, last, arguments.account_id)
     print(as_csv(usage), end="")
-    return 0
 
 
-async def run(settings: Settings, arguments: argparse.Namespace) -> int:
+async def run(settings: Settings, arguments: argparse.Namespace) -> None:
     """Show the month of an account, or export days."""
     if arguments.csv:
-        return await export(settings, arguments)
-    if arguments.account_id is None:
+        await export(settings, arguments)
+    elif arguments.account_id is None:
         raise InvalidCommandError("Name an account, or export the usage of all accounts with --csv.")
-    if getattr(arguments, "from") or arguments.to:
+    elif getattr(arguments, "from") or arguments.to:
         raise InvalidCommandError("--from and --to are for --csv. Without it, the current month is shown.")
-    return await show(settings, arguments)
+    else:
+        await show(settings, arguments)
 
 
 def day(text: str) -> date:

@@ -138,17 +138,9 @@ def _cell_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names) if cleaned == list(names) else unique(cleaned)
 
 
-def _xml_names(names: Sequence[str]) -> tuple[str, ...]:
-    return unique([xml_name(name) for name in names])
-
-
 def _gml_names(names: Sequence[str]) -> tuple[str, ...]:
     """Names of elements as the driver of GML writes them: without the hyphens that XML allows."""
     return unique([xml_name(name).replace("-", "_") for name in names])
-
-
-def _mapinfo_names(names: Sequence[str]) -> tuple[str, ...]:
-    return unique([_mapinfo_name(name) for name in names], MAPINFO_NAME)
 
 
 def _mapinfo_name(name: str) -> str:
@@ -168,9 +160,9 @@ def _geodatabase_names(names: Sequence[str]) -> tuple[str, ...]:
 _RULES: Mapping[ColumnRule, Callable[[Sequence[str]], tuple[str, ...]]] = {
     ColumnRule.ANY: _as_they_are,
     ColumnRule.CELL: _cell_names,
-    ColumnRule.XML: _xml_names,
+    ColumnRule.XML: lambda names: unique(list(map(xml_name, names))),
     ColumnRule.GML: _gml_names,
     ColumnRule.DBF: written_names,
-    ColumnRule.MAPINFO: _mapinfo_names,
+    ColumnRule.MAPINFO: lambda names: unique(list(map(_mapinfo_name, names)), MAPINFO_NAME),
     ColumnRule.GEODATABASE: _geodatabase_names,
 }

@@ -78,9 +78,6 @@ def _write_all(descriptor: int, pieces: list[bytes]) -> None:
         batch = pieces[start : start + _MOST_PIECES]
         written = os.writev(descriptor, batch)
         if written < sum(map(len, batch)):
-            _write_rest(descriptor, b"".join(batch)[written:])
-
-
-def _write_rest(descriptor: int, rest: bytes) -> None:
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+            rest = b"".join(batch)[written:]
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]

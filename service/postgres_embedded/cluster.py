@@ -50,9 +50,10 @@ def ensure_data(
     new = data.with_name(f"{data.name}.new")
     shutil.rmtree(new, ignore_errors=True)  # left behind by a killed start
     make_private(new, user)
+    options = _INITDB if durable else (*_INITDB, "--no-sync")
     with handed_over(new, user) as handle:
         _run_initdb(
-            [str(installation.bin_dir / "initdb"), "-D", handle.name, "-U", role, *_INITDB, *_no_sync(durable=durable)],
+            [str(installation.bin_dir / "initdb"), "-D", handle.name, "-U", role, *options],
             user,
             (lock, *handle.descriptors),
         )
@@ -66,10 +67,6 @@ _INITDB = (
     "--locale=C",  # byte order: the same on every host, and no library upgrade can corrupt an index
     "--data-checksums",
 )
-
-
-def _no_sync(*, durable: bool) -> tuple[str, ...]:
-    return () if durable else ("--no-sync",)
 
 
 def _run_initdb(argv: list[str], user: ServerUser, descriptors: tuple[int, ...]) -> None:

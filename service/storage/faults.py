@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import UnionType
 
 from aiohttp import ClientPayloadError
 from anyio import fail_after
@@ -10,47 +11,22 @@ from botocore.exceptions import ConnectionError as UnreachableError
 
 from service.errors import ObjectMissing, StorageFault, StorageUnavailable
 
-_BY_CODE: dict[str, StorageFault] = {
-    "AccessDenied": "denied",
-    "AccountProblem": "denied",
-    "ExpiredToken": "denied",
-    "InvalidAccessKeyId": "denied",
-    "InvalidToken": "denied",
-    "RequestTimeTooSkewed": "denied",
-    "SignatureDoesNotMatch": "denied",
-    "EntityTooLarge": "full",
-    "InsufficientStorage": "full",
-    "QuotaExceeded": "full",
-    "XMinioStorageFull": "full",
-    "RequestTimeout": "slow",
-    "SlowDown": "slow",
-    "NoSuchUpload": "down",
-    "AuthorizationHeaderMalformed": "misconfigured",
-    "InvalidBucketName": "misconfigured",
-    "NoSuchBucket": "misconfigured",
-    "PermanentRedirect": "misconfigured",
+_CODES: dict[StorageFault, str] = {
+    "denied": "AccessDenied AccountProblem ExpiredToken InvalidAccessKeyId InvalidToken RequestTimeTooSkewed "
+    "SignatureDoesNotMatch 401 403",
+    "full": "EntityTooLarge InsufficientStorage QuotaExceeded XMinioStorageFull 507",
+    "slow": "RequestTimeout SlowDown 429 503",
+    "down": "NoSuchUpload",
+    "misconfigured": "AuthorizationHeaderMalformed InvalidBucketName NoSuchBucket PermanentRedirect 301 400 404",
 }
+"""What the error codes of S3 servers mean, and the HTTP statuses of answers with any other code."""
+_BY_CODE = {code: fault for fault, codes in _CODES.items() for code in codes.split()}
 
-_BY_STATUS: dict[int, StorageFault] = {
-    301: "misconfigured",
-    400: "misconfigured",
-    401: "denied",
-    403: "denied",
-    404: "misconfigured",
-    429: "slow",
-    503: "slow",
-    507: "full",
-}
-
-_BY_CLASS: tuple[tuple[type[exceptions.BotoCoreError], StorageFault], ...] = (
-    (exceptions.ConnectTimeoutError, "slow"),
-    (exceptions.ReadTimeoutError, "slow"),
-    (UnreachableError, "down"),
-    (exceptions.HTTPClientError, "down"),
-    (exceptions.CredentialRetrievalError, "denied"),
-    (exceptions.NoCredentialsError, "denied"),
-    (exceptions.PartialCredentialsError, "denied"),
-    (exceptions.TokenRetrievalError, "denied"),
+_BY_CLASS: tuple[tuple[type[exceptions.BotoCoreError] | UnionType, StorageFault], ...] = (
+    (exceptions.ConnectTimeoutError | exceptions.ReadTimeoutError, "slow"),
+    (UnreachableError | exceptions.HTTPClientError, "down"),
+    (exceptions.CredentialRetrievalError | exceptions.NoCredentialsError, "denied"),
+    (exceptions.PartialCredentialsError | exceptions.TokenRetrievalError, "denied"),
     (exceptions.BotoCoreError, "misconfigured"),
 )
 
@@ -77,6 +53,6 @@ def within(seconds: float) -> Iterator[None]:
 
 def refusal(code: str, status: int) -> StorageUnavailable:
     """Return the error for a response of the server with this S3 error code and HTTP status."""
-    fault = _BY_CODE.get(code) or _BY_STATUS.get(status, "down")
+    fault = _BY_CODE.get(code) or _BY_CODE.get(str(status), "down")
     kind = ObjectMissing if code == "NoSuchKey" else StorageUnavailable
     return kind(fault, f"the server answered {code} (HTTP {status})")

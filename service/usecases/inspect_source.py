@@ -4,7 +4,6 @@ GeoJSON is scanned as text, which the data-loss report needs anyway. That suffic
 from the upload. Any other source or target goes through the converter's work file.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -66,7 +65,8 @@ async def inspect_source(
         return Inspection(await engine.inspect(run, source, directory, request), source, None)
     fit = await normalized(engine, run, source, found)
     facts = found.facts(source.stem)
-    is_odd = _names_odd_system(engine, found)
+    # Only the converter can tell whether a system that is not in the catalogue exists.
+    is_odd = found.crs_epsg is None or not engine.catalogue.has(found.crs_epsg)
     in_degrees = engine.catalogue.is_geographic(request.source_epsg or found.crs_epsg or WGS84)
     may_leave_map = in_degrees and (found.near_edges or not engine.catalogue.is_geographic(found.crs_epsg or WGS84))
     is_rounded = found.has_rounded_up and not writing_of(target).json
@@ -75,12 +75,8 @@ async def inspect_source(
         facts = await engine.inspect(run, fit, directory, request)
     if is_odd:
         facts = _without_guessed_system(facts, found.crs_claim)
-    return Inspection(_with(facts, reading_warnings(found, into_json=writing_of(target).json)), fit, found)
-
-
-def _names_odd_system(engine: Engine, found: Scan) -> bool:
-    """Whether the document names a system of which only the converter can tell whether it exists."""
-    return found.crs_epsg is None or not engine.catalogue.has(found.crs_epsg)
+    warnings = (*facts.warnings, *reading_warnings(found, into_json=writing_of(target).json))
+    return Inspection(msgspec.structs.replace(facts, warnings=warnings), fit, found)
 
 
 def _without_guessed_system(facts: Facts, claim: str) -> Facts:
@@ -140,7 +136,3 @@ async def _run_program(engine: Engine, run: Run, module: str, path: Path, *argum
         limits=engine.limits,
     )
     require_program_success(await run(command), Subject(input="GeoJSON"))
-
-
-def _with(facts: Facts, warnings: Sequence[str]) -> Facts:
-    return msgspec.structs.replace(facts, warnings=(*facts.warnings, *warnings))

@@ -28,7 +28,7 @@ def storage(values: pa.Array) -> pa.Array:
 def plain(values: pa.Array, binary: Convert) -> pa.Array:
     """`values` as a type that a GeoPackage column can hold; `binary` converts bytes."""
     if _is_uuid(values.type):
-        return _mapped(storage(values), lambda value: str(UUID(bytes=value)))
+        return mapped(storage(values), lambda value: str(UUID(bytes=value)))
     values = storage(values)
     if types.is_dictionary(values.type):
         values = values.dictionary_decode()
@@ -47,7 +47,7 @@ def _is_uuid(kind: Any) -> bool:
 
 
 def _to_json(values: pa.Array) -> pa.Array:
-    return _mapped(values, lambda value: json.dumps(value, ensure_ascii=False, default=_spelled))
+    return mapped(values, lambda value: json.dumps(value, ensure_ascii=False, default=_spelled))
 
 
 def _spelled(value: Any) -> str:
@@ -55,19 +55,15 @@ def _spelled(value: Any) -> str:
     return value.hex().upper() if isinstance(value, bytes) else str(value)
 
 
-def _to_text(values: pa.Array) -> pa.Array:
-    return values.cast(pa.string())
-
-
 def _to_durations(values: pa.Array) -> pa.Array:
     """Durations in ISO 8601; Python's objects for them would lose nanoseconds."""
     per_second = PER_SECOND[values.type.unit]
-    return _mapped(values.cast(pa.int64()), lambda count: f"PT{Decimal(count) / per_second:f}S")
+    return mapped(values.cast(pa.int64()), lambda count: f"PT{Decimal(count) / per_second:f}S")
 
 
 def to_periods(values: pa.Array) -> pa.Array:
     """The months, days and milliseconds of Parquet's INTERVAL, each of 32 bits, in ISO 8601."""
-    return _mapped(values, lambda value: _period(*struct.unpack("<III", value)))
+    return mapped(values, lambda value: _period(*struct.unpack("<III", value)))
 
 
 def _period(months: int, days: int, milliseconds: int) -> str:
@@ -76,7 +72,8 @@ def _period(months: int, days: int, milliseconds: int) -> str:
     return f"P{''.join(parts)}" + (f"T{seconds:f}S" if milliseconds or not any(parts) else "")
 
 
-def _mapped(values: pa.Array, text: Callable[[Any], str]) -> pa.Array:
+def mapped(values: pa.Array, text: Callable[[Any], str]) -> pa.Array:
+    """The texts that `text` makes of `values`."""
     return pa.array([None if value is None else text(value) for value in values.to_pylist()], pa.string())
 
 
@@ -127,16 +124,16 @@ def count_infinite(values: pa.Array) -> int:
     return int(pc.sum(pc.is_inf(values.cast(pa.float64()))).as_py() or 0)
 
 
+_BECOME_TEXTS = (types.is_uint64, types.is_time, types.is_null, types.is_large_string, types.is_string_view)
 _CONVERSIONS: tuple[tuple[Callable[[Any], bool], Convert], ...] = (
     (types.is_nested, _to_json),
     (types.is_decimal, lambda values: values.cast(pa.string()).cast(pa.float64())),  # a direct cast makes 47.3 inexact
     (types.is_float16, lambda values: values.cast(pa.float64())),
     (lambda kind: types.is_int8(kind) or types.is_uint8(kind), lambda values: values.cast(pa.int16())),
-    (lambda kind: types.is_uint64(kind) or types.is_time(kind), _to_text),
     (types.is_duration, _to_durations),
     (types.is_timestamp, lambda values: values.cast(pa.timestamp("ms", tz=_written_zone(values.type.tz)), safe=False)),
     (
-        lambda kind: types.is_null(kind) or types.is_large_string(kind) or types.is_string_view(kind),
+        lambda kind: any(becomes_text(kind) for becomes_text in _BECOME_TEXTS),
         lambda values: values.cast(pa.string()),
     ),
 )

@@ -26,6 +26,7 @@ from service.engine.jailed.table_types import HIDDEN_NAMES, KEY, TEXT, TypedTabl
 from service.engine.jailed.unread_geometries import left_out
 
 GEOPACKAGE = "geopackage"
+COUNTED = ("mistyped", "spelled", "cut", "rounded", "unread", "second")
 NOT_DATA = ("gpkg_", "rtree_", "sqlite_")
 CONTENTS = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY rowid"
 
@@ -59,15 +60,10 @@ def _report(database: str, *, is_geopackage: bool) -> tuple[dict[str, object], d
         found = {name: _examined(connection, name, is_geopackage=is_geopackage) for name in tables}
     written: dict[str, object] = {
         "tables": names,
-        "mistyped": _total(table.mistyped for table in found.values()),
-        "spelled": _total(table.spelled for table in found.values()),
-        "cut": _total(table.cut for table in found.values()),
-        "rounded": _total(table.rounded for table in found.values()),
         "beside": beside,
         "left_out": sorted({table.left_out for table in found.values()} - {""}),
         "derived": derived,
-        "unread": _total(table.unread for table in found.values()),
-        "second": _total(table.second for table in found.values()),
+        **{what: _total(getattr(table, what) for table in found.values()) for what in COUNTED},
     }
     return written, {name: table.definition for name, table in found.items() if table.definition}
 

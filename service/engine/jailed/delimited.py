@@ -191,13 +191,9 @@ def _is_data(cell: str) -> bool:
 
 def _rows(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     try:
-        yield from (row for row in csv.reader(map(_without_zeros, lines), delimiter=delimiter) if row)
+        yield from (row for row in csv.reader((line.replace("\0", "") for line in lines), delimiter=delimiter) if row)
     except csv.Error:
         sys.exit(Exit.DAMAGED)
-
-
-def _without_zeros(line: str) -> str:
-    return line.replace("\0", "")
 
 
 def _take(columns: list[Column], row: Sequence[str]) -> None:

@@ -26,6 +26,7 @@ from service.engine.jailed.arrow_columns import (
     count_infinite,
     count_moved,
     count_rounded,
+    mapped,
     plain,
     storage,
     to_periods,
@@ -106,7 +107,7 @@ def _read_table(file: Any, sheets_file: str, changes: Changes) -> None:
         if name in intervals:
             return to_periods(values)
         _count(changes, name, values, COUNTS_OF_TABLES)
-        return _finite(plain(values, binary=_hexed))
+        return _finite(plain(values, binary=lambda same: mapped(same, lambda value: value.hex().upper())))
 
     _write_gpkg(file, file.schema_arrow.names, convert, sheets_file, {})
 
@@ -201,7 +202,6 @@ def _crs_text(column: Mapping[str, Any]) -> str | None:
 
 
 def _geometry(values: pa.Array, encoding: str) -> pa.Array:
-
     if encoding == "wkb":
         return storage(values).cast(pa.binary())
     return pa.array([to_wkb(value, encoding) for value in storage(values).to_pylist()], pa.binary())
@@ -212,11 +212,6 @@ def _finite(values: pa.Array) -> pa.Array:
     if not types.is_floating(values.type):
         return values
     return pc.if_else(pc.is_inf(values), pa.scalar(None, values.type), values)
-
-
-def _hexed(values: pa.Array) -> pa.Array:
-
-    return pa.array([None if value is None else value.hex().upper() for value in values.to_pylist()], pa.string())
 
 
 if __name__ == "__main__":

@@ -148,10 +148,11 @@ def _responses(endpoint: Open | Keyed) -> Object:
         _add_answer(responses, answer)
     for status, faults in _by_status(endpoint.all_faults).items():
         known = responses.setdefault(status, _response("", {}, _fault_headers(status, faults)))
-        meanings = [f"{kind_of(fault).code}: {_first_line(fault)}" for fault in faults]
+        meanings = [f"{kind_of(fault).code}: {str(fault.__doc__).splitlines()[0]}" for fault in faults]
         known["description"] = " ".join(filter(None, [known["description"], *meanings]))
-        known["content"] = known.get("content", {}) | {MEDIA_TYPE: {"schema": _problem(faults)}}
-    defect = {MEDIA_TYPE: {"schema": _problem_with(["internal_error"])}}
+        problem = _problem([kind_of(fault).code for fault in faults])
+        known["content"] = known.get("content", {}) | {MEDIA_TYPE: {"schema": problem}}
+    defect = {MEDIA_TYPE: {"schema": _problem(["internal_error"])}}
     responses[500] = _response("internal_error: A defect of the service; it was recorded.", defect)
     if isinstance(endpoint, Keyed):
         for status in responses.keys() - {HTTPStatus.UNAUTHORIZED}:
@@ -199,11 +200,7 @@ def _fault_headers(status: int, faults: Iterable[type[RequestFault]]) -> list[st
     return [*_STATUS_HEADERS.get(status, ()), *repeatable]
 
 
-def _problem(faults: Iterable[type[RequestFault]]) -> Object:
-    return _problem_with([kind_of(fault).code for fault in faults])
-
-
-def _problem_with(codes: Sequence[str]) -> Object:
+def _problem(codes: Sequence[str]) -> Object:
     return {
         "allOf": [{"$ref": f"{_ROOT}/schemas/{Problem.__name__}"}],
         "properties": {"code": {"enum": list(dict.fromkeys(codes))}},
@@ -228,7 +225,3 @@ def _as_written(schema: Any) -> Any:
         required = set(schema.get("required", ()))
         written["required"] = [name for name, member in members.items() if name in required or "default" in member]
     return written
-
-
-def _first_line(documented: type) -> str:
-    return (documented.__doc__ or "").partition("\n")[0]

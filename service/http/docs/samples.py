@@ -7,7 +7,6 @@ from shlex import quote
 from urllib.parse import urlencode
 
 from service.http.api.endpoint import Endpoint, Keyed
-from service.http.api.inputs import UploadForm
 
 _CURLS_OWN = ("GET", "POST")
 """The methods that curl chooses by itself: POST for what has a form."""
@@ -21,7 +20,8 @@ def in_curl(endpoint: Endpoint) -> str:
     if isinstance(endpoint, Keyed):
         words.append('-H "X-API-Key: $KEY"')
     if endpoint.form is not None:
-        words += [f"-F {quote(part)}" for part in _form_parts(endpoint.form)]
+        fields = {endpoint.form.file_field: f"@{endpoint.form.sample_file}"} | dict(endpoint.form.sample)
+        words += [f"-F {quote(f'{name}={value}')}" for name, value in fields.items()]
     return " ".join([*words, f'"$URL{_address(endpoint)}"'])
 
 
@@ -49,7 +49,3 @@ def _address(endpoint: Endpoint) -> str:
         if parameter.place == "query" and parameter.sample:
             query[parameter.name] = parameter.sample
     return f"{path}?{urlencode(query)}" if query else path
-
-
-def _form_parts(form: UploadForm) -> list[str]:
-    return [f"{form.file_field}=@{form.sample_file}", *(f"{name}={value}" for name, value in form.sample.items())]

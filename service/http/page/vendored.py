@@ -65,13 +65,10 @@ def _rings(shapefile: bytes) -> Iterator[list[list[float]]]:
             continue
         starts = [*struct.unpack_from(f"<{parts}i", record, PARTS_AT), points]
         numbers = struct.unpack_from(f"<{2 * points}d", record, PARTS_AT + 4 * parts)
+        positions = list(zip(numbers[::2], numbers[1::2], strict=True))
         for first, end in pairwise(starts):
-            ring = [[round(x, DIGITS), round(y, DIGITS)] for x, y in _pairs(numbers[2 * first : 2 * end])]
+            ring = [[round(x, DIGITS), round(y, DIGITS)] for x, y in positions[first:end]]
             yield [point for point, before in zip(ring, [None, *ring], strict=False) if point != before]
-
-
-def _pairs(numbers: tuple[float, ...]) -> Iterator[tuple[float, float]]:
-    return zip(numbers[::2], numbers[1::2], strict=True)
 
 
 if __name__ == "__main__":
