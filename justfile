@@ -132,7 +132,7 @@ test-on RELEASE *ARGS:
 # Regenerate the documentation of formats and settings.
 [group('maintain')]
 docs: setup
-    python -m service.formats.documentation > docs/formats.md
+    python -m service.formats.documentation docs/formats.md
     python -m service.formats.summary README.md
     sed -i.old '/^| variable/,$d' docs/settings.md && rm docs/settings.md.old
     geomill settings >> docs/settings.md

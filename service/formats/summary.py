@@ -1,13 +1,10 @@
 """The formats in the README, made from the format table: `python -m service.formats.summary README.md` updates them."""
 
-import re
 import sys
 from pathlib import Path
 
-from service.formats.documentation import uploaded_as
+from service.formats.documentation import renew, uploaded_as
 from service.formats.table import FORMATS
-
-BEGIN, END = "<!-- made by `./just docs` -->\n", "<!-- end of what is made -->\n"
 
 
 def summary() -> str:
@@ -29,11 +26,5 @@ def summary() -> str:
     return "\n".join(lines) + "\n"
 
 
-def renewed(text: str) -> str:
-    """Return a document in which the text between the marks is replaced by the current summary."""
-    return re.sub(f"(?s)(?<={re.escape(BEGIN)}).*(?={re.escape(END)})", lambda _: summary(), text)
-
-
 if __name__ == "__main__":
-    document = Path(sys.argv[1])
-    document.write_text(renewed(document.read_text(encoding="utf-8")), encoding="utf-8")
+    renew(Path(sys.argv[1]), summary())
