@@ -23,7 +23,7 @@ static const char DELIMITERS[] = ",;\t|", NUMBERISH[] = "0123456789+-.,:/eETZ \t
 
 struct cells {
     int kinds, is_pointed; /* whether points in it may separate thousands */
-    int64_t filled, numbers, geometries, finer;
+    int64_t filled, numbers, geometries, finer, returned;
 };
 
 struct table {
@@ -297,6 +297,7 @@ static void see_cell(struct table *table, struct cells *column, const char *cell
         column->kinds |= (int)kind;
         column->finer += kind == MOMENT && is_finer(cell);
     }
+    column->returned += (column->kinds & TEXT) && strchr(cell, '\r');
     int number = is_number(cell), geometry = is_geometry(cell);
     column->numbers += number;
     column->geometries += geometry;
@@ -326,9 +327,9 @@ static void tell_columns(const struct table *table)
     put(",\"columns\":[");
     for (int number = 0; number < table->width; number++) {
         const struct cells *column = table->columns + number;
-        put("%s{\"filled\":%lld,\"numbers\":%lld,\"geometries\":%lld,\"finer\":%lld,\"type\":\"%s\"}", number ? "," : "",
+        put("%s{\"filled\":%lld,\"numbers\":%lld,\"geometries\":%lld,\"finer\":%lld,\"returned\":%lld,\"type\":\"%s\"}", number ? "," : "",
             (long long)column->filled, (long long)column->numbers, (long long)column->geometries,
-            (long long)column->finer, type_of(table, column->kinds));
+            (long long)column->finer, (long long)column->returned, type_of(table, column->kinds));
     }
     put("]");
 }

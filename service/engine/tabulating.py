@@ -26,13 +26,14 @@ TYPES_OF_OURS = f"{OURS}t"
 class CellCounts(msgspec.Struct, frozen=True):
     """A column: how many cells are filled, look like numbers or like geometries; the type that fits all cells.
 
-    `finer` is the number of times with fractions of milliseconds.
+    `finer` is the number of times with fractions of milliseconds, `returned` that of texts with carriage returns.
     """
 
     filled: Count
     numbers: Count
     geometries: Count
     finer: Count
+    returned: Count
     type: Literal["String", "Integer64", "Real", "Date", "DateTime"]
 
 
@@ -81,4 +82,5 @@ def columns_of(looked: Looked, wanted: Wanted) -> Sequence[Column]:
         column.numbers = seen.numbers if column.may_be_coordinate else 0
         column.geometries = seen.geometries
         column.finer = seen.finer
+        column.returned = seen.returned
     return columns

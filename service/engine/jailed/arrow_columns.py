@@ -15,6 +15,9 @@ from pyarrow import types
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 UTC = "UTC"
 NAMES_OF_UTC = re.compile(r"(Etc/)?(UTC|UCT|GMT|Zulu)|Z")
+DAY = 86_400
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896
+"""0001-01-01 and 9999-12-31, as days since 1970."""
 OFFSET = re.compile(r"[+-]\d\d:(00|15|30|45)")
 """The offsets from UTC that the driver of GeoPackage writes; it drops other zones and keeps their local times."""
 Convert = Callable[[pa.Array], pa.Array]
@@ -32,6 +35,8 @@ def plain(values: pa.Array, binary: Convert) -> pa.Array:
     values = storage(values)
     if types.is_dictionary(values.type):
         values = values.dictionary_decode()
+    if _span(values):
+        values = pc.if_else(_is_held(values), values, pa.scalar(None, values.type))
     for applies, convert in (*_CONVERSIONS, (_is_binary, lambda same: binary(same.cast(pa.binary())))):
         if applies(values.type):
             return convert(values)
@@ -99,6 +104,35 @@ def count_rounded(values: pa.Array) -> int:
         return 0
     kept = plain(values, lambda same: same).cast(values.type, safe=False)
     return int(pc.sum(pc.not_equal(values, kept)).as_py() or 0)
+
+
+def count_unheld(values: pa.Array) -> int:
+    """How many of `values` are dates or times that are not of the years 1 to 9999, and become missing."""
+    values = storage(values)
+    return len(values) - int(values.null_count) - int(pc.sum(_is_held(values)).as_py() or 0) if _span(values) else 0
+
+
+def _span(values: pa.Array) -> tuple[int, int] | None:
+    """The first and the last value of the years 1 to 9999, as times are written; None if there are no dates in it."""
+    kind = values.type
+    if types.is_date32(kind):
+        return FIRST_DAY, LAST_DAY
+    if types.is_date64(kind):
+        return FIRST_DAY * DAY * 1000, LAST_DAY * DAY * 1000
+    if not types.is_timestamp(kind):
+        return None
+    offset = OFFSET.fullmatch(kind.tz or "")
+    shift = (int(offset[0][:3]) * 60 + int(offset[0][0] + offset[1])) * 60 if offset else 0
+    per_second = PER_SECOND[kind.unit]
+    most = 2**63 - 1
+    first, last = (FIRST_DAY * DAY - shift) * per_second, ((LAST_DAY + 1) * DAY - shift) * per_second - 1
+    return max(first, -most), min(last, most)
+
+
+def _is_held(values: pa.Array) -> pa.Array:
+    first, last = (pa.scalar(bound, pa.int64()) for bound in _span(values) or ())
+    counts = values.cast(pa.int32() if types.is_date32(values.type) else pa.int64()).cast(pa.int64())
+    return pc.and_(pc.greater_equal(counts, first), pc.less_equal(counts, last))
 
 
 def count_emptied(values: pa.Array) -> int:

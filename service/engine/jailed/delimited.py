@@ -207,6 +207,7 @@ def _take(columns: list[Column], row: Sequence[str]) -> None:
             column.kinds |= kind_of_cell(cell)
         if Kind.MOMENT in column.kinds and FINER.match(cell):
             column.finer += 1
+        column.returned += "\r" in cell
         if Kind.TEXT in column.kinds or column.may_be_coordinate:
             look_at_cell(column, cell)
 

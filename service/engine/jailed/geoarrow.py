@@ -24,7 +24,7 @@ def declared_columns(schema: Any) -> dict[str, dict[str, Any]]:
         encoding = extension.get(NAME, b"").decode().removeprefix(PREFIX)
         if encoding == "wkb" or (encoding in DEPTHS and _has_axes(field.type, DEPTHS[encoding])):
             said = json.loads(extension.get(METADATA) or b"{}")
-            columns[field.name] = {"encoding": encoding, "crs": said.get("crs")}
+            columns[field.name] = {"encoding": encoding, "crs": said.get("crs"), "edges": said.get("edges") or "planar"}
     return columns
 
 

@@ -9,7 +9,7 @@ import sqlite3
 import struct
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from service.engine.jailed.arrow_columns import (
     count_infinite,
     count_moved,
     count_rounded,
+    count_unheld,
     mapped,
     plain,
     storage,
@@ -35,6 +36,7 @@ from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.geoarrow import DEPTHS, declared_columns, to_wkb
 from service.engine.jailed.gpkg import FID, GEOMETRY
+from service.engine.jailed.parquet_columns import described_index, part_of, written_names
 
 GEO = b"geo"
 BATCH_ROWS = 16_384
@@ -46,7 +48,13 @@ CRS_TEXT = re.compile(
 """WKT, which drafts of the format used for the system, or a code; never the name of a file or an address."""
 CODES_OF_TEXTS = {"OGC:CRS84": "EPSG:4326"}
 Changes = dict[str, Counter[str]]
-COUNTS: Mapping[str, Callable[[pa.Array], int]] = {"rounded": count_rounded, "moved": count_moved}
+Renamed = list[tuple[str, str]]
+PLANAR = "planar"
+COUNTS: Mapping[str, Callable[[pa.Array], int]] = {
+    "rounded": count_rounded,
+    "moved": count_moved,
+    "unheld": count_unheld,
+}
 """The kinds of changes, and how many of the values in an array are changed so."""
 COUNTS_OF_TABLES: Mapping[str, Callable[[pa.Array], int]] = {
     **COUNTS,
@@ -55,8 +63,20 @@ COUNTS_OF_TABLES: Mapping[str, Callable[[pa.Array], int]] = {
     "spelled": count_binary,
 }
 """The same in a table without geometry, which is written as text to find its geometry."""
-UNREAD = "unread"
-"""The kind of change of geometries that are none."""
+UNREAD, CURVED, SECOND = OF_GEOMETRIES = ("unread", "curved", "second")
+"""Geometries that are none, those whose edges are no straight lines, and those of further columns."""
+BOXES = frozenset({"xmin", "ymin", "zmin", "xmax", "ymax", "zmax"})
+"""The members of a column that only says where geometries are."""
+POINTS = pa.array(
+    [
+        bytes([order]) + struct.pack("<I" if order else ">I", kind + dimensions)
+        for order in (0, 1)
+        for kind in (1, 4)
+        for dimensions in (0, 1000, 2000, 3000)
+    ],
+    pa.binary(),
+)
+"""How the WKB of geometries without edges begins."""
 MALFORMED = (
     pa.ArrowException,
     OSError,
@@ -73,24 +93,25 @@ MALFORMED = (
 def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> None:
     """Write the content of `parquet` to `work_file`, or, as a table, to `sheets_file` if it declares no geometry.
 
-    For each kind of change, the number of values per column goes to `changes_file`.
+    For each kind of change, the number of values per column goes to `changes_file`, as do the names of columns that
+    get others.
     """
-    changes: Changes = {kind: Counter() for kind in (*COUNTS_OF_TABLES, UNREAD)}
+    changes: Changes = {kind: Counter() for kind in (*COUNTS_OF_TABLES, *OF_GEOMETRIES)}
     try:
         file = pq.ParquetFile(parquet, memory_map=False, pre_buffer=False)  # reading ahead takes threads
         geo = json.loads((file.metadata.metadata or {}).get(GEO, b"null")) or {}
         columns = geo.get("columns", {}) if geo else declared_columns(file.schema_arrow)
         primary = str(geo.get("primary_column")) if geo else next(iter(columns), "")
         if primary in columns:
-            _read_features(file, columns[primary], (primary, work_file), changes)
+            renamed = _read_features(file, columns, (primary, work_file), changes)
         else:
-            _read_table(file, sheets_file, changes)
+            renamed = _read_table(file, sheets_file, changes)
     except MemoryError:
         raise
     except MALFORMED:
         sys.exit(Exit.DAMAGED)
     counted = {kind: +columns for kind, columns in changes.items()}
-    Path(changes_file).write_text(json.dumps(counted), encoding="utf-8")
+    Path(changes_file).write_text(json.dumps({**counted, "renamed": renamed}), encoding="utf-8")
 
 
 def _count(
@@ -100,7 +121,7 @@ def _count(
         changes[kind][name] += count(values)
 
 
-def _read_table(file: Any, sheets_file: str, changes: Changes) -> None:
+def _read_table(file: Any, sheets_file: str, changes: Changes) -> Renamed:
     intervals = _intervals(file)
 
     def convert(name: str, values: pa.Array) -> pa.Array:
@@ -109,13 +130,15 @@ def _read_table(file: Any, sheets_file: str, changes: Changes) -> None:
         _count(changes, name, values, COUNTS_OF_TABLES)
         return _finite(plain(values, binary=lambda same: mapped(same, lambda value: value.hex().upper())))
 
-    _write_gpkg(file, file.schema_arrow.names, convert, sheets_file, {})
+    return _write_gpkg(file, range(len(file.schema_arrow)), convert, sheets_file, {})
 
 
-def _read_features(file: Any, column: Mapping[str, Any], names_and_file: tuple[str, str], changes: Changes) -> None:
+def _read_features(file: Any, columns: Mapping[str, Any], names_and_file: tuple[str, str], changes: Changes) -> Renamed:
     primary, work_file = names_and_file
+    column = columns[primary]
     covering = column.get("covering", {}).get("bbox", {}).get("xmin", [""])[0]
-    names = [name for name in file.schema_arrow.names if name != covering]
+    fields = enumerate(file.schema_arrow)
+    places = [place for place, field in fields if field.name != covering or not _is_box(field.type)]
     encoding = str(column.get("encoding", "WKB")).casefold()
     if encoding != "wkb" and encoding not in DEPTHS:
         sys.exit(Exit.UNKNOWN_GEOMETRY)
@@ -125,14 +148,29 @@ def _read_features(file: Any, column: Mapping[str, Any], names_and_file: tuple[s
         if name == primary:
             geometries = _geometry(values, encoding)
             changes[UNREAD][primary] += pc.sum(pc.greater(pc.binary_length(geometries), 0)).as_py() or 0
+            if column.get("edges", PLANAR) != PLANAR:
+                changes[CURVED][primary] += _count_edged(geometries)
             return geometries
+        if name in columns:
+            changes[SECOND][name] += len(values) - int(values.null_count)
         if name in intervals:
             return to_periods(values)
         _count(changes, name, values)
         return plain(values, binary=lambda same: same)
 
-    _write_gpkg(file, names, convert, work_file, {"geometry_name": primary, "crs": _crs_text(column)})
+    renamed = _write_gpkg(file, places, convert, work_file, {"geometry_name": primary, "crs": _crs_text(column)})
     changes[UNREAD][primary] -= _written_geometries(work_file)
+    return renamed
+
+
+def _is_box(kind: Any) -> bool:
+    return types.is_struct(kind) and BOXES.issuperset(kind.field(place).name for place in range(kind.num_fields))
+
+
+def _count_edged(geometries: pa.Array) -> int:
+    """How many are no points."""
+    filled = geometries.drop_null()
+    return len(filled) - int(pc.sum(pc.is_in(pc.binary_slice(filled, 0, 5), POINTS)).as_py() or 0)
 
 
 def _written_geometries(work_file: str) -> int:
@@ -148,22 +186,39 @@ def _intervals(file: Any) -> set[str]:
 
 def _write_gpkg(
     file: Any,
-    names: list[str],
+    places: Sequence[int],
     convert: Callable[[str, pa.Array], pa.Array],
     gpkg: str,
     geometry: Mapping[str, str | None],
-) -> None:
+) -> Renamed:
+    """Write the columns at some `places`; return the names of those that get others, and these."""
+    names = [file.schema_arrow.names[place] for place in places]
+    index = described_index(file)
+    data = [*(name for name in names if name != geometry.get("geometry_name")), *index]
+    written = written_names(data)
+    left = iter(written)
+    named = [GEOMETRY if name == geometry.get("geometry_name") else next(left) for name in (*names, *index)]
+    rows = 0
 
     def converted(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.record_batch([convert(name, batch.column(name)) for name in names], names=names)
+        nonlocal rows
+        values = [convert(name, batch.column(place)) for name, place in zip(names, places, strict=True)]
+        values += [part_of(numbers, rows, batch.num_rows) for numbers in index.values()]
+        rows += batch.num_rows
+        return pa.record_batch(values, names=named)
 
     empty = converted(pa.RecordBatch.from_pylist([], schema=file.schema_arrow))
-    batches = map(converted, file.iter_batches(BATCH_ROWS, columns=names, use_threads=False))
+    batches = map(converted, file.iter_batches(BATCH_ROWS, use_threads=False))
     failures: list[Exception] = []
     try:
-        _write(pa.RecordBatchReader.from_batches(empty.schema, _noting(batches, failures)), gpkg, geometry)
+        _write(
+            pa.RecordBatchReader.from_batches(empty.schema, _noting(batches, failures)),
+            gpkg,
+            {**geometry, "geometry_name": GEOMETRY} if geometry else {},
+        )
     except RuntimeError:
         raise failures[0] if failures else ValueError from None
+    return [pair for pair in zip(data, written, strict=True) if pair[0] != pair[1]]
 
 
 def _noting(batches: Iterator[pa.RecordBatch], failures: list[Exception]) -> Iterator[pa.RecordBatch]:

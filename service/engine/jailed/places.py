@@ -67,6 +67,8 @@ class Column:
     geometries: int = 0
     finer: int = 0
     """How many of its times have fractions of milliseconds."""
+    returned: int = 0
+    """How many of its texts have carriage returns."""
     srids: set[int] = field(default_factory=set)
     """The systems that its geometries name."""
     may_be_coordinate: bool = False
@@ -93,6 +95,10 @@ class Table:
     """Columns whose name is repeated, or has line ends or quotation marks, and their new names."""
     finer: Mapping[str, int] = field(default_factory=dict)
     """How many times in each of the columns of times have fractions of milliseconds, which are lost."""
+    returned: Mapping[str, int] = field(default_factory=dict)
+    """How many texts in each column have carriage returns, which become line feeds."""
+    flat: Mapping[str, int] = field(default_factory=dict)
+    """How many cells in the column of elevations, if there is one, are no numbers."""
     lacks_names: bool = False
     """Whether its first row counts as data although it may be a header with a number as a name."""
     unnamed: tuple[str, ...] = ()
@@ -240,6 +246,8 @@ def describe(
         originals={ours: columns[at].name for at, ours in places.items()},
         others=tuple((columns[x].name, columns[y].name) for x, y in others),
         finer={column.name: column.finer for column in columns if column.finer and column.type == "DateTime"},
+        returned={column.name: column.returned for column in columns if column.returned},
+        flat={columns[at].name: columns[at].filled - columns[at].numbers for at, ours in places.items() if ours == Z},
         srid=next(iter(srids), None),
         has_only_texts=all(column.type == "String" for column in columns),
     )

@@ -78,6 +78,7 @@ def _look(connection: sqlite3.Connection, table: str, original: str, column: Col
     for (value,) in connection.execute(query):
         text = str(value)
         column.filled += 1
+        column.returned += "\r" in text
         column.kinds |= kind_of_cell(text) if guesses else column.kinds
         look_at_cell(column, text)
     column.type = type_of(column.kinds, "") if column.kinds else column.type

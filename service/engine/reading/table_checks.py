@@ -1,6 +1,7 @@
 """What is refused of tables, and what is told of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Literal
 
 import msgspec
@@ -20,6 +21,15 @@ FEWEST_NAMES = 2
 ROUNDED = "{values} lost digits: times are kept with millisecond precision, decimal numbers to the fifteenth digit."
 
 
+_Counts = Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS)]
+_OF_COLUMNS = {
+    "finer": ROUNDED,
+    "returned": "Carriage returns in {values} became line feeds.",
+    "flat": "{values} are not decimal numbers, so these points have no elevations. Write 12.5 for 12.5 m.",
+}
+"""What is told of values of some kinds, which tables count for each column."""
+
+
 class WrittenTable(msgspec.Struct, frozen=True):
     """A table that one of our programs in the sandbox made. It is untrusted, so its position names its file."""
 
@@ -31,7 +41,9 @@ class WrittenTable(msgspec.Struct, frozen=True):
     others: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
     srid: Annotated[int, Meta(ge=1, le=MAX_CODE)] | None
     renamed: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
-    finer: Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS)]
+    finer: _Counts
+    returned: _Counts
+    flat: _Counts
     lacks_names: bool
     unnamed: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)]
     has_only_texts: bool
@@ -52,8 +64,8 @@ def require_places(tables: Sequence[WrittenTable | Table], request: ConversionRe
     if request.place_fields:
         named = " and ".join(f"{field}={shown(name)!r}" for field, name in request.place_fields.items())
         raise Rejection(f"The table has no such columns: {named}. Its columns are {columns}.")
-    alike = next(_named_like_coordinates(tables), "")
-    remedy = alike or "Name them in xField and yField, or in wktField."
+    unnamed = "Name them in xField and yField, or in wktField."
+    remedy = next(chain(_named_like_coordinates(tables), _unnamed(tables)), unnamed)
     raise Rejection(
         f"sourceEpsg was sent, but no columns of coordinates were found. {remedy} Leave sourceEpsg out to convert the "
         f"table without geometry. The columns are {columns}."
@@ -67,7 +79,7 @@ def _named_like_coordinates(tables: Sequence[WrittenTable | Table]) -> Iterator[
         if pairs:
             x, y = (repr(shown(table.columns[at])) for at in pairs[0])
             yield (
-                f"The columns {x} and {y} are named like coordinates, but most of their cells are not decimal numbers, "
+                f"The columns {x} and {y} are named like coordinates, but too few of their cells are decimal numbers, "
                 "so they did not become points. Write 50.5 for 50°30'N, and -7.25 for 7°15'W."
             )
 
@@ -98,8 +110,14 @@ def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
     if renamed:
         pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in renamed], LISTED)
         yield f"Names of columns are repeated in the header, or have line ends or quotation marks: {pairs}."
-    if finer := {name: count for table in tables for name, count in table.finer.items()}:
-        yield ROUNDED.format(values=values_of(finer, LISTED))
+    for kind, sentence in _OF_COLUMNS.items():
+        if counts := {name: count for table in tables for name, count in getattr(table, kind).items() if count}:
+            yield sentence.format(values=values_of(counts, LISTED))
+    yield from _further_places(tables)
+
+
+def _further_places(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
+    """What is told of tables in which several pairs of columns could be coordinates."""
     for table in tables:
         if table.others:
             x, y = (shown(name) for ours, name in table.originals.items() if ours in {X, Y})
@@ -115,14 +133,21 @@ def _unnamed(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
 
     A header above the numbers or labels of rows, as pandas writes, lacks only the names before all others. Above
     several columns of labels, it is a title if nothing in the table is a number, because a header counts as data.
+    The driver names no column of a sheet whose first row is empty or the only one.
     """
     for table in tables:
         of_driver = [name for number, name in enumerate(table.columns, 1) if name == f"Field{number}"]
         made = of_driver if table.name else [*table.unnamed]
         is_above_labels = made == [*table.columns[: len(made)]] and len(table.columns) >= len(made) + FEWEST_NAMES
         is_title = not table.name and table.has_only_texts and len(made) > 1
-        if made and (is_title or not is_above_labels):
-            what = repr(shown(table.name)) if table.name else "the file"
+        what = repr(shown(table.name)) if table.name else "the file"
+        if made == of_driver == [*table.columns]:
+            yield (
+                f"The first row of {what} is empty or its only one, so that all rows count as data: the columns are "
+                f"called {listed(quotes(made), LISTED)}. If there is a header, delete the rows above it, and send the "
+                "file with rows below it."
+            )
+        elif made and (is_title or not is_above_labels):
             yield (
                 f"The first row of {what} does not seem to name all columns: "
                 f"{listed(quotes(made), LISTED)}. If the header is in a lower row, it counts as data: delete the rows "

@@ -1,7 +1,7 @@
 """Reads files whose geometry may be in ordinary columns: delimited text, workbooks, and Parquet without its driver."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
@@ -22,7 +22,7 @@ from service.engine.reading.table_checks import (
     table_warnings,
     value_sentences,
 )
-from service.engine.reading.work_file import NO_SYSTEM, TABLES_FILE, WorkFile, add_table, read_layers
+from service.engine.reading.work_file import LISTED, NO_SYSTEM, TABLES_FILE, WorkFile, add_table, read_layers
 from service.engine.tabulating import tabulate
 from service.engine.workbooks import prepare_workbook
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
@@ -30,6 +30,7 @@ from service.errors import Rejection
 from service.formats.detect import Source
 from service.formats.facts import MAX_COLUMNS, Count, Name
 from service.formats.format import Reading, reading_of
+from service.formats.names import listed, shown
 from service.formats.request import ConversionRequest
 
 CSV_DRIVER = "CSV"
@@ -57,25 +58,42 @@ Counts = Annotated[dict[Name, Count], Meta(max_length=MAX_COLUMNS)]
 class _Changes(msgspec.Struct, frozen=True):
     """By column, how many values of a Parquet file lose digits, become times in UTC, missing, or hexadecimal digits.
 
-    Also how many geometries cannot be read.
+    Also how many geometries cannot be read, lose what their edges are, or are of further columns; and the names of
+    columns that get others.
     """
 
     rounded: Counts
     moved: Counts
+    unheld: Counts
     emptied: Counts
     infinite: Counts
     spelled: Counts
     unread: Counts
+    curved: Counts
+    second: Counts
+    renamed: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
+
+    def warnings(self) -> Iterator[str]:
+        """The sentences for the client."""
+        if self.renamed:
+            pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in self.renamed], LISTED)
+            yield f"Names of columns are empty, have zero bytes, or differ from others at most in case: {pairs}."
+        yield from value_sentences(self, _CHANGED)
 
 
 _CHANGED = {
     "rounded": ROUNDED,
     "moved": "{values} are times in zones that have names, or offsets that are not quarters of an hour; they were "
     "converted to UTC.",
+    "unheld": "{values} are dates before the year 1 or after 9999, or infinite ones; they became missing.",
     "emptied": "Tables without geometry of their own cannot tell an empty text from a missing value; {values} became "
     "missing.",
     "infinite": "Tables without geometry of their own have no infinite numbers; {values} became missing.",
     "unread": "{values} are not geometries that can be read, and were left out.",
+    "curved": "{values} have edges that follow the curvature of the Earth, as the file says (edges); results have "
+    "straight lines between the same positions.",
+    "second": "{values} are further geometries, of which features have one; they stayed data, such as WKB, in the "
+    "coordinates of the file.",
     "spelled": "{values} are binary; they became texts of hexadecimal digits.",
 }
 """What is told of each kind of change."""
@@ -174,10 +192,10 @@ async def read_parquet(place: Workplace, source: Source, request: ConversionRequ
     await place.python(PARQUET_READING, staged_names(source)[0], WORK_FILE, SHEETS_FILE, CHANGES_FILE)
     changes = await place.read_json(CHANGES_FILE, _Changes)
     if await place.has(WORK_FILE):
-        return WorkFile(tuple(value_sentences(changes, _CHANGED)))
+        return WorkFile(tuple(changes.warnings()))
     tables = await _sheets(place, request)
     places = {name for table in tables for name in table.originals.values()}
     spelled = {name: count for name, count in changes.spelled.items() if name not in places}
-    told = value_sentences(msgspec.structs.replace(changes, spelled=spelled), _CHANGED)
+    told = msgspec.structs.replace(changes, spelled=spelled).warnings()
     found = await _read_tables(place, request, tables)
     return msgspec.structs.replace(found, warnings=(*told, *found.warnings))

@@ -1,13 +1,43 @@
 """What other programs write into tables: kept, or told with the values that become others."""
 
+import datetime as dt
+import json
+import struct
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from service.errors import Rejection
+from tests.integration.formats import readers
 from tests.integration.formats.editing import replace_in
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
 from tests.support.converters import Converters
+
+POINT = struct.pack("<BIdd", 1, 1, 1, 2)
+LINE = struct.pack("<BII4d", 1, 2, 2, 1, 2, 3, 4)
+
+
+def write_parquet(path: Path, table: pa.Table, geometry: dict[str, object] | None, **columns: object) -> Path:
+    """A Parquet file, with a geometry column described by `geometry` unless that is None."""
+    described = {"geometry": {"encoding": "WKB", "geometry_types": [], **(geometry or {})}, **columns}
+    geo = {"version": "1.1.0", "primary_column": "geometry", "columns": described}
+    known = table.schema.metadata or {}
+    pq.write_table(
+        table.replace_schema_metadata(
+            {**known, **({"geo": json.dumps(geo)} if "geometry" in table.column_names else {})}
+        ),
+        path,
+    )
+    return path
+
+
+def rows_of(path: Path) -> list[dict[str, object]]:
+    """The attributes of the only layer of a GeoPackage."""
+    ((_, rows),) = readers.geopackage(path).items()
+    return [{name: value for name, value in row.items() if name not in {"fid", "geom"}} for row in rows]
 
 
 @pytest.mark.parametrize("has_sessions", [True, False])
@@ -26,3 +56,98 @@ async def test_whole_numbers_of_workbooks_beyond_64_bits_are_told(
     assert told.endswith(" The first is feature 2.")
     replace_in(written.path, path, rb"123454", b"1234567890123456789")
     assert (await pipeline.to("GeoPackage", path, source_epsg=4326)).output.warnings == ()
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("kind", ["Ods", "Xlsx"])
+async def test_sheets_without_a_header_say_so(
+    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
+) -> None:
+    """Their driver names no columns if the first row is empty or the only one, so that none can be coordinates."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    written = await pipeline.to(kind, write_geojson(tmp_path / "a.geojson", [point(1, 2, name="oak", kind="b")]))
+    path = tmp_path / f"a{written.path.suffix}"
+    replace_in(written.path, path, rb"(?<=>)(X|Y|name|kind)(?=<)", b"")
+    done = await pipeline.to("GeoPackage", path)
+    (told,) = done.output.warnings
+    assert told.startswith("The first row of 'a' is empty or its only one")
+    with pytest.raises(Rejection, match="The first row of 'a' is empty or its only one"):
+        await pipeline.to("GeoPackage", path, source_epsg=4326)
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_what_reading_a_csv_file_changes_in_cells_is_told(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """The driver makes line feeds of carriage returns; what is no number is no elevation."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b'lon,lat,z,note\r\n1,2,3,"a\r\nb"\r\n1,2,,c\r\n1,2,high,"d\r\ne"\r\n')
+    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path, source_epsg=4326)
+    assert [row["note"] for row in rows_of(done.path)] == ["a\nb", "c", "d\ne"]
+    assert done.output.warnings == (
+        "Carriage returns in 2 values of 'note' became line feeds.",
+        "1 value of 'z' are not decimal numbers, so these points have no elevations. Write 12.5 for 12.5 m.",
+    )
+    path.write_bytes(b"lon,lat,z,note\r\n1,2,3,a\r\n1,2,,c\r\n")
+    assert (
+        await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path, source_epsg=4326)
+    ).output.warnings == ()
+
+
+@pytest.mark.parametrize("geometry", [{"geometry": [POINT]}, {}])
+async def test_columns_of_parquet_files_whose_names_collide_are_renamed(
+    pipeline: Pipeline, tmp_path: Path, geometry: dict[str, list[bytes]]
+) -> None:
+    """A work file takes letters of both cases for the same; the geometry column makes room for others."""
+    names = ["a", "A", "a", "", "GEOMETRY", "ä", *geometry]
+    table = pa.table([pa.array([number]) for number in range(6)] + [*map(pa.array, geometry.values())], names=names)
+    done = await pipeline.to("GeoPackage", write_parquet(tmp_path / "a.parquet", table, {}))
+    told, *others = done.output.warnings
+    assert told.endswith(": 'A' became 'A_2', 'a' became 'a_3', '' became 'field_4'.")
+    (row,) = rows_of(done.path)
+    assert [*row] == ["a", "A_2", "a_3", "field_4", "GEOMETRY", "ä"]
+    assert [*row.values()] == [*range(6)]
+    assert others == []
+
+
+async def test_an_index_that_pandas_only_describes_is_kept(pipeline: Pipeline, tmp_path: Path) -> None:
+    """It is not stored if its numbers are at equal distances; one without a name says nothing."""
+    for name, rows, expected in (("id", 2, [10, 20]), (None, 2, []), ("id", 3, [])):
+        index = {"kind": "range", "name": name, "start": 10, "stop": 10 * rows + 10, "step": 10}
+        table = pa.table({"a": ["x", "y"]}).replace_schema_metadata({"pandas": json.dumps({"index_columns": [index]})})
+        done = await pipeline.to("GeoPackage", write_parquet(tmp_path / "a.parquet", table, {}))
+        assert [row["id"] for row in rows_of(done.path) if "id" in row] == expected
+        assert done.output.warnings == ()
+
+
+@pytest.mark.parametrize("geometry", [{"geometry": [POINT] * 3}, {}])
+async def test_dates_of_parquet_files_that_no_other_format_has_are_told(
+    pipeline: Pipeline, tmp_path: Path, geometry: dict[str, list[bytes]]
+) -> None:
+    """Such as the infinite ones of databases; the last second of the year 9999 is kept."""
+    last = dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC)
+    columns = {
+        "day": pa.array([2**31 - 1, 0, -719_163], pa.int32()).cast(pa.date32()),
+        "at": pa.array([2**62, int(last.timestamp()) * 10**6, -(2**62)], pa.int64()).cast(pa.timestamp("us", "UTC")),
+    }
+    done = await pipeline.to("GeoPackage", write_parquet(tmp_path / "a.parquet", pa.table({**columns, **geometry}), {}))
+    (told,) = done.output.warnings
+    assert told == (
+        "4 values of 'day', 'at' are dates before the year 1 or after 9999, or infinite ones; they became missing."
+    )
+    assert [(row["day"], row["at"]) for row in rows_of(done.path)] == [
+        (None, None), ("1970-01-01", "9999-12-31T23:59:59.000Z"), (None, None)
+    ]  # fmt: skip
+
+
+async def test_what_geoparquet_says_of_geometries_and_no_target_holds_is_told(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    """Edges that are no straight lines, which points do not have, and the geometries of further columns."""
+    table = pa.table({"geometry": [POINT, LINE, None], "center": [POINT, None, POINT]})
+    path = write_parquet(tmp_path / "a.parquet", table, {"edges": "spherical"}, center={"encoding": "WKB"})
+    curved, second = (await pipeline.to("GeoPackage", path)).output.warnings
+    assert curved.startswith("1 value of 'geometry' have edges that follow the curvature of the Earth")
+    assert second.startswith("2 values of 'center' are further geometries")
+    write_parquet(path, table.select(["geometry"]).slice(0, 1), {"edges": "spherical"})
+    assert (await pipeline.to("GeoPackage", path)).output.warnings == ()
