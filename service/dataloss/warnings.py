@@ -12,9 +12,6 @@ from service.geojson.told import LossCount, field_warnings, scan_warnings
 _FIELD_LOSSES = (
     LossCount(attrgetter("nested"), "{count} in {fields}: objects and arrays are written as JSON text."),
     LossCount(
-        attrgetter("clamped_integers"), "{count} in {fields}: integers beyond 64 bits are clamped to the 64-bit range."
-    ),
-    LossCount(
         attrgetter("inexact_in_dbf"),
         "{count} in {fields}: numbers with more digits than a Shapefile can hold are rounded.",
     ),

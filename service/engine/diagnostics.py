@@ -119,6 +119,11 @@ _MESSAGES: tuple[_Row, ...] = (
         "send the file again.",
     ),
     _row(
+        r"Unrecognized geometry type|Geometry of feature \d+ .{0,2000}cannot be parsed",
+        "The file has a geometry that cannot be read, such as a spline or a curve in an unusual notation. Save "
+        "curves as lines or arcs, and send it again.",
+    ),
+    _row(
         r"Unable to open datasource|Unable to open EPSG|Failed to read|not well-formed|parsing (of|error|failed)"
         r"|XML parsing|JSON parsing|not recognized as|malformed|corrupt|is not a (database|valid)|invalid (dbf|shp|shx)"
         r"|unexpected end|mismatched tag|database disk image|Non increasing|Truncated|cannot be opened|Couldn't open"

@@ -21,7 +21,7 @@ _COLUMNS: tuple[tuple[Callable[[Writing], object], str], ...] = (
     (lambda writing: not writing.records_crs, "its coordinate system"),
     (lambda writing: writing.epsg, "coordinates in other systems than EPSG:4326"),
     (lambda writing: writing.attributes is not None, "attributes"),
-    (lambda writing: writing.column_names is not ColumnRule.ANY, "all names of columns"),
+    (lambda writing: writing.column_names not in {ColumnRule.ANY, ColumnRule.MEMBER}, "all names of columns"),
     (lambda writing: "*" in writing.empty_columns_lost, "columns without any value"),
     (
         lambda writing: writing.empty_columns_lost - {"*"},

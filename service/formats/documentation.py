@@ -57,6 +57,7 @@ KINDS: Mapping[str, Facts] = {
 }
 COLUMN_RULES: Mapping[ColumnRule, str] = {
     ColumnRule.ANY: "any",
+    ColumnRule.MEMBER: "any",
     ColumnRule.CELL: "no line ends or quotation marks, no blanks around them",
     ColumnRule.XML: "XML names",
     ColumnRule.GML: "XML names without -",

@@ -74,6 +74,8 @@ class ColumnRule(StrEnum):
     """What column names are allowed."""
 
     ANY = "any"
+    MEMBER = "member"
+    """Column names are members of objects: even one without any character."""
     CELL = "cell"
     """Column names are cells of the first row: without blanks around them, line ends, what XML lacks
     and quotation marks, which the driver of CSV, by way of which they are written, leaves out."""
@@ -125,6 +127,8 @@ class LeftOut(msgspec.Struct, frozen=True):
     """The warning; `{count}` is the number of occurrences of the words."""
     is_content: bool = False
     """Whether it is content that cannot be converted, so that a file with nothing else is refused."""
+    is_refused: bool = False
+    """Whether a file with it is refused, because what is read would be wrong."""
     pattern: bytes = b""
     """A regular expression that reveals it as well; it takes linear time, and matches 16 KiB at most in real files.
 

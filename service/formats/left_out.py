@@ -40,10 +40,13 @@ def warn_of_left_out(row: Format, counts: Mapping[bytes, int], paths: Sequence[P
     `counts` are those of all files. Blocking.
 
     Raises:
-        Rejection: the files contain nothing else.
+        Rejection: the files contain nothing else, or what would be read wrongly.
     """
     reading = reading_of(row)
     found = {entry: count for entry in reading.left_out if (count := _total(entry, counts))}
+    for entry, count in found.items():
+        if entry.is_refused:
+            raise Rejection(_sentence(entry, count))
     content = " ".join(_sentence(entry, count) for entry, count in found.items() if entry.is_content)
     if content and not hold_features(row, paths):
         raise Rejection(f"The {row.title} holds no features that could be converted. {content}")

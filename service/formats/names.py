@@ -159,6 +159,7 @@ def _geodatabase_names(names: Sequence[str]) -> tuple[str, ...]:
 
 _RULES: Mapping[ColumnRule, Callable[[Sequence[str]], tuple[str, ...]]] = {
     ColumnRule.ANY: _as_they_are,
+    ColumnRule.MEMBER: tuple,
     ColumnRule.CELL: _cell_names,
     ColumnRule.XML: lambda names: unique(list(map(xml_name, names))),
     ColumnRule.GML: _gml_names,

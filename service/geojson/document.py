@@ -30,6 +30,7 @@ KEPT_MEMBER_BYTES = 1 << 16
 KEPT_NAMES = 50
 KEPT_NAME_CHARACTERS = 200
 KEPT_MEMBERS = frozenset({"type", "name", "crs"})
+OF_FEATURES = frozenset({*OWN, "bbox", "crs"})
 UNDERSTOOD = frozenset({*OWN, *KEPT_MEMBERS, "features", "bbox"})
 ESRI_MEMBERS = frozenset({"geometryType", "spatialReference", "fieldAliases"})
 COLLECTION = "FeatureCollection"
@@ -69,7 +70,8 @@ class Document:
     def foreign(self) -> tuple[str, ...]:
         """The names of the foreign members of features and of the document itself."""
         own = self._others if self.kind == COLLECTION else ()
-        return tuple(dict.fromkeys(name for name in (*self._decoder.foreign, *own) if name not in UNDERSTOOD))
+        of_features = (name for name in self._decoder.foreign if name not in OF_FEATURES)
+        return tuple(dict.fromkeys((*of_features, *own)))
 
     @property
     def half_letters(self) -> int:

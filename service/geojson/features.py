@@ -22,6 +22,7 @@ class Geometry(msgspec.Struct, gc=False):
     type: Any = None
     coordinates: Raw = Raw()
     geometries: Raw = Raw()
+    crs: Any = None
 
 
 class Feature(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -32,6 +33,8 @@ class Feature(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     properties: Any = UNSET
     geometry: Geometry | UnsetType | None = UNSET
     bbox: Raw | UnsetType = UNSET
+    crs: Any = None
+    """The coordinate system of a feature, which is not part of GeoJSON either: only a document names one."""
 
 
 def lenient_decode(text: str) -> tuple[Any, int]:
@@ -60,6 +63,7 @@ def normalised(value: dict[str, Any]) -> Feature:
         id=member(value, "id"),
         properties=_properties(value),
         geometry=None if geometry is None or geometry is UNSET else geometry_of(geometry),
+        crs=_given(member(value, "crs")),
     )
 
 
@@ -71,6 +75,7 @@ def geometry_of(value: Any) -> Geometry:
         type=member(value, "type"),
         coordinates=_raw(member(value, "coordinates")),
         geometries=_raw(member(value, "geometries")),
+        crs=_given(member(value, "crs")),
     )
 
 
@@ -86,6 +91,10 @@ def _properties(feature: dict[str, Any]) -> dict[str, Any]:
 
 def _raw(value: Any) -> Raw:
     return Raw() if value is UNSET else Raw(json.dumps(value).encode())
+
+
+def _given(value: Any) -> Any:
+    return None if value is UNSET else value
 
 
 def integer(digits: str) -> int:

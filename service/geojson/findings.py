@@ -100,6 +100,10 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     """Geometries with positions of more than three numbers."""
     first_longer: Count = 0
     """The number of the first feature with one, from 1."""
+    own_systems: Count = 0
+    """Features that, or whose geometries, name another coordinate system than the document."""
+    first_own_system: Count = 0
+    """The number of the first of them, from 1."""
     exceeds_degrees: bool = False
     """Whether coordinates are too large to be degrees: a longitude from 1000 on, a latitude from 100 on."""
     near_edges: bool = False

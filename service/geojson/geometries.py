@@ -8,7 +8,7 @@ that this cannot classify are examined one at a time.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import attrgetter
 from typing import Any
 
@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from service.formats.geometry import FAMILIES
+from service.geojson.crs import crs_epsg
 from service.geojson.features import Feature, Geometry, geometry_of, lenient_decode
 from service.geojson.refusals import Reason, Unreadable
 
@@ -37,7 +38,7 @@ _EDGES = (_LONGITUDE_FROM_180, _LATITUDE_FROM_85, re.compile(rb"e\+?\d"), re.com
 _LEVELS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
 _MARKS = (b"p", b"q", b"r", b"s")
 _TYPES = {name.lower(): name for name in FAMILIES}
-_geometry, _type = attrgetter("geometry"), attrgetter("type")
+_geometry, _type, _crs = attrgetter("geometry"), attrgetter("type"), attrgetter("crs")
 
 
 class Shape(msgspec.Struct):
@@ -79,14 +80,34 @@ class GeometryTally:
         self.first_half_raised = 0
         self.longer = 0
         self.first_longer = 0
+        self.systems: dict[int | None, tuple[int, int]] = {}
+        """How many features or their geometries name each coordinate system, and the first of them, from 1."""
         self.exceeds_degrees = False
         self.near_edges = False
 
     def add(self, features: Sequence[Feature], features_before: int) -> None:
         """Count the geometries of a batch; `features_before` is the number of features in earlier batches."""
         self._count(features, features_before)
+        self._note_systems(features, features_before)
         if self._is_to_locate:
             self._locate(features, features_before)
+
+    def _note_systems(self, features: Sequence[Feature], features_before: int) -> None:
+        """Count the features that name a system themselves, which hardly any do."""
+        geometries = [geometry for geometry in map(_geometry, features) if isinstance(geometry, Geometry)]
+        if not any(map(_crs, chain(features, geometries))):
+            return
+        for number, feature in enumerate(features, features_before + 1):
+            member = (feature.geometry.crs if isinstance(feature.geometry, Geometry) else None) or feature.crs
+            if member:
+                code = crs_epsg(member)
+                count, first = self.systems.get(code, (0, number))
+                self.systems[code] = (count + 1, first)
+
+    def other_systems(self, of_all: int | None) -> tuple[int, int]:
+        """How many features name another system than that of the document, `of_all`, and the first of them."""
+        others = [found for code, found in self.systems.items() if code != of_all or code is None]
+        return sum(count for count, _ in others), min((first for _, first in others), default=0)
 
     @property
     def _is_to_locate(self) -> bool:

@@ -14,12 +14,16 @@ class IdTally:
     """Tracks how the converter treats ids.
 
     Non-negative integers become feature ids, which other formats lose. The first id of another kind creates a column
-    `id`, unless the properties already have one: then ids fill its gaps.
+    `id`, unless the properties already have one: then ids fill its gaps, and others than it holds are lost.
     """
 
     def __init__(self) -> None:
         self.dropped = 0
         self._count = 0
+        self._alone = 0
+        """How many ids are in features without a property `id`."""
+        self._hidden = 0
+        """How many are in features whose property `id` has another value, which is the one that is read."""
         self._values = FieldTally()
         self._number_features = False
         self._make_column = False
@@ -36,7 +40,10 @@ class IdTally:
                 self._decide(feature.id, properties)
                 if "id" not in properties:
                     gaps.append(feature.id)
+                elif str(properties["id"]) != str(feature.id):
+                    self._hidden += 1
             self._has_column |= "id" in properties
+        self._alone += len(gaps)
         if gaps:
             self._values.add(gaps)
 
@@ -45,8 +52,9 @@ class IdTally:
         if not self._count:
             return properties
         ids = self._values
+        self.dropped = self._hidden
         if self._number_features:
-            self.dropped = self._count
+            self.dropped = self._alone + self._hidden
             return properties
         if self._make_column and ids.type is not FieldType.INTEGER:
             ids.type = FieldType.TEXT
@@ -56,7 +64,7 @@ class IdTally:
             column.type = joined
             column.merge(ids)
         else:
-            self.dropped = ids.values
+            self.dropped += ids.values
         return column if column.values else None
 
     def _decide(self, value: Any, properties: dict[str, Any]) -> None:

@@ -69,6 +69,8 @@ class Tally:
         id_column = self._ids.column(self._fields.get("id"))
         fields = self._fields if id_column is None else {"id": id_column} | self._fields
         layer_name = document.members.get("name")
+        epsg = crs_epsg(document.members.get("crs"))
+        own_systems, first_own_system = geometries.other_systems(epsg)
         return Scan(
             kind=document.kind,
             layer_name=layer_name[:MAX_NAME_CHARACTERS] if isinstance(layer_name, str) else None,
@@ -93,9 +95,11 @@ class Tally:
             first_half_raised=geometries.first_half_raised,
             longer_geometries=geometries.longer,
             first_longer=geometries.first_longer,
+            own_systems=own_systems,
+            first_own_system=first_own_system,
             exceeds_degrees=geometries.exceeds_degrees,
             near_edges=geometries.near_edges,
-            crs_epsg=crs_epsg(document.members.get("crs")),
+            crs_epsg=epsg,
             crs_claim=crs_claim(document.members.get("crs"))[:MAX_NAME_CHARACTERS],
         )
 

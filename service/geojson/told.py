@@ -27,7 +27,18 @@ _READING = (
     ),
     LossCount(attrgetter("rounded_moments"), "{count} in {fields}: times are kept with millisecond precision."),
 )
+_READ_VALUES = (
+    LossCount(
+        attrgetter("clamped_integers"), "{count} in {fields}: integers beyond 64 bits are clamped to the 64-bit range."
+    ),
+)
 _READ_POSITIONS = (
+    LossCount(
+        attrgetter("own_systems"),
+        "{count} with a coordinate system (crs) in the feature or its geometry: it is not read, and the coordinates "
+        "are taken for those of the document's system. Name the system in a member crs of the whole document.",
+        attrgetter("first_own_system"),
+    ),
     LossCount(
         attrgetter("unreadable_geometries"),
         "{count} with a geometry that cannot be read, such as one with texts or null in place of numbers: only the "
@@ -74,6 +85,7 @@ def _reading_warnings(scan: Scan, *, into_json: bool) -> Iterator[str]:
         count = counted(scan.dropped_ids, "feature")
         yield f"{count} with an id outside the properties: it is not written; copy it into the properties to keep it."
     yield from scan_warnings((scan,), _READ_POSITIONS)
+    yield from field_warnings((scan,), _READ_VALUES)
     if not into_json:
         yield from field_warnings((scan,), _READING)
 

@@ -33,8 +33,8 @@ from service.geojson.told import reading_warnings
 SCAN_FILE = "scan.json"
 NORMALIZED_FILE = "normalized"
 NORMALIZED_EXTENSION = ".geojson"
-MISREAD = frozenset({Reason.OTHER_LINES, Reason.TRUNCATED})
-"""Why a document cannot be analyzed although the converter may read the first of its features without an error."""
+MISREAD = frozenset({Reason.OTHER_LINES, Reason.TRUNCATED, Reason.NOT_GEOJSON})
+"""Why a document cannot be analyzed although the converter may read a part of it without an error."""
 JAILED_PROGRAMS = (scan_program.__name__, normalize_program.__name__)
 """The modules that run in the sandbox, for a launcher that keeps them loaded."""
 

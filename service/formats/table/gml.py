@@ -46,6 +46,8 @@ FLAT_LIST_BESIDE_HIGH = (
     + rb"<gml:posList srsDimension=\"(?!(?P=size))[23]\">"
 )
 """Lists of positions of two numbers and of three, one behind the other in a geometry."""
+BOXES = rb"</gml:(?:Envelope|Box)>\s*+</(?!(?:\w{1,20}+:)?+boundedBy>)"
+"""A box that is the value of a property, not the bounds of a feature or of all."""
 INFORMATION_IN_GML = of_the_file(
     rb"(?:\w{1,20}+:)?+FeatureCollection\b",
     rb"(?:\w{1,20}+:)?+(?:FeatureCollection|\w*+(?:(?<=[mM]ember)|(?<=[mM]embers)))\b",
@@ -77,6 +79,12 @@ GML = Format(
                 (),
                 "Further geometries of features ({count}) were left out: of the geometries of a feature, one is read.",
                 pattern=SECOND_GEOMETRY,
+            ),
+            LeftOut(
+                (),
+                "Geometries that are boxes (Envelope or Box, {count}) were left out. Write them as Polygon to keep "
+                "them.",
+                pattern=BOXES,
             ),
             LeftOut(
                 (),

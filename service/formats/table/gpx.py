@@ -79,6 +79,8 @@ _LINK = rb"<link\b[^<>]*+(?:(?<=/)>|>[^<]*+(?:<(?!/?link\b)[^<]*+)*+</link>)"
 THIRD_LINK = _LINK + rb"(?:\s*+" + _LINK + rb"){2}"
 """Three consecutive links, of which the driver reads two. No byte is read more than three times."""
 _SIBLING = rb"\s*+<(?!(?P=name)[\s>]|/)[\w.:-]++[^<>]*+(?:(?<=/)>|>[^<>]*+</[\w.:-]++>)"
+EXTENSIONS_OF_MORE = rb"</extensions>(?<!<extensions></extensions>)\s*+</(?:trkseg|metadata|gpx)>"
+"""Extensions of a segment of a track, and of the whole file, which are the last elements in these."""
 REPEATED_IN_GPX = (
     rb"</(?!(?:wpt|rte|trk|(?:rte|trk)pt|trkseg|link|extensions|metadata)>)(?P<name>[\w.:-]++)>(?:"
     + _SIBLING
@@ -155,6 +157,11 @@ GPX = Format(
                 (),
                 "Elements within elements of extensions ({count}) were not read; their columns are 0, or hold XML.",
                 pattern=NESTED_IN_GPX,
+            ),
+            LeftOut(
+                (),
+                "Extensions of segments of tracks, and of the whole file ({count}), were left out.",
+                pattern=EXTENSIONS_OF_MORE,
             ),
             LeftOut(
                 (),

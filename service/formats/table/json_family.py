@@ -5,7 +5,8 @@ import msgspec
 
 from service.formats.crs import WGS84
 from service.formats.facts import FieldType
-from service.formats.format import Format, LeftOut, Reader, Reading, Writing
+from service.formats.format import ColumnRule, Format, LeftOut, Reader, Reading, Writing
+from service.formats.table.databases import CODES_LEFT_OUT
 from service.formats.unread import NO_UTF_16
 
 _READING = Reading(
@@ -33,6 +34,7 @@ GEOJSON = Format(
         options=("-lco", "RFC7946=YES"),
         epsg=WGS84,
         json=True,
+        column_names=ColumnRule.MEMBER,
         lines_driver="GeoJSONSeq",
         trailer=b"}",
     ),
@@ -54,6 +56,7 @@ GEOJSONSEQ = Format(
         epsg=WGS84,
         wraps_dateline=True,
         json=True,
+        column_names=ColumnRule.MEMBER,
         trailer=b"}",
     ),
 )
@@ -75,6 +78,18 @@ TOPOJSON = Format(
     ),
 )
 
+QUANTIZED = rb'"transform"\s{0,8}:\s{0,8}\{\s{0,8}"(?:originPosition|scale|translate)"\s{0,8}:'
+ENVELOPES = rb'"geometry"\s{0,8}:\s{0,8}\{\s{0,8}"[xy](?:min|max)"\s{0,8}:'
+_TEXT = rb'"(?:[^"\\]|\\.){0,400}"'
+_ALIAS = rb'(?!(?:[^{}"]++|"(?!alias")(?:[^"\\]|\\.){0,400}+"){0,80}+"alias"\s{0,8}:\s{0,8}(?:(?P=name)|null|""))'
+TITLED_COLUMNS = (
+    rb'\{\s{0,8}"name"\s{0,8}:\s{0,8}(?P<name>'
+    + _TEXT
+    + rb")"
+    + _ALIAS
+    + rb'(?:[^{}"]++|"(?!alias")(?:[^"\\]|\\.){0,400}+"){0,80}+"alias"\s{0,8}:'
+)
+"""A column with an alias that differs from its name, in the list of columns."""
 _NUMBER_OF = rb"(?=[^{}]{0,400}?\"%b\"\s{0,8}:\s{0,8}-?[\d.])"
 POINT_WITHOUT_NUMBERS = (
     rb'"geometry"\s{0,8}:\s{0,8}\{(?=\s*+"[xyzm]"\s*+:)(?!'
@@ -112,6 +127,26 @@ ESRIJSON = Format(
                 "the others.",
                 pattern=rb'"exceededTransferLimit"\s{0,8}:\s{0,8}true',
             ),
+            LeftOut(
+                (),
+                "The coordinates are those of a grid (transform), not of the coordinate system. Ask the server for the "
+                "features without quantizationParameters, and send them again.",
+                is_refused=True,
+                pattern=QUANTIZED,
+            ),
+            LeftOut(
+                (),
+                "Geometries that are envelopes ({count}) cannot be read; their features have no geometry. Send "
+                "polygons in place of them.",
+                pattern=ENVELOPES,
+            ),
+            LeftOut(
+                (),
+                "Titles of columns (aliases, {count}) were left out; the columns keep their names.",
+                pattern=TITLED_COLUMNS,
+                within=b'"alias"',
+            ),
+            LeftOut((b'"codedValues"',), CODES_LEFT_OUT),
             LeftOut(
                 (b'"esriFieldTypeDate"',),
                 "Columns of dates ({count}) hold milliseconds since 1970 in UTC, and stay so.",

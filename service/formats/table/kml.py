@@ -61,6 +61,7 @@ DATA_OF_FOLDERS = of_the_file(
     rb"(?:Document|Folder|Placemark|(?:Ground|Screen|Photo)Overlay|NetworkLink|gx:Tour)",
     rb"ExtendedData\b[^<>]*+(?<!/)>\s*+<[^/]",
 )
+LINKS_OF_FEATURES = of_the_file(rb"Placemark\b", rb"/?Placemark\b", rb"atom:(?:author|link)\b")
 _PLACE = rb"(?:Point|LineString|LinearRing|Polygon|MultiGeometry|gx:(?:Multi)?Track)\b"
 _BESIDE_PLACES = rb"[^<]*+(?:<(?!" + _PLACE + rb"|/?Placemark\b)[^<]*+)*+"
 SECOND_GEOMETRY_IN_KML = (
@@ -158,6 +159,15 @@ _KML_LEFT_OUT = (
     ),
     LeftOut((b"<displayName>",), "Display names of data ({count}) were left out; columns have its names."),
     LeftOut((), "Data of documents and folders ({count}) was left out.", pattern=DATA_OF_FOLDERS),
+    LeftOut(
+        (b"<Track>", b"<Track "),
+        "Tracks in elements of KML 2.3 ({count}) were left out. Write them as gx:Track, with gx:coord, to keep them.",
+    ),
+    LeftOut(
+        (b"<Metadata>", b"<Metadata "), "Data of features in the obsolete element Metadata ({count}) was left out."
+    ),
+    LeftOut((b"<timePosition>",), "Times as KML 2.0 has them (timePosition, {count}) were left out."),
+    LeftOut((), "Authors and links of features ({count}) were left out.", pattern=LINKS_OF_FEATURES, within=b"<atom:"),
     LeftOut((b"<address>", b"<phoneNumber>"), "Addresses and phone numbers of features ({count}) were left out."),
     LeftOut((b"<Style", b"<styleUrl"), "Styles, such as colors and icons, were left out."),
     LeftOut((b"<LookAt", b"<Camera"), "Views (LookAt and Camera, {count}) were left out."),

@@ -261,6 +261,13 @@ async def test_latitudes_at_the_poles_are_told_in_mercator(converters: Converter
         assert told is is_told, (latitude, epsg, converted.warnings)
 
 
+async def test_json_with_features_somewhere_is_refused(converters: Converters) -> None:
+    """Of a map of uMap, the driver would read the geometry of the map and none of its features."""
+    umap = {"type": "umap", "geometry": POINT, "layers": [json.loads(collection(feature({"a": "x"})))]}
+    with pytest.raises(Rejection, match="JSON but not GeoJSON"):
+        await convert(converters, json.dumps(umap).encode(), "Csv", "upload.json")
+
+
 @pytest.mark.parametrize("name", ["upload.geojson", "upload.geojsonl"])
 @pytest.mark.parametrize("rest", [",{other}", ",\n{other}", '{{"a": 1}}{other}', " and more", '{other}{{"type": "Fea'])
 async def test_what_follows_the_first_feature_is_read_or_the_file_refused(

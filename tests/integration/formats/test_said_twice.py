@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from service.errors import Rejection
 from tests.integration.formats.pipeline import Pipeline
 
 GPX = '<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1" xmlns:e="http://e.example">{}</gpx>'
@@ -28,6 +29,24 @@ TWICE = (
 XDATA = "Data that other programs added to entities (XDATA, 1) was left out."
 CODES = "Characters that texts hold as codes (2), such as %%065 or \\M+1826B, stayed codes."
 STACKED = "Fractions and other stacked texts (1) lost what is between their parts: 1/2 became 12."
+GML = (
+    '<f:FeatureCollection xmlns:f="http://f" xmlns:gml="http://www.opengis.net/gml/3.2"><gml:featureMember><f:a>'
+    '<gml:boundedBy><gml:Envelope srsName="EPSG:4326"><gml:lowerCorner>1 2</gml:lowerCorner><gml:upperCorner>1 2'
+    "</gml:upperCorner></gml:Envelope></gml:boundedBy><f:n>1</f:n><f:g>{}</f:g></f:a></gml:featureMember>"
+    "</f:FeatureCollection>"
+)
+BOX = (
+    '<gml:Envelope srsName="EPSG:4326"><gml:lowerCorner>1 2</gml:lowerCorner><gml:upperCorner>3 4</gml:upperCorner>'
+    "</gml:Envelope>"
+)
+ESRI = (
+    '{{"geometryType": "esriGeometryPoint", "spatialReference": {{"wkid": 4326}}{}, "fields": [{{"name": "k", "type": '
+    '"esriFieldTypeInteger", {}}}], "features": [{{"attributes": {{"k": 1}}, "geometry": {{"x": 1, "y": 2}}}}]}}'
+)
+TITLES = "Titles of columns (aliases, 1) were left out; the columns keep their names."
+CODED = "Lists of what codes in columns stand for (1), such as domains, were left out; the columns keep their codes."
+EXTENSIONS = "Extensions of segments of tracks, and of the whole file ({}), were left out."
+MORE = "<extensions><e:a>x</e:a></extensions>"
 FILES = {
     "names": (
         "a.gpx",
@@ -59,6 +78,41 @@ FILES = {
         KML.format("<name>f</name>" + DATA.format(""), DATA.format("")),
         {"Data of documents and folders (1) was left out."},
     ),
+    "authors and links": (
+        "a.kml",
+        KML.format("", '<atom:author><atom:name>me</atom:name></atom:author><atom:link href="http://a"/>').replace(
+            "<kml ", '<kml xmlns:atom="http://www.w3.org/2005/Atom" '
+        ),
+        {"Authors and links of features (1) were left out."},
+    ),
+    "metadata": (
+        "a.kml",
+        KML.format("", '<Metadata><m xmlns="urn:a">5</m></Metadata>'),
+        {"Data of features in the obsolete element Metadata (1) was left out."},
+    ),
+    "extensions of a segment": (
+        "a.gpx",
+        GPX.format(LINE.format(MORE).replace("</trkseg>", f"{MORE}</trkseg>")),
+        {EXTENSIONS.format(1)},
+    ),
+    "extensions of the file": (
+        "a.gpx",
+        GPX.format(f"<metadata>{MORE}</metadata>{POINT.format('')}{MORE}"),
+        {EXTENSIONS.format(2)},
+    ),
+    "a box": (
+        "a.gml",
+        GML.format(BOX),
+        {"Geometries that are boxes (Envelope or Box, 1) were left out. Write them as Polygon to keep them."},
+    ),
+    "bounds alone": ("a.gml", GML.format('<gml:Point srsName="EPSG:4326"><gml:pos>1 2</gml:pos></gml:Point>'), set()),
+    "a title": ("a.json", ESRI.format("", '"alias": "Kind \\"of\\" road"'), {TITLES}),
+    "a title in a domain": (
+        "a.json",
+        ESRI.format("", '"domain": {"name": "d", "codedValues": [{"name": "x", "code": 1}]}, "alias": "k"'),
+        {CODED},
+    ),
+    "no title": ("a.json", ESRI.format(', "fieldAliases": {"k": "Kind"}', '"alias": "k"'), set()),
 }
 """The name and the content of files, and what is told of them."""
 
@@ -73,6 +127,46 @@ async def test_what_the_driver_passes_over_is_told_with_its_count(
     done = await pipeline.to("GeoPackage", path, source_epsg=4326)
     found = {warning for warning in done.output.warnings if not warning.startswith("Empty elements")}
     assert found == told
+
+
+@pytest.mark.parametrize("target", ["GeoJsonSeq", "Csv"])
+async def test_a_member_without_a_name_stays_in_json(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
+    """It was told as renamed and missing, although it is there."""
+    path = tmp_path / "a.geojson"
+    path.write_text('{"type": "Feature", "geometry": null, "properties": {"": "x"}}')
+    done = await pipeline.to(target, path)
+    renamed = ("Columns were renamed: '' to 'field'.",)
+    assert done.output.warnings == (() if target == "GeoJsonSeq" else renamed)
+    assert "x" in done.path.read_text()
+
+
+async def test_coordinates_of_a_grid_in_esri_json_are_refused(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The driver takes them for those of the system."""
+    path = tmp_path / "a.json"
+    grid = ', "transform": {"originPosition": "upperLeft", "scale": [0.1, 0.1], "translate": [5, 5]}'
+    path.write_text(ESRI.format(grid, '"alias": "k"'), encoding="utf-8")
+    with pytest.raises(Rejection, match="without quantizationParameters"):
+        await pipeline.to("GeoPackage", path)
+
+
+async def test_a_track_of_kml_2_3_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The driver knows those of the extension that became this version."""
+    path = tmp_path / "a.kml"
+    track = "<Track><when>2020-01-01T00:00:00Z</when><coord>1 2 3</coord></Track>"
+    path.write_text(KML.format("", "").replace("<Point><coordinates>1,2</coordinates></Point>", track))
+    assert any("KML 2.3 (1)" in told for told in (await pipeline.to("GeoPackage", path)).output.warnings)
+
+
+async def test_a_spline_in_gml_is_named_as_the_reason(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The file was called damaged."""
+    path = tmp_path / "a.gml"
+    spline = (
+        '<gml:Curve srsName="EPSG:4326"><gml:segments><gml:BSpline><gml:posList>0 0 1 1 2 0</gml:posList></gml:BSpline>'
+        "</gml:segments></gml:Curve>"
+    )
+    path.write_text(GML.format(spline))
+    with pytest.raises(Rejection, match="a geometry that cannot be read, such as a spline"):
+        await pipeline.to("GeoPackage", path)
 
 
 async def test_files_beside_the_documents_of_a_kmz_are_told(pipeline: Pipeline, tmp_path: Path) -> None:

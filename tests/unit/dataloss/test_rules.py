@@ -1,5 +1,6 @@
 """The report and its warnings, from findings."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -159,8 +160,6 @@ def test_elements_that_are_no_features_are_a_loss() -> None:
     ("value", "sentence"),
     [
         ({"a": [1]}, "1 value in x: objects and arrays are written as JSON text."),
-        (10**30, "1 value in x: integers beyond 64 bits are clamped to the 64-bit range."),
-        ([{"a": [-(10**30)]}], "1 value in x: integers beyond 64 bits are clamped to the 64-bit range."),
         (1e-300, "1 value in x: numbers with more digits than a Shapefile can hold are rounded."),
         (
             1e300,
@@ -263,6 +262,44 @@ def test_members_of_the_document_itself_that_are_foreign_are_told() -> None:
     """They belong to no feature."""
     document = collection(feature({}), feature({}, bbox=[1]), name="x", generator="y", bbox=[1, 2])
     assert scan_bytes(document).foreign_members == ("generator",)
+
+
+def test_members_of_features_that_only_a_document_has_are_foreign() -> None:
+    """Such as a name, which nothing reads there."""
+    document = collection(feature({}, name="x"), feature({}, features=[1]), name="y")
+    assert scan_bytes(document).foreign_members == ("name", "features")
+
+
+@pytest.mark.parametrize("into_json", [True, False])
+def test_integers_beyond_64_bits_are_told_for_every_target(*, into_json: bool) -> None:
+    """Alone, and in lists and objects."""
+    found = scan_bytes(collection(feature({"x": 10**30, "y": [{"a": [-(10**30)]}]}), feature({"x": 2**63 - 1})))
+    assert reading_warnings(found, into_json=into_json) == [
+        "2 values in x, y: integers beyond 64 bits are clamped to the 64-bit range."
+    ]
+
+
+UTM, GRADS = ({"type": "name", "properties": {"name": f"EPSG:{code}"}} for code in (25832, 4807))
+
+
+@pytest.mark.parametrize(
+    ("document", "count", "first"),
+    [
+        (collection(feature(), feature(geometry={**POINT, "crs": UTM}), feature(crs=UTM)), 2, 2),
+        (collection(feature(crs=UTM), feature(geometry={**POINT, "crs": GRADS}), crs=UTM), 1, 2),
+        (collection(feature(crs=None), feature(geometry={**POINT, "crs": UTM}), crs=UTM), 0, 0),
+        (json.dumps({**POINT, "crs": UTM}).encode(), 0, 0),
+    ],
+)
+def test_systems_that_features_name_are_told_unless_the_document_names_the_same(
+    document: bytes, count: int, first: int
+) -> None:
+    """PostGIS writes them into geometries; only that of the document is read."""
+    found = scan_bytes(document)
+    assert (found.own_systems, found.first_own_system) == (count, first)
+    assert sum("with a coordinate system (crs) in the feature" in told for told in reading_warnings(found)) == bool(
+        count
+    )
 
 
 def test_a_repeated_member_is_a_loss() -> None:

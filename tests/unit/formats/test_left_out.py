@@ -21,6 +21,7 @@ UNREAD = (
     "Elements that GPX 1.1 does not define were left out of points, routes and tracks (1): "
     "only those within extensions are read."
 )
+EXTENSIONS = "Extensions of segments of tracks, and of the whole file (1), were left out."
 TRACK_POINT = "<trkpt lat='1' lon='2'>"
 OLDER = (
     "Elements of GPX 1.0, such as speed, course and url, were left out of points (1). To keep them, "
@@ -125,7 +126,7 @@ PARTS = {
         ),
         "</metadata><wpt lat='1' lon='2'><ele>1</ele></wpt><trk><name>a</name><trkseg><trkpt lat='1' lon='2'>": (),
         f"{TRACK_POINT}<ele>1</ele><extensions><speed>1</speed><o:a>1</o:a></extensions></trkpt></trkseg><trkseg>": (),
-        "</trkpt><extensions><o:a>1</o:a></extensions></trkseg></trk><extensions>": (),
+        "</trkpt><extensions><o:a>1</o:a></extensions></trkseg></trk><extensions>": (EXTENSIONS,),
         f"{ROOT}<trkpt lat='1' lon='2'><time>2020-01-02T03:04:05Z</time><course>1</course><speed>2</speed></trkpt>": (
             OLDER,
         ),

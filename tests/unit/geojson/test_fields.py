@@ -201,16 +201,17 @@ def test_the_first_id_decides_what_ids_become(ids: list[Any], columns: list[str]
 @pytest.mark.parametrize(
     ("rows", "column", "filled", "dropped"),
     [
-        ([({"id": 3}, "x")], "integer", 1, 0),
-        ([({"id": True}, "w0"), ({"n": 1}, "w1")], "boolean", 1, 1),
+        ([({"id": 3}, "x")], "integer", 1, 1),
+        ([({"id": 3}, 3), ({"id": "4"}, 4)], "text", 2, 0),
+        ([({"id": True}, "w0"), ({"n": 1}, "w1")], "boolean", 1, 2),
         ([({"id": 5}, None), ({"n": 1}, 9)], "integer", 2, 0),
-        ([({"id": 0.5}, "w0"), ({"n": 1}, 7)], "real", 2, 0),
+        ([({"id": 0.5}, "w0"), ({"n": 1}, 7)], "real", 2, 1),
         ([({"id": "x"}, 7), ({"n": 1}, 8)], "text", 1, 2),
-        ([({"id": None}, "w0"), ({"id": True}, "w1")], "text", 1, 0),
+        ([({"id": None}, "w0"), ({"id": True}, "w1")], "text", 1, 2),
         ([({"id": None}, None), ({"n": 1}, 8)], "integer", 1, 0),
-        ([({"id": "2020-01-01"}, "w0"), ({"n": 1}, "w1")], "date", 1, 1),
-        ([({"id": {"a": 1}}, "w0"), ({"n": 1}, "w1")], "text", 2, 0),
-        ([({"n": 1}, -3), ({"id": "x"}, 8), ({"n": 1}, 9)], "text", 3, 0),
+        ([({"id": "2020-01-01"}, "w0"), ({"n": 1}, "w1")], "date", 1, 2),
+        ([({"id": {"a": 1}}, "w0"), ({"n": 1}, "w1")], "text", 2, 1),
+        ([({"n": 1}, -3), ({"id": "x"}, 8), ({"n": 1}, 9)], "text", 3, 1),
         ([({"n": 1}, 5), ({"n": 1}, -3)], "integer", 2, 0),
         ([({"n": 1}, "2020-01-01")], "text", 1, 0),
     ],
@@ -218,7 +219,7 @@ def test_the_first_id_decides_what_ids_become(ids: list[Any], columns: list[str]
 def test_ids_fill_the_gaps_of_a_property_called_id(
     rows: list[tuple[dict[str, Any], Any]], column: str, filled: int, dropped: int
 ) -> None:
-    """Unless they number features or have another type."""
+    """Unless they number features or have another type. Those that differ from a property are lost."""
     scan = scan_bytes(
         collection(*(feature(properties, **({} if id_ is None else {"id": id_})) for properties, id_ in rows))
     )
