@@ -18,6 +18,7 @@ from service.formats.dxf_encodings import dxf_in_utf8
 from service.formats.finds import BUNDLES, Find, find_all, remedy
 from service.formats.format import SHARED_EXTENSION, Declares, Format, Reader, reading_of
 from service.formats.gpx_held import with_values_alone
+from service.formats.gpx_times import with_plain_times
 from service.formats.gunzip import gunzip
 from service.formats.json_kinds import HEAD_BYTES, head_of, kind_of_json, sequence_prefix
 from service.formats.kml_features import in_one_document
@@ -40,7 +41,7 @@ IN_UTF8: Mapping[Declares, Callable[[Path, Path, int], tuple[Path, str]]] = {
 }
 MENDED: Mapping[Reader, Mapping[str, Callable[[Path, Path], tuple[Path, str]]]] = {
     Reader.KML: {"whole": in_one_document, "mended": mended},
-    Reader.GPX: {"held": with_values_alone},
+    Reader.GPX: {"held": with_values_alone, "timed": with_plain_times},
 }
 """By reader: what puts files that its driver reads in place of others, by the prefix of their names."""
 

@@ -7,6 +7,7 @@ from service.formats.crs import WGS84
 from service.formats.facts import FieldType
 from service.formats.format import ColumnRule, Declares, Format, LeftOut, Reader, Reading, Reread, Writer, Writing
 from service.formats.geometry import Family
+from service.formats.gpx_times import PLAIN_TIME
 from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
 
 EMPTY_IN_GPX = rb"<(?!(?:gpx|metadata|author|copyright|rte|trk|trkseg|extensions)\b)([\w:.-]++)(?:\s?/>|></\1>)"
@@ -88,8 +89,8 @@ REPEATED_IN_GPX = (
 )
 """An element whose parent has another one of that name, with few others between them, so that few are read again."""
 _ENDS_METADATA = rb"[^<]*+</time>\s*+(?:<(?:keywords>[^<]*+</keywords|bounds\b[^<>]*+)>\s*+){0,2}+</metadata"
-NO_TIME_IN_GPX = rb"<time>\s*+(?!\d{4}-\d|" + _ENDS_METADATA + rb")[^<\s][^<]{0,200}+</time"
-"""A time of which the driver reads nothing; it reads those that begin with a year and a month."""
+NO_TIME_IN_GPX = rb"<time>\s*+(?!" + PLAIN_TIME + rb"</time|" + _ENDS_METADATA + rb")[^<\s][^<]{0,200}+</time"
+"""A time that could not be written as the schema has it, of which some releases of the driver read nothing."""
 _FLAT_IS_ZERO = "In lines of routes and tracks, points without elevations, next to others that have them, got 0."
 _GPX_ORDER = ("route_fid", "route_point_id", "track_fid", "track_seg_id", "track_seg_point_id")
 GPX_NUMBERS = frozenset(

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from service.errors import Rejection
+from service.formats.gpx_times import LONGEST, with_plain_times
+from service.formats.left_out import CHUNK
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 
@@ -37,6 +39,18 @@ ESRI_POINTS = {
     '{"y": 1, "x": 2, "spatialReference": {"wkid": 4326}}': 0,
 }
 TIME = "<wpt lat='1' lon='2'><time>{}</time></wpt>"
+TIMES = {
+    "yesterday": None,
+    "2020": None,
+    "2020/01/02": "2020-01-02T00:00:00",
+    "2020-01": "2020-01-01T00:00:00",
+    "2020-01-02T03:04": "2020-01-02T03:04:00",
+    " 2020-1-2T3:4:5Z": "2020-01-02T03:04:05Z",
+    "\n 2020-01-02T03:04:05Z\n ": "2020-01-02T03:04:05Z",
+    "2020-01-02 03:04:05.25z": "2020-01-02T03:04:05.250Z",
+    "2020/01/02 03:04:05,5 +0200": "2020-01-02T03:04:05.500+02:00",
+    "2020-01-02t03:04-5": "2020-01-02T03:04:00-05:00",
+}
 
 
 def values(path: Path, column: str) -> list[object]:
@@ -102,14 +116,11 @@ async def test_a_visibility_that_the_driver_makes_up_is_told(pipeline: Pipeline,
     assert (await pipeline.to("GeoJson", folder)).output.warnings == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "is_read"),
-    [("yesterday", False), ("2020", False), ("2020/01/02", False), ("2020-01", True), (" 2020-1-2T3:4:5Z", True)],
-)
-async def test_times_of_gpx_that_cannot_be_read_are_told(
-    pipeline: Pipeline, tmp_path: Path, text: str, *, is_read: bool
+@pytest.mark.parametrize(("text", "read"), TIMES.items())
+async def test_times_of_gpx_are_read_however_they_are_written(
+    pipeline: Pipeline, tmp_path: Path, text: str, read: str | None
 ) -> None:
-    """They are missing in the result."""
+    """Those that cannot be read are missing in the result, and told."""
     path = tmp_path / "a.gpx"
     times = (
         "<metadata><time>t</time><keywords>k</keywords></metadata>"
@@ -118,10 +129,9 @@ async def test_times_of_gpx_that_cannot_be_read_are_told(
     )
     path.write_text(f'<gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1">{times}</gpx>')
     done = await pipeline.to("GeoJson", path)
-    assert (values(done.path, "time")[1] is not None) == is_read
-    assert [warning[:9] for warning in done.output.warnings if "metadata" not in warning] == ["Times (1)"] * (
-        not is_read
-    )
+    assert values(done.path, "time") == ["2020-01-02T03:04:05Z", read]
+    told = [warning[:9] for warning in done.output.warnings if "metadata" not in warning]
+    assert told == (["Times (1)"] if read is None else [])
 
 
 @pytest.mark.parametrize(("sizes", "told"), [((3, 2), True), ((2, 3), True), ((3, 3), False), ((2, 2), False)])
@@ -147,3 +157,15 @@ async def test_lists_of_gml_without_elevations_beside_others_are_told(
     )
     assert done.output.warnings == ((sentence,) if told else ())
     assert ("0.0 ]" in done.path.read_text()) == told
+
+
+def test_times_of_gpx_are_written_anew_wherever_they_are(tmp_path: Path) -> None:
+    """Also across the pieces in which a file is read; everything else stays as it is."""
+    odd, plain = b"<time> 2020-1-2T3:4:5Z</time>", b"<time>2020-01-02T03:04:05Z</time>"
+    path = tmp_path / "a.gpx"
+    for before in range(CHUNK - len(odd), CHUNK + 1):
+        around = b"x" * before, b"<time>yesterday</time>" + b"y" * LONGEST
+        path.write_bytes(odd.join(around))
+        mended, told = with_plain_times(path, tmp_path / f"{before}" / "a.gpx")
+        assert mended.read_bytes() == plain.join(around)
+        assert told == ""

@@ -1,0 +1,62 @@
+"""Writes times of GPX as its schema has them: releases of the driver differ in what else they read, and do not tell."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from service.formats.left_out import chunks, has_match
+
+_MONTH, _DAY, _HOUR, _SIXTY = rb"(?:0[1-9]|1[0-2])", rb"(?:0[1-9]|[12]\d|3[01])", rb"(?:[01]\d|2[0-3])", rb"[0-5]\d"
+PLAIN_TIME = (
+    rb"\d{4}-" + _MONTH + rb"-" + _DAY + rb"(?:T" + _HOUR + rb":" + _SIXTY + rb":(?:" + _SIXTY + rb"|60)(?:\.\d+)?+"
+    rb"(?:Z|[+-]\d\d:\d\d)?+)?+"
+)
+"""A time, or a day, that every release reads in full."""
+_OPEN, _CLOSE = b"<time>", b"</time>"
+ODD = re.compile(_OPEN + rb"(?!" + PLAIN_TIME + _CLOSE + rb")")
+TIME = re.compile(
+    _OPEN + rb"\s*+(?P<year>\d{4})(?P<mark>[-/])(?P<month>\d\d?)(?:(?P=mark)(?P<day>\d\d?))?+"
+    rb"(?:(?:[Tt]|\s++)(?P<hour>\d\d?):(?P<minute>\d\d?)(?::(?P<second>\d\d?)(?:[.,](?P<part>\d+))?+)?+"
+    rb"\s*+(?P<zone>[Zz]|(?P<sign>[+-])(?P<hours>\d\d?)(?::?+(?P<minutes>\d\d))?+)?+)?+\s*+" + _CLOSE
+)
+LONGEST = 2 << 20
+"""How long what lies between times may be without being read in pieces."""
+
+
+def with_plain_times(path: Path, target: Path) -> tuple[Path, str]:
+    """The file to read in place of the GPX at `path`, and no warning. Blocking.
+
+    It is `path` if all times are as the schema has them; otherwise `target`, a new file whose directory is created if
+    needed. Texts that are no times stay as they are.
+    """
+    if not has_match(path, ODD, _OPEN):
+        return path, ""
+    target.parent.mkdir(exist_ok=True)
+    with target.open("xb") as file:
+        for text in _pieces(path):
+            file.write(TIME.sub(_plain, text))
+    return target, ""
+
+
+def _plain(time: re.Match[bytes]) -> bytes:
+    found = time.groupdict()
+    text = b"%b-%02d-%02d" % (found["year"], int(found["month"]), int(found["day"] or 1))
+    if found["hour"]:
+        text += b"T%02d:%02d:%02d" % (int(found["hour"]), int(found["minute"]), int(found["second"] or 0))
+        text += b"." + found["part"] if found["part"] else b""
+        text += b"Z" if found["zone"] in {b"Z", b"z"} else b""
+    if found["sign"]:
+        text += b"%b%02d:%02d" % (found["sign"], int(found["hours"]), int(found["minutes"] or 0))
+    return _OPEN + text + _CLOSE
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    """The content of the file at `path`, each piece but the last up to the end of a time."""
+    rest = b""
+    for chunk in chunks(path):
+        whole, end, rest = (rest + chunk).rpartition(_CLOSE)
+        yield whole + end
+        if len(rest) > LONGEST:
+            yield rest
+            rest = b""
+    yield rest
