@@ -24,11 +24,22 @@ UNLISTED = """
 """
 """The query for how many tables have a geometry column that is not read, because they are listed as attributes."""
 TITLES = "SELECT count(*) FROM gpkg_data_columns WHERE trim(coalesce(title, '')) NOT IN ('', column_name)"
+RELATIONS = "SELECT count(*) FROM gpkgext_relations"
+UNREGISTERED = """
+    SELECT count(*) FROM sqlite_master
+    WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' AND lower(name) NOT GLOB 'gpkg*'
+        AND lower(name) NOT GLOB 'rtree_*' AND lower(name) NOT GLOB 'sqlite_*'
+        AND lower(name) NOT IN (SELECT lower(table_name) FROM gpkg_contents)
+        AND EXISTS (SELECT 1 FROM gpkg_contents WHERE data_type = 'attributes')
+"""
+"""The query for how many tables are not read, because the file lists others without geometry, but not these."""
 FURTHER = {
     "gpkg_metadata": METADATA,
     "gpkg_data_column_constraints": CODES,
     "gpkg_geometry_columns": UNLISTED,
     "gpkg_data_columns": TITLES,
+    "gpkgext_relations": RELATIONS,
+    "gpkg_contents": UNREGISTERED,
 }
 """Queries that find a number, by the table that a GeoPackage needs for it."""
 _HAS = ", ".join(f"(SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '{name}')" for name in FURTHER)  # noqa: S608 -- ours
@@ -48,12 +59,18 @@ class Beside(NamedTuple):
     codes: int = 0
     unlisted: int = 0
     titles: int = 0
+    relations: int = 0
+    unregistered: int = 0
 
 
 def beside(told: Sequence[float], found: Sequence[int]) -> Beside:
-    """What `DESCRIPTIONS` has `told` and the queries of `FURTHER` have `found`."""
-    documents, *others = found
-    return Beside(int(told[0]) + documents, int(told[1]), *others)
+    """What `DESCRIPTIONS` has `told` and the queries of `FURTHER` have `found`.
+
+    Each relation has a table of its own, which need not be listed.
+    """
+    documents, codes, unlisted, titles, relations, unregistered = found
+    unread = max(unregistered - relations, 0)
+    return Beside(int(told[0]) + documents, int(told[1]), codes, unlisted, titles, relations, unread)
 
 
 def says_of_itself(connection: sqlite3.Connection) -> Beside:

@@ -19,7 +19,12 @@ from service.formats.detect import Source
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
 from service.formats.format import reading_of
 from service.formats.names import counted, listed, quotes
-from service.formats.table.databases import CODES_LEFT_OUT
+from service.formats.table.databases import (
+    CODES_LEFT_OUT,
+    DESCRIPTIONS_LEFT_OUT,
+    RELATIONS_LEFT_OUT,
+    TITLES_LEFT_OUT,
+)
 
 TYPED_FILES = {"": "typed.sqlite", column_types.GEOPACKAGE: "typed.gpkg"}
 """By its kind: a copy of a database with types of columns that its driver reads, if it has others."""
@@ -90,8 +95,11 @@ async def _read(place: Workplace, source: Source, origin: str, found: _Database,
 
 
 _BESIDE = {
-    "said": "Descriptions of the file or its layers ({count}) were left out.",
-    "titles": "Titles of columns ({count}) were left out; the columns keep their names.",
+    "said": DESCRIPTIONS_LEFT_OUT,
+    "titles": TITLES_LEFT_OUT,
+    "relations": RELATIONS_LEFT_OUT,
+    "unregistered": "Tables that gpkg_contents does not list ({count}) were left out. List them there as attributes, "
+    "and send the file again.",
     "tiles": "Rasters and tiles ({tables}) were left out.",
     "codes": CODES_LEFT_OUT,
     "unlisted": "The geometries of {tables} were not read, because gpkg_contents lists what has them as attributes. "

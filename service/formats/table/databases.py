@@ -25,6 +25,9 @@ GEODATABASE_WORDS = (
 CODES_LEFT_OUT = (
     "Lists of what codes in columns stand for ({count}), such as domains, were left out; the columns keep their codes."
 )
+TITLES_LEFT_OUT = "Titles of columns ({count}) were left out; the columns keep their names."
+RELATIONS_LEFT_OUT = "Relations between tables ({count}) were left out."
+DESCRIPTIONS_LEFT_OUT = "Descriptions of the file or its layers ({count}) were left out."
 GEOPACKAGE = Format(
     name="GeoPackage",
     token="gpkg",
@@ -99,6 +102,14 @@ OPENFILEGDB = Format(
                 CODES_LEFT_OUT,
                 pattern=rb"<(?:\w{1,20}:)?GPCodedValueDomain2[\s>]|<SubtypeFieldName>[^<\s]",
             ),
+            LeftOut(
+                (),
+                TITLES_LEFT_OUT,
+                pattern=rb"<GPFieldInfoEx\b[^<>]{0,400}>\s*<Name>([^<]{1,400})</Name>\s*<AliasName>(?!\1</)[^<\s]",
+                within=b"<AliasName>",
+            ),
+            LeftOut((), RELATIONS_LEFT_OUT, pattern=rb"<(?:\w{1,20}:)?DERelationshipClassInfo[\s>]"),
+            LeftOut((), DESCRIPTIONS_LEFT_OUT, pattern=rb"<(?:idAbs|idPurp|abstract|purpose)>[^<\s]"),
         ),
         folder=Folder(
             ".gdb",

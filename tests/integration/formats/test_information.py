@@ -209,6 +209,70 @@ async def test_nothing_is_told_of_lists_that_give_codes_no_meaning(pipeline: Pip
     assert (await pipeline.to("GeoJson", path)).output.warnings == ()
 
 
+RELATED = """
+    CREATE TABLE sizes (id INTEGER PRIMARY KEY, size TEXT);
+    INSERT INTO sizes VALUES (1, 'large');
+    CREATE TABLE map (base_id INTEGER NOT NULL, related_id INTEGER NOT NULL);
+    INSERT INTO map VALUES (1, 1);
+    CREATE TABLE gpkgext_relations (
+        id INTEGER PRIMARY KEY, base_table_name TEXT, base_primary_column TEXT, related_table_name TEXT,
+        related_primary_column TEXT, relation_name TEXT, mapping_table_name TEXT
+    );
+    INSERT INTO gpkgext_relations SELECT 1, table_name, 'fid', 'sizes', 'id', 'attributes', 'map' FROM gpkg_contents;
+    INSERT INTO gpkg_extensions VALUES
+        ('gpkgext_relations', NULL, 'related_tables', 'http://www.geopackage.org/18-000.html', 'read-write'),
+        ('map', NULL, 'related_tables', 'http://www.geopackage.org/18-000.html', 'read-write');
+    INSERT INTO gpkg_contents (table_name, data_type, identifier) VALUES ('sizes', 'attributes', 'sizes');
+"""
+"""A table, and which of its rows belong to those of the layer."""
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_relations_and_tables_that_are_not_listed_are_told(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """A driver reads tables that are not listed only if no other table without geometry is."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    path = await database(pipeline, tmp_path, ["n MEDIUMINT", "e TEXT"], (1, "x"))
+    with edited(path) as connection:
+        connection.executescript(
+            "CREATE TABLE notes (id INTEGER PRIMARY KEY, note TEXT); INSERT INTO notes VALUES (1, 'a')"
+        )
+    assert [w for w in (await pipeline.to("SpatiaLite", path)).output.warnings if "left out" in w] == []
+    with edited(path) as connection:
+        connection.executescript(RELATED)
+    relations, unlisted = (await pipeline.to("SpatiaLite", path)).output.warnings
+    assert relations == "Relations between tables (1) were left out."
+    assert unlisted.startswith("Tables that gpkg_contents does not list (1) were left out.")
+
+
+DESCRIBED_BY_ESRI = {
+    b"<Name>n</Name>\n<AliasName>Depth in m</AliasName>": "Titles of columns (1) were left out",
+    b"<Name>n</Name><AliasName>n</AliasName>": "",
+    b"<Name>n</Name><AliasName></AliasName>": "",
+    b"<idAbs>All wells</idAbs>": "Descriptions of the file or its layers (1) were left out.",
+    b"<DERelationshipClassInfo xsi:type=''/>": "Relations between tables (1) were left out.",
+}
+"""What ArcGIS writes into the descriptions of a File Geodatabase, and what is told of it."""
+
+
+@pytest.mark.parametrize("element", DESCRIBED_BY_ESRI)
+async def test_titles_and_relations_of_a_geodatabase_are_told(
+    pipeline: Pipeline, tmp_path: Path, element: bytes
+) -> None:
+    path = await database(pipeline, tmp_path, ["n MEDIUMINT", "e TEXT"], (1, "x"))
+    with zipfile.ZipFile(geodatabase(path, tmp_path)) as packed, zipfile.ZipFile(tmp_path / "told.zip", "w") as told:
+        for name in packed.namelist():
+            content = packed.read(name)
+            if name.endswith("a00000004.gdbtable"):
+                at = content.index(b"<Name>n</Name>")
+                end = content.index(b"</GPFieldInfoEx>", at)
+                content = content[:at] + element.ljust(end - at) + content[end:]
+            told.writestr(name, content)
+    warnings = (await pipeline.to("Csv", tmp_path / "told.zip")).output.warnings
+    assert [w for w in warnings if w.startswith(DESCRIBED_BY_ESRI[element] or "none")] == [*warnings]
+
+
 def geodatabase(path: Path, directory: Path) -> Path:
     """The GeoPackage at `path` as a zipped File Geodatabase with its domains."""
     folder = directory / "a.gdb"
