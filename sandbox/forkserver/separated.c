@@ -289,6 +289,19 @@ static int holds_data(struct table *table, const struct row *row)
     return found > 0;
 }
 
+/* Whether something may follow a geometry in WKT: at the end of a part, anything but the next part or the end. */
+static int may_go_on(const char *cell)
+{
+    int has_named_parts = strcasestr(cell, "collection") || strcasestr(cell, "curve") || strcasestr(cell, "surface");
+    const char *separators = has_named_parts ? " \t\r\n;" : " \t\r\n;,", *next = cell;
+    while ((next = strchr(next, ')'))) {
+        next += 1 + strspn(next + 1, separators);
+        if (*next && !strchr("(),", *next) && strncasecmp(next, "empty", strlen("empty")) != 0)
+            return 1;
+    }
+    return 0;
+}
+
 static void see_cell(struct table *table, struct cells *column, const char *cell)
 {
     column->filled++;
@@ -301,7 +314,7 @@ static void see_cell(struct table *table, struct cells *column, const char *cell
     int number = is_number(cell), geometry = is_geometry(cell);
     column->numbers += number;
     column->geometries += geometry;
-    table->is_odd |= geometry == UNSURE || (number && geometry) || is_odd_cell(cell);
+    table->is_odd |= geometry == UNSURE || (number && geometry) || is_odd_cell(cell) || (geometry && may_go_on(cell));
     if (table->delimiter == ';') {
         table->has_commas |= number && strchr(cell, ',');
         column->is_pointed |= number && may_be_grouped(cell, '.');

@@ -26,8 +26,13 @@ GEOMETRY_TEXT = re.compile(
     r"(?:Z|M|ZM)?\b|0[01][0-9A-F]{16,}\s*$|\{.*\"coordinates\")",
     re.IGNORECASE | re.DOTALL,
 )
-WKT_VALUE = re.compile(r"[A-Z0-9=;\s]+\(.*\d\s+[-+.]?\d|.*\bEMPTY\s*$", re.IGNORECASE | re.DOTALL)
-"""What follows the type name in a geometry: numbers side by side, or the word EMPTY."""
+WKT_VALUE = re.compile(r"[A-Z0-9=;\s]+\(.*\d[\s,]\s*[-+.]?\d|.*\bEMPTY\s*$", re.IGNORECASE | re.DOTALL)
+"""What follows the type name in a geometry: numbers side by side, perhaps with a comma, or the word EMPTY."""
+WITH_PARTS = re.compile(r"[^(]*?(?:COLLECTION|CURVE|SURFACE)", re.IGNORECASE)
+"""A geometry whose parts may have names of their own."""
+BEHIND_PARTS = re.compile(r"\)[\s;]*+(?!EMPTY\b)[^\s,);]", re.IGNORECASE)
+BEHIND_OTHERS = re.compile(r"\)[\s,;]*+(?!EMPTY\b)[^\s,;()]", re.IGNORECASE)
+"""What follows the end of a geometry, of which the driver reads nothing."""
 SRID_TEXT = re.compile(r"\s*SRID=(\d{1,9});\s*", re.IGNORECASE)
 SRID_BYTES = re.compile(r"\s*(?:01[0-9A-F]{6}[26AE]0([0-9A-F]{8})|00[26AE]0[0-9A-F]{6}([0-9A-F]{8}))", re.IGNORECASE)
 """Extended WKB with a system: four bytes after the type, which has a flag for it; in either byte order."""
@@ -65,6 +70,8 @@ class Column:
     kinds: Kind = Kind.NONE
     numbers: int = 0
     geometries: int = 0
+    longer: int = 0
+    """How many of them have something behind them, such as a second one."""
     finer: int = 0
     """How many of its times have fractions of milliseconds."""
     returned: int = 0
@@ -97,6 +104,8 @@ class Table:
     """How many times in each of the columns of times have fractions of milliseconds, which are lost."""
     returned: Mapping[str, int] = field(default_factory=dict)
     """How many texts in each column have carriage returns, which become line feeds."""
+    longer: Mapping[str, int] = field(default_factory=dict)
+    """How many cells in the column of geometries have something behind their geometry."""
     flat: Mapping[str, int] = field(default_factory=dict)
     """How many cells in the column of elevations, if there is one, are no numbers."""
     lacks_names: bool = False
@@ -142,9 +151,18 @@ def look_at_cell(column: Column, cell: str) -> None:
             column.decimals |= kind_of_cell(LEADING_ZEROS.sub("", cell.strip().removeprefix("+")))
     elif GEOMETRY_TEXT.match(cell):
         column.geometries += 1
+        column.longer += goes_on(cell)
         srid = srid_of(cell)
         if srid:
             column.srids.add(srid)
+
+
+def goes_on(cell: str) -> bool:
+    """Whether something follows a geometry in WKT."""
+    if cell.startswith(("{", "0")):
+        return False
+    behind = BEHIND_PARTS if WITH_PARTS.match(cell) else BEHIND_OTHERS
+    return behind.search(cell) is not None
 
 
 def srid_of(cell: str) -> int:
@@ -246,6 +264,7 @@ def describe(
         originals={ours: columns[at].name for at, ours in places.items()},
         others=tuple((columns[x].name, columns[y].name) for x, y in others),
         finer={column.name: column.finer for column in columns if column.finer and column.type == "DateTime"},
+        longer={columns[at].name: columns[at].longer for at, ours in places.items() if ours == WKT},
         returned={column.name: column.returned for column in columns if column.returned},
         flat={columns[at].name: columns[at].filled - columns[at].numbers for at, ours in places.items() if ours == Z},
         srid=next(iter(srids), None),

@@ -25,6 +25,7 @@ _Counts = Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS)]
 _OF_COLUMNS = {
     "finer": ROUNDED,
     "returned": "Carriage returns in {values} became line feeds.",
+    "longer": "Of {values}, only the first geometry was read, not what follows it. Put each into a row of its own.",
     "flat": "{values} are not decimal numbers, so these points have no elevations. Write 12.5 for 12.5 m.",
 }
 """What is told of values of some kinds, which tables count for each column."""
@@ -43,6 +44,7 @@ class WrittenTable(msgspec.Struct, frozen=True):
     renamed: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
     finer: _Counts
     returned: _Counts
+    longer: _Counts
     flat: _Counts
     lacks_names: bool
     unnamed: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)]

@@ -235,3 +235,41 @@ async def test_quotation_marks_within_cells_are_kept(
     )
     assert rows(done) == [{"size": '5" pipe', "n": 7.5}, {"size": '3"x4" ""', "n": 8.5}, {"size": 'a "b"', "n": 9.5}]
     assert done.output.warnings == ()
+
+
+GOING_ON = {
+    "POINT (1 2) POINT (3 4)": True,
+    "POINT (1 2); point (3 4)": True,
+    "POINT (1 2), POINT (3 4)": True,
+    "POINT (1 2) /* here */": True,
+    "GEOMETRYCOLLECTION (POINT (1 2)) POINT (3 4)": True,
+    "POINT (1 2);": False,
+    "MULTIPOINT ((1 2), EMPTY, (3 4))": False,
+    "POLYGON ((0 0, 9 0, 9 9, 0 0), (5 1, 6 1, 6 2, 5 1))": False,
+    "GEOMETRYCOLLECTION (POINT (1 2), POLYGON EMPTY, LINESTRING (1 2, 3 4))": False,
+    "MULTICURVE ((0 0, 1 1), CIRCULARSTRING (1 1, 2 2, 3 1))": False,
+}
+"""Geometries, and whether something follows them."""
+
+
+@pytest.mark.parametrize("name", ["a.wkt", "a.csv"])
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_what_follows_a_geometry_in_its_cell_is_told(
+    converters: Converters, tmp_path: Path, name: str, *, has_sessions: bool
+) -> None:
+    """The driver reads the first one and says nothing."""
+    for value, goes_on in GOING_ON.items():
+        path = tmp_path / name
+        path.write_text(f"{value}\n" if name == "a.wkt" else f'n,wkt\n1,"{value}"\n2,"POINT (5 6)"\n')
+        done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path, source_epsg=4326)
+        told = [warning for warning in done.output.warnings if "only the first geometry was read" in warning]
+        assert bool(told) == goes_on, (value, done.output.warnings)
+
+
+async def test_a_first_line_that_is_no_geometry_after_all_is_no_header(pipeline: Pipeline, tmp_path: Path) -> None:
+    """It vanished without a word."""
+    path = tmp_path / "a.wkt"
+    path.write_text("POINT(1,2)\nPOINT (3 4)\n")
+    done = await pipeline.to("Csv", path, source_epsg=4326)
+    assert "POINT(1,2)" in done.path.read_text()
+    assert any("in 1 row of 'a' could not be read, first in row 1" in told for told in done.output.warnings)
