@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from service.engine.jailed.gpkg import WKB_TYPES
+from service.engine.jailed.values import counts_of
 from service.engine.session import Answer
 from service.formats.crs import MAX_CODE
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Crs, Facts, Field, FieldType, Layer, Name
@@ -166,45 +167,11 @@ def _field(column: SeenColumn, name: str, kind: str) -> Field:
     final = column.type if kind == SAME else FieldType(kind)
     of_type = FieldType.TEXT if final is FieldType.TIME else final
     field = Field(name, of_type, filled=column.filled)
-    counted = _COUNTED.get(of_type, ())
-    return msgspec.structs.replace(field, **{key: getattr(column, key) for key in counted})
+    return msgspec.structs.replace(field, **{key: getattr(column, key) for key in _COUNTED[of_type]})
 
 
-_TEXT_COUNTS = (
-    "longest_bytes",
-    "over_dbf_limit",
-    "empty",
-    "trailing_blanks",
-    "leading_blanks",
-    "carriage_returns",
-    "control",
-    "like_json",
-    "like_markup",
-    "like_formulas",
-    "leading_zeros",
-)
-_COUNTED: Mapping[FieldType, tuple[str, ...]] = {
-    FieldType.TEXT: _TEXT_COUNTS,
-    FieldType.INTEGER: (
-        "total",
-        "at_32_bits",
-        "at_64_bits",
-        "first_at_64_bits",
-        "beyond_32_bits",
-        "beyond_53_bits",
-        "inexact_in_dbf",
-    ),
-    FieldType.REAL: (
-        "total",
-        "infinite",
-        "near_infinite",
-        "first_near_infinite",
-        "tiny",
-        "inexact_in_dbf",
-        "beyond_dbf",
-        "first_beyond_dbf",
-    ),
-    FieldType.DATE: ("before_1000", "before_march_1900"),
-    FieldType.DATETIME: ("until_1970", "before_march_1900", "fractions", "offsets", "zoned"),
+_LENGTHS = ("longest_bytes", "over_dbf_limit")
+_COUNTED: Mapping[FieldType, Sequence[str]] = {
+    kind: [*(_LENGTHS if kind is FieldType.TEXT else ()), *counts_of(kind)] for kind in FieldType
 }
 """What is counted in a column, by its type."""

@@ -122,9 +122,9 @@ class Folder(msgspec.Struct, frozen=True):
 class LeftOut(msgspec.Struct, frozen=True):
     """Content that the driver drops silently: the words in a file that reveal it, and the warning."""
 
-    words: tuple[bytes, ...]
     sentence: str
     """The warning; `{count}` is the number of occurrences of the words."""
+    words: tuple[bytes, ...] = ()
     is_content: bool = False
     """Whether it is content that cannot be converted, so that a file with nothing else is refused."""
     is_refused: bool = False

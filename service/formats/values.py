@@ -36,162 +36,142 @@ NULLS_BECOME = frozenset({FieldType.INTEGER, FieldType.REAL, FieldType.BOOLEAN, 
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """A kind of value: how many values of a column are of it, and the sentence about what becomes of them."""
+    """A kind of value, and the sentence about what becomes of the values of a column that are of it."""
 
-    count: Callable[[Field, Layer], int]
     what: str
     """What cannot be held, for the documentation."""
     sentence: str
-    first: Callable[[Field], int] | None = None
-    """The number of the first feature with one, 0 if it is not known."""
+    count: str | Callable[[Field, Layer], int] = ""
+    """How many values of a column are of the kind: a member of `Field`; "" if it has the name of the kind."""
     spared: frozenset[FieldType] = frozenset()
     """The types of which typed columns of the target hold all values."""
 
 
 VALUE_LOSSES: Mapping[str, Loss] = {
     "binary": Loss(
-        lambda field, _: field.filled or 0 if field.type is FieldType.BINARY else 0,
         "binary values",
         "{target} stores no binary values; {values} were left out.",
+        count=lambda field, _: field.filled or 0 if field.type is FieldType.BINARY else 0,
     ),
     "binary_texts": Loss(
-        lambda field, _: field.filled or 0 if field.type is FieldType.BINARY else 0,
         "binary values, as distinct from texts",
         "{target} stores no binary values; {values} became texts.",
+        count=lambda field, _: field.filled or 0 if field.type is FieldType.BINARY else 0,
     ),
     "infinite": Loss(
-        lambda field, _: field.infinite,
         "infinite numbers",
         "{target} has no infinite numbers; {values} became empty or a text.",
     ),
     "near_infinite": Loss(
-        lambda field, _: field.near_infinite,
         "numbers beyond 1.797693134862315e308",
         "{target} is written with 15 digits of a number; {values} beyond 1.797693134862315e308, rounded to "
         "1.79769313486232e308, will be infinite or missing when programs read them.",
-        lambda field: field.first_near_infinite,
     ),
     "beyond_32_bits": Loss(
-        lambda field, _: field.beyond_32_bits,
         "whole numbers beyond 32 bits",
         "{target} stores whole numbers of 32 bits; {values} became floating-point numbers.",
     ),
     "beyond_53_bits": Loss(
-        lambda field, _: field.beyond_53_bits,
         "whole numbers beyond 53 bits",
         "{target} stores whole numbers of 53 bits; the last digits of {values} changed.",
     ),
     "tiny": Loss(
-        lambda field, _: field.tiny,
         "numbers smaller than 0.0000005 with all their digits",
         "{target} stores 16 decimals of a number; {values} lost digits, or became 0.",
     ),
     "fractions": Loss(
-        lambda field, _: field.fractions,
         "fractions of seconds",
         "{target} stores times to the second; fractions of seconds were left out in {values}.",
     ),
     "leap_seconds": Loss(
-        lambda field, _: field.leap_seconds,
         "leap seconds",
         "{target} has no leap seconds, such as 23:59:60; {values} became the next second.",
-        lambda field: field.first_leap_seconds,
     ),
     "lost_leap_seconds": Loss(
-        lambda field, _: field.leap_seconds,
         "leap seconds",
         "{target} has no leap seconds, such as 23:59:60; {values} became missing.",
-        lambda field: field.first_leap_seconds,
+        count="leap_seconds",
     ),
     "zones": Loss(
-        lambda field, _: field.zoned,
         "time zones",
         "{target} stores no time zones; they were left out in {values}.",
+        count="zoned",
     ),
     "mixed_zones": Loss(
-        lambda field, _: (field.filled or 0) - field.zoned if field.zoned else 0,
         "times with and without time zones in one column",
         "{target} stores a time zone for all times of a column or for none; {values} without one will be taken for "
         "UTC.",
+        count=lambda field, _: (field.filled or 0) - field.zoned if field.zoned else 0,
     ),
     "offsets": Loss(
-        lambda field, _: field.offsets,
         "times in zones other than UTC",
         "{target} stores times in UTC; {values} were converted to it.",
     ),
     "unzoned": Loss(
-        lambda field, _: (field.filled or 0) - field.zoned if field.type is FieldType.DATETIME else 0,
         "times without a time zone",
         "{target} stores times in UTC; {values} without a time zone will be taken for UTC.",
+        count=lambda field, _: (field.filled or 0) - field.zoned if field.type is FieldType.DATETIME else 0,
     ),
     "moments": Loss(
-        lambda field, _: field.filled or 0 if field.type in MOMENTS else 0,
         "dates and times",
         "{target} has no dates and times; {values} became texts.",
         spared=frozenset({FieldType.DATETIME}),
+        count=lambda field, _: field.filled or 0 if field.type in MOMENTS else 0,
     ),
     "dates": Loss(
-        lambda field, _: field.filled or 0 if field.type is FieldType.DATE else 0,
         "dates without a time",
         "{target} stores dates with times only; midnight was added to {values}.",
+        count=lambda field, _: field.filled or 0 if field.type is FieldType.DATE else 0,
     ),
     "before_1000": Loss(
-        lambda field, _: field.before_1000,
         "dates before the year 1000",
         "{target} has no dates before the year 1000; {values} cannot be read by most programs.",
     ),
     "old_dates": Loss(
-        lambda field, _: field.before_march_1900,
         "dates before March 1900",
         "{target} has no dates before March 1900; {values} may be shown as other days, or as numbers.",
+        count="before_march_1900",
     ),
     "leading_zeros": Loss(
-        lambda field, _: field.leading_zeros,
         "texts that look like numbers, as distinct from numbers",
         "{target} has no types without a schema; other programs may mistake {values} for numbers and drop "
         "leading zeros.",
     ),
     "leading_blanks": Loss(
-        lambda field, _: field.leading_blanks,
         "blanks at the beginning of texts",
         "{target} is written without blanks at the beginning of texts; they were left out of {values}.",
     ),
     "carriage_returns": Loss(
-        lambda field, _: field.carriage_returns,
         "carriage returns",
         "{target} has no carriage returns; readers find line feeds in their place in {values}.",
     ),
     "control": Loss(
-        lambda field, _: field.control,
         "control characters, U+FFFE and U+FFFF",
         "{target} has no control characters, nor U+FFFE and U+FFFF; they were left out of {values}.",
     ),
     "like_json": Loss(
-        lambda field, _: field.like_json,
         "texts that are JSON, as distinct from objects and arrays",
         "{target} stores texts that are JSON objects or arrays as such; {values} have their form.",
     ),
     "like_markup": Loss(
-        lambda field, _: field.like_markup,
         "texts that begin with <",
         "{target} is written with texts that begin like XML as elements; an apostrophe was put before {values}.",
     ),
     "like_formulas": Loss(
-        lambda field, _: field.like_formulas,
         "texts that are formulas",
         "Programs execute a text that begins with of:= when they open {target}; an apostrophe was put before {values}.",
     ),
     "empty_texts": Loss(
-        lambda field, _: field.empty,
         "empty texts, as distinct from missing values",
         "{target} cannot tell an empty text from a missing value; {values} became missing.",
+        count="empty",
     ),
     "nulls": Loss(
-        lambda field, layer: (
-            layer.features - field.filled if field.filled is not None and field.type in NULLS_BECOME else 0
-        ),
         "missing values",
         "{target} has no missing values; {values} that are missing became 0 or empty.",
+        count=lambda field, layer: (
+            layer.features - field.filled if field.filled is not None and field.type in NULLS_BECOME else 0
+        ),
     ),
 }
 """What a target may do to values; `Writing.value_losses` names the kinds for each target."""
@@ -199,32 +179,27 @@ VALUE_LOSSES: Mapping[str, Loss] = {
 
 OVERFLOWS: Mapping[str, Loss] = {
     "infinite": Loss(
-        lambda field, _: field.infinite,
         "numbers from 1.8e308 on",
         "{source} holds numbers from 1.8e308 on, or infinite ones; {values} became infinite.",
     ),
     "until_1970": Loss(
-        lambda field, _: field.until_1970,
         "times before 1970",
         "{source} is read with times before 1970 to the second only; {values} may be one second late.",
     ),
     "old_dates": Loss(
-        lambda field, _: field.before_march_1900,
         "dates before March 1900",
         "{source} holds dates before March 1900, in which programs differ: Excel shows {values} a day later.",
+        count="before_march_1900",
     ),
     "at_32_bits": Loss(
-        lambda field, _: field.at_32_bits,
         "whole numbers beyond 32 bits",
         "{source} is read with whole numbers of 32 bits; {values} became 2,147,483,647 or -2,147,483,648, unless "
         "they are these numbers.",
     ),
     "at_64_bits": Loss(
-        lambda field, _: field.at_64_bits,
         "whole numbers beyond 64 bits",
         "{source} is read with whole numbers of 64 bits; {values} became 9,223,372,036,854,775,807 or "
         "-9,223,372,036,854,775,808, unless they are these numbers. Store them as texts to keep them.",
-        lambda field: field.first_at_64_bits,
     ),
 }
 """What reading may do to values; `Reading.overflows` names the kinds for each format."""
@@ -233,34 +208,30 @@ OVERFLOWS: Mapping[str, Loss] = {
 def reading_warnings(source: Format, layers: Sequence[Layer]) -> Iterator[str]:
     """A sentence for each kind of value in `layers` that reading the format `source` may have changed."""
     for kind in sorted(reading_of(source).overflows):
-        if counts := _counts(OVERFLOWS[kind], layers, {}):
-            loss = OVERFLOWS[kind]
-            yield loss.sentence.format(source=source.title, values=values_of(counts)) + _first(loss, layers)
+        yield from _told(kind, OVERFLOWS[kind], layers, {}, source=source.title)
 
 
 def value_warnings(target: Format, layers: Sequence[Layer]) -> Iterator[str]:
     """A sentence for each kind of value in `layers` that the format `target` changes or leaves out."""
     writing = writing_of(target)
     for kind, loss in VALUE_LOSSES.items():
-        if kind in writing.value_losses and (counts := _counts(loss, layers, writing.typed_columns)):
-            yield loss.sentence.format(target=target.title, values=values_of(counts)) + _first(loss, layers)
+        if kind in writing.value_losses:
+            yield from _told(kind, loss, layers, writing.typed_columns, target=target.title)
 
 
-def _first(loss: Loss, layers: Sequence[Layer]) -> str:
-    """Where the first such value is, if that is known."""
-    first = loss.first
-    return first_of((layer.name, map(first, layer.fields)) for layer in layers) if first else ""
-
-
-def _counts(loss: Loss, layers: Sequence[Layer], typed: TypedColumns) -> Mapping[str, int]:
-    """How many values of each column are of the kind; no columns without any, nor those that `typed` holds."""
+def _told(kind: str, loss: Loss, layers: Sequence[Layer], typed: TypedColumns, **title: str) -> Iterator[str]:
+    """The sentence with the count of each column, none if there are no such values, and the first feature if known."""
+    member = loss.count or kind
     counts: dict[str, int] = {}
     for layer in layers:
         for field in layer.fields:
             is_spared = field.type in loss.spared and _is_held(field, layer, typed)
-            if not is_spared and (count := loss.count(field, layer)):
+            count = member(field, layer) if callable(member) else getattr(field, member)
+            if count > 0 and not is_spared:
                 counts[field.name] = counts.get(field.name, 0) + count
-    return {name: count for name, count in counts.items() if count > 0}
+    if counts:
+        firsts = ((layer.name, [getattr(field, f"first_{member}", 0) for field in layer.fields]) for layer in layers)
+        yield loss.sentence.format(values=values_of(counts), **title) + first_of(firsts)
 
 
 def _is_held(field: Field, layer: Layer, typed: TypedColumns) -> bool:

@@ -79,6 +79,13 @@ def value_counts(
     return found
 
 
+def counts_of(kind: str) -> Iterator[str]:
+    """The names of what is counted in a column of a type, in addition to the values that it is `filled` with."""
+    yield from ["total"] if kind in NUMBERS else []
+    for what in COUNTED.get(kind, {}):
+        yield from [what, f"first_{what}"] if what in LOCATED else [what]
+
+
 def _wanted(kinds: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     for name, kind in kinds.items():
         yield name, "filled", f"count({quoted(name)})"

@@ -98,18 +98,16 @@ OPENFILEGDB = Format(
         overflows=frozenset({"until_1970"}),
         left_out=(
             LeftOut(
-                (),
                 CODES_LEFT_OUT,
                 pattern=rb"<(?:\w{1,20}:)?GPCodedValueDomain2[\s>]|<SubtypeFieldName>[^<\s]",
             ),
             LeftOut(
-                (),
                 TITLES_LEFT_OUT,
                 pattern=rb"<GPFieldInfoEx\b[^<>]{0,400}>\s*<Name>([^<]{1,400})</Name>\s*<AliasName>(?!\1</)[^<\s]",
                 within=b"<AliasName>",
             ),
-            LeftOut((), RELATIONS_LEFT_OUT, pattern=rb"<(?:\w{1,20}:)?DERelationshipClassInfo[\s>]"),
-            LeftOut((), DESCRIPTIONS_LEFT_OUT, pattern=rb"<(?:idAbs|idPurp|abstract|purpose)>[^<\s]"),
+            LeftOut(RELATIONS_LEFT_OUT, pattern=rb"<(?:\w{1,20}:)?DERelationshipClassInfo[\s>]"),
+            LeftOut(DESCRIPTIONS_LEFT_OUT, pattern=rb"<(?:idAbs|idPurp|abstract|purpose)>[^<\s]"),
         ),
         folder=Folder(
             ".gdb",

@@ -156,31 +156,26 @@ DXF = Format(
         unread=(*NO_UTF_16, BINARY_DXF),
         left_out=(
             LeftOut(
-                (),
                 "Entities that cannot be read ({count}) were left out, such as solids, surfaces, meshes, endless "
                 "lines and images. Explode them, or convert them to polylines, to keep them.",
                 pattern=UNREAD_IN_DXF,
             ),
             LeftOut(
-                (),
                 "Splines without control points ({count}) were left out. Save the drawing with control points to keep "
                 "them.",
                 pattern=FIT_POINTS_ALONE,
             ),
             LeftOut(
-                (),
                 "Insertions of blocks ({count}) became the parts of the blocks; names of blocks, and the tags of their "
                 "attributes, were left out.",
                 pattern=NAMED_BLOCKS,
             ),
-            LeftOut((), "Data that other programs added to entities (XDATA, {count}) was left out.", pattern=XDATA),
+            LeftOut("Data that other programs added to entities (XDATA, {count}) was left out.", pattern=XDATA),
             LeftOut(
-                (),
                 "Characters that texts hold as codes ({count}), such as %%065 or \\M+1826B, stayed codes.",
                 pattern=CODES_IN_TEXTS,
             ),
             LeftOut(
-                (),
                 "Fractions and other stacked texts ({count}) lost what is between their parts: 1/2 became 12.",
                 pattern=FRACTIONS,
             ),

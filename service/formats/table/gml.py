@@ -66,48 +66,40 @@ GML = Format(
         options=("WRITE_GFS=NO",),
         environment={"GML_FIELDTYPES": "ALWAYS_STRING"},
         left_out=(
+            LeftOut("Blanks and line ends at the beginning of texts ({count}) were left out.", pattern=BEGINS_BLANK),
+            LeftOut(NOTHING_HELD, pattern=EMPTY_IN_GML),
             LeftOut(
-                (), "Blanks and line ends at the beginning of texts ({count}) were left out.", pattern=BEGINS_BLANK
-            ),
-            LeftOut((), NOTHING_HELD, pattern=EMPTY_IN_GML),
-            LeftOut(
-                (),
                 "Coordinates of geometries ({count}) that are no numbers were read as 0, or in part.",
                 pattern=LETTERS_IN_POSITIONS,
             ),
             LeftOut(
-                (),
                 "Further geometries of features ({count}) were left out: of the geometries of a feature, one is read.",
                 pattern=SECOND_GEOMETRY,
             ),
             LeftOut(
-                (),
                 "Geometries that are boxes (Envelope or Box, {count}) were left out. Write them as Polygon to keep "
                 "them.",
                 pattern=BOXES,
             ),
             LeftOut(
-                (),
                 "The name or description of the whole collection was left out.",
                 pattern=INFORMATION_IN_GML,
                 within=b"FeatureCollection",
             ),
             LeftOut(
-                (),
                 "Positions of two numbers ({count}) got the elevation 0 where others of their layer have three.",
                 pattern=FLAT_POSITION,
                 beside=HIGH_POSITION,
             ),
             LeftOut(
-                (),
                 "Lists of positions of two numbers ({count}), beside others of three in the same geometry, got the "
                 "elevation 0.",
                 pattern=FLAT_LIST_BESIDE_HIGH,
             ),
-            LeftOut((b"xlink:href=",), "References to other elements (xlink:href, {count}) were left out."),
+            LeftOut("References to other elements (xlink:href, {count}) were left out.", words=(b"xlink:href=",)),
             LeftOut(
-                (b" codeSpace=", b" nilReason=", b" xml:lang="),
                 "Attributes of values ({count}), such as codeSpace, nilReason and xml:lang, were left out.",
+                words=(b" codeSpace=", b" nilReason=", b" xml:lang="),
             ),
         ),
         overflows=frozenset({"infinite"}),

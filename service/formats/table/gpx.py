@@ -121,57 +121,46 @@ GPX = Format(
         zoned_texts=True,
         environment={"GPX_ELE_AS_25D": "YES"},
         left_out=(
-            LeftOut((), NOTHING_HELD, pattern=EMPTY_IN_GPX),
+            LeftOut(NOTHING_HELD, pattern=EMPTY_IN_GPX),
             LeftOut(
-                (),
                 "Points ({count}) whose lat or lon is missing or no number, such as 52,5, were left out or read "
                 "wrongly. Write numbers with decimal points.",
                 pattern=UNREAD_POSITION_IN_GPX,
             ),
             LeftOut(
-                (),
                 "The metadata of the file (name, description, author, copyright or keywords) was left out.",
                 pattern=INFORMATION_IN_GPX,
             ),
+            LeftOut("Of more than two links of a point, route or track, the first two were kept.", pattern=THIRD_LINK),
             LeftOut(
-                (), "Of more than two links of a point, route or track, the first two were kept.", pattern=THIRD_LINK
-            ),
-            LeftOut(
-                (),
                 "Elements that a point, route or track has more than once ({count}), such as a second name, were left "
                 "out: the last one is read.",
                 pattern=REPEATED_IN_GPX,
             ),
             LeftOut(
-                (),
                 "Times ({count}) that cannot be read were left out. Write them like 2020-01-02T03:04:05Z.",
                 pattern=NO_TIME_IN_GPX,
             ),
-            LeftOut((), _FLAT_IS_ZERO, pattern=FLAT_BEFORE_HIGH),
-            LeftOut((), _FLAT_IS_ZERO, pattern=FLAT_BEHIND_HIGH),
+            LeftOut(_FLAT_IS_ZERO, pattern=FLAT_BEFORE_HIGH),
+            LeftOut(_FLAT_IS_ZERO, pattern=FLAT_BEHIND_HIGH),
             LeftOut(
-                (),
                 "Line ends in texts of extensions ({count}) were left out; words beside them may have been joined.",
                 pattern=LINES_IN_GPX,
             ),
             LeftOut(
-                (),
                 "Elements within elements of extensions ({count}) were not read; their columns are 0, or hold XML.",
                 pattern=NESTED_IN_GPX,
             ),
             LeftOut(
-                (),
                 "Extensions of segments of tracks, and of the whole file ({count}), were left out.",
                 pattern=EXTENSIONS_OF_MORE,
             ),
             LeftOut(
-                (),
                 "Elements that GPX 1.1 does not define were left out of points, routes and tracks ({count}): "
                 "only those within extensions are read.",
                 pattern=UNREAD_IN_GPX,
             ),
             LeftOut(
-                (),
                 "Elements of GPX 1.0, such as speed, course and url, were left out of points ({count}). To keep them, "
                 'declare version="1.0" in the file.',
                 pattern=OLDER_IN_GPX,

@@ -111,45 +111,40 @@ ESRIJSON = Format(
         unread=NO_UTF_16,
         left_out=(
             LeftOut(
-                (b'"curvePaths"', b'"curveRings"'),
                 "Geometries with curves ({count}) cannot be read; their features have no geometry. Send lines in "
                 "place of curves, for example with returnTrueCurves=false.",
+                words=(b'"curvePaths"', b'"curveRings"'),
             ),
             LeftOut(
-                (),
                 "Points ({count}) of which a coordinate is missing or no number, such as NaN, were left out; their "
                 "features have no geometry.",
                 pattern=POINT_WITHOUT_NUMBERS,
             ),
             LeftOut(
-                (),
                 "The server that made the file left out features beyond its limit (exceededTransferLimit); ask it for "
                 "the others.",
                 pattern=rb'"exceededTransferLimit"\s{0,8}:\s{0,8}true',
             ),
             LeftOut(
-                (),
                 "The coordinates are those of a grid (transform), not of the coordinate system. Ask the server for the "
                 "features without quantizationParameters, and send them again.",
                 is_refused=True,
                 pattern=QUANTIZED,
             ),
             LeftOut(
-                (),
                 "Geometries that are envelopes ({count}) cannot be read; their features have no geometry. Send "
                 "polygons in place of them.",
                 pattern=ENVELOPES,
             ),
             LeftOut(
-                (),
                 "Titles of columns (aliases, {count}) were left out; the columns keep their names.",
                 pattern=TITLED_COLUMNS,
                 within=b'"alias"',
             ),
-            LeftOut((b'"codedValues"',), CODES_LEFT_OUT),
+            LeftOut(CODES_LEFT_OUT, words=(b'"codedValues"',)),
             LeftOut(
-                (b'"esriFieldTypeDate"',),
                 "Columns of dates ({count}) hold milliseconds since 1970 in UTC, and stay so.",
+                words=(b'"esriFieldTypeDate"',),
                 column=f"*{FieldType.DATETIME}",
             ),
         ),

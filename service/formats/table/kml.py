@@ -77,103 +77,92 @@ A collection that holds collections is not looked into.
 """
 _KML_LEFT_OUT = (
     LeftOut(
-        (b"<NetworkLink>", b"<NetworkLink "),
         "Network links ({count}) were not followed; what they lead to outside of the file is not in the result.",
+        words=(b"<NetworkLink>", b"<NetworkLink "),
         is_content=True,
     ),
     LeftOut(
-        (b"<GroundOverlay", b"<ScreenOverlay", b"<PhotoOverlay"),
         "Images of overlays ({count}) were left out; what is left of a ground overlay is its outline.",
+        words=(b"<GroundOverlay", b"<ScreenOverlay", b"<PhotoOverlay"),
         is_content=True,
     ),
-    LeftOut((b"<gx:Tour", b"<Model>", b"<Model "), "Tours and models ({count}) were left out.", is_content=True),
+    LeftOut("Tours and models ({count}) were left out.", words=(b"<gx:Tour", b"<Model>", b"<Model "), is_content=True),
     LeftOut(
-        (),
         "Coordinates of geometries ({count}) that are not numbers in the form 13.4,52.5 or 13.4,52.5,100 were left out "
         "or read wrongly. Separate numbers by commas, positions by blanks, and write decimal points.",
         pattern=UNREAD_POSITIONS,
     ),
     LeftOut(
-        (),
         "Coordinates ({count}) were left out, because they are not where KML has them: in the element coordinates of a "
         "Point, LineString or LinearRing, and rings of a Polygon in outerBoundaryIs or innerBoundaryIs.",
         pattern=MISPLACED_POSITIONS,
     ),
     LeftOut(
-        (),
         "Features without visibility ({count}) have -1 in its column, because others have one.",
         pattern=WITHOUT_VISIBILITY,
         beside=WITH_VISIBILITY,
     ),
     LeftOut(
-        (),
         "Features with several geometries outside of a MultiGeometry ({count}): only the last of each is read.",
         pattern=SECOND_GEOMETRY_IN_KML,
     ),
     LeftOut(
-        (),
         "Times that are a month or a year ({count}) lost that: a month became the moment at which it begins, and a "
         "year was left out.",
         pattern=MONTH_OR_YEAR,
     ),
     LeftOut(
-        (),
         "Rings ({count}) were left out: of several in one outer boundary, the last is read. Give each a Polygon of "
         "its own.",
         pattern=RING_BESIDE_RING,
     ),
-    LeftOut((b"<Placemark id=",), "Ids of features ({count}) were left out.", column="id"),
-    LeftOut((), "Blanks and line ends at the beginning of texts ({count}) were left out.", pattern=SIMPLE_BEGINS_BLANK),
-    LeftOut((), "Blanks at the end of texts ({count}) were left out.", pattern=SIMPLE_ENDS_BLANK),
+    LeftOut("Ids of features ({count}) were left out.", words=(b"<Placemark id=",), column="id"),
+    LeftOut("Blanks and line ends at the beginning of texts ({count}) were left out.", pattern=SIMPLE_BEGINS_BLANK),
+    LeftOut("Blanks at the end of texts ({count}) were left out.", pattern=SIMPLE_ENDS_BLANK),
     LeftOut(
-        (),
         "Empty values ({count}) became 0 in columns that the file declares as numbers, and empty texts in others.",
         pattern=SIMPLE_EMPTY,
         beside=SIMPLE_NUMBERS,
     ),
-    LeftOut((), "Blanks around snippets ({count}) were left out.", pattern=SNIPPET_WITH_BLANKS),
-    LeftOut((), "Snippets ({count}) were left out.", pattern=SNIPPET, beside=SCHEMA, column="snippet"),
+    LeftOut("Blanks around snippets ({count}) were left out.", pattern=SNIPPET_WITH_BLANKS),
+    LeftOut("Snippets ({count}) were left out.", pattern=SNIPPET, beside=SCHEMA, column="snippet"),
     LeftOut(
-        (),
         "Data of features ({count}) may have been left out: beside a Schema, only what it declares is read.",
         pattern=rb"<Data[\s/>]",
         beside=SCHEMA,
     ),
+    LeftOut("Descriptions and authors of documents and folders ({count}) were left out.", pattern=INFORMATION_IN_KML),
     LeftOut(
-        (), "Descriptions and authors of documents and folders ({count}) were left out.", pattern=INFORMATION_IN_KML
-    ),
-    LeftOut(
-        (),
         "Of the times of points in tracks ({count}), only the first and the last of each track were kept.",
         pattern=TIME_IN_TRACK,
     ),
     LeftOut(
-        (b"<gx:value>", b"<gx:angles>"),
         "Values of points in tracks ({count}), such as heart rates and angles, were left out.",
+        words=(b"<gx:value>", b"<gx:angles>"),
     ),
     LeftOut(
-        (),
         "Data of features in elements of other namespaces ({count}) was left out: of ExtendedData, Data and SchemaData "
         "are read.",
         pattern=FOREIGN_DATA,
     ),
-    LeftOut((b"<displayName>",), "Display names of data ({count}) were left out; columns have its names."),
-    LeftOut((), "Data of documents and folders ({count}) was left out.", pattern=DATA_OF_FOLDERS),
+    LeftOut("Display names of data ({count}) were left out; columns have its names.", words=(b"<displayName>",)),
+    LeftOut("Data of documents and folders ({count}) was left out.", pattern=DATA_OF_FOLDERS),
     LeftOut(
-        (b"<Track>", b"<Track "),
         "Tracks in elements of KML 2.3 ({count}) were left out. Write them as gx:Track, with gx:coord, to keep them.",
+        words=(b"<Track>", b"<Track "),
     ),
     LeftOut(
-        (b"<Metadata>", b"<Metadata "), "Data of features in the obsolete element Metadata ({count}) was left out."
+        "Data of features in the obsolete element Metadata ({count}) was left out.",
+        words=(b"<Metadata>", b"<Metadata "),
     ),
-    LeftOut((b"<timePosition>",), "Times as KML 2.0 has them (timePosition, {count}) were left out."),
-    LeftOut((), "Authors and links of features ({count}) were left out.", pattern=LINKS_OF_FEATURES, within=b"<atom:"),
-    LeftOut((b"<address>", b"<phoneNumber>"), "Addresses and phone numbers of features ({count}) were left out."),
-    LeftOut((b"<Style", b"<styleUrl"), "Styles, such as colors and icons, were left out."),
-    LeftOut((b"<LookAt", b"<Camera"), "Views (LookAt and Camera, {count}) were left out."),
+    LeftOut("Times as KML 2.0 has them (timePosition, {count}) were left out.", words=(b"<timePosition>",)),
+    LeftOut("Authors and links of features ({count}) were left out.", pattern=LINKS_OF_FEATURES, within=b"<atom:"),
+    LeftOut("Addresses and phone numbers of features ({count}) were left out.", words=(b"<address>", b"<phoneNumber>")),
+    LeftOut("Styles, such as colors and icons, were left out.", words=(b"<Style", b"<styleUrl")),
+    LeftOut("Views (LookAt and Camera, {count}) were left out.", words=(b"<LookAt", b"<Camera")),
     LeftOut(
-        (b">relativeToGround<", b">clampToGround<", b">relativeToSeaFloor<", b">clampToSeaFloor<"),
         "Altitude modes other than absolute ({count}) were left out; elevations were taken as they are.",
+        words=(b">relativeToGround<", b">clampToGround<", b">relativeToSeaFloor<", b">clampToSeaFloor<"),
     ),
 )
 _KML_READING = Reading(
