@@ -27,9 +27,10 @@ enum { CHUNK = 1 << 20, MOST_SCANNED = 256 << 20, MOST_SHEETS = 1000, LONGEST_TA
 enum { MOST_PLACES = 4096, MOST_NUMBERS = 200, LONGEST_CODE = 255, NO_NUMBER = -1, FIRST_OWN = 164 };
 
 /* Cells of a format that matter if it is one of dates or times: those that the driver takes for the next second, those in the
- * first row, texts and errors of formulas, and those with a time of day, the first of which is in the row `first_timed`. */
+ * first row, texts and errors of formulas, those with a time of day, those beyond one day, and all numbers; and the rows of the
+ * first of the last three. */
 struct moments {
-    int64_t late, named, texts, timed, first_timed;
+    int64_t late, named, texts, timed, first_timed, dated, first_dated, numbers, first_number;
 };
 
 struct workbook {
@@ -113,14 +114,23 @@ static int has_time(double seconds)
     return fabs(remainder(seconds, 86400)) >= 0.001;
 }
 
+static void see_first(int64_t *first, int64_t row)
+{
+    if (row && (!*first || row < *first))
+        *first = row;
+}
+
 static void add_moments(struct moments *to, struct moments more)
 {
     to->late += more.late;
     to->named += more.named;
     to->texts += more.texts;
     to->timed += more.timed;
-    if (more.first_timed && (!to->first_timed || more.first_timed < to->first_timed))
-        to->first_timed = more.first_timed;
+    to->dated += more.dated;
+    to->numbers += more.numbers;
+    see_first(&to->first_timed, more.first_timed);
+    see_first(&to->first_dated, more.first_dated);
+    see_first(&to->first_number, more.first_number);
 }
 
 /* See cells.py for the fractions of seconds that the driver rounds. */
@@ -137,8 +147,12 @@ static void see_number_in(struct workbook *book, struct moments *moments, struct
         return;
     moments->late += fraction >= 0.99899 && fraction < 0.9995;
     moments->named += is_in_first_row(book, cell);
-    if (has_time(seconds))
-        add_moments(moments, (struct moments){.timed = 1, .first_timed = book->row});
+    int timed = has_time(seconds), dated = seconds < 0 || seconds >= 86400;
+    add_moments(moments, (struct moments){
+        .timed = timed, .first_timed = timed ? book->row : 0,
+        .dated = dated, .first_dated = dated ? book->row : 0,
+        .numbers = 1, .first_number = book->row,
+    });
 }
 
 static int is_type(struct tag type, const char *name)
@@ -311,8 +325,9 @@ static void see_numbers(struct workbook *book, const char *text, const char *end
 
 static void put_moments(const char *separator, struct moments moments)
 {
-    put("%s[%lld,%lld,%lld,%lld,%lld]", separator, (long long)moments.late, (long long)moments.named,
-        (long long)moments.texts, (long long)moments.timed, (long long)moments.first_timed);
+    put("%s[%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld]", separator, (long long)moments.late, (long long)moments.named,
+        (long long)moments.texts, (long long)moments.timed, (long long)moments.first_timed, (long long)moments.dated,
+        (long long)moments.first_dated, (long long)moments.numbers, (long long)moments.first_number);
 }
 
 /* Whether the driver does not look up what the workbook defines under a number, other than amounts, which it need not know. */

@@ -4,7 +4,7 @@ The run that will hold the workbook examines it and, if the driver would mistake
 understands. `jailed.styles` does both where there is no such run, or the two could differ.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated
 
 import msgspec
@@ -48,6 +48,11 @@ TIMED = (
     "Dates with a time of day that their format does not show ({count:,}) lost the time.{first} To keep the times, "
     "give these cells a format with hours."
 )
+DATED = (
+    "Times of day with a date, or of more than a day, that their format does not show ({count:,}) lost the days."
+    "{first} To keep the days, give these cells a format with days, or with elapsed hours ([h])."
+)
+ELAPSED = "Elapsed times ({count:,}) are numbers of days, such as 1.5 for 36:00:00.{first}"
 COVERED = (
     "Values of cells that merged cells cover ({count:,}) were left out. To keep them, undo the merging of these cells."
 )
@@ -70,13 +75,22 @@ class Found(msgspec.Struct, frozen=True):
     timed: Count = 0
     first_timed: Count = 0
     """The lowest row, in any sheet, of these dates."""
+    dated: Count = 0
+    first_dated: Count = 0
+    elapsed: Count = 0
+    first_elapsed: Count = 0
     comments: Count = 0
     covered: Count = 0
     links: Count = 0
 
     def warnings(self) -> Iterator[str]:
         """The sentences for the client."""
-        rows = {"errors": self.first_error, "timed": self.first_timed}
+        rows = {
+            "errors": self.first_error,
+            "timed": self.first_timed,
+            "dated": self.first_dated,
+            "elapsed": self.first_elapsed,
+        }
         for name, sentence in _SENTENCES.items():
             if count := getattr(self, name):
                 row = rows.get(name)
@@ -92,11 +106,30 @@ _SENTENCES = {
     "iso": ISO,
     "errors": ERRORS,
     "timed": TIMED,
+    "dated": DATED,
+    "elapsed": ELAPSED,
     "comments": COMMENTS,
     "covered": COVERED,
     "links": LINKS,
 }
 """What is told of each member of what was found."""
+
+
+class Moments(msgspec.Struct, frozen=True, array_like=True):
+    """The cells of a format: times with 0.999 s, those in the first row, and texts.
+
+    And those with a time of day, those beyond one day, and all numbers, each with the lowest of their rows.
+    """
+
+    late: Count
+    named: Count
+    texts: Count
+    timed: Count
+    first_timed: Count
+    dated: Count
+    first_dated: Count
+    numbers: Count
+    first_number: Count
 
 
 class Examined(Answer, frozen=True):
@@ -106,9 +139,8 @@ class Examined(Answer, frozen=True):
     """The formats of cells in use that the workbook defines itself."""
     built_in: Annotated[tuple[Count, ...], Meta(max_length=200)] = ()
     """The numbers of the other formats in use."""
-    moments: Annotated[tuple[tuple[Count, Count, Count, Count, Count], ...], Meta(max_length=400)] = ()
-    """For each of these formats, should it be one of moments: times with 0.999 s, cells in the first row, texts,
-    moments with a time of day, and the first row of these."""
+    moments: Annotated[tuple[Moments, ...], Meta(max_length=400)] = ()
+    """For each of these formats, what matters should it be one of moments."""
     uncalculated: Count = 0
     escaped: Count = 0
     errors: Count = 0
@@ -116,32 +148,38 @@ class Examined(Answer, frozen=True):
 
     def found(self) -> Found:
         """What the driver does not tell."""
-        late, named, _ = self._of_moments()
-        of_dates = self._moments_where([*map(styles.is_date, self.codes), *map(styles.is_built_in_date, self.built_in)])
+        moments = self._of(styles.is_moment, styles.is_built_in_moment)
+        dates = self._of(styles.is_date, styles.is_built_in_date)
+        clocks = self._of(styles.is_clock, styles.is_built_in_clock)
+        elapsed = self._of(styles.is_elapsed, styles.is_built_in_elapsed)
         return Found(
             uncalculated=self.uncalculated,
             escaped=self.escaped,
-            late=late,
-            named=named,
+            late=sum(of.late for of in moments),
+            named=sum(of.named for of in moments),
             errors=self.errors,
             first_error=self.first_error,
-            timed=sum(timed for *_, timed, _ in of_dates),
-            first_timed=min((row for *_, row in of_dates if row), default=0),
+            timed=sum(of.timed for of in dates),
+            first_timed=_first(of.first_timed for of in dates),
+            dated=sum(of.dated for of in clocks),
+            first_dated=_first(of.first_dated for of in clocks),
+            elapsed=sum(of.numbers for of in elapsed),
+            first_elapsed=_first(of.first_number for of in elapsed),
         )
 
     def is_clear(self) -> bool:
         """Whether the driver takes no text for a date, and knows all built-in formats."""
-        _, _, texts = self._of_moments()
-        return self.ok and not self.messages and not texts and not any(map(styles.is_east_asian, self.built_in))
+        has_texts = any(of.texts for of in self._of(styles.is_moment, styles.is_built_in_moment))
+        return self.ok and not self.messages and not has_texts and not any(map(styles.is_east_asian, self.built_in))
 
-    def _of_moments(self) -> tuple[int, int, int]:
-        are_moments = [*map(styles.is_moment, self.codes), *map(styles.is_built_in_moment, self.built_in)]
-        counts = self._moments_where(are_moments)
-        late, named, texts = (sum(of[at] for of in counts) for at in range(3))
-        return late, named, texts
-
-    def _moments_where(self, wanted: Sequence[bool]) -> list[tuple[int, ...]]:
+    def _of(self, is_own: Callable[[str], bool], is_built_in: Callable[[int], bool]) -> list[Moments]:
+        """What there is of the formats of a kind."""
+        wanted = [*map(is_own, self.codes), *map(is_built_in, self.built_in)]
         return [of for of, is_wanted in zip(self.moments, wanted, strict=False) if is_wanted]
+
+
+def _first(rows: Iterable[int]) -> int:
+    return min(filter(None, rows), default=0)
 
 
 class Sought(Answer, frozen=True):

@@ -59,13 +59,17 @@ DATE, CLOCK = b"14", b"21"
 """Built-in formats that the driver knows."""
 DAYS = frozenset({b"14", b"15", b"16", b"17"})
 DATES = DAYS | {b"22"}
-CLOCKS = frozenset(map(b"%d".__mod__, (*range(18, 22), *range(45, 48))))
+ELAPSED_BUILT_IN = frozenset(map(b"%d".__mod__, range(45, 48)))
+CLOCKS = frozenset(map(b"%d".__mod__, range(18, 22))) | ELAPSED_BUILT_IN
 EAST_ASIAN_DATES = frozenset(map(b"%d".__mod__, (*range(27, 32), 36, 50, 51, 54, 57, 58)))
 EAST_ASIAN_CLOCKS = frozenset({b"32", b"33"})
 EAST_ASIAN = frozenset({b"34", b"35", b"52", b"53", b"55", b"56"})
 """Dates in some languages, times of day in others; a workbook does not say which language it means."""
 PLAIN_DATE = b"YYYY-MM-DD"
-PLAIN = frozenset({b"YYYY-MM-DD HH:MM:SS.000", PLAIN_DATE, b"HH:MM:SS"})
+PLAIN_CLOCK = b"HH:MM:SS"
+GENERAL, ELAPSED_KIND = b"general", b"elapsed"
+"""Kinds of formats that have no plain one."""
+PLAIN = frozenset({b"YYYY-MM-DD HH:MM:SS.000", PLAIN_DATE, PLAIN_CLOCK})
 """The formats that we write for dates and times."""
 REFERENCE = re.compile(rb"""\sr\s*+=\s*+["']([A-Za-z]*)(\d*)["']""")
 """Where a cell or row is in the sheet; they need not say it."""
@@ -106,7 +110,8 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     dates as earlier ones (`early`), how many formulas have no result, how many characters are escaped, how many times
     become `late`, how many moments are cells of a header (`named`), and how many ISO dates (`iso`) and errors
     (`errors`) are texts in the copy, and the row of the first of these in its sheet (`first_error`), and how many dates
-    lose a time of day (`timed`), with the lowest row of these (`first_timed`).
+    lose a time of day (`timed`), times of day lose days (`dated`), and times are numbers of days (`elapsed`), each with
+    the lowest row of these.
     """
     try:
         with zipfile.ZipFile(workbook) as book:
@@ -116,7 +121,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
             is_early = SINCE_1904.search(description) is not None
             largest = _largest(book, _wanted(understood, built_in, is_early=is_early))
             uncalculated, escaped = scan(book)
-            moments = _moments(book, _with_known_numbers(understood, built_in, largest))
+            moments = _moments(book, _with_known_numbers(understood, built_in, largest), _elapsed(content))
             ours = mistaken(book)
             error = first_error(book, ours)
             is_whole = book.getinfo(MEMBER).file_size < MOST_BYTES
@@ -156,6 +161,26 @@ def is_date(code: str) -> bool:
 def is_built_in_date(number: int) -> bool:
     """The same of a format that a workbook does not define itself."""
     return b"%d" % number in DAYS
+
+
+def is_clock(code: str) -> bool:
+    """Whether the format `code`, as it is written in XML, shows times of day without a date."""
+    return _understood(code.encode()) == PLAIN_CLOCK
+
+
+def is_built_in_clock(number: int) -> bool:
+    """The same of a format that a workbook does not define itself."""
+    return b"%d" % number in CLOCKS - ELAPSED_BUILT_IN
+
+
+def is_elapsed(code: str) -> bool:
+    """Whether the format `code`, as it is written in XML, shows elapsed times, which are read as numbers of days."""
+    return _kind(code) == ELAPSED_KIND
+
+
+def is_built_in_elapsed(number: int) -> bool:
+    """The same of a format that a workbook does not define itself."""
+    return b"%d" % number in ELAPSED_BUILT_IN
 
 
 def is_east_asian(number: int) -> bool:
@@ -219,10 +244,21 @@ def _largest(book: zipfile.ZipFile, wanted: Mapping[int, float]) -> dict[int, fl
     return found
 
 
-def _moments(book: zipfile.ZipFile, styles: bytes) -> dict[str, int]:
+def _elapsed(styles: bytes) -> set[int]:
+    """The positions of the formats of elapsed times."""
+    own = _own(styles)
+    return {
+        place
+        for place, number in enumerate(_numbers(styles))
+        if (is_elapsed(own[number].decode("utf-8", "replace")) if number in own else number in ELAPSED_BUILT_IN)
+    }
+
+
+def _moments(book: zipfile.ZipFile, styles: bytes, elapsed: Container[int]) -> dict[str, int]:
     """How many times the driver takes for the next second, and how many dates and times are in a first row.
 
-    Also how many dates lose a time of day that their format does not show, and the lowest row of these.
+    Also how many dates lose a time of day that their format does not show, how many times of day lose days, and how
+    many times are of the formats `elapsed`; with the lowest row of each.
     """
     own = _own(styles)
     numbers = dict(enumerate(_numbers(styles)))
@@ -232,15 +268,23 @@ def _moments(book: zipfile.ZipFile, styles: bytes) -> dict[str, int]:
         if (own[number] in PLAIN if number in own else number in DATES | CLOCKS)
     }
     days = {place for place, number in numbers.items() if own.get(number) == PLAIN_DATE or number in DAYS - own.keys()}
-    found = {"late": 0, "named": 0, "timed": 0, "first_timed": 0}
-    for name in filter(SHEET.fullmatch, book.namelist()) if wanted else ():
-        for row, place, value in _moments_of(_rows(pieces(book, name)), wanted):
-            found["late"] += is_late(value)
-            found["named"] += row == 1
-            if place in days and has_time(value):
-                found["timed"] += 1
-                found["first_timed"] = min(row, found["first_timed"] or row)
-    return found
+    of_clocks = CLOCKS - ELAPSED_BUILT_IN - own.keys()
+    clocks = {place for place, number in numbers.items() if own.get(number) == PLAIN_CLOCK or number in of_clocks}
+    found: Counter[str] = Counter()
+    looked_at = {place for place in numbers if place in wanted or place in elapsed}
+    for name in filter(SHEET.fullmatch, book.namelist()) if looked_at else ():
+        for row, place, value in _moments_of(_rows(pieces(book, name)), looked_at):
+            found["late"] += place in wanted and is_late(value)
+            found["named"] += place in wanted and row == 1
+            kinds = {
+                "timed": place in days and has_time(value),
+                "dated": place in clocks and not 0 <= value < 1,
+                "elapsed": place in elapsed,
+            }
+            for kind in filter(kinds.get, kinds):
+                found[kind] += 1
+                found[f"first_{kind}"] = min(row, found[f"first_{kind}"] or row)
+    return dict(found)
 
 
 def _moments_of(texts: Iterator[bytes], wanted: Container[int]) -> Iterator[tuple[int, int, float]]:
@@ -331,18 +375,25 @@ def _read(book: zipfile.ZipFile, member: str) -> bytes:
 
 def _understood(code: bytes) -> bytes:
     """The format `code`, or a plain one of the same kind if the driver could mistake it."""
-    text = unescape(code.decode("utf-8", "replace")).lower()
+    text = code.decode("utf-8", "replace")
+    kind = _kind(text)
+    return kind if kind in PLAIN else b"0" if kind != GENERAL and re.search("[dhy]", unescape(text).lower()) else code
+
+
+def _kind(code: str) -> bytes:
+    """The plain format of the kind of `code`; or whether it is a general one, one of elapsed times, or neither."""
+    text = unescape(code).lower()
     placeholders = FRACTION.sub("s", LITERAL.sub("", text).partition(";")[0])
     if "general" in placeholders:
-        return code
-    is_number = ELAPSED.search(text) or DIGIT.search(placeholders)
-    is_time = not is_number and bool(TIME.search(placeholders))
-    is_date = not is_number and bool((DAY if is_time else DAY_OR_MONTH).search(placeholders))
-    if is_date:
+        return GENERAL
+    if ELAPSED.search(text):
+        return ELAPSED_KIND
+    if DIGIT.search(placeholders):
+        return b""
+    is_time = bool(TIME.search(placeholders))
+    if (DAY if is_time else DAY_OR_MONTH).search(placeholders):
         return b"YYYY-MM-DD HH:MM:SS.000" if is_time else PLAIN_DATE
-    if is_time and "h" in placeholders:
-        return b"HH:MM:SS"
-    return b"0" if re.search("[dhy]", text) else code
+    return PLAIN_CLOCK if "h" in placeholders else ELAPSED_KIND if is_time else b""
 
 
 def _copy_with(restyled: Mapping[str, bytes], retyped: Container[str], workbook: str, plain: str) -> None:

@@ -194,6 +194,33 @@ async def test_times_behind_formats_of_dates_are_told_by_both_programs(converter
         assert any("The first is in row" in warning for warning in found.warnings()) == bool(found.timed)
 
 
+CLOCKS = b"""<styleSheet><numFmts><numFmt numFmtId="164" formatCode="h:mm AM/PM"/>
+<numFmt numFmtId="165" formatCode="[hh]:mm"/><numFmt numFmtId="166" formatCode="mm:ss.0"/></numFmts><cellXfs>
+<xf numFmtId='20'/><xf numFmtId='164'/><xf numFmtId='165'/><xf numFmtId='166'/><xf numFmtId='46'/><xf numFmtId='14'/>
+</cellXfs></styleSheet>"""
+BEHIND_CLOCKS = {
+    b"<row r='3'><c r='A3' s='0'><v>0.5</v></c><c r='B3' s='1'><v>0</v></c></row>": (0, 0, 0, 0),
+    b"<row r='3'><c r='A3' s='0'><v>1.5</v></c></row><row r='5'><c r='A5' s='1'><v>45293.5</v></c></row>": (2, 3, 0, 0),
+    b"<row/><row><c s='1'><v>-0.25</v></c><c s='5'><v>45293</v></c></row>": (1, 2, 0, 0),
+    b"<row r='2'><c s='2'><v>1.5</v></c><c s='3'><v>0.001</v></c></row><row><c s='4'><v>0</v></c></row>": (0, 0, 3, 2),
+    b"<row r='2'><c s='2' t='s'><v>0</v></c><c s='3'/></row>": (0, 0, 0, 0),
+}
+"""Sheets, how many of their times of day lose days, how many are elapsed times, and the first row of each."""
+
+
+@pytest.mark.parametrize("sheet", BEHIND_CLOCKS, ids=range(len(BEHIND_CLOCKS)))
+async def test_days_behind_formats_of_times_are_told_by_both_programs(converters: Converters, sheet: bytes) -> None:
+    """The driver reads the time that the format shows, and elapsed times as numbers."""
+    async with converters.open_run(("XLSX",)) as (held, directory):
+        write(directory / "in.xlsx", {styles.MEMBER: CLOCKS, SHEET: sheet})
+        found = (await held.ask(Examined, "examine", "in.xlsx")).found()
+        styles.main(str(directory / "in.xlsx"), str(directory / "plain.xlsx"), str(directory / "found.json"))
+        assert msgspec.json.decode((directory / "found.json").read_bytes(), type=Found) == found
+        assert (found.dated, found.first_dated, found.elapsed, found.first_elapsed) == BEHIND_CLOCKS[sheet]
+        warnings = " ".join(found.warnings())
+        assert ("lost the days" in warnings, "Elapsed times" in warnings) == (bool(found.dated), bool(found.elapsed))
+
+
 async def test_formats_that_the_driver_mistakes_are_replaced_as_by_the_other_program(converters: Converters) -> None:
     """In a copy in which everything else is as it was."""
     parts = {styles.MEMBER: DATES, SHEET: DATED, "xl/media/a.bin": bytes(range(256)) * 300}
