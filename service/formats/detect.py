@@ -30,6 +30,7 @@ from service.formats.properties import property_warnings
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
 from service.formats.unread import START_BYTES, refuse_unread
 from service.formats.xml_encodings import in_utf8, unknown_encoding
+from service.formats.xml_prefixes import with_gpx_prefixes, with_kml_prefixes
 from service.formats.xml_root import require_root
 
 ZIP = SHARED_EXTENSION
@@ -40,8 +41,8 @@ IN_UTF8: Mapping[Declares, Callable[[Path, Path, int], tuple[Path, str]]] = {
     Declares.DXF: dxf_in_utf8,
 }
 MENDED: Mapping[Reader, Mapping[str, Callable[[Path, Path], tuple[Path, str]]]] = {
-    Reader.KML: {"whole": in_one_document, "mended": mended},
-    Reader.GPX: {"held": with_values_alone, "timed": with_plain_times},
+    Reader.KML: {"prefixed": with_kml_prefixes, "whole": in_one_document, "mended": mended},
+    Reader.GPX: {"prefixed": with_gpx_prefixes, "held": with_values_alone, "timed": with_plain_times},
 }
 """By reader: what puts files that its driver reads in place of others, by the prefix of their names."""
 

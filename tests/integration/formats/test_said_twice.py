@@ -149,6 +149,19 @@ async def test_coordinates_of_a_grid_in_esri_json_are_refused(pipeline: Pipeline
         await pipeline.to("GeoPackage", path)
 
 
+async def test_tracks_are_read_whatever_their_prefix(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The driver knows them by one alone, and what is left out is found by names without any."""
+    path = tmp_path / "a.kml"
+    path.write_text(
+        '<n:kml xmlns:n="http://www.opengis.net/kml/2.2" xmlns="http://www.google.com/kml/ext/2.2"><n:Document>'
+        "<n:Placemark><n:name>a</n:name><n:address>b</n:address><Track><n:when>2020-01-01T00:00:00Z</n:when>"
+        "<coord>1 2 3</coord></Track></n:Placemark></n:Document></n:kml>"
+    )
+    done = await pipeline.to("Csv", path)
+    assert "LINESTRING Z (1 2 3)" in done.path.read_text() or "1,2,3" in done.path.read_text()
+    assert "Addresses and phone numbers of features (1) were left out." in done.output.warnings
+
+
 async def test_a_track_of_kml_2_3_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """The driver knows those of the extension that became this version."""
     path = tmp_path / "a.kml"

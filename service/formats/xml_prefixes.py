@@ -1,0 +1,128 @@
+"""Gives the elements of XML the prefixes that drivers and looks know, whichever a program declared for the namespaces.
+
+Libraries that make XML from objects call the namespaces of KML and GPX `ns2` and the like. The driver of GPX knows no
+such names, that of KML knows tracks as `gx:Track` alone, and what else is left out is found by the names of elements.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from service.formats.left_out import chunks, pieces
+from service.formats.xml_root import HEAD_BYTES, ROOT
+
+KML_PREFIXES: Mapping[bytes, bytes] = {
+    rb"http://(?:www\.opengis\.net|earth\.google\.com)/kml/2\.\d": b"",
+    rb"http://www\.google\.com/kml/ext/2\.\d": b"gx",
+    rb"http://www\.w3\.org/2005/Atom": b"atom",
+}
+GPX_PREFIXES: Mapping[bytes, bytes] = {rb"http://www\.topografix\.com/GPX/1/[01]": b""}
+"""The usual prefix of each namespace, which is a regular expression; "" stands for none."""
+
+DECLARATION = re.compile(rb"\sxmlns(?::([\w.-]{1,40}))?+\s*+=\s*+(?:\"([^\"<>]*+)\"|'([^'<>]*+)')")
+HIDDEN = re.compile(rb"(<!--(?:.*?-->|.*+\Z)|<!\[CDATA\[(?:.*?\]\]>|.*+\Z))", re.DOTALL)
+"""A comment or the like, in which nothing is a tag, perhaps without its end."""
+COMMENT, COMMENT_END, CHARACTERS_END = b"<!--", b"-->", b"]]>"
+LONGEST = 1 << 20
+"""How long a text without tags may be and not be read in pieces."""
+
+
+def with_kml_prefixes(path: Path, target: Path) -> tuple[Path, str]:
+    """The file to read in place of the KML at `path`, as `with_usual_prefixes`."""
+    return with_usual_prefixes(path, target, KML_PREFIXES)
+
+
+def with_gpx_prefixes(path: Path, target: Path) -> tuple[Path, str]:
+    """The file to read in place of the GPX at `path`, as `with_usual_prefixes`."""
+    return with_usual_prefixes(path, target, GPX_PREFIXES)
+
+
+def with_usual_prefixes(path: Path, target: Path, usual: Mapping[bytes, bytes]) -> tuple[Path, str]:
+    """The file to read in place of the one at `path`, and no warning. Blocking.
+
+    It is `path` if its elements have the `usual` prefixes, or if one of these stands for something else in it;
+    otherwise `target`, a new file whose directory is created if needed.
+    """
+    head = next(chunks(path), b"")
+    root = ROOT.match(head[:HEAD_BYTES])
+    end = head.find(b">", root.end() - 1) if root else -1
+    if root is None or end < 0:
+        return path, ""
+    tag = head[root.start() : end]
+    declared = {prefix: one or other for prefix, one, other in DECLARATION.findall(tag)}
+    named = {prefix: found for prefix, space in declared.items() if (found := _usual(space, usual)) is not None}
+    moved = {prefix: found for prefix, found in named.items() if prefix != found}
+    stands_for_others = any(found in declared and found not in named for found in moved.values())
+    starts = [b"<%b:" % prefix if prefix else b"<" for prefix in moved]
+    if stands_for_others or not any(start in text for text in pieces(path) for start in starts):
+        return path, ""
+    target.parent.mkdir(exist_ok=True)
+    renamer = _Renamer(moved, declared)
+    with target.open("xb") as file:
+        file.write(head[: root.start()] + _declaring(renamer.rename(tag), declared, moved))
+        file.writelines(map(renamer.rename, _pieces(path, end)))
+    return target, ""
+
+
+def _usual(space: bytes, usual: Mapping[bytes, bytes]) -> bytes | None:
+    """The usual prefix of a namespace, or None if it has none."""
+    return next((prefix for pattern, prefix in usual.items() if re.fullmatch(pattern, space)), None)
+
+
+def _declaring(tag: bytes, declared: Mapping[bytes, bytes], moved: Mapping[bytes, bytes]) -> bytes:
+    """The outermost tag, without its end, with the declarations of the prefixes that elements have now."""
+    for prefix, found in moved.items():
+        name = b" xmlns:" + found if found else b" xmlns"
+        if found in declared:
+            tag = DECLARATION.sub(lambda match, found=found: b"" if (match[1] or b"") == found else match[0], tag)
+        tag += b'%b="%b"' % (name, declared[prefix])
+    return tag
+
+
+class _Renamer:
+    """Gives tags other prefixes, in the pieces of one document in turn.
+
+    It replaces bytes, which takes half a second for 80 MB; expressions take forty times as long.
+    """
+
+    def __init__(self, moved: Mapping[bytes, bytes], declared: Mapping[bytes, bytes]) -> None:
+        self._changes: list[tuple[bytes, bytes]] = []
+        if b"" in moved:  # first, so that they are not mistaken for those that lose their prefix
+            new = moved[b""] + b":"
+            others = [b"!", b"?", *(prefix + b":" for prefix in {*declared, *moved.values(), b"xsi"} if prefix)]
+            self._changes += [(b"<", b"<" + new), (b"<" + new + b"/", b"</" + new)]
+            self._changes += [(start + new + other, start + other) for other in others for start in (b"<", b"</")]
+        for prefix, found in moved.items():
+            new = found + b":" if found else b""
+            self._changes += [(start + prefix + b":", start + new) for start in (b"<", b"</") if prefix]
+        self._inside = b""
+        """What ends the comment or the like in which the piece before ended."""
+
+    def rename(self, text: bytes) -> bytes:
+        """The next piece with other prefixes."""
+        passed = b""
+        if self._inside:
+            before, end, text = text.partition(self._inside)
+            passed = before + end
+            self._inside = b"" if end else self._inside
+        parts = HIDDEN.split(text) if b"<!" in text else [text]
+        for at in range(0, len(parts), 2):
+            for old, new in self._changes:
+                parts[at] = parts[at].replace(old, new)
+        if len(parts) > 1 and not parts[-1]:
+            end = COMMENT_END if parts[-2].startswith(COMMENT) else CHARACTERS_END
+            self._inside = b"" if parts[-2].endswith(end) else end
+        return passed + b"".join(parts)
+
+
+def _pieces(path: Path, start: int) -> Iterator[bytes]:
+    """The content of the file at `path` from `start` on, within the first chunk, cut before tags."""
+    rest = b""
+    for number, chunk in enumerate(chunks(path)):
+        text = rest + (chunk if number else chunk[start:])
+        cut = text.rfind(b"<")
+        if cut < len(text) - LONGEST:
+            cut = len(text) - len(CHARACTERS_END)
+        yield text[: max(cut, 0)]
+        rest = text[max(cut, 0) :]
+    yield rest
