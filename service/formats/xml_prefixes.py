@@ -71,12 +71,11 @@ def _usual(space: bytes, usual: Mapping[bytes, bytes]) -> bytes | None:
 
 def _declaring(tag: bytes, declared: Mapping[bytes, bytes], moved: Mapping[bytes, bytes]) -> bytes:
     """The outermost tag, without its end, with the declarations of the prefixes that elements have now."""
-    for prefix, found in moved.items():
-        name = b" xmlns:" + found if found else b" xmlns"
-        if found in declared:
-            tag = DECLARATION.sub(lambda match, found=found: b"" if (match[1] or b"") == found else match[0], tag)
-        tag += b'%b="%b"' % (name, declared[prefix])
-    return tag
+    spaces = {found: declared[prefix] for prefix, found in moved.items()}
+    for old in reversed(list(DECLARATION.finditer(tag))):
+        if (old[1] or b"") in spaces:
+            tag = tag[: old.start()] + tag[old.end() :]
+    return tag + b"".join(b' xmlns%b="%b"' % (b":" + found if found else b"", spaces[found]) for found in spaces)
 
 
 class _Renamer:

@@ -21,6 +21,11 @@ RENAMED = {
         "</ns2:kml>",
     ),
     "both ways": (f'<kml xmlns="{KML}" xmlns:kml="{KML}">', TRACK.format(k="", g="kml:"), "</kml>"),
+    "two for one": (
+        f'<a:kml xmlns:a="{KML}" xmlns:b="{KML}" xmlns:gx="{GOOGLE}">',
+        TRACK.format(k="b:", g="gx:") + TRACK.format(k="a:", g="gx:"),
+        "</a:kml>",
+    ),
     "hidden tags": (
         f'<k:kml xmlns:k="{KML}">',
         "<k:a><![CDATA[<k:b>]]></k:a><!-- <k:c> --><k:d>" + "x" * (LONGEST + 9) + "<![CDATA[ <k:e> ]] > ]]></k:d>",
@@ -54,6 +59,14 @@ def test_elements_stay_the_same_under_usual_prefixes(tmp_path: Path, case: str, 
     assert elements(written) == elements(text)
     assert written.replace("[<k:b>]", "").count(":Track") == written.count("gx:Track")
     assert not any(f"<{prefix}:" in written for prefix in ("ns2", "ns3", "kml"))
+
+
+def test_a_prefix_that_is_declared_twice_is_left_to_the_driver(tmp_path: Path) -> None:
+    """It tells what is wrong; the names are written once."""
+    path = tmp_path / "a.kml"
+    path.write_text(f'<k:kml xmlns:k="{KML}" xmlns="{GOOGLE}" xmlns="{ATOM}"><k:Document/></k:kml>')
+    found, _ = with_kml_prefixes(path, tmp_path / "b.kml")
+    assert found.read_text().count(" xmlns=") == 1
 
 
 @pytest.mark.parametrize("case", KEPT)
