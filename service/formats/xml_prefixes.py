@@ -23,6 +23,10 @@ DECLARATION = re.compile(rb"\sxmlns(?::([\w.-]{1,40}))?+\s*+=\s*+(?:\"([^\"<>]*+
 HIDDEN = re.compile(rb"(<!--(?:.*?-->|.*+\Z)|<!\[CDATA\[(?:.*?\]\]>|.*+\Z))", re.DOTALL)
 """A comment or the like, in which nothing is a tag, perhaps without its end."""
 COMMENT, COMMENT_END, CHARACTERS_END = b"<!--", b"-->", b"]]>"
+MOST_DECLARED = 100
+"""How many prefixes a document may declare: each takes time for every piece of it."""
+LONGEST_TARGET = 2
+"""How many times as long a document may become; tags are longer than the prefixes that they get."""
 LONGEST = 1 << 20
 """How long a text without tags may be and not be read in pieces."""
 
@@ -54,13 +58,20 @@ def with_usual_prefixes(path: Path, target: Path, usual: Mapping[bytes, bytes]) 
     moved = {prefix: found for prefix, found in named.items() if prefix != found}
     stands_for_others = any(found in declared and found not in named for found in moved.values())
     starts = [b"<%b:" % prefix if prefix else b"<" for prefix in moved]
-    if stands_for_others or not any(start in text for text in pieces(path) for start in starts):
+    if (
+        stands_for_others
+        or len(declared) > MOST_DECLARED
+        or not any(start in text for text in pieces(path) for start in starts)
+    ):
         return path, ""
     target.parent.mkdir(exist_ok=True)
     renamer = _Renamer(moved, declared)
     with target.open("xb") as file:
         file.write(head[: root.start()] + _declaring(renamer.rename(tag), declared, moved))
-        file.writelines(map(renamer.rename, _pieces(path, end)))
+        for piece in _pieces(path, end):
+            file.write(renamer.rename(piece))
+            if file.tell() > LONGEST_TARGET * (path.stat().st_size + HEAD_BYTES):
+                return path, ""
     return target, ""
 
 

@@ -32,11 +32,14 @@ RENAMED = {
         "</k:kml>",
     ),
 }
+MANY = "".join(f" xmlns:a{number}='{KML}'" for number in range(300))
 KEPT = {
     "usual ones": f'<kml xmlns="{KML}" xmlns:gx="{GOOGLE}" xmlns:kml="{KML}" xmlns:atom="{ATOM}"><Document/></kml>',
     "none": "<kml><Document/></kml>",
     "no document": "text",
     "a usual one for something else": f'<k:kml xmlns:k="{KML}" xmlns="urn:x"><k:Document/><x/></k:kml>',
+    "hundreds of them": f'<k:kml xmlns:k="{KML}"{MANY}><k:a/></k:kml>',
+    "nothing but tags": f'<k:kml xmlns:k="{KML}" xmlns="{GOOGLE}">{"<" * 100_000}',
     "cut off": f'<k:kml xmlns:k="{KML}"',
 }
 
