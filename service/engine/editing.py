@@ -41,10 +41,12 @@ def _one_per_layer(plan: ConversionPlan) -> list[Dataset]:
 
 def _edit(plan: ConversionPlan, dataset: Dataset) -> dict[str, object]:
     """What `jailed.prepare` is to do with the table of a dataset."""
+    fields, written = [field.name for field in dataset.layer.fields], {column.name for column in dataset.columns}
     has_raised_points = Family.POINT in dataset.layer.families and dataset.declares_z
     return {
         "table": dataset.layer.table,
         "name": table_of(plan, dataset),
+        "unwritten": [name for name in fields if name not in written],
         "columns": {column.name: column.written for column in dataset.columns if column.name != column.written},
         "straighten": dataset.linearise,
         "explode": bool(dataset.only_types and dataset.layer.collection_parts),

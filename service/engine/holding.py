@@ -151,11 +151,15 @@ def needs_work_file(plan: ConversionPlan) -> bool:
 async def shape(session: Session, names: Iterable[tuple[str, str, dict[str, str]]]) -> None:
     """Rename what is held as planned; `names` has each table, its new name, and its old and new column names.
 
+    Other columns are left out.
+
     Raises:
         EngineDefect: this failed.
     """
     for table, name, written in names:
-        columns = [(place, written.get(column, column), kind) for place, column, kind in session.changes[table]]
+        columns = [
+            (place, written[column], kind) for place, column, kind in session.changes[table] if column in written
+        ]
         await _alter(session, table, name, columns)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from service.formats.facts import Field, Layer
+from service.formats.facts import Field, FieldType, Layer
 from service.formats.format import ColumnRule, Format, Writing, writing_of
 from service.formats.geometry import FAMILIES, NO_GEOMETRY, SPLIT_FAMILIES, Family, declared_type
 from service.formats.names import column_names, safe_name, unique
@@ -25,6 +25,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     layer: Layer
     name: str
     columns: tuple[WrittenColumn, ...]
+    """Those of the layer that the target holds; drivers of some releases refuse the others."""
     geometry_type: str
     """The declared type: one name, "" for several families, "None" for a table."""
     features: int
@@ -133,8 +134,12 @@ def _declared(types: Mapping[str, int]) -> str:
 
 
 def _columns(writing: Writing, layer: Layer) -> tuple[WrittenColumn, ...]:
-    names = [field.name for field in layer.fields]
-    return tuple(WrittenColumn(*pair) for pair in zip(names, written_names(writing, layer), strict=True))
+    named = zip(layer.fields, written_names(writing, layer), strict=True)
+    return tuple(WrittenColumn(field.name, name) for field, name in named if not _is_left_out(writing, field))
+
+
+def _is_left_out(writing: Writing, field: Field) -> bool:
+    return field.type is FieldType.BINARY and "binary" in writing.value_losses
 
 
 def written_names(writing: Writing, layer: Layer) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from service.errors import Rejection
 from service.formats.datasets import Dataset
-from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Field, FieldType, Name
+from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Field, Name
 from service.formats.format import Writing
 from service.formats.names import counted, listed, quotes, shown
 from service.formats.plan import ConversionPlan
@@ -156,14 +156,16 @@ def _column_differences(writing: Writing, dataset: Dataset, columns: Mapping[str
     name = shown(dataset.name)
     written = {column.name: column.written for column in dataset.columns}
     missing = [
-        field.name for field in dataset.layer.fields if _is_kept(writing, field) and written[field.name] not in columns
+        field.name
+        for field in dataset.layer.fields
+        if field.name in written and _is_kept(writing, field) and written[field.name] not in columns
     ]
     if missing:
         yield f"Read back, {name!r} lacks columns: {listed(quotes(missing))}."
     if dataset.only_types or expected_in(writing, dataset)[0] != dataset.layer.features:
         return  # values are counted per layer, not for a part of its features
     for field in dataset.layer.fields:
-        found = columns.get(written[field.name])
+        found = columns.get(written.get(field.name, ""))
         if found is not None and _is_kept(writing, field) and field.filled is not None:
             yield from _value_differences(writing, field, found)
 
@@ -174,9 +176,8 @@ def _expected_were(count: int) -> str:
 
 def _is_kept(writing: Writing, field: Field) -> bool:
     """Whether the column is written unchanged; one of infinite numbers may be left out, with a warning of its own."""
-    is_binary = field.type is FieldType.BINARY and "binary" in writing.value_losses
     becomes_infinite = field.near_infinite and "near_infinite" in writing.value_losses
-    return not (is_binary or field.infinite or becomes_infinite)
+    return not (field.infinite or becomes_infinite)
 
 
 def _value_differences(writing: Writing, field: Field, found: VerifiedColumn) -> Iterator[str]:

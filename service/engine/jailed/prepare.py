@@ -1,7 +1,7 @@
 """Edits the work file before it is written out. Runs in the sandbox: `python -m …prepare FILE EDITS`.
 
-EDITS is JSON: a list of `{"table", "name", "columns": {old: new}, "explode", "straighten", "guard", "leave_out",
-"elevation", "geometry", "system_is_unknown"}`. Uses only the standard library.
+EDITS is JSON: a list of `{"table", "name", "columns": {old: new}, "unwritten": [name], "explode", "straighten",
+"guard", "leave_out", "elevation", "geometry", "system_is_unknown"}`. Uses only the standard library.
 """
 
 import json
@@ -61,6 +61,8 @@ def _apply(connection: sqlite3.Connection, edit: Mapping[str, Any]) -> None:
         _leave_out(connection, edit["table"], edit["leave_out"])
     if edit["system_is_unknown"]:
         _forget_system(connection, edit["table"])
+    for name in edit["unwritten"]:
+        connection.execute(f"ALTER TABLE {quoted(edit['table'])} DROP COLUMN {quoted(name)}")
     _rename_columns(connection, edit["table"], edit["columns"])
     if edit["elevation"]:  # once a column of this name has another
         _add_elevation(connection, edit["table"], edit["elevation"])
