@@ -16,6 +16,7 @@ from service.engine.modules import Modules, linked_modules
 from service.engine.proj import DATABASE, private_database
 from service.formats.format import Format, Reader, Writer
 from service.formats.offer import Availability
+from service.formats.releases import covers
 from service.formats.table import FORMATS
 
 DRIVER_LINE = re.compile(r"^ {2}(?P<name>.+?) -(?P<kinds>[a-z ,]+)- \((?P<abilities>[a-z+]+)\)")
@@ -76,6 +77,10 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     def spare_for(self, drivers: Iterable[str]) -> str:
         """The library of the other GDAL, if it is needed for one of `drivers`; otherwise empty."""
         return next((self.spare[driver] for driver in drivers if driver in self.spare), "")
+
+    def is_of(self, releases: str) -> bool:
+        """Whether GDAL is of one of `releases`, as `formats.releases` writes them; "" are none."""
+        return bool(releases) and covers(releases, self.version)
 
     def can_write(self, driver: str) -> bool:
         """Whether GDAL has `driver` and it creates files."""

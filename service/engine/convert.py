@@ -1,7 +1,7 @@
 """The engine: inspects files and converts them. Every untrusted byte is read in the sandbox."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,7 @@ from service.formats.crs import WGS84, CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.detect import Source
 from service.formats.facts import Crs, Facts, FieldType, Layer
-from service.formats.format import Format, Reading, Reread, reading_of
+from service.formats.format import OF_RELEASES, Format, Reading, Reread, reading_of
 from service.formats.names import unique
 from service.formats.plan import ConversionPlan
 from service.formats.request import ConversionRequest
@@ -96,9 +96,9 @@ class Engine:
         await place.clear()
         found = await read_into_work_file(place, source, request)
         if found.facts is not None:
-            return _named(found.facts, source, found)
+            return _named(found.facts, source, found, self.capabilities)
         await place.python(facts_program.__name__, WORK_FILE, _tidying(reading_of(source.format), found), FACTS_FILE)
-        return _named(await place.read_json(FACTS_FILE, Facts), source, found)
+        return _named(await place.read_json(FACTS_FILE, Facts), source, found, self.capabilities)
 
     async def convert(self, run: Run, source: Source, plan: ConversionPlan, directory: Path) -> Astray:
         """Write the output of `plan`, which `collect` then packs; return what strays in it.
@@ -259,7 +259,7 @@ def _tidying(reading: Reading, found: WorkFile) -> str:
     return json.dumps(known)
 
 
-def _named(facts: Facts, source: Source, found: WorkFile) -> Facts:
+def _named(facts: Facts, source: Source, found: WorkFile, host: Capabilities) -> Facts:
     """`facts` with the layers named as in the upload, each of them differently."""
     derived = reading_of(source.format).derived_layers
     names = [_layer_name(layer, source, found) for layer in facts.layers]
@@ -275,8 +275,15 @@ def _named(facts: Facts, source: Source, found: WorkFile) -> Facts:
         for layer, name in zip(facts.layers, names, strict=True)
     )
     columns = {named for layer in layers for field in layer.fields for named in (field.name, f"*{field.type}")}
-    unread = (warning for warning, column in source.warnings_without.items() if column not in columns)
+    unread = (warning for warning, condition in source.warnings_without.items() if _is_met(condition, columns, host))
     return msgspec.structs.replace(facts, layers=layers, warnings=(*source.warnings, *unread, *found.warnings))
+
+
+def _is_met(condition: str, columns: Collection[str], host: Capabilities) -> bool:
+    """Whether something is left out, as `LeftOut.condition` says."""
+    if condition.startswith(OF_RELEASES):
+        return host.is_of(condition.removeprefix(OF_RELEASES))
+    return condition not in columns
 
 
 def _layer_name(layer: Layer, source: Source, found: WorkFile) -> str:

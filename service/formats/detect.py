@@ -191,7 +191,7 @@ def _single(
         stem=stem,
         prefix=sequence_prefix(row, head),
         warnings=(*warnings, *repeated, *(warning for warning, column in left_out.items() if not column)),
-        warnings_without={warning: column for warning, column in left_out.items() if column},
+        warnings_without={warning: condition for warning, condition in left_out.items() if condition},
     )
 
 

@@ -13,6 +13,10 @@ SHARED_EXTENSION = ".zip"
 """The extension that several formats share, so that it identifies none."""
 
 
+OF_RELEASES = "releases of GDAL: "
+"""How a condition begins that names releases and no column."""
+
+
 class Declares(StrEnum):
     """How the text of a file declares its encoding."""
 
@@ -143,6 +147,13 @@ class LeftOut(msgspec.Struct, frozen=True):
 
     `*` and a type stand for any column of that type.
     """
+    releases: str = ""
+    """The releases of GDAL whose driver drops it, as in `releases`; "" for all."""
+
+    @property
+    def condition(self) -> str:
+        """What the warning depends on, in words that processes of different versions exchange; "" if on nothing."""
+        return OF_RELEASES + self.releases if self.releases else self.column
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,6 +170,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Whether features may be labels whose text only their style holds."""
     json: bool = False
     """Whether values may be missing, lists or objects, which only another JSON format preserves."""
+    rounds_long_negatives: str = ""
+    """The releases of GDAL whose driver reads whole numbers as reals if one has a minus and 19 digits."""
     fixed_layers: bool = False
     """Whether the driver always reports the same layers, filled or not."""
     derived_layers: frozenset[str] = frozenset()

@@ -35,7 +35,7 @@ def has_match(path: Path, pattern: re.Pattern[bytes], within: bytes = b"") -> bo
 
 
 def warn_of_left_out(row: Format, counts: Mapping[bytes, int], paths: Sequence[Path]) -> Mapping[str, str]:
-    """Warnings about what is left out of the files at `paths`, each with the column that makes it obsolete, or "".
+    """Warnings about what is left out of the files at `paths`, each with its condition.
 
     `counts` are those of all files. Blocking.
 
@@ -50,7 +50,7 @@ def warn_of_left_out(row: Format, counts: Mapping[bytes, int], paths: Sequence[P
     content = " ".join(_sentence(entry, count) for entry, count in found.items() if entry.is_content)
     if content and not hold_features(row, paths):
         raise Rejection(f"The {row.title} holds no features that could be converted. {content}")
-    return {_sentence(entry, count): entry.column for entry, count in found.items()}
+    return {_sentence(entry, count): entry.condition for entry, count in found.items()}
 
 
 def _total(entry: LeftOut, counts: Mapping[bytes, int]) -> int:

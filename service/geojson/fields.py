@@ -15,7 +15,7 @@ from service.formats.facts import FieldType
 from service.geojson.datetimes import Fidelity, read_moment
 from service.geojson.features import INT64_MAX
 from service.geojson.findings import FieldFindings
-from service.geojson.jsontext import holds_clamped, json_text
+from service.geojson.jsontext import LONG_NEGATIVE, holds_clamped, holds_long_negative, json_text
 
 INT64_MIN = -INT64_MAX - 1
 INTEGER_WIDTH = 18
@@ -92,6 +92,8 @@ class FieldTally:
     inexact_integers = 0
     integers_over_width = 0
     clamped_integers = 0
+    wide_integers = 0
+    long_negatives = 0
     tiny = 0
     beyond_dbf = 0
     near_infinite = 0
@@ -140,7 +142,12 @@ class FieldTally:
             FieldType.INTEGER: self.inexact_integers if self.integers_over_width else 0,
             FieldType.REAL: self.inexact_integers + self.tiny,
         }
+        rounded = {
+            FieldType.INTEGER: self.wide_integers if self.long_negatives else 0,
+            FieldType.TEXT: self.long_negatives,
+        }
         told = {each: getattr(self, each) for each in (*_TOLD_OF_ALL, *_TOLD.get(column, ()))}
+        told["rounded_integers"] = rounded.get(column, 0)
         filled = self.values - self.nulls
         return FieldFindings(name, column, filled=filled, inexact_in_dbf=inexact.get(column, 0), **told)
 
@@ -157,6 +164,8 @@ class FieldTally:
         self.inexact_integers += sum(int(float(value)) != value for value in values)
         self.integers_over_width += sum(len(str(value)) > INTEGER_WIDTH for value in values)
         self.clamped_integers += sum(not INT64_MIN <= value <= INT64_MAX for value in values)
+        self.wide_integers += sum(abs(value) > EXACT_IN_REAL for value in values)
+        self.long_negatives += sum(value <= LONG_NEGATIVE for value in values)
 
     def _add_reals(self, values: Sequence[float]) -> None:
         self.type = joined_type(self.type, FieldType.REAL)
@@ -173,6 +182,7 @@ class FieldTally:
         self.nested += len(values)
         texts = list(map(json_text, values))
         self.clamped_integers += sum(map(holds_clamped, values, texts))
+        self.long_negatives += sum(map(holds_long_negative, values, texts))
         self._add_lengths(_sizes(texts))
 
     def _add_texts(self, values: Sequence[str]) -> None:

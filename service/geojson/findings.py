@@ -37,6 +37,8 @@ class FieldFindings(Field, frozen=True, kw_only=True, omit_defaults=True):
 
     nested: Count = 0
     clamped_integers: Count = 0
+    rounded_integers: Count = 0
+    """Values that releases of GDAL round which read negative whole numbers of 19 digits as reals."""
     reworded_moments: Count = 0
     """Texts of which a column of dates or times keeps only the beginning."""
     rounded_moments: Count = 0

@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from service.geojson.features import INT64_MAX
@@ -17,6 +19,9 @@ class _FinishedText(str):
 
 
 _STEPS = {"{ ": 1, "[ ": 1, " }": -1, " ]": -1}
+LONG_NEGATIVE = -(10**18)
+"""Whole numbers from here down have a minus and 19 digits."""
+LIKE_LONG_NEGATIVE = re.compile(r"-\d{19}")
 LARGEST = (str(INT64_MAX), str(-INT64_MAX - 1))
 
 
@@ -24,13 +29,23 @@ def holds_clamped(value: Any, text: str) -> bool:
     """Whether a number in `value`, whose JSON text is `text`, exceeds 64 bits and is written clamped."""
     if not any(number in text for number in LARGEST):
         return False
+    return any(not -INT64_MAX - 1 <= number <= INT64_MAX for number in _whole_numbers(value))
+
+
+def holds_long_negative(value: Any, text: str) -> bool:
+    """Whether a number in `value`, whose JSON text is `text`, is whole and negative with 19 digits."""
+    if LIKE_LONG_NEGATIVE.search(text) is None:
+        return False
+    return any(number <= LONG_NEGATIVE for number in _whole_numbers(value))
+
+
+def _whole_numbers(value: Any) -> Iterator[int]:
     pending = [value]
     while pending:
         item = pending.pop()
-        if isinstance(item, int) and not -INT64_MAX - 1 <= item <= INT64_MAX:
-            return True
+        if isinstance(item, int):
+            yield item
         pending.extend(item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
-    return False
 
 
 def json_text(value: Any) -> str:

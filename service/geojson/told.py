@@ -32,6 +32,13 @@ _READ_VALUES = (
         attrgetter("clamped_integers"), "{count} in {fields}: integers beyond 64 bits are clamped to the 64-bit range."
     ),
 )
+_ROUNDED = (
+    LossCount(
+        attrgetter("rounded_integers"),
+        "{count} in {fields}: whole numbers beyond 53 bits may have been rounded, because the GDAL of this host reads "
+        "columns with negative ones of 19 digits as reals. Send them as texts to keep them.",
+    ),
+)
 _READ_POSITIONS = (
     LossCount(
         attrgetter("own_systems"),
@@ -63,12 +70,15 @@ _READ_POSITIONS = (
 )
 
 
-def reading_warnings(scan: Scan, *, into_json: bool = False) -> list[str]:
-    """What is lost when a document is read; `into_json`: the target is JSON, which keeps texts and members."""
-    return list(_reading_warnings(scan, into_json=into_json))
+def reading_warnings(scan: Scan, *, into_json: bool = False, rounds: bool = False) -> list[str]:
+    """What is lost when a document is read.
+
+    `into_json`: the target is JSON, which keeps texts and members; `rounds`: the driver reads some integers as reals.
+    """
+    return list(_reading_warnings(scan, into_json=into_json, rounds=rounds))
 
 
-def _reading_warnings(scan: Scan, *, into_json: bool) -> Iterator[str]:
+def _reading_warnings(scan: Scan, *, into_json: bool, rounds: bool) -> Iterator[str]:
     if scan.half_letters:
         count = counted(scan.half_letters, "escape")
         yield rf"{count} of an unpaired surrogate, such as \ud83d without its second half: U+FFFD is written instead."
@@ -84,6 +94,8 @@ def _reading_warnings(scan: Scan, *, into_json: bool) -> Iterator[str]:
     if scan.dropped_ids and not into_json:
         count = counted(scan.dropped_ids, "feature")
         yield f"{count} with an id outside the properties: it is not written; copy it into the properties to keep it."
+    if rounds:
+        yield from field_warnings((scan,), _ROUNDED)
     yield from scan_warnings((scan,), _READ_POSITIONS)
     yield from field_warnings((scan,), _READ_VALUES)
     if not into_json:

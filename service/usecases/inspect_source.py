@@ -75,8 +75,9 @@ async def inspect_source(
         facts = await engine.inspect(run, fit, directory, request)
     if is_odd:
         facts = _without_guessed_system(facts, found.crs_claim)
-    warnings = (*facts.warnings, *reading_warnings(found, into_json=writing_of(target).json))
-    return Inspection(msgspec.structs.replace(facts, warnings=warnings), fit, found)
+    rounds = engine.capabilities.is_of(reading_of(source.format).rounds_long_negatives)
+    told = reading_warnings(found, into_json=writing_of(target).json, rounds=rounds)
+    return Inspection(msgspec.structs.replace(facts, warnings=(*facts.warnings, *told)), fit, found)
 
 
 def _without_guessed_system(facts: Facts, claim: str) -> Facts:

@@ -33,8 +33,8 @@ class ToldTopology(msgspec.Struct, frozen=True):
     ids: Count
     foreign: Annotated[tuple[Name, ...], Meta(max_length=MOST_FOREIGN)]
 
-    def warnings(self) -> Iterator[str]:
-        """What the documents do not hold, and what is lost when they are read."""
+    def warnings(self, *, rounds: bool) -> Iterator[str]:
+        """What the documents do not hold, and what is lost when they are read; `rounds` as of `reading_warnings`."""
         if self.unread:
             yield (
                 f"Geometries ({self.unread:,}) were left out, because they are not valid TopoJSON: they have no known "
@@ -53,7 +53,7 @@ class ToldTopology(msgspec.Struct, frozen=True):
         if self.foreign:
             names = listed([shown(name) for name in self.foreign], LISTED)
             yield f"Members that are not part of TopoJSON are not kept: {names}. Put them into properties to keep them."
-        yield from dict.fromkeys(told for _, scan in self.layers for told in reading_warnings(scan))
+        yield from dict.fromkeys(told for _, scan in self.layers for told in reading_warnings(scan, rounds=rounds))
 
 
 async def read_topojson(place: Workplace, source: Source) -> WorkFile:
@@ -74,5 +74,5 @@ async def read_topojson(place: Workplace, source: Source) -> WorkFile:
     names = {f"t{number}": name for number, (name, _) in enumerate(found.layers)}
     system = found.layers[0][1]  # all documents have that of the topology
     is_known = found.has_system and system.crs_epsg is not None
-    told = (*found.warnings(), *find_changes("\n".join(messages)))
+    told = (*found.warnings(rounds=place.host.is_of(reading.rounds_long_negatives)), *find_changes("\n".join(messages)))
     return WorkFile(told, names, facts, claim=system.crs_claim, assumes_system=not is_known)

@@ -122,13 +122,12 @@ MAPINFO = Format(
 
 _NEXT = rb"[ \t]*\r?\n[ \t]*"
 UNREAD_IN_DXF = (
-    rb"\n[ \t]*(?:0"
-    + _NEXT
-    + rb"(?:RAY|XLINE|MESH|WIPEOUT|SHAPE|IMAGE|BODY|REGION|3DSOLID|MPOLYGON|TOLERANCE|OLE2FRAME"
+    rb"\n[ \t]*(?:0" + _NEXT + rb"(?:RAY|XLINE|MESH|SHAPE|IMAGE|BODY|REGION|3DSOLID|MPOLYGON|TOLERANCE|OLE2FRAME"
     rb"|(?:EXTRUDED|LOFTED|PLANE|REVOLVED|SWEPT|NURB)?SURFACE|(?:PDF|DWF|DGN)UNDERLAY)"
     rb"|100" + _NEXT + rb"AcDbPolygonMesh)[ \t]*\r?\n"
 )
 """Entities that the driver skips."""
+WIPEOUT = rb"\n[ \t]*0" + _NEXT + rb"WIPEOUT[ \t]*\r?\n"
 NAMED_BLOCKS = (
     rb"\n[ \t]*0" + _NEXT + rb"INSERT[ \t]*+\r?\n"
     rb"(?:[ \t]*+(?!2[ \t\r]*\n)\d{1,4}[ \t\r]*+\n[^\n]*+\n){0,40}+[ \t]*+2" + _NEXT + rb"(?=[^\s_*])"
@@ -159,6 +158,11 @@ DXF = Format(
                 "Entities that cannot be read ({count}) were left out, such as solids, surfaces, meshes, endless "
                 "lines and images. Explode them, or convert them to polylines, to keep them.",
                 pattern=UNREAD_IN_DXF,
+            ),
+            LeftOut(
+                "Wipeouts ({count}), which hide what lies below them, were left out.",
+                pattern=WIPEOUT,
+                releases="-3.11",
             ),
             LeftOut(
                 "Splines without control points ({count}) were left out. Save the drawing with control points to keep "

@@ -16,6 +16,7 @@ _READING = Reading(
     options=("ARRAY_AS_STRING=YES",),
     text_options=("DATE_AS_STRING=YES",),
     json=True,
+    rounds_long_negatives="3.12-",
     overflows=frozenset({"infinite"}),
 )
 
@@ -71,6 +72,7 @@ TOPOJSON = Format(
         reader=Reader.TOPOJSON,
         options=_READING.options,
         text_options=(*_READING.options, *_READING.text_options),
+        rounds_long_negatives=_READING.rounds_long_negatives,
         overflows=_READING.overflows,
         unread=NO_UTF_16,
         records_crs=False,

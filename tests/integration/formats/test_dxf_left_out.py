@@ -20,7 +20,6 @@ SKIPPED = (
     "3DSOLID",
     "BODY",
     "SURFACE",
-    "WIPEOUT",
     "IMAGE",
     "MPOLYGON",
     "PDFUNDERLAY",
@@ -61,6 +60,13 @@ async def test_entities_that_are_left_out_are_counted(
     assert len(readers.geojson(done.path)) == 1
     (warning,) = done.source.warnings
     assert warning.startswith(told)
+
+
+async def test_a_wipeout_is_read_or_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Since GDAL 3.11, its driver reads it."""
+    done = await pipeline.to("GeoJson", write(tmp_path / "a.dxf", ENDLESS.format("WIPEOUT")), source_epsg=4326)
+    told = [text for text in done.output.warnings if text.startswith("Wipeouts (1), which hide what lies below them")]
+    assert len(readers.geojson(done.path)) + len(told) == 1 + 1
 
 
 @pytest.mark.parametrize("kind", READ)

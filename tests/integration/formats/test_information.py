@@ -113,7 +113,10 @@ async def test_titles_of_columns_are_told(converters: Converters, tmp_path: Path
     path = await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
     with edited(path) as connection:
         (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
-        connection.execute("CREATE TABLE IF NOT EXISTS gpkg_data_columns (table_name, column_name, name, title)")
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS gpkg_data_columns "
+            "(table_name, column_name, name, title, description, mime_type, constraint_name)"
+        )
         rows = [(table, "c", "c", "Color"), (table, "e", "e", "e")]
         connection.executemany(
             "INSERT INTO gpkg_data_columns (table_name, column_name, name, title) VALUES (?, ?, ?, ?)", rows

@@ -1,5 +1,6 @@
 """Numbers of extreme size: kept, or told with the values that become others."""
 
+import json
 import re
 import zipfile
 from pathlib import Path
@@ -8,7 +9,9 @@ import pytest
 
 from service.dataloss.tables import findings_of
 from service.dataloss.warnings import extra_warnings
+from service.formats.target import choose_target
 from service.geojson.scan import scan, scan_bytes
+from service.usecases.inspect_source import inspect_source
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
@@ -48,6 +51,34 @@ async def test_the_largest_number_is_kept_by_other_targets(pipeline: Pipeline, t
     back = await pipeline.to("GeoJson", done.path) if target != "GeoJson" else done
     assert [found["properties"] for found in readers.geojson(back.path)] == [{"n": LARGEST}, {"n": 0.5}]
     assert done.output.warnings == ()
+
+
+@pytest.mark.parametrize("target", ["GeoPackage", "GeoJsonSeq", "Csv"])
+@pytest.mark.parametrize("smallest", [-(10**18) - 1, -(10**18) + 1])
+async def test_negative_numbers_of_19_digits_are_kept_or_told(
+    pipeline: Pipeline, tmp_path: Path, target: str, smallest: int
+) -> None:
+    """Since GDAL 3.12, the driver reads these, and the whole numbers of their columns, as reals."""
+    numbers = [smallest, 2**53 + 1, 5]
+    rows = [point(1, 2, n=number, o={"a": [number, str(smallest)]}, t=number or "t") for number in numbers]
+    path = write_geojson(tmp_path / "a.geojson", [*rows, point(1, 2, t="t")])
+    directory, source = pipeline.receive(path)
+    look = await inspect_source(pipeline.engine, pipeline.run, source, choose_target(source.format, target), directory)
+    told = [warning for warning in look.facts.warnings if "negative ones of 19 digits" in warning]
+    done = await pipeline.to(target, path)
+    back = done if target == "Csv" else await pipeline.to("Csv", done.path)
+    read = readers.table(back.path)[: len(numbers)]
+    kept = [row["n"] for row in read] == list(map(str, numbers))
+    assert told == ([] if kept else [LONG_NEGATIVES])
+    assert ([json.loads(row["o"])["a"][0] for row in read] == numbers) == kept
+    assert [row["t"] for row in read] == list(map(str, numbers)) or not kept
+    assert kept or smallest <= -(10**18)
+
+
+LONG_NEGATIVES = (
+    "4 values in n, o, t: whole numbers beyond 53 bits may have been rounded, because the GDAL of this host reads "
+    "columns with negative ones of 19 digits as reals. Send them as texts to keep them."
+)
 
 
 @pytest.mark.parametrize("has_sessions", [True, False])

@@ -85,6 +85,8 @@ async def test_values_of_a_table_of_wkt_that_are_no_geometries_are_told(pipeline
         connection.executescript(
             """
             DROP TABLE geometry_columns;
+            DROP TABLE spatial_ref_sys;
+            CREATE TABLE spatial_ref_sys (srid INTEGER PRIMARY KEY, auth_name, auth_srid INTEGER, srtext);
             CREATE TABLE geometry_columns (
                 f_table_name, f_geometry_column, geometry_type INTEGER, coord_dimension INTEGER, srid INTEGER,
                 geometry_format
