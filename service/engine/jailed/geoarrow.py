@@ -11,6 +11,8 @@ CODES = {"point": 1, "linestring": 2, "polygon": 3, "multipoint": 4, "multilines
 PARTS = {"multipoint": "point", "multilinestring": "linestring", "multipolygon": "polygon"}
 Z_STEP = 1000
 AXES = ("x", "y", "z")
+EDGES = {"Geometry": "planar", "Geography": "spherical"}
+"""What edges are in Parquet's own types of geometries."""
 
 
 NAME, METADATA, PREFIX = b"ARROW:extension:name", b"ARROW:extension:metadata", "geoarrow."
@@ -26,6 +28,29 @@ def declared_columns(schema: Any) -> dict[str, dict[str, Any]]:
             said = json.loads(extension.get(METADATA) or b"{}")
             columns[field.name] = {"encoding": encoding, "crs": said.get("crs"), "edges": said.get("edges") or "planar"}
     return columns
+
+
+def logical_columns(file: Any) -> dict[str, dict[str, Any]]:
+    """The columns of Parquet's own types of geometries, as GeoParquet would describe them."""
+    columns = {}
+    for column in map(file.schema.column, range(len(file.schema.names))):
+        said = json.loads(column.logical_type.to_json())
+        if said.get("Type") in EDGES and column.path in file.schema_arrow.names:
+            edges = said.get("algorithm") or EDGES[said["Type"]]
+            columns[column.path] = {"encoding": "wkb", "edges": edges, **_logical_crs(said.get("crs"), file)}
+    return columns
+
+
+def _logical_crs(said: Any, file: Any) -> dict[str, Any]:
+    """The system of a column of Parquet's own types; the default of GeoParquet, which is theirs, if they name none."""
+    if not said:
+        return {}
+    kind, _, name = said.partition(":") if isinstance(said, str) else ("", "", "")
+    if kind == "srid":
+        return {"crs": f"EPSG:{name}" if int(name) else None}
+    if kind == "projjson":
+        said = file.metadata.metadata[name.encode()].decode()
+    return {"crs": json.loads(said) if isinstance(said, str) and said.lstrip().startswith("{") else said}
 
 
 def _has_axes(kind: Any, depth: int) -> bool:

@@ -34,7 +34,7 @@ from service.engine.jailed.arrow_columns import (
 )
 from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
 from service.engine.jailed.exits import Exit
-from service.engine.jailed.geoarrow import DEPTHS, declared_columns, to_wkb
+from service.engine.jailed.geoarrow import DEPTHS, declared_columns, logical_columns, to_wkb
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.jailed.parquet_columns import described_index, part_of, written_names
 
@@ -100,7 +100,7 @@ def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> N
     try:
         file = pq.ParquetFile(parquet, memory_map=False, pre_buffer=False)  # reading ahead takes threads
         geo = json.loads((file.metadata.metadata or {}).get(GEO, b"null")) or {}
-        columns = geo.get("columns", {}) if geo else declared_columns(file.schema_arrow)
+        columns = geo.get("columns", {}) if geo else declared_columns(file.schema_arrow) or logical_columns(file)
         primary = str(geo.get("primary_column")) if geo else next(iter(columns), "")
         if primary in columns:
             renamed = _read_features(file, columns, (primary, work_file), changes)

@@ -151,3 +151,46 @@ async def test_what_geoparquet_says_of_geometries_and_no_target_holds_is_told(
     assert second.startswith("2 values of 'center' are further geometries")
     write_parquet(path, table.select(["geometry"]).slice(0, 1), {"edges": "spherical"})
     assert (await pipeline.to("GeoPackage", path)).output.warnings == ()
+
+
+class Shapes(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
+    """Geometries that pyarrow writes as a type of Parquet itself."""
+
+    def __init__(self, crs: str) -> None:
+        self._crs = crs
+        super().__init__(pa.binary(), "geoarrow.wkb")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return json.dumps({"crs": self._crs} if self._crs else {}).encode()
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, _: pa.DataType, serialized: bytes) -> "Shapes":
+        return cls(json.loads(serialized).get("crs", ""))
+
+
+GEOMETRY_TYPES = {
+    "": [1.0, 2.0],
+    "EPSG:3857": [9e-6, 1.8e-5],
+    "srid:3857": [9e-6, 1.8e-5],
+    "projjson:mine": [9e-6, 1.8e-5],
+    "srid:0": None,
+}
+"""The systems that columns of Parquet's own types name, and where a point at 1, 2 in it is; None if it is unknown."""
+
+
+@pytest.mark.parametrize("crs", GEOMETRY_TYPES)
+async def test_geometry_types_of_parquet_itself_are_read(pipeline: Pipeline, tmp_path: Path, crs: str) -> None:
+    """They need no metadata of GeoParquet, whose default system is theirs."""
+    path = tmp_path / "a.parquet"
+    shapes = pa.ExtensionArray.from_storage(Shapes(crs), pa.array([POINT], pa.binary()))
+    mine = json.dumps({"type": "ProjectedCRS", "id": {"authority": "EPSG", "code": 3857}})
+    table = pa.table({"n": [1], "shape": shapes})
+    with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"mine": mine})
+    if GEOMETRY_TYPES[crs] is None:
+        with pytest.raises(Rejection, match="does not record the coordinate system"):
+            await pipeline.to("GeoJson", path)
+        return
+    (found,) = readers.geojson((await pipeline.to("GeoJson", path)).path)
+    assert found["geometry"] == {"type": "Point", "coordinates": GEOMETRY_TYPES[crs]}
