@@ -117,24 +117,6 @@ def refuse_download(query: QueryParams) -> None:
         raise InvalidParameter(inputs.DOWNLOAD.name, message)
 
 
-def read_limit(query: QueryParams) -> int:
-    """Read `limit` of a list (interface 4.7, 7.1).
-
-    Raises:
-        InvalidParameter: it is not a whole number within its bounds.
-    """
-    return _bounded(inputs.LIMIT, query)
-
-
-def read_wait(query: QueryParams) -> int:
-    """Read `wait` of a job's status, in seconds (interface 4.6, 7.1).
-
-    Raises:
-        InvalidParameter: it is not a whole number within its bounds.
-    """
-    return _bounded(inputs.WAIT, query)
-
-
 def read_only_open(query: QueryParams) -> bool:
     """Whether `only` limits the deletion of a job to an open one (interface 4.8).
 
@@ -168,7 +150,12 @@ def _day(parameter: inputs.Parameter, query: QueryParams) -> date | None:
         raise InvalidParameter(parameter.name, f"{parameter.name} must be a day, such as 2026-05-31.") from None
 
 
-def _bounded(parameter: inputs.Parameter, query: QueryParams) -> int:
+def read_bounded(parameter: inputs.Parameter, query: QueryParams) -> int:
+    """Read a whole number, such as `limit` of a list or `wait` of a job's status (interface 4.6, 4.7, 7.1).
+
+    Raises:
+        InvalidParameter: it is not a whole number within its bounds.
+    """
     least, most, default = (parameter.schema[name] for name in ("minimum", "maximum", "default"))
     text = query.get(parameter.name)
     number = default if text is None else inputs.read_number(text)

@@ -6,7 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.accounts.keys import Caller
-from service.http.api.params import read_limit, read_only_open, read_wait
+from service.http.api import inputs
+from service.http.api.params import read_bounded, read_only_open
 from service.http.api.render import job_record
 from service.http.api.schemas import RecentJobs, json_response
 from service.usecases.delete_job import cancel_job, delete_job
@@ -17,7 +18,7 @@ from service.usecases.services import Services
 async def job_status(request: Request, caller: Caller) -> Response:
     """Show one job of the caller, at its end if the caller wants to wait for it (interface 4.6)."""
     services: Services = request.state.services
-    seconds = min(read_wait(request.query_params), services.most_wait_seconds)
+    seconds = min(read_bounded(inputs.WAIT, request.query_params), services.most_wait_seconds)
     job_id = request.path_params["jobId"]
     linked = (
         await await_job(services, caller.account_id, job_id, seconds)
@@ -41,5 +42,5 @@ async def delete_one(request: Request, caller: Caller) -> Response:
 async def recent_jobs(request: Request, caller: Caller) -> Response:
     """List the caller's newest jobs (interface 4.7)."""
     services: Services = request.state.services
-    jobs = await read_recent_jobs(services, caller.account_id, read_limit(request.query_params))
+    jobs = await read_recent_jobs(services, caller.account_id, read_bounded(inputs.LIMIT, request.query_params))
     return json_response(RecentJobs(success=True, jobs=tuple(job_record(request, linked) for linked in jobs)))

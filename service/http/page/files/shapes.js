@@ -32,17 +32,8 @@ export async function shapesOf(features) {
   return shapes;
 }
 
-/** Returns the smallest box around shapes. */
-export function boxOf(shapes) {
-  const box = { left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity };
-  for (const { left, top, right, bottom } of shapes) {
-    box.left = Math.min(box.left, left);
-    box.top = Math.min(box.top, top);
-    box.right = Math.max(box.right, right);
-    box.bottom = Math.max(box.bottom, bottom);
-  }
-  return box;
-}
+/** Returns the smallest box around shapes, which is that around the corners of their boxes. */
+export const boxOf = (shapes) => boxOfPart(shapes.flatMap(({ left, top, right, bottom }) => [left, top, right, bottom]));
 
 /** Returns the uppermost shape within `reach` of a place. */
 export const shapeAt = (shapes, x, y, reach) =>

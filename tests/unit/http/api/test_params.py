@@ -1,6 +1,7 @@
 """Parsing text from forms, headers and queries; what is read is what `inputs` describes."""
 
 import re
+from functools import partial
 from itertools import chain, combinations
 
 import pytest
@@ -69,10 +70,11 @@ def test_without_a_key_there_is_none() -> None:
 def test_a_limit_lies_within_its_bounds(text: str, limit: int | None) -> None:
     """Digits of other scripts are not accepted."""
     query = QueryParams({"limit": text})
-    assert is_accepted(params.read_limit, query) == (limit is not None)
+    read_limit = partial(params.read_bounded, inputs.LIMIT)
+    assert is_accepted(read_limit, query) == (limit is not None)
     if limit is not None:
-        assert params.read_limit(query) == limit
-    assert params.read_limit(QueryParams()) == inputs.DEFAULT_JOBS
+        assert read_limit(query) == limit
+    assert read_limit(QueryParams()) == inputs.DEFAULT_JOBS
 
 
 @pytest.mark.parametrize("text", ["4326.0", "EPSG:4326", "1" * 10, "0x10", "--1", "\u0664", "4 326"])
