@@ -89,7 +89,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     job_id: JobId
     attempt: int
     error_message: str
-    details: dict[str, Any]
+    details: dict[str, Any] = {}
     feature_count: int | None = None
     geometry_type: str | None = None
     processing_time_ms: int | None = None

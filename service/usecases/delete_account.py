@@ -45,7 +45,5 @@ class AccountEraser:
 
     async def _cancel(self, job: Job) -> None:
         """Fail an open job; if it ends meanwhile, its result is erased with the others."""
-        release = Release(
-            job_id=job.id, attempt=job.attempt, error_message=DELETED, details={}, object_key=job.object_key
-        )
+        release = Release(job_id=job.id, attempt=job.attempt, error_message=DELETED, object_key=job.object_key)
         await self._ledger.release(release)

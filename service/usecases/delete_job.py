@@ -58,7 +58,6 @@ async def _cancel(services: Services, job: Job) -> bool:
         job_id=job.id,
         attempt=job.attempt,
         error_message=CANCELLED,
-        details={},
         object_key=job.object_key,  # its run may be storing an output, which the sweep removes
     )
     if await services.ledger.release(release) is None:

@@ -159,7 +159,6 @@ async def _end(services: Services, jobs: Iterable[HeldJob]) -> int:
             job_id=job.id,
             attempt=job.attempt,
             error_message=INTERRUPTED,
-            details={},
             object_key=job.object_key,  # no attempt can settle the job any more, so the sweep may remove it
             interrupted=True,
         )

@@ -39,8 +39,8 @@ def main(database: str, copy: str, report: str, kind: str = "", prefix: str = ""
     Write to `report` the names of the tables that hold data, how many values of each column are of another type than
     it declares, how many bytes in it become texts, how many of its texts lose bytes of zeros, how many of its times
     digits beyond milliseconds, how many of its geometries are left out, and how many descriptions a GeoPackage has of
-    itself. If `kind` is "geopackage", the
-    tables are its layers; else the copy has `prefix` before names of columns that the driver does not read.
+    itself. If `kind` is "geopackage", the tables are its layers; else the copy has `prefix` before names of columns
+    that the driver does not read.
     """
     try:
         written, definitions = _report(database, is_geopackage=kind == GEOPACKAGE)

@@ -50,14 +50,8 @@ HEAD_BYTES = 80
 POINT_BYTES = 21
 FIELD_TYPES = {
     "BOOLEAN": "boolean",
-    "TINYINT": "integer",
-    "SMALLINT": "integer",
-    "MEDIUMINT": "integer",
-    "INT": "integer",
-    "INTEGER": "integer",
-    "REAL": "real",
-    "FLOAT": "real",
-    "DOUBLE": "real",
+    **dict.fromkeys(("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "INTEGER"), "integer"),
+    **dict.fromkeys(("REAL", "FLOAT", "DOUBLE"), "real"),
     "DATE": "date",
     "DATETIME": "datetime",
     "BLOB": "binary",
