@@ -16,7 +16,8 @@ from tests.support.tuned import tuned
 
 CLIENTS, ACCOUNTS = 64, 16
 COMMANDS_PER_SERVER = 2
-MANY = 20
+MANY = 12
+"""Three for each converter."""
 TEAM = Terms(plan="team", plan_owner="organization")
 ONE_POINT = collection(feature(point(1, 2), n=1))
 

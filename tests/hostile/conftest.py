@@ -43,15 +43,21 @@ def bait() -> Iterator[Bait]:
         yield laid
 
 
+@pytest.fixture(scope="module")
+def still_converts(attacker: Client) -> Iterator[None]:
+    """After all files of a module the service converts an ordinary one."""
+    yield
+    assert attacker.convert("lakes.geojson", lakes(), outputFormat="Csv")["success"]
+
+
 @pytest.fixture
-def unharmed(hardened: Server, attacker: Client, bait: Bait) -> Iterator[None]:
-    """After each test the bait is untouched, nothing remains on disk, and the service works."""
+def unharmed(hardened: Server, bait: Bait, still_converts: None) -> Iterator[None]:  # noqa: ARG001
+    """After each test the bait is untouched, nothing remains on disk, and the service is ready."""
     yield
     assert hardened.wait_until_idle() == []
     assert bait.touched() == []
     assert _strays(hardened.data_dir, bait) == []
     assert httpx.get(f"{hardened.url}/readyz").is_success
-    assert attacker.convert("lakes.geojson", lakes(), outputFormat="Csv")["success"]
 
 
 def _strays(data_dir: Path, bait: Bait) -> list[Path]:
