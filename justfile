@@ -123,7 +123,7 @@ alerts-test *ARGS: setup
 fleet-test *ARGS: setup
     @exec python -m bench.fleet "$@"
 
-# Run the suites of formats and data loss, or what pytest makes of ARGS, in a root of another Debian release, as `trixie`.
+# Run the suites of formats, data loss and sandbox, or what pytest makes of ARGS, in a root of another Debian release, as `trixie`.
 [group('check')]
 [no-exit-message]
 test-on RELEASE *ARGS:
