@@ -1,22 +1,25 @@
 """Recognizes dates and times in texts as the converter does when it types columns.
 
 Versions of the converter differ: before 3.7 a month may have one digit; later ones also take `T1234` and `23:593` for
-times. Texts that they read differently count as moments of which only the beginning is kept, so all remain texts.
+times. Texts that they read differently count as moments of which only the beginning is kept, so all remain texts. So do
+days that no calendar has, such as 2021-02-29, which programs that read a result take for others.
 """
 
 import re
+from calendar import isleap
 from enum import Enum
 
 from service.formats.facts import FieldType
 
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d"
 _MOMENT = re.compile(
-    r"\d{4}[-/](?:0[1-9]|1[0-2])[-/](?:0[1-9]|[12]\d|3[01])"
+    r"\d{4}[-/](?:(?:0[1-9]|1[0-2])[-/](?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])[-/](?:29|30)"
+    r"|(?:0[13578]|1[02])[-/]31|02[-/](?P<leap>29))"
     rf"([T ]{_CLOCK}(?::[0-5]\d(?:\.\d{{1,3}}(?P<fine>\d*))?)?(?:Z|[+-]\d\d(?::?(?:00|15|30|45))?)?)?"
     rf"|({_CLOCK}:[0-5]\d(?:\.\d{{1,3}}(?P<finer>\d*))?)",
     re.ASCII,
 )
-_MOMENT_TYPES = {None: FieldType.DATE, 1: FieldType.DATETIME, 3: FieldType.TIME}
+_MOMENT_TYPES = {None: FieldType.DATE, 1: FieldType.DATE, 2: FieldType.DATETIME, 4: FieldType.TIME}
 """By the last group of the pattern that matched."""
 _ROUNDED_UP = re.compile(r":59\.999[5-9]")
 _DATE = re.compile(r" *(-\d{0,6}|\d{1,6})[-/](\d{1,6})[-/](\d{1,6})", re.ASCII)
@@ -46,7 +49,7 @@ def read_moment(text: str) -> tuple[FieldType, Fidelity]:
     ignored.
     """
     moment = _MOMENT.fullmatch(text)
-    if moment:
+    if moment and not (moment["leap"] and not isleap(int(text[:4]))):
         finer = (moment["fine"] or moment["finer"] or "").strip("0")
         rounded = Fidelity.ROUNDED_UP if _ROUNDED_UP.search(text) else Fidelity.ROUNDED
         return _MOMENT_TYPES[moment.lastindex], rounded if finer else Fidelity.WHOLE

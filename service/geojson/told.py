@@ -23,7 +23,7 @@ class LossCount(msgspec.Struct, frozen=True):
 _READING = (
     LossCount(
         attrgetter("kept_texts"),
-        "{count} in {fields}: only the start of the text is a date or time, so all dates of the file stay text.",
+        "{count} in {fields}: more than a date or time, or a day of no calendar, so all dates of the file stay text.",
     ),
     LossCount(attrgetter("rounded_moments"), "{count} in {fields}: times are kept with millisecond precision."),
 )

@@ -181,6 +181,25 @@ def test_texts_that_only_begin_like_a_time_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "is_kept"),
+    [
+        ("2024-02-29", True),
+        ("2024/02/29 10:00:00Z", True),
+        ("2021-02-29", False),
+        ("2021-02-29T10:00:00", False),
+        ("2024-02-30", False),
+        ("2024-04-31", False),
+        ("2024-04-30", True),
+        ("2024-12-31", True),
+    ],
+)
+def test_days_that_no_calendar_has_stay_texts(text: str, *, is_kept: bool) -> None:
+    """Programs that read a column of dates take 2021-02-29 for 2021-03-01."""
+    assert found(text, "2024-01-01").reworded_moments == (not is_kept)
+    assert found(text, "2024-01-01").type is not FieldType.TEXT
+
+
+@pytest.mark.parametrize(
     ("ids", "columns", "dropped"),
     [
         (["a", 5], ["id", "n"], 0),
