@@ -12,7 +12,7 @@ _SEED = 20
 @cache
 def small_document() -> bytes:
     """Twenty points with five properties, 4 KB: the small job of all goals."""
-    return _document([_feature(random.Random(_SEED), number) for number in range(SMALL_FEATURES)])
+    return points(SMALL_FEATURES)
 
 
 @cache
@@ -27,7 +27,8 @@ def document(size_bytes: int) -> bytes:
 @cache
 def points(number: int) -> bytes:
     """A document of so many points, about 0.2 KB each."""
-    return _document([_feature(random.Random(_SEED), place) for place in range(number)])
+    features = [_feature(random.Random(_SEED), place) for place in range(number)]
+    return json.dumps({"type": "FeatureCollection", "features": features}).encode()
 
 
 def write_document(directory: Path, content: bytes, name: str) -> Path:
@@ -35,10 +36,6 @@ def write_document(directory: Path, content: bytes, name: str) -> Path:
     path = directory / name
     path.write_bytes(content)
     return path
-
-
-def _document(features: list[dict[str, object]]) -> bytes:
-    return json.dumps({"type": "FeatureCollection", "features": features}).encode()
 
 
 def _feature(generator: random.Random, number: int) -> dict[str, object]:

@@ -78,21 +78,11 @@ def start_spawner(config: Config, serve: Serve) -> int:
 
 
 def _reports(reason: str) -> tuple[LayerReport, ...]:
-    return (
-        LayerReport(
-            name=namespaces.NAME,
-            stops=namespaces.STOPS,
-            guards=frozenset({Guard.NETWORK}),
-            active=not reason,
-            reason=reason,
-        ),
-        LayerReport(
-            name=namespaces.ROOT_NAME,
-            stops=namespaces.ROOT_STOPS,
-            guards=frozenset(),
-            active=not reason,
-            reason=reason,
-        ),
+    own_namespaces = (namespaces.NAME, namespaces.STOPS, frozenset({Guard.NETWORK}))
+    own_root = (namespaces.ROOT_NAME, namespaces.ROOT_STOPS, frozenset[Guard]())
+    return tuple(
+        LayerReport(name=name, stops=stops, guards=guards, active=not reason, reason=reason)
+        for name, stops, guards in (own_namespaces, own_root)
     )
 
 

@@ -141,7 +141,7 @@ async def open_services(
             authenticator=Authenticator(database, clock),
             gateway=TrustedGateway(parse_identity_secrets(settings.identity_secret), settings.identity_seconds),
             idempotency=IdempotencyKeys(database, lease, clock.earliest),
-            history=History(database, _retention(settings)),
+            history=History(database, msgspec.convert(settings, Retention, from_attributes=True)),
             usage=UsageReports(database),
             leases=leases,
             offer=offer,
@@ -179,14 +179,6 @@ async def _close(services: Services, tasks: TaskGroup, drain_seconds: float) -> 
         with anyio.move_on_after(GOODBYE_SECONDS), suppress(DatabaseUnavailable):
             await services.leases.give_up()
     tasks.cancel_scope.cancel()
-
-
-def _retention(settings: Settings) -> Retention:
-    return Retention(
-        job_days=settings.job_days,
-        ledger_months=settings.ledger_months,
-        revoked_key_days=settings.revoked_key_days,
-    )
 
 
 def _intake_limits(settings: Settings) -> IntakeLimits:

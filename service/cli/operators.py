@@ -18,12 +18,7 @@ _MOST_CONNECTIONS = 64
 
 def limits_of(settings: Settings) -> ServerLimits:
     """Return the limits of the port for clients."""
-    return ServerLimits(
-        max_header_bytes=settings.max_header_bytes,
-        max_connections=settings.max_connections,
-        http2=settings.http2,
-        drain_seconds=settings.drain_seconds,
-    )
+    return msgspec.convert(settings, ServerLimits, from_attributes=True)  # members have the names of settings
 
 
 @asynccontextmanager

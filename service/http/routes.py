@@ -1,5 +1,6 @@
 """All endpoints: their addresses, handlers, inputs and responses."""
 
+from functools import partial
 from http import HTTPStatus
 
 from starlette.routing import Route
@@ -39,12 +40,7 @@ _CONVERTED = (
         status=HTTPStatus.UNPROCESSABLE_ENTITY,
     ),
 )
-_ACCEPTED = Success(
-    "The upload was accepted; query its job for the result.",
-    JobRecord,
-    status=HTTPStatus.ACCEPTED,
-    headers=("Location", "Preference-Applied"),
-)
+_ACCEPTED = partial(Success, status=HTTPStatus.ACCEPTED, headers=("Location", "Preference-Applied"))
 _FILE = "*/*"
 _CURRENT = Success("The copy is current.", status=HTTPStatus.NOT_MODIFIED, media_type="", headers=("ETag",))
 
@@ -75,7 +71,7 @@ def _conversion(path: str, name: str, handler: KeyedHandler, summary: str) -> Ke
         summary=summary,
         form=inputs.CONVERSION,
         parameters=(inputs.DOWNLOAD, *_HEADERS),
-        answers=(*_CONVERTED, _ACCEPTED),
+        answers=(*_CONVERTED, _ACCEPTED("The upload was accepted; query its job for the result.", JobRecord)),
         faults=(*_UPLOAD, *_REPEATABLE, errors.UploadTooLarge, errors.DownloadExpired),
     )
 
@@ -92,12 +88,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         parameters=_HEADERS,
         answers=(
             Success("The files were received; each entry reports the outcome of its file.", BatchResult),
-            Success(
-                "The uploads were accepted; each has a job.",
-                RecentJobs,
-                status=HTTPStatus.ACCEPTED,
-                headers=("Location", "Preference-Applied"),
-            ),
+            _ACCEPTED("The uploads were accepted; each has a job.", RecentJobs),
         ),
         faults=(*_UPLOAD, *_REPEATABLE, errors.TooManyFiles, errors.BatchTooLarge),
     ),

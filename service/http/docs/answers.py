@@ -6,8 +6,9 @@ from typing import Any
 import msgspec
 
 from service.dataloss.rules import FieldNameTruncation, Report, Summary
+from service.formats.offer import Availability
 from service.http.api import schemas
-from service.http.endpoints.formats import FormatList, FormatRow
+from service.http.endpoints.formats import FormatList, row_of
 from service.http.endpoints.health import Alive
 from service.http.endpoints.systems import System, SystemList
 from service.jobs.lifecycle import Status
@@ -77,21 +78,7 @@ _ANSWERS = (
     schemas.RecentJobs(success=True, jobs=(_JOB,)),
     schemas.PlanList(currency="USD", max_file_size_bytes=104857600, plans=(BY_ID["free"],)),
     schemas.Analysis(success=True, report=_REPORT, warnings=()),
-    FormatList(
-        formats=(
-            FormatRow(
-                name="GeoPackage",
-                token="gpkg",  # noqa: S106 - the token of a format is no secret
-                title="GeoPackage",
-                extensions=(".gpkg",),
-                input=True,
-                output=True,
-                multi_layer=True,
-                available=True,
-                reason=None,
-            ),
-        )
-    ),
+    FormatList(formats=(row_of(Availability(token="gpkg", input=True, output=True)),)),  # noqa: S106 - no secret
     SystemList((System(epsg=32633, name="WGS 84 / UTM zone 33N", area="Between 12°E and 18°E, northern hemisphere."),)),
     Readiness(ready=True, checks={"database": "ok", "storage": "ok", "sandbox": "ok", "intake": "ok"}),
     Alive(),

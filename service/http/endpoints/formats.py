@@ -33,10 +33,11 @@ class FormatList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 async def list_formats(request: Request, _caller: Caller) -> Response:
     """List all formats with what the service supports of each now (interface 1)."""
     services: Services = request.state.services
-    return json_response(FormatList(formats=tuple(map(_row, services.offer.formats()))))
+    return json_response(FormatList(formats=tuple(map(row_of, services.offer.formats()))))
 
 
-def _row(offered: Availability) -> FormatRow:
+def row_of(offered: Availability) -> FormatRow:
+    """Show a format as the list has it."""
     entry = offered.format
     return FormatRow(
         name=entry.name,
