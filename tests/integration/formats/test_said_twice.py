@@ -149,6 +149,19 @@ async def test_coordinates_of_a_grid_in_esri_json_are_refused(pipeline: Pipeline
         await pipeline.to("GeoPackage", path)
 
 
+@pytest.mark.parametrize("padding", [0, (1 << 20) - 500, (1 << 20) - 480])
+async def test_positions_of_three_numbers_by_the_old_name_are_read(
+    pipeline: Pipeline, tmp_path: Path, padding: int
+) -> None:
+    """The driver read them as more positions of two, elsewhere; wherever a piece of the file ends."""
+    path = tmp_path / "a.gml"
+    places = f'<gml:posList{" " * 40}dimension="3">0 0 5 1 1 6</gml:posList>'
+    line = f'<gml:LineString srsName="EPSG:4326">{places}</gml:LineString>'
+    path.write_text(GML.format(line).replace("<f:n>1", f"<f:n>{'x' * padding}"))
+    done = await pipeline.to("Wkt", path)
+    assert done.path.read_text() == "LINESTRING Z (0 0 5,1 1 6)\n"
+
+
 async def test_tracks_are_read_whatever_their_prefix(pipeline: Pipeline, tmp_path: Path) -> None:
     """The driver knows them by one alone, and what is left out is found by names without any."""
     path = tmp_path / "a.kml"
