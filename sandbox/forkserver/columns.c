@@ -200,6 +200,18 @@ static void see_characters(struct column *column, const char *text, size_t size,
     column->like_formulas += strncmp(bare, "of:=", 4) == 0;
 }
 
+enum { LONGEST_ID = 24 };
+
+/* Count an id that does not end in a point and the number of its row, from 0 or from 1 on, as the first one does. */
+static void see_id(struct column *column, const char *text, int64_t row)
+{
+    const char *point = strrchr(text, '.');
+    char number[LONGEST_ID];
+    column->first_id = column->first_id || !point ? column->first_id : 1 + (atoll(point + 1) == row);
+    snprintf(number, sizeof number, "%lld", (long long)(column->first_id == 2 ? row : row - 1));
+    column->unnumbered += !point || strcmp(point + 1, number) != 0;
+}
+
 static void see_text(struct column *column, const char *text)
 {
     size_t size = strlen(text);
@@ -263,6 +275,8 @@ void see(struct column *column, handle feature, int field, const union value *va
     column->row = row;
     if (column->type == STRING) {
         see_text(column, value->string);
+        if (column->is_id)
+            see_id(column, value->string, row);
         if (column->fits & FITS_DATE)
             see_date(column, value->string);
         return;

@@ -12,15 +12,15 @@ enum { DISTINCT = 3 };
     each(control) each(like_json) each(like_markup) each(like_formulas) each(like_geometries) each(leading_zeros) \
     each(infinite) each(near_infinite) each(tiny) each(at_32_bits) each(at_64_bits) each(beyond_32_bits) each(beyond_53_bits) \
     each(before_1000) each(before_march_1900) each(until_1970) each(fractions) each(zoned) each(offsets) \
-    each(unsteady) each(beyond_dbf) each(first_at_64_bits) each(first_near_infinite) each(first_beyond_dbf)
+    each(unsteady) each(unnumbered) each(beyond_dbf) each(first_at_64_bits) each(first_near_infinite) each(first_beyond_dbf)
 #define DECLARE(name) int64_t name;
 
 enum { FITS_BOOLEAN = 1, FITS_INTEGER = 2, FITS_REAL = 4, FITS_DATE = 8, FITS_DATETIME = 16, FITS_ALL = 31 };
 
 struct column {
     const char *name;
-    int type, subtype, fits, distinct, begins_empty;
-    int64_t row, inexact_whole, inexact;
+    int type, subtype, fits, distinct, begins_empty, is_id;
+    int64_t row, inexact_whole, inexact, first_id;
     COLUMN_COUNTS(DECLARE)
     size_t longest;
     double total;

@@ -96,7 +96,8 @@ static struct column *make_columns(handle definition, handle layer, int count)
     for (int number = 0; number < count; number++) {
         handle field = OGR_FD_GetFieldDefn(definition, number);
         columns[number] = (struct column){.name = OGR_Fld_GetNameRef(field), .type = OGR_Fld_GetType(field),
-                                          .subtype = OGR_Fld_GetSubType(field), .fits = FITS_ALL};
+                                          .subtype = OGR_Fld_GetSubType(field), .fits = FITS_ALL,
+                                          .is_id = strcmp(OGR_Fld_GetNameRef(field), "gml_id") == 0};
         if (layer)
             create_field(layer, columns[number].name, columns[number].type, columns[number].subtype,
                          OGR_Fld_GetWidth(field));

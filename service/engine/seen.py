@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from service.engine.jailed.gpkg import WKB_TYPES
+from service.engine.jailed.tidy import ROW_NUMBER
 from service.engine.jailed.values import counts_of
 from service.engine.session import Answer
 from service.formats.crs import MAX_CODE
@@ -32,6 +33,8 @@ class SeenColumn(Field, frozen=True):
     """How many of its texts begin like a geometry."""
     unsteady: Count = 0
     """How many of its times the work file would change: to milliseconds, or because they are none."""
+    unnumbered: Count = 0
+    """How many of its ids do not end with the number of their feature."""
     begins_empty: bool = False
     """Whether the first feature has no value in this column."""
     fits: Annotated[tuple[FieldType, ...], Meta(max_length=5)] = ()
@@ -126,12 +129,19 @@ def _is_noise(layer: SeenLayer, column: SeenColumn, noise: Mapping[str, Sequence
     usual = noise.get(column.name, noise.get("*"))
     if usual is None:
         return False
-    values = [value.replace("{layer}", layer.name) for value in usual]
+    values = [_begins_or_is(value, column).replace("{layer}", layer.name) for value in usual]
     begins = tuple(value.removesuffix("*") for value in values if value.endswith("*"))
     exact = {"", *(value for value in values if not value.endswith("*"))}
     if column.values is None:
         return column.prefix.startswith(begins) if begins else False
     return all(value in exact or (begins and value.startswith(begins)) for value in column.values)
+
+
+def _begins_or_is(usual: str, column: SeenColumn) -> str:
+    """A usual value of `column`, or how it begins; values that number features are usual if all of them do."""
+    if not usual.endswith(ROW_NUMBER):
+        return usual
+    return usual if column.unnumbered else f"{usual.removesuffix(ROW_NUMBER)}*"
 
 
 def _layer(layer: SeenLayer, columns: Sequence[Column], reading: Reading) -> Layer:

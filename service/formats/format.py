@@ -222,7 +222,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Whether files have untyped values, so that types follow from all values and not from the driver's guess."""
     noise_columns: Mapping[str, tuple[str, ...]] = {}
     """Columns that the driver invents, and the values that they have, beside null, when the file has none. `*`: any
-    column; a value that ends so stands for all that begin with it, and `{layer}` for the layer's name."""
+    column; a value that ends so stands for all that begin with it, `#` at its end for the number of the row, if all
+    values of the column have it, and `{layer}` for the layer's name."""
 
 
 class Reread(msgspec.Struct, frozen=True, kw_only=True):

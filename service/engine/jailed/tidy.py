@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from service.engine.jailed.gpkg import FID, GEOMETRY, columns, has_geometry, quoted
 from service.engine.jailed.kinds import is_in_calendar
 
+ROW_NUMBER = "#"
+"""The end of a usual value that stands for the number of its row, from 0 or from 1 on."""
 NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d+)?$")
 DATE = re.compile(r"\d{4}-\d\d-\d\d$")
 DATETIME = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?Z?$")
@@ -78,7 +80,10 @@ def _is_noise(connection: sqlite3.Connection, table: str, name: str, tidying: Ti
     if usual is None:
         return False
     values = [value.replace("{layer}", tidying.names.get(table, table)) for value in usual]
-    exact = ["", *(value for value in values if not value.endswith("*"))]
+    numbered = {value: value.removesuffix(ROW_NUMBER) for value in values if value.endswith(ROW_NUMBER)}
+    if any(_number_rows(connection, table, name, start) for start in numbered.values()):
+        return True
+    exact = ["", *(value for value in values if not value.endswith("*") and value not in numbered)]
     begins = [value.removesuffix("*") for value in values if value.endswith("*")]
     column = quoted(name)
     conditions = [f"{column} NOT IN ({', '.join('?' * len(exact))})"]
@@ -86,6 +91,13 @@ def _is_noise(connection: sqlite3.Connection, table: str, name: str, tidying: Ti
     arguments = [*exact, *(argument for start in begins for argument in (len(start), start))]
     query = f"SELECT 1 FROM {quoted(table)} WHERE {' AND '.join(conditions)} LIMIT 1"  # noqa: S608 -- quoted
     return connection.execute(query, arguments).fetchone() is None
+
+
+def _number_rows(connection: sqlite3.Connection, table: str, name: str, start: str) -> bool:
+    """Whether all values of a column are `start` and the number of their row, from 0 or from 1 on."""
+    rows = f"SELECT {quoted(name)} AS id, row_number() OVER (ORDER BY {FID}) AS number FROM {quoted(table)}"  # noqa: S608 -- quoted
+    others = f"SELECT 1 FROM ({rows}) WHERE id <> ? || (number - ?) LIMIT 1"  # noqa: S608 -- quoted
+    return any(connection.execute(others, (start, least)).fetchone() is None for least in (1, 0))
 
 
 def _none_where(condition: str) -> Callable[[sqlite3.Connection, str, str], bool]:

@@ -105,7 +105,7 @@ GML = Format(
         overflows=frozenset({"infinite"}),
         guesses_types=True,
         # of the bounds of a feature, the driver of GDAL 3.10 makes columns
-        noise_columns={"gml_id": ("{layer}.*",), "lowerCorner": ("*",), "upperCorner": ("*",)},
+        noise_columns={"gml_id": ("{layer}.#",), "lowerCorner": ("*",), "upperCorner": ("*",)},
     ),
     writing=Writing(
         driver="GML",

@@ -1,5 +1,6 @@
 """What a file says that its driver passes over without a word, by a few bytes of its text."""
 
+import json
 import zipfile
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from service.errors import Rejection
 from tests.integration.formats.pipeline import Pipeline
+from tests.support.converters import Converters
 
 GPX = '<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1" xmlns:e="http://e.example">{}</gpx>'
 POINT = '<wpt lat="50" lon="9">{}</wpt>'
@@ -160,6 +162,31 @@ async def test_positions_of_three_numbers_by_the_old_name_are_read(
     path.write_text(GML.format(line).replace("<f:n>1", f"<f:n>{'x' * padding}"))
     done = await pipeline.to("Wkt", path)
     assert done.path.read_text() == "LINESTRING Z (0 0 5,1 1 6)\n"
+
+
+ID = (
+    '<gml:featureMember><f:a gml:id="{}"><f:n>1</f:n><f:g><gml:Point srsName="EPSG:4326"><gml:pos>1 2</gml:pos>'
+    "</gml:Point></f:g></f:a></gml:featureMember>"
+)
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("count", [2, 12])
+@pytest.mark.parametrize(("first", "step", "is_kept"), [(0, 1, False), (1, 1, False), (17, 1, True), (1, 3, True)])
+async def test_ids_of_gml_are_kept_unless_they_number_features(
+    converters: Converters, tmp_path: Path, first: int, step: int, count: int, *, is_kept: bool, has_sessions: bool
+) -> None:
+    """Servers of features make them of keys that no other column has; drivers make them of nothing."""
+    ids = [f"a.{number}" for number in range(first, first + step * count, step)]
+    path = tmp_path / "a.gml"
+    path.write_text(
+        '<f:FeatureCollection xmlns:f="http://f" xmlns:gml="http://www.opengis.net/gml/3.2">'
+        + "".join(map(ID.format, ids))
+        + "</f:FeatureCollection>"
+    )
+    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoJsonSeq", path)
+    found = [json.loads(line)["properties"].get("gml_id") for line in done.path.read_text().splitlines()]
+    assert found == (ids if is_kept else [None] * count)
 
 
 async def test_tracks_are_read_whatever_their_prefix(pipeline: Pipeline, tmp_path: Path) -> None:
