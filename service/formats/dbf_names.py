@@ -5,6 +5,7 @@ The names are made here, before anything is written, so that the data-loss repor
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import count
 
 NAME_BYTES = 10
 VALUE_BYTES = 254
@@ -35,18 +36,35 @@ def written_names(names: Sequence[str]) -> tuple[str, ...]:
     A column whose shortened name is taken gets a number in place of its last letters, so that no column is lost.
     """
     short = tuple(map(shortened, names))
-    kept = set(map(str.casefold, short))
-    if len(kept) == len(short):
-        return short
-    taken: set[str] = set()
-    return tuple(_claim(name, taken, kept) for name in short)
+    return numbered(short, NAME_BYTES, 1, blanks=" ")
 
 
-def _claim(name: str, taken: set[str], kept: set[str]) -> str:
-    candidate, number = name, 0
-    while candidate.casefold() in taken or (number and candidate.casefold() in kept):
-        number += 1
-        suffix = f"_{number}"
-        candidate = clip(name, NAME_BYTES - len(suffix)).rstrip(" ") + suffix
-    taken.add(candidate.casefold())
-    return candidate
+def numbered(names: Sequence[str], limit_bytes: int, first: int, *, blanks: str = "") -> tuple[str, ...]:
+    """`names` made distinct without regard to case: one that is taken gets a number at its end, from `first` on.
+
+    The number takes the place of what is beyond `limit_bytes`, and of `blanks` before that. It makes no other of
+    `names`.
+    """
+    used = set(map(str.casefold, names))
+    if len(used) == len(names):
+        return tuple(names)
+    seen: set[str] = set()
+    following: dict[tuple[str, int], int] = {}
+    """The next number to try, by what precedes it and its digits: to try all anew takes seconds for thousands."""
+
+    def claim(name: str) -> str:
+        candidate = name
+        for digits in count(1) if name.casefold() in seen else ():
+            start = clip(name, limit_bytes - 1 - digits).rstrip(blanks)
+            key = start.casefold(), digits
+            untried = range(following.get(key, max(first, 10 ** (digits - 1))), 10**digits)
+            number = next((number for number in untried if f"{start}_{number}".casefold() not in used), 10**digits)
+            following[key] = number + 1
+            candidate = f"{start}_{number}"
+            if number in untried:
+                break
+        seen.add(candidate.casefold())
+        used.add(candidate.casefold())
+        return candidate
+
+    return tuple(map(claim, names))

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import PurePosixPath
 
-from service.formats.dbf_names import clip, written_names
+from service.formats.dbf_names import clip, numbered, written_names
 from service.formats.format import ColumnRule
 
 STEM_BYTES = 60
 DEFAULT_STEM = "data"
 XML_NAME_BYTES = 200
+LONGEST = 300
+"""How many characters of a name are normalized, more than any rule keeps: thousands of accents take milliseconds."""
 NAMELESS = "field"
 NOT_IN_CELL = re.compile(r"[\x00-\x1f\"\ufffe\uffff]")
 MAPINFO_NAME = 31
@@ -39,15 +41,14 @@ def stem_of(untrusted_name: str) -> str:
 
 def safe_name(untrusted_name: str) -> str:
     """`untrusted_name` with everything but letters, digits, `_`, `-` and `.` replaced, at most 60 bytes."""
-    name = NOT_IN_STEM.sub("_", unicodedata.normalize("NFC", untrusted_name.encode("utf-8", "replace").decode()))
+    text = untrusted_name[:LONGEST].encode("utf-8", "replace").decode()
+    name = NOT_IN_STEM.sub("_", unicodedata.normalize("NFC", text))
     return clip(name.strip(EDGES), STEM_BYTES).strip(EDGES) or DEFAULT_STEM
 
 
 def unique(names: Sequence[str], limit_bytes: int = XML_NAME_BYTES) -> tuple[str, ...]:
     """`names` made distinct without regard to case, by a number at the end."""
-    wanted = set(map(str.casefold, names))
-    taken: set[str] = set()
-    return tuple(_numbered(name, taken, wanted, limit_bytes) for name in names)
+    return numbered(names, limit_bytes, 2)
 
 
 def shown(untrusted_text: str) -> str:
@@ -92,7 +93,7 @@ def first_of(layers: Iterable[tuple[str, Iterable[int]]]) -> str:
 
 def xml_name(name: str) -> str:
     """`name` turned into the name of an XML element without a prefix."""
-    cleaned = NOT_IN_XML.sub("_", unicodedata.normalize("NFC", name))
+    cleaned = NOT_IN_XML.sub("_", unicodedata.normalize("NFC", name[:LONGEST]))
     starts_well = cleaned[:1].isalpha() or cleaned.startswith("_")
     return clip(XML_RESERVED.sub(r"_\1", cleaned if starts_well else f"_{cleaned}"), XML_NAME_BYTES)
 
@@ -119,16 +120,6 @@ def free_name(candidates: Sequence[str], taken: Sequence[str]) -> str:
     return next(name for name in (*candidates, *numbered) if name.casefold() not in used)
 
 
-def _numbered(name: str, taken: set[str], wanted: set[str], limit_bytes: int) -> str:
-    candidate, number = name, 1
-    while candidate.casefold() in taken or (number > 1 and candidate.casefold() in wanted):
-        number += 1
-        suffix = f"_{number}"
-        candidate = clip(name, limit_bytes - len(suffix)) + suffix
-    taken.add(candidate.casefold())
-    return candidate
-
-
 def _as_they_are(names: Sequence[str]) -> tuple[str, ...]:
     return unique([name or NAMELESS for name in names]) if "" in names else tuple(names)
 
@@ -144,7 +135,7 @@ def _gml_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _mapinfo_name(name: str) -> str:
-    plain = unicodedata.normalize("NFKD", name)
+    plain = unicodedata.normalize("NFKD", name[:LONGEST])
     without_marks = "".join(character for character in plain if not unicodedata.combining(character))
     cleaned = NOT_IN_MAPINFO.sub("_", without_marks) or "field"
     return f"_{cleaned}"[:MAPINFO_NAME] if cleaned[0].isdigit() else cleaned[:MAPINFO_NAME]
@@ -152,7 +143,7 @@ def _mapinfo_name(name: str) -> str:
 
 def _geodatabase_names(names: Sequence[str]) -> tuple[str, ...]:
     """Letters of any language, digits and `_`; at most 64, and no digit first."""
-    cleaned = [NOT_IN_GEODATABASE.sub("_", unicodedata.normalize("NFC", name)) or NAMELESS for name in names]
+    cleaned = [NOT_IN_GEODATABASE.sub("_", unicodedata.normalize("NFC", name[:LONGEST])) or NAMELESS for name in names]
     started = [f"_{name}" if name[0].isdigit() else name for name in cleaned]
     return unique([name[:GEODATABASE_NAME] for name in started], GEODATABASE_NAME)
 

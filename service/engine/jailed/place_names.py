@@ -6,8 +6,10 @@ A name is split into words. One word says which coordinate it is; the others may
 
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 GEOGRAPHIC = (
     ("longitude", "latitude"),
@@ -85,6 +87,10 @@ NOT_PLACES = frozenset(
     }
 )
 """Words that make a name describe a property of a coordinate instead of the coordinate."""
+LONGEST, MOST_WORDS = 256, 16
+"""How many letters of a name are compared, and how many words one of a coordinate may have."""
+MOST_ALIKE = 20
+"""How many columns with the same words are tried as the coordinate of a pair."""
 UNDECOMPOSED = str.maketrans({"ł": "l", "ø": "o", "æ": "ae", "ß": "ss", "đ": "d", "\u0131": "i"})
 SPLIT = re.compile(r"[^\w]+|_")
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -92,7 +98,7 @@ OTHER_THAN_LETTERS = re.compile(r"[\W_]+")
 
 
 def _folded(text: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", text.casefold().translate(UNDECOMPOSED))
+    decomposed = unicodedata.normalize("NFKD", text[:LONGEST].casefold().translate(UNDECOMPOSED))
     return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
 
 
@@ -125,6 +131,8 @@ def roles_of(name: str) -> list[Role]:
     if whole in _ROLES:
         return [Role(is_x, pair, ()) for is_x, pair in _ROLES[whole]]
     words = _words(name)
+    if len(words) > MOST_WORDS:
+        return []
     return [
         Role(is_x, pair, (*words[:at], *words[at + 1 :]))
         for at, word in enumerate(words)
@@ -142,12 +150,13 @@ def find_pairs(names: Sequence[tuple[int, str]]) -> list[tuple[int, int]]:
     every = {plain(name) for _, name in names}
     edges = {word for word, opposites in OPPOSITES.items() if opposites <= every}
     roles = [(at, role) for at, name in names if plain(name) not in edges for role in roles_of(name)]
+    alike: defaultdict[tuple[int, tuple[str, ...]], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for at, role in roles:
+        alike[role.pair, role.beside][role.is_x].append(at)
     found = [
-        (len(first.beside), first.pair, x, y)
-        for x, first in roles
-        if first.is_x
-        for y, second in roles
-        if not second.is_x and second.pair == first.pair and second.beside == first.beside
+        (len(beside), pair, x, y)
+        for (pair, beside), (ys, xs) in alike.items()
+        for x, y in product(xs[:MOST_ALIKE], ys[:MOST_ALIKE])
     ]
     taken: set[int] = set()
     pairs = []
@@ -172,4 +181,4 @@ def _may_stand_beside(pair: int, before: Sequence[str], after: Sequence[str]) ->
 
 
 def _words(name: str) -> tuple[str, ...]:
-    return tuple(_folded(word) for word in SPLIT.split(CAMEL.sub("_", name)) if word)
+    return tuple(_folded(word) for word in SPLIT.split(CAMEL.sub("_", name[:LONGEST])) if word)

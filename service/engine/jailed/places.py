@@ -280,13 +280,15 @@ def kind_of(places: dict[int, str]) -> str:
 def unique_names(names: Sequence[str]) -> list[str]:
     """`names` without line ends, and without empty or repeated ones."""
     taken: set[str] = set()
+    times: dict[str, int] = {}
     found = []
     for number, raw in enumerate(names, 1):
         name = base = LINE_ENDS.sub(" ", raw.strip()) or f"field_{number}"
-        again = 1
+        again = times.get(key := base.casefold(), 1)  # to begin anew takes seconds for thousands of long names
         while name.casefold() in taken:
             again += 1
             name = f"{base}_{again}"
+        times[key] = again
         taken.add(name.casefold())
         found.append(name)
     return found

@@ -3,6 +3,7 @@
 import pytest
 
 from service.engine.jailed.place_names import find_pairs
+from service.engine.jailed.places import unique_names
 
 
 def pairs(header: str) -> list[tuple[str, str]]:
@@ -68,3 +69,21 @@ def test_the_edges_of_an_area_are_no_point(header: str) -> None:
     assert pairs(header) == []
     first, second, third, *_ = header.split("|")
     assert pairs(f"{first}|{third if len(first) > 1 else second}") != []
+
+
+@pytest.mark.parametrize("word", ["lat ", "a ", "aB", "a\u0300", "e\u0300\u0327" + "\u0300" * 9])
+def test_a_name_of_many_words_is_no_coordinate(word: str) -> None:
+    """To look at each word beside all others would take minutes, in which nothing else of the service runs."""
+    names = [(number, f"{word * 2000}{number}") for number in range(1000)]
+    assert find_pairs([*names, (1000, "lon"), (1001, "lat")]) == [(1000, 1001)]
+
+
+def test_a_thousand_columns_with_the_same_words_are_not_all_paired() -> None:
+    """Each with each would be a million pairs."""
+    names = [(at, ("lon" if at % 2 else "lat").join((" " * (at // 2 % 50), "." * (at // 100)))) for at in range(2000)]
+    assert find_pairs(names)[0] == (1, 0)
+
+
+def test_thousands_of_columns_of_one_name_get_numbers() -> None:
+    """To try the numbers of each anew would take minutes, in which nothing else of the service runs."""
+    assert unique_names(["Name", *["name"] * 30_000])[-1] == "name_30001"

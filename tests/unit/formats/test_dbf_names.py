@@ -28,6 +28,13 @@ def test_a_number_takes_no_other_columns_name() -> None:
     assert written_names(["population_1", "population_2", "populati_1"]) == ("population", "populati_2", "populati_1")
 
 
+def test_thousands_of_columns_get_numbers() -> None:
+    """To try the numbers of each anew would take minutes, in which nothing else of the service runs."""
+    written = written_names(["Population", *["population"] * 30_000])
+    assert written[:3] == ("Population", "populati_1", "populati_2")
+    assert written[-1] == "popu_30000"
+
+
 def test_what_a_dbf_cannot_hold_is_replaced() -> None:
     """Colons and control characters become underscores, and a name is never empty."""
     assert written_names(["a:b", "a\nb", ""]) == ("a_b", "a_b_1", "field")

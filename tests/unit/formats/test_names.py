@@ -81,3 +81,16 @@ def test_shown_text_is_on_one_line() -> None:
     """Untrusted text in a message is printable and short."""
     assert shown("a\x1b[31m\n" + "b" * 100).startswith("a?[31m?bbb")
     assert len(shown("b" * 1000)) == 61
+
+
+def test_thousands_of_names_get_numbers() -> None:
+    """To try the numbers of each anew would take minutes, in which nothing else of the service runs."""
+    assert unique(["a"] * 30_000)[-1] == "a_30000"
+
+
+@pytest.mark.parametrize("rule", ColumnRule)
+def test_accents_without_end_are_not_brought_into_order(rule: ColumnRule) -> None:
+    """The time of that grows with the square of their number; no target keeps as many."""
+    name = "a" + "\u0300\u0327" * 50_000
+    assert len(set(column_names(rule, [name, f"{name}b", "c"]))) == 3
+    assert safe_name(name) == "\u00e0"
