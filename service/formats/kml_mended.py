@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from service.formats.kml_schemas import CHARACTERS, COMMENT, declared_in_folders, undeclared_in
+from service.formats.kml_schemas import CHARACTERS, COMMENT, declared_in_folders, respelled_in, undeclared_in
 from service.formats.left_out import chunks, has_match
 from service.formats.names import listed, quotes
 
@@ -23,6 +23,7 @@ TAG = re.compile(
     rb"|(?P<boundary>/?(?:outer|inner)BoundaryIs)\s*+>|(?P<ring>/?)LinearRing\b)"
 )
 """What may be mended, and comments and the like, in which nothing is a tag: with an empty group if they do not end."""
+NAME = re.compile(rb"(?P<before>\sname\s*=\s*[\"'])(?P<name>[^\"'<>]*+)")
 HOLE = b"innerBoundaryIs"
 LONGEST_TAG = 16 << 10
 LONGEST_END = len("-->")
@@ -35,21 +36,22 @@ def mended(path: Path, target: Path) -> tuple[Path, str]:
     """The file to read in place of the KML at `path`, and a warning or "". Blocking.
 
     It is `path` if nothing has to be mended; otherwise `target`, a new file whose directory is created if needed.
-    SimpleData that no Schema declares would be left out: what is in the first MiB is declared. So would be what a
-    Schema declares within a Folder, as GDAL 1 wrote it: the Document gets a copy. Of several rings in one
-    innerBoundaryIs, all but the last would be. Rings that bound no area become lines: the driver makes geometries of
-    them that most formats lack.
+    SimpleData that no Schema declares would be left out: what is in the first MiB is declared, or gets the name that
+    is declared in another case. So would be what a Schema declares within a Folder, as GDAL 1 wrote it: the Document
+    gets a copy. Of several rings in one innerBoundaryIs, all but the last would be. Rings that bound no area become
+    lines: the driver makes geometries of them that most formats lack.
     """
     is_typed = has_match(path, SIMPLE)
     lacks_schema = is_typed and not has_match(path, SCHEMA)
     moved = declared_in_folders(path) if is_typed and not lacks_schema else b""
     lacks_schema |= bool(moved) and not has_match(path, DOCUMENT)
-    missing = undeclared_in(next(chunks(path), b"")) if is_typed else {}
-    if not lacks_schema and not moved and not missing and not has_match(path, ODD_RING):
+    start = next(chunks(path), b"") if is_typed else b""
+    missing, respelled = undeclared_in(start), respelled_in(start)
+    if not (lacks_schema or moved or missing or respelled or has_match(path, ODD_RING)):
         return path, ""
     names = [name.decode("utf-8", "replace") for names in missing.values() for name in names]
     target.parent.mkdir(exist_ok=True)
-    mender = _Mender(missing, moved, lacks_schema=lacks_schema)
+    mender = _Mender(missing, moved, respelled, lacks_schema=lacks_schema)
     with target.open("xb") as file:
         for text in _pieces(path):
             file.write(mender.mend(text))
@@ -59,9 +61,17 @@ def mended(path: Path, target: Path) -> tuple[Path, str]:
 class _Mender:
     """Replaces the tags of one file in turn."""
 
-    def __init__(self, missing: Mapping[bytes, Sequence[bytes]], moved: bytes, *, lacks_schema: bool) -> None:
+    def __init__(
+        self,
+        missing: Mapping[bytes, Sequence[bytes]],
+        moved: bytes,
+        respelled: Mapping[bytes, bytes],
+        *,
+        lacks_schema: bool,
+    ) -> None:
         self._missing = dict(missing)
         self._moved = moved
+        self._respelled = respelled
         self._lacks_schema = lacks_schema
         self._boundary = b""
         self._has_ring = False
@@ -92,6 +102,8 @@ class _Mender:
             return self._declare(tag)
         elif self._lacks_schema and (tag["schema"] or tag["data"] or tag["end"]):
             return self._as_data(tag)
+        elif self._respelled and tag["data"]:
+            return NAME.sub(self._respell, tag[0])
         return tag[0]
 
     def _ring(self, tag: re.Match[bytes]) -> bytes:
@@ -109,6 +121,10 @@ class _Mender:
         if fields and schema[0].endswith(b"/>"):
             return schema[0].removesuffix(b"/>") + b">" + fields + b"</Schema>"
         return schema[0] + fields
+
+    def _respell(self, name: re.Match[bytes]) -> bytes:
+        """The name of typed data as a Schema declares it."""
+        return name["before"] + self._respelled.get(name["name"].strip(), name["name"])
 
     def _as_data(self, tag: re.Match[bytes]) -> bytes:
         """Data without a type in place of typed data."""

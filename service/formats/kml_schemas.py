@@ -82,6 +82,19 @@ def undeclared_in(text: bytes) -> Mapping[bytes, Sequence[bytes]]:
     return {schema: names for schema, names in missing.items() if names}
 
 
+def respelled_in(text: bytes) -> Mapping[bytes, bytes]:
+    """Names of typed data that a text declares in another case alone, each as it is declared.
+
+    Since GDAL 3.12, the driver tells names apart that differ in case.
+    """
+    declared: set[bytes] = set()
+    used: set[bytes] = set()
+    for element, *names in set(NAMED.findall(NO_MARKUP.sub(b"", text))):
+        (declared if element == b"Field" else used).add(b"".join(names).strip())
+    spelled = {name.lower(): name for name in declared}
+    return {name: spelled[name.lower()] for name in used - declared if name.lower() in spelled}
+
+
 def declared_in_folders(path: Path) -> bytes:
     """What Schemas there are at the beginning of Folders of the KML at `path`, up to some length. Blocking."""
     found: dict[bytes, None] = {}

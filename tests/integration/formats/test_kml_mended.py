@@ -67,7 +67,7 @@ async def test_typed_data_that_no_schema_declares_is_read(pipeline: Pipeline, tm
 
 async def test_typed_data_that_is_first_seen_late_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """To find out what to declare, the first MiB is looked at; what others have beyond it is lost."""
-    first, late = PLACE.format(POINT), PLACE.format(TYPED.format("") + POINT)
+    first, late = PLACE.format(POINT), PLACE.format(TYPED.format("").replace('"n"', '"N"') + POINT)
     path = write(tmp_path / "a.kml", SCHEMA + first + "<!--" + "x" * CHUNK + "-->" + late)
     done = await pipeline.to("GeoPackage", path)
     rows = readers.geopackage(done.path)["a"]
@@ -212,8 +212,18 @@ def test_each_part_of_a_crafted_file_is_passed_once(tmp_path: Path, start: str, 
     look_at(find_output("Kml"), [write(tmp_path / "b.kml", PLACE.format("") + parts)])
 
 
+def test_typed_data_gets_its_name_as_a_schema_declares_it(tmp_path: Path) -> None:
+    """Since GDAL 3.12, the driver takes a name in another case for another name."""
+    content = TYPED.replace('"n"', '" n "').replace("'t'", "'N'").format("")
+    found, told = mended(write(tmp_path / "a.kml", SCHEMA + PLACE.format(content)), tmp_path / "new" / "mended.kml")
+    text = found.read_text(encoding="utf-8")
+    assert text == KML.format(SCHEMA + PLACE.format(content.replace('" n "', '"N"')))
+    assert told == ""
+
+
 @pytest.mark.parametrize(
-    "content", [SCHEMA + TYPED.replace("'t'", "'n'").format(""), POLYGON.format(RING.format(0, 1), ""), ""]
+    "content",
+    [SCHEMA + TYPED.replace('"n"', "'N'").replace("'t'", "'N'").format(""), POLYGON.format(RING.format(0, 1), ""), ""],
 )
 def test_a_file_with_nothing_to_mend_stays_as_it_is(tmp_path: Path, content: str) -> None:
     """No copy is made."""

@@ -117,14 +117,16 @@ TYPED = """<kml xmlns="http://www.opengis.net/kml/2.2"><Document>
 async def test_values_that_do_not_fit_the_type_that_kml_declares_are_told(
     converters: Converters, tmp_path: Path, *, has_sessions: bool
 ) -> None:
-    """The driver knows booleans only as 0 and 1."""
+    """Older drivers know booleans only as 0 and 1."""
     pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = tmp_path / "a.kml"
     path.write_text(TYPED.format("true", "1,5"))
-    assert [warning.partition(". ")[0] for warning in (await pipeline.to("Csv", path)).plan.warnings] == [
-        "Values of 'flag' were read as numbers, as the file declares: 'true' became 0",
-        "Values of 'length' were read as numbers, as the file declares: '1,5' became 1",
-    ]
+    done = await pipeline.to("Csv", path)
+    (row,) = readers.table(done.path)
+    told = [warning.partition(". ")[0] for warning in done.plan.warnings]
+    assert told[-1] == "Values of 'length' were read as numbers, as the file declares: '1,5' became 1"
+    flag = "Values of 'flag' were read as numbers, as the file declares: 'true' became 0"
+    assert told[:-1] == ([] if row["flag"] == "1" else [flag])
     path.write_text(TYPED.format("1", "1.5"))
     assert (await pipeline.to("GeoPackage", path)).plan.warnings == ()
 
