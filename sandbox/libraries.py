@@ -29,8 +29,4 @@ def linked_with(program: Path) -> tuple[Path, ...]:
 
 def outside_the_system(libraries: Iterable[Path]) -> tuple[Path, ...]:
     """Those of `libraries` that are not in the system's directories, which all runs can read anyway."""
-    return tuple(path for path in libraries if not _is_system(path))
-
-
-def _is_system(path: Path) -> bool:
-    return any(path.resolve().is_relative_to(directory) for directory in _SYSTEM)
+    return tuple(path for path in libraries if not any(map(path.resolve().is_relative_to, _SYSTEM)))

@@ -41,7 +41,8 @@ def _make(original: Path, home: Path) -> None:
     try:
         shutil.copyfile(original, draft)
         _drop_triggers(draft)
-        _require_same_rows(original, draft)
+        if _fingerprint(original) != _fingerprint(draft):
+            raise ValueError("the copy differs from the original")
         draft.chmod(0o644)
         draft.replace(home / DATABASE)
     finally:
@@ -53,11 +54,6 @@ def _drop_triggers(database: Path) -> None:
         names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")]
         for name in names:
             connection.execute(f'DROP TRIGGER "{name}"')
-
-
-def _require_same_rows(original: Path, copy: Path) -> None:
-    if _fingerprint(original) != _fingerprint(copy):
-        raise ValueError("the copy differs from the original")
 
 
 def _fingerprint(database: Path) -> list[tuple[str, str, int]]:

@@ -6,7 +6,6 @@ It shares no code with `parquet_writing`, which calls it in its own process: loa
 import json
 import math
 from collections import Counter
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,7 +34,7 @@ def count(parquet: str) -> Counted:
         for batch in file.iter_batches(BATCH_ROWS, columns=counted, use_threads=False):
             for name, values in zip(batch.schema.names, batch.columns, strict=True):
                 filled[name] += len(values) - values.null_count
-                if name != geometry and _is_number(values.type):
+                if name != geometry and (types.is_integer(values.type) or types.is_floating(values.type)):
                     total = pc.sum(pc.abs(values.cast(pa.float64(), safe=False))).as_py() or 0.0
                     totals[name] = totals.get(name, 0.0) + total
         features = file.metadata.num_rows
@@ -46,10 +45,6 @@ def count(parquet: str) -> Counted:
         columns = (name for name in names if name != geometry)
         found["columns"] = {name: {"filled": filled[name], "total": _finite(totals.get(name))} for name in columns}
     return found
-
-
-def _is_number(kind: Any) -> bool:
-    return bool(types.is_integer(kind) or types.is_floating(kind))
 
 
 def _finite(total: float | None) -> float | None:
