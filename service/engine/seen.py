@@ -4,7 +4,7 @@ Pure. If the two could differ, it returns no facts, and the upload goes through 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -74,6 +74,9 @@ class SeenLayer(Shapes, frozen=True, kw_only=True):
 class Seen(Answer, frozen=True):
     """All layers of a file."""
 
+    most_objects: ClassVar[int] = 1 << 15
+    """More than fit into an answer: a column takes more than 500 bytes of it. A text with as many braces needs the work
+    file."""
     layers: Annotated[tuple[SeenLayer, ...], Meta(max_length=MAX_LAYERS)]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, ClassVar, Self, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -37,6 +37,8 @@ def untraced(_question: str) -> AbstractContextManager[object]:
 class Answer(msgspec.Struct, frozen=True):
     """The part common to all answers: whether the run succeeded, and the converter's messages."""
 
+    most_objects: ClassVar[int] = 1 << 20
+    """How many objects one may consist of: a run that was taken over could send more than are read in a moment."""
     ok: bool
     messages: Annotated[str, Meta(max_length=1 << 17)]
 
@@ -202,10 +204,12 @@ class Session:
         if not answer:
             raise SessionOver(await self._end())
         try:
-            return msgspec.json.decode(answer, type=kind)
+            if answer.count(b"{") <= kind.most_objects:
+                return msgspec.json.decode(answer, type=kind)
         except (msgspec.ValidationError, msgspec.DecodeError):
-            await self._end()
-            raise SessionOver(Verdict(ending=Ending.EXIT, exit_code=1)) from None
+            pass
+        await self._end()
+        raise SessionOver(Verdict(ending=Ending.EXIT, exit_code=1))
 
     async def open(
         self, name: str, drivers: Iterable[str], options: Iterable[str], then: tuple[str, ...] = ()

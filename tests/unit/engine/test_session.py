@@ -12,6 +12,7 @@ import pytest
 from sandbox.command import Command, Limits
 from sandbox.conversation import ANSWERS, QUESTIONS
 from sandbox.verdict import Ending, Verdict
+from service.engine.seen import Seen
 from service.engine.session import Answer, NotOpened, Session, SessionOver
 
 pytestmark = pytest.mark.anyio
@@ -136,6 +137,25 @@ async def test_a_run_that_answers_what_nobody_asks_any_more_ends_well(tmp_path: 
         held.foreseen = {"out/a.shp": ("count", "out/a.shp")}
         await held.translate("out/a.shp", ())
     assert run.asked == ["translate", "count"]
+
+
+async def test_more_columns_than_fit_into_an_answer_are_not_read(tmp_path: Path) -> None:
+    """Half a million would occupy the service for seconds, in hundreds of megabytes."""
+    layer = (
+        b'{"name":"a","table":"t0","has_geometry_column":false,"system":"none","epsg":0,"features":0,"geometries":0,'
+    )
+    layer += b'"has_z":false,"flat_geometries":0,"sloping_areas":0,"has_m":false,"unmeasured_geometries":0,'
+    layer += b'"longest_geometry_bytes":0,"codes":{},"extent":null,"first_beyond_degrees":0,"columns":[%b]}'
+    layers = layer % b",".join([b'{"name":"b","type":"text"}'] * 1000)
+    for times, is_read in ((2, True), (40, False)):
+        run = _Answering(load=b'{"ok":true,"messages":"","layers":[%b]}' % b",".join([layers] * times))
+        async with Session(run, (), {}) as held:
+            _begin(held, tmp_path)
+            if is_read:
+                assert len((await held.ask(Seen, "load", "")).layers) == times
+            else:
+                with pytest.raises(SessionOver, match="exit"):
+                    await held.ask(Seen, "load", "")
 
 
 async def test_a_file_is_opened_with_the_first_question(tmp_path: Path) -> None:
