@@ -258,6 +258,7 @@ static void see_moment(struct column *column, const struct moment *moment)
         snprintf(zone, sizeof zone, "%c%02d:%02d", east < 0 ? '-' : '+', offset / HOUR, offset % HOUR);
     snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%s%s", moment->year, moment->month, moment->day, moment->hour,
              moment->minute, seconds, moment->zone == UTC ? "Z" : zone);
+    see_kind(column, !is_in_calendar(text), &column->no_day, &column->first_no_day);
     column->until_1970 += strcmp(text, "1970-01-01T00:00:00.999Z") <= 0;
     column->before_march_1900 += is_before_march_1900(text);
     column->fractions += strcmp(seconds + 2, ".000") != 0;
@@ -281,8 +282,11 @@ void see(struct column *column, handle feature, int field, const union value *va
             see_date(column, value->string);
         return;
     }
-    if (column->type == DATE)
-        see_date(column, OGR_F_GetFieldAsString(feature, field));
+    if (column->type == DATE) {
+        const char *text = OGR_F_GetFieldAsString(feature, field);
+        see_date(column, text);
+        see_kind(column, !is_in_calendar(text), &column->no_day, &column->first_no_day);
+    }
     if (column->type == DATETIME)
         see_moment(column, &value->moment);
     if (column->type == REAL)

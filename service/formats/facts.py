@@ -95,6 +95,10 @@ class Field(msgspec.Struct, frozen=True):
     """Times with the second 60."""
     first_leap_seconds: Count = 0
     """The number of the first feature with one, from 1."""
+    no_day: Count = 0
+    """Dates and times of a day that no calendar has."""
+    first_no_day: Count = 0
+    """The number of the first feature with one, from 1."""
     before_1000: Count = 0
     """Dates whose year has fewer than four digits."""
     until_1970: Count = 0

@@ -191,6 +191,11 @@ OVERFLOWS: Mapping[str, Loss] = {
         "{source} holds dates before March 1900, in which programs differ: Excel shows {values} a day later.",
         count="before_march_1900",
     ),
+    "no_day": Loss(
+        "days that no calendar has",
+        "{source} holds days that no calendar has, such as 2023-02-29; programs will read {values} as others, or as "
+        "missing.",
+    ),
     "at_32_bits": Loss(
         "whole numbers beyond 32 bits",
         "{source} is read with whole numbers of 32 bits; {values} became 2,147,483,647 or -2,147,483,648, unless "

@@ -13,6 +13,7 @@ SMALLEST = "5e-7"
 BEFORE_1000 = "{0} < '1000-'"
 """Not '1000': SQLite would compare dates with the number."""
 BEFORE_MARCH_1900 = "{0} < '1900-03-01'"
+NO_DAY = "substr({0}, 9, 2) > '28' AND date(substr({0}, 1, 10), '+0 days') IS NOT substr({0}, 1, 10)"
 BARE = "ltrim({0}, char(9, 10, 13, 32))"
 """A text without the blanks before it, which some programs ignore."""
 IN_OBJECT = """instr('}}"''/ ' || char(9, 10, 13), substr({0}, 2, 1))"""
@@ -48,8 +49,9 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
         "inexact_in_dbf": f"{{0}} <> 0 AND abs({{0}}) < {SMALLEST}",
         "beyond_dbf": f"({{0}} > 1e24 OR {{0}} < -1e23) AND NOT {INFINITE}",
     },
-    "date": {"before_1000": BEFORE_1000, "before_march_1900": BEFORE_MARCH_1900},
+    "date": {"no_day": NO_DAY, "before_1000": BEFORE_1000, "before_march_1900": BEFORE_MARCH_1900},
     "datetime": {
+        "no_day": NO_DAY,
         "leap_seconds": "substr({0}, 17, 3) = ':60'",
         "until_1970": "{0} <= '1970-01-01T00:00:00.999Z'",
         "before_march_1900": BEFORE_MARCH_1900,
@@ -59,7 +61,7 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
     },
 }
 """What is counted in a column, by the type of its values; each entry is a condition on one value."""
-LOCATED = frozenset({"at_64_bits", "near_infinite", "beyond_dbf", "leap_seconds"})
+LOCATED = frozenset({"at_64_bits", "near_infinite", "beyond_dbf", "leap_seconds", "no_day"})
 """What warnings name the first row of."""
 
 

@@ -144,7 +144,13 @@ FLATGEOBUF = Format(
     token="flatgeobuf",
     title="FlatGeobuf",
     extensions=(".fgb",),
-    reading=Reading(drivers=("FlatGeobuf",), zoned_texts=True, unchecked_texts=True, has_texts_in_header=True),
+    reading=Reading(
+        drivers=("FlatGeobuf",),
+        overflows=frozenset({"no_day"}),
+        zoned_texts=True,
+        unchecked_texts=True,
+        has_texts_in_header=True,
+    ),
     writing=Writing(
         driver="FlatGeobuf",
         reread=Reread(drivers=("FlatGeobuf",)),

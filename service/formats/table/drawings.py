@@ -89,6 +89,7 @@ MAPINFO = Format(
     extensions=(SHARED_EXTENSION,),
     reading=Reading(
         drivers=("MapInfo File",),
+        overflows=frozenset({"no_day"}),
         reader=Reader.PARTS,
         has_labels=True,
         bundles=(

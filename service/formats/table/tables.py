@@ -52,7 +52,7 @@ ODS = Format(
         reader=Reader.WORKBOOK,
         environment={"OGR_ODS_HEADERS": "FORCE"},
         records_crs=False,
-        overflows=frozenset({"at_64_bits"}),
+        overflows=frozenset({"at_64_bits", "no_day"}),
         properties="meta.xml",
     ),
     writing=Writing(

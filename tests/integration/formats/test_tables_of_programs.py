@@ -194,3 +194,19 @@ async def test_geometry_types_of_parquet_itself_are_read(pipeline: Pipeline, tmp
         return
     (found,) = readers.geojson((await pipeline.to("GeoJson", path)).path)
     assert found["geometry"] == {"type": "Point", "coordinates": GEOMETRY_TYPES[crs]}
+
+
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_days_that_no_calendar_has_are_told(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """Programs read them as others; a leap day is one that there is."""
+    pipeline = Pipeline(converters, has_sessions=has_sessions)
+    rows = [point(1, 2, at=at, on=at[:10]) for at in ("2024-02-29T01:02:03", "2024-02-28T01:02:03")]
+    written = await pipeline.to("Ods", write_geojson(tmp_path / "a.geojson", rows))
+    path = tmp_path / "a.ods"
+    replace_in(written.path, path, rb"2024-02-28", b"2024-02-30")
+    done = await pipeline.to("GeoPackage", path, source_epsg=4326)
+    (told,) = done.output.warnings
+    assert told.endswith("programs will read 2 values of 'at', 'on' as others, or as missing. The first is feature 2.")
+    assert (await pipeline.to("GeoPackage", written.path, source_epsg=4326)).output.warnings == ()
