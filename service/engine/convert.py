@@ -46,7 +46,7 @@ from service.formats.names import unique
 from service.formats.plan import ConversionPlan
 from service.formats.request import ConversionRequest
 from service.formats.straying import Astray, that_may_stray
-from service.formats.verify import ReadBack
+from service.formats.verify import ReadBack, Recorded
 
 __all__ = ["Engine", "Output"]
 
@@ -159,6 +159,8 @@ class Engine:
         how = self._rereading(place, plan)
         if how is not None:
             found = await reread(place, plan, how)
+            if not plan.writing.records_compound and self.catalogue.is_compound(plan.output_epsg or 0):
+                return msgspec.structs.replace(found, recorded=Recorded(is_known=False))
             if not how.doubts_system or plan.output_epsg == WGS84:
                 return found
             return msgspec.structs.replace(found, recorded=await recorded_system(place, plan, how))

@@ -102,6 +102,11 @@ class CrsCatalogue:
         row = self._find(epsg)
         return row is not None and row[1] in PLANE_TYPES
 
+    def is_compound(self, epsg: int) -> bool:
+        """Whether `epsg` says what elevations are, beside a system of two axes."""
+        row = self._find(epsg)
+        return row is not None and row[1] == "compound"
+
     def has(self, epsg: int) -> bool:
         """Whether there is a coordinate system with this code."""
         return self._find(epsg) is not None

@@ -322,6 +322,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     fid_names: tuple[str, ...] = ()
     geometry_names: tuple[str, ...] = ()
     records_crs: bool = True
+    records_compound: bool = True
+    """Whether readers know the system of a result if it is a compound one, with heights."""
     needs_every_axis: bool = False
     """Whether programs cannot read coordinates that lack an axis of their system."""
     no_system: tuple[str, ...] = ("-a_srs", "NONE")

@@ -118,6 +118,7 @@ GML = Format(
         options=("-dsco", "FORMAT=GML3.2", "-dsco", "XSISCHEMA=OFF", "-dsco", "WRITE_FEATURE_BOUNDED_BY=NO"),
         multi_layer=True,
         needs_every_axis=True,
+        records_compound=False,
         curves=True,
         column_names=ColumnRule.GML,
         geometry_names=("geometryProperty", "geometry", "the_geom"),

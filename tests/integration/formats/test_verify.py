@@ -392,13 +392,29 @@ async def test_a_limit_saysnothing_about_the_system_that_a_result_records(
         await _with_system(Pipeline(converters, run), path, 25832)
 
 
+@pytest.mark.parametrize("has_sessions", [True, False])
+@pytest.mark.parametrize("output", ["Gml", "GeoPackage", "FlatGeobuf"])
+async def test_a_compound_system_that_a_result_does_not_record_is_told(
+    converters: Converters, tmp_path: Path, output: str, *, has_sessions: bool
+) -> None:
+    """The driver of GML names another system for geometries than for their bounds, of which readers make none."""
+    path = write_geojson(tmp_path / "a.geojson", [feature(geometry("Point", [5.4, 52.1, 10]))])
+    warnings = await _with_system(Pipeline(converters, has_sessions=has_sessions), path, 7415, output=output)
+    assert [told.partition(":")[0] for told in warnings] == ["GML cannot record EPSG"] * (output == "Gml")
+
+
 async def _with_system(
-    pipeline: Pipeline, path: Path, epsg: int, damage: Callable[[Path, ConversionPlan], None] = nothing
+    pipeline: Pipeline,
+    path: Path,
+    epsg: int,
+    damage: Callable[[Path, ConversionPlan], None] = nothing,
+    *,
+    output: str = "MapInfo",
 ) -> tuple[str, ...]:
-    """The warnings about the MapInfo tables of the file at `path` in the system `epsg`, after `damage` to them."""
+    """The warnings about the results for the file at `path` in the system `epsg`, after `damage` to them."""
     directory, source = pipeline.receive(path)
-    target = choose_target(source.format, "MapInfo")
-    request = ConversionRequest(output="MapInfo", target_epsg=epsg)
+    target = choose_target(source.format, output)
+    request = ConversionRequest(output=output, target_epsg=epsg)
     async with pipeline.engine.session(pipeline.run, target) as session:
         facts = await pipeline.engine.inspect(session, source, directory, request)
         plan = plan_conversion(source, target, facts, request, pipeline.engine.catalogue)
