@@ -11,9 +11,9 @@
 
 enum { MOST_AXES = 3 };
 
-/* A column of a table that is made anew: where its values come from, and their type if they are parsed. */
+/* A column of a table that is made anew: where its values come from, and their type if they are parsed or elevations. */
 struct made_column {
-    int from, type, subtype, is_parsed;
+    int from, type, subtype, is_parsed, is_elevation;
 };
 
 static const struct {
@@ -22,8 +22,13 @@ static const struct {
 } types[] = {{"boolean", INTEGER, BOOLEAN}, {"integer", INTEGER64, PLAIN}, {"real", REAL, PLAIN}, {"date", DATE, PLAIN}};
 
 /* A column of the given type; any other name leaves it the type that it has. */
-static struct made_column made_from(int from, handle field, const char *type)
+static struct made_column made_from(int from, handle definition, const char *type)
 {
+    if (strcmp(type, "elevation") == 0)
+        return (struct made_column){.type = REAL, .is_parsed = 1, .is_elevation = 1};
+    if (from < 0 || from >= OGR_FD_GetFieldCount(definition))
+        _exit(1);
+    handle field = OGR_FD_GetFieldDefn(definition, from);
     struct made_column made = {.from = from, .type = OGR_Fld_GetType(field), .subtype = OGR_Fld_GetSubType(field)};
     for (size_t number = 0; number < sizeof types / sizeof *types; number++)
         if (strcmp(type, types[number].name) == 0) {
@@ -49,6 +54,15 @@ static void set_parsed(handle copy, int field, handle feature, struct made_colum
         OGR_F_SetFieldDouble(copy, field, CPLStrtod(text, NULL));
     else
         OGR_F_SetFieldString(copy, field, text);
+}
+
+/* The third coordinate of a point. */
+static void set_elevation(handle copy, int field, handle geometry)
+{
+    if (geometry && OGR_GT_Flatten(OGR_G_GetGeometryType(geometry)) == POINT && OGR_GT_HasZ(OGR_G_GetGeometryType(geometry)))
+        OGR_F_SetFieldDouble(copy, field, OGR_G_GetZ(geometry, 0));
+    else
+        OGR_F_SetFieldNull(copy, field);
 }
 
 /* Put the copy of a feature into a table. Returns 0 if that fails. */
@@ -97,13 +111,11 @@ static int make_anew(handle old, const char *name, char **at)
         map[field] = -1;
     for (; at[0] && at[1] && at[2] && kept < MOST_COLUMNS; at += 3, kept++) {
         int from = atoi(at[0]);
-        if (from < 0 || from >= count)
-            _exit(1);
-        handle field = OGR_FD_GetFieldDefn(definition, from);
-        struct made_column column = columns[kept] = made_from(from, field, at[2]);
+        struct made_column column = columns[kept] = made_from(from, definition, at[2]);
         if (!column.is_parsed)
             map[from] = kept;
-        create_field(made, at[1], column.type, column.subtype, column.is_parsed ? 0 : OGR_Fld_GetWidth(field));
+        create_field(made, at[1], column.type, column.subtype,
+                     column.is_parsed ? 0 : OGR_Fld_GetWidth(OGR_FD_GetFieldDefn(definition, from)));
     }
     GDALSetMetadata(made, GDALGetMetadata(old, NULL), NULL);
     OGR_L_ResetReading(old);
@@ -111,7 +123,9 @@ static int make_anew(handle old, const char *name, char **at)
         handle copy = OGR_F_Create(OGR_L_GetLayerDefn(made)), geometry = OGR_F_StealGeometry(feature);
         OGR_F_SetFromWithMap(copy, feature, 1, map);
         for (int field = 0; field < kept; field++)
-            if (columns[field].is_parsed)
+            if (columns[field].is_elevation)
+                set_elevation(copy, field, geometry);
+            else if (columns[field].is_parsed)
                 set_parsed(copy, field, feature, columns[field]);
         if (geometry)
             OGR_F_SetGeometryDirectly(copy, geometry);

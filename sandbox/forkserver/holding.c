@@ -68,6 +68,20 @@ void create_field(handle layer, const char *name, int type, int subtype, int wid
     OGR_Fld_Destroy(field);
 }
 
+/* The EPSG code of a coordinate system; that of one without a name is found as the driver of GeoPackage does. 0 if unknown. */
+static int code_of(handle system)
+{
+    const char *authority = OSRGetAuthorityName(system, NULL);
+    handle identified = authority ? NULL : OSRClone(system);
+    if (identified && OSRAutoIdentifyEPSG(identified) == 0)
+        authority = OSRGetAuthorityName(system = identified, NULL);
+    const char *number = authority && strcmp(authority, "EPSG") == 0 ? OSRGetAuthorityCode(system, NULL) : NULL;
+    int code = number ? atoi(number) : 0;
+    if (identified)
+        OSRDestroySpatialReference(identified);
+    return code;
+}
+
 /* The coordinate system as the database has it for the code, and what is known of it. */
 static handle system_of(handle layer, const char *given, const char **known, int *code)
 {
@@ -75,12 +89,10 @@ static handle system_of(handle layer, const char *given, const char **known, int
     *known = "none";
     *code = atoi(given);
     if (!*code) {
-        const char *authority = found ? OSRGetAuthorityName(found, NULL) : NULL;
-        const char *number = found ? OSRGetAuthorityCode(found, NULL) : NULL;
         if (!found)
             return NULL;
         *known = "other";
-        if (!authority || strcmp(authority, "EPSG") != 0 || !number || !(*code = atoi(number)))
+        if (!(*code = code_of(found)))
             return found;
     }
     handle named = system_of_code(*code);
@@ -283,9 +295,10 @@ void open_source(char **at)
     end_answer("{", source && !has_failed());
 }
 
+/* Copy the layers of what is open into memory: all, or those of the names that follow the code of their system. */
 void load(char **at)
 {
-    const char *system = *at ? *at : "";
+    const char *system = *at ? *at++ : "";
     handle driver = GDALGetDriverByName("Memory");
     driver = driver ? driver : GDALGetDriverByName("MEM");
     if (!memory && driver)
@@ -294,11 +307,15 @@ void load(char **at)
     int count = source && memory ? GDALDatasetGetLayerCount(source) : 0;
     refused = !memory ? "memory" : count > MOST_LAYERS ? "layers" : NULL;
     bring_in();
-    expected = begin_reading(refused ? NULL : source);
+    expected = begin_reading(refused || at[0] ? NULL : source); /* counting would look at layers that are not read, too */
     put("{\"layers\":[");
-    for (int number = 0; number < count && !refused; number++) {
+    for (int number = 0; !refused && (at[0] ? at[number] != NULL : number < count); number++) {
+        handle layer = at[0] ? GDALDatasetGetLayerByName(source, at[number]) : GDALDatasetGetLayer(source, number);
         put(number ? "," : "");
-        load_layer(GDALDatasetGetLayer(source, number), system);
+        if (layer)
+            load_layer(layer, system);
+        else
+            refused = "names";
     }
     int ok = source && !refused && !has_failed();
     if (!ok) {

@@ -30,6 +30,7 @@ struct table {
     const char *start, *end; /* without a byte order mark */
     char delimiter;
     int is_odd, width, first_width, has_header, has_commas;
+    int is_of_lines;  /* whether its delimiter is known, so that a single column is no failure to find it */
     const char *data; /* what follows the header */
     struct cells columns[MOST_CELLS];
 };
@@ -280,10 +281,11 @@ static int holds_data(struct table *table, const struct row *row)
     int found = 0, years = 0;
     for (int number = 0; number < row->count; number++) {
         const char *cell = row->cells[number];
-        found += is_number(cell);
+        int may_be_geometry = strchr(cell, '(') || strcasestr(cell, "empty"), geometry = may_be_geometry ? is_geometry(cell) : 0;
+        int is_row_of_lines = geometry && geometry != UNSURE && row->count == 1 && table->is_of_lines;
+        found += is_number(cell) || is_row_of_lines;
         years += is_year(cell);
-        int may_be_value = strchr(cell, '(') || strcasestr(cell, "empty");
-        table->is_odd |= *cell && (is_odd_cell(cell) || (may_be_value && is_geometry(cell)));
+        table->is_odd |= *cell && (is_odd_cell(cell) || (geometry && !is_row_of_lines));
     }
     table->is_odd |= years > 1 && years == found; /* they may be names */
     return found > 0;
@@ -407,7 +409,7 @@ void look_at_separated(const char *path, const char *known)
         _exit(1);
     put("{\"ok\":true");
     size_t mark = file.size >= 3 && memcmp(file.start, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    *table = (struct table){.start = file.start + mark, .end = file.start + file.size, .delimiter = *known};
+    *table = (struct table){.start = file.start + mark, .end = file.start + file.size, .delimiter = *known, .is_of_lines = *known != 0};
     table->is_odd = !file.size || has_odd_bytes(table->start, table->end) || declares_delimiter(table->start, table->end);
     if (!table->is_odd)
         look(table);

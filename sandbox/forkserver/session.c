@@ -15,6 +15,7 @@
 #include "altering.h"
 #include "answer.h"
 #include "counts.h"
+#include "finishing.h"
 #include "gdal.h"
 #include "holding.h"
 #include "messages.h"
@@ -64,6 +65,24 @@ static void head(char **at)
     int is_whole = at[0] && at[1] && at[2] && at[3] && at[4] && at[5];
     int ok = is_whole && copy_under_header(at[0], at[1], strtoull(at[2], NULL, 10), at[3]) && write_text(at[4], at[5]);
     end_answer("{", ok);
+}
+
+/* Set options of GDAL, by name and value, for what follows. */
+static void configure(char **at)
+{
+    for (; at[0] && at[1]; at += 2)
+        CPLSetConfigOption(at[0], at[1]);
+    end_answer("{", !at[0]);
+}
+
+static void declare(char **at)
+{
+    end_answer("{", at[0] && at[1] && at[2] && declare_attributes(at[0], at[1], at[2]));
+}
+
+static void lines(char **at)
+{
+    end_answer("{", at[0] && at[1] && write_lines_of_wkt(at[0], at[1]));
 }
 
 static void count(char **at)
@@ -120,6 +139,12 @@ static void tally(char **at)
     tell_messages();
 }
 
+static void tally_lines(char **at)
+{
+    tally_lines_of_wkt(at[0]);
+    tell_messages();
+}
+
 static const struct {
     const char *name;
     void (*carry_out)(char **);
@@ -135,10 +160,14 @@ static const struct {
     {"place", place},
     {"query", query},
     {"stray", stray},
+    {"configure", configure},
     {"translate", translate},
+    {"declare", declare},
+    {"lines", lines},
     {"count", count},
     {"compare", compare},
     {"tally", tally},
+    {"tally_lines", tally_lines},
 };
 
 int converse(const char *question_pipe, const char *answer_pipe)

@@ -40,6 +40,8 @@ class Origin(msgspec.Struct, frozen=True):
     environment: Mapping[str, str] = {}
     has_tables: bool = True
     """Whether layers are identified by the tables of the work file."""
+    is_shaped: bool = False
+    """Whether its tables have exactly the features and columns of the plan, so that nothing is left to select."""
 
     def tables(self, plan: ConversionPlan, *datasets: Dataset) -> tuple[str, ...]:
         """The arguments that select the layers of `datasets`."""
@@ -139,14 +141,22 @@ def systems(plan: ConversionPlan, datasets: Sequence[Dataset]) -> list[str]:
     return [*from_, "-t_srs", f"EPSG:{plan.output_epsg}", *wrap]
 
 
-def selection(plan: ConversionPlan, dataset: Dataset) -> list[str]:
-    """The features and columns of its table that go into a dataset."""
+def selection(plan: ConversionPlan, dataset: Dataset, origin: Origin) -> list[str]:
+    """The features and columns of its table that go into a dataset, if it needs to be told."""
+    if origin.is_shaped:
+        return []
     if plan.writing.attributes is not None:
         return ["-sql", _query(plan, dataset)]
     if not dataset.only_types:
         return ["-where", f"{GEOMETRY} IS NOT NULL"] if dataset.lacks_nulls else []
     nulls = f" OR {GEOMETRY} IS NULL" if dataset.takes_nulls else ""
     return ["-where", f"{is_one_of(dataset.only_types)}{nulls}"]
+
+
+def selected_tables(plan: ConversionPlan, dataset: Dataset, origin: Origin) -> tuple[str, ...]:
+    """The arguments that select the layer of `dataset`; none if a query in `selection` names it."""
+    by_query = plan.writing.attributes is not None and not origin.is_shaped
+    return () if by_query else origin.tables(plan, dataset)
 
 
 def is_one_of(types: Iterable[str]) -> str:

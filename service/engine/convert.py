@@ -14,7 +14,7 @@ from service.engine.arguments import Origin, dataset_name, origin_of
 from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import EngineDefect, Subject, UnreachableSystem, require_success
 from service.engine.editing import JAILED as EDITING_JAILED
-from service.engine.editing import edit_work_file, renamed_tables
+from service.engine.editing import edit_work_file
 from service.engine.files import holds_little
 from service.engine.holding import begin, drivers_for, environment_for, needs_work_file, save, shape, tidy
 from service.engine.jailed import facts as facts_program
@@ -30,7 +30,7 @@ from service.engine.reading.tables import PARQUET_READING
 from service.engine.reading.work_file import INTO_WORK_FILE, WorkFile
 from service.engine.recorded import recorded_system
 from service.engine.recount import count_unreachable
-from service.engine.rereading import questions_after, reread, tally
+from service.engine.rereading import has_tally, questions_after, reread, tally
 from service.engine.session import NotOpened, Session, SessionOver, Traced, untraced
 from service.engine.straying import ask_strays, count_strays
 from service.engine.workbooks import JAILED as WORKBOOKS_JAILED
@@ -154,8 +154,10 @@ class Engine:
         Results of JSON are counted by the run that wrote them alone; None if that is over.
         """
         place = self._place(run, directory, source, Subject(input=plan.target.title))
-        if plan.writing.json:
-            return await tally(place, plan)
+        if has_tally(plan):
+            tallied = await tally(place, plan)
+            if tallied is not None or plan.writing.json:
+                return tallied
         how = self._rereading(place, plan)
         if how is not None:
             found = await reread(place, plan, how)
@@ -308,8 +310,8 @@ async def _held(place: Workplace, plan: ConversionPlan, source: Source, origin: 
         await tidy(session)
         await save(place, session, INTO_WORK_FILE)
         return None
-    await shape(session, renamed_tables(plan))
-    return origin
+    await shape(session, plan)
+    return msgspec.structs.replace(origin, is_shaped=True)
 
 
 async def _opened(

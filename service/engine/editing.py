@@ -3,6 +3,8 @@
 import json
 from collections.abc import Iterator
 
+import msgspec
+
 from service.engine.arguments import table_of
 from service.engine.jailed import prepare
 from service.engine.workspace import WORK_FILE, Workplace
@@ -16,11 +18,23 @@ NOT_IN_XML = "\ufffe\uffff"
 JAILED = (prepare.__name__,)
 
 
-def renamed_tables(plan: ConversionPlan) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """For each table: its name in the plan, and the names of its columns there."""
+class ShapedTable(msgspec.Struct, frozen=True):
+    """A table as a plan requires it."""
+
+    table: str
+    name: str
+    columns: dict[str, str]
+    """The columns that are kept, and their names in the plan."""
+    elevation: str
+    """The name of a further column, with the elevations of points; empty if there is none."""
+
+
+def shaped_tables(plan: ConversionPlan) -> Iterator[ShapedTable]:
+    """Each table that a session holds, as `plan` requires it."""
+    kept = plan.writing.attributes
     for dataset in _one_per_layer(plan):
-        columns = {column.name: column.written for column in dataset.columns}
-        yield dataset.layer.table, table_of(plan, dataset), columns
+        columns = {column.name: column.written for column in dataset.columns if kept is None or column.name in kept}
+        yield ShapedTable(dataset.layer.table, table_of(plan, dataset), columns, _elevation(plan, dataset))
 
 
 async def edit_work_file(place: Workplace, plan: ConversionPlan) -> None:
@@ -42,7 +56,6 @@ def _one_per_layer(plan: ConversionPlan) -> list[Dataset]:
 def _edit(plan: ConversionPlan, dataset: Dataset) -> dict[str, object]:
     """What `jailed.prepare` is to do with the table of a dataset."""
     fields, written = [field.name for field in dataset.layer.fields], {column.name for column in dataset.columns}
-    has_raised_points = Family.POINT in dataset.layer.families and dataset.declares_z
     return {
         "table": dataset.layer.table,
         "name": table_of(plan, dataset),
@@ -54,8 +67,14 @@ def _edit(plan: ConversionPlan, dataset: Dataset) -> dict[str, object]:
         "guard": plan.writing.live_text,
         "leave_out": NOT_IN_XML if plan.leaves_out_control else "",
         "system_is_unknown": plan.keeps_coordinates and dataset.layer.is_spatial,
-        "elevation": plan.writing.elevation_column if has_raised_points else "",
+        "elevation": _elevation(plan, dataset),
     }
+
+
+def _elevation(plan: ConversionPlan, dataset: Dataset) -> str:
+    """The column that the driver needs for the elevations of points."""
+    has_raised_points = Family.POINT in dataset.layer.families and dataset.declares_z
+    return plan.writing.elevation_column if has_raised_points else ""
 
 
 def _changes_something(edit: dict[str, object]) -> bool:

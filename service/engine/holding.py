@@ -1,13 +1,15 @@
 """Holds an upload in the memory of a session's open run, in place of the work file."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from sandbox.verdict import Ending
 from service.engine.diagnostics import INCOMPLETE, MISREAD, UNDEFINED_TYPE, UNREAD_GEOMETRY, EngineDefect
+from service.engine.editing import shaped_tables
 from service.engine.environment import MEMORY_DRIVERS, VIRTUAL_DRIVER
+from service.engine.reading.work_file import WORK_DRIVER
 from service.engine.seen import SAME, Seen, SeenLayer, changes_of, facts_of
 from service.engine.session import Session, SessionOver
 from service.engine.workspace import WORK_FILE, Workplace
@@ -17,11 +19,12 @@ from service.formats.plan import ConversionPlan
 
 LARGEST_BYTES = 96 << 20
 """Larger uploads go through the work file; in memory, they would take more than the converter itself."""
-WRITERS = frozenset({Writer.PER_LAYER, Writer.AT_ONCE, Writer.PLACES, Writer.WORKBOOK})
 DETOURS: Mapping[Writer, tuple[str, ...]] = {Writer.WORKBOOK: ("CSV", VIRTUAL_DRIVER)}
 """The drivers that a writer needs in addition to the target's."""
 HELD = "held"
 """The name of what is held on command lines."""
+ELEVATION = "elevation"
+"""The type of a column that gets the third coordinate of points."""
 TOO_LONG = frozenset({Ending.WALL_TIME, Ending.CPU_TIME})
 """Endings of runs whose work would take as long in any other run."""
 NEED_WORK_FILE = (INCOMPLETE, MISREAD, UNDEFINED_TYPE, UNREAD_GEOMETRY)
@@ -39,22 +42,15 @@ class Opening(msgspec.Struct, frozen=True):
     srid: int | None = None
     is_placed: bool = False
     """Whether every row must have a geometry."""
-
-
-def may_hold(target: Format) -> bool:
-    """Whether most plans can write what is held as `target` without the work file."""
-    writing = writing_of(target)
-    plain = not (writing.environment or writing.shows_geometry_name or writing.root_attributes or writing.live_text)
-    return plain and writing.writer in WRITERS and writing.attributes is None
+    layers: tuple[str, ...] = ()
+    """The layers to read; all if there are none."""
 
 
 def drivers_for(target: Format) -> tuple[str, ...]:
-    """The drivers to register to hold an upload and write it as `target`; none if it is not to be held."""
-    if not may_hold(target):
-        return ()
+    """The drivers to register to hold an upload and write it as `target`."""
     writing = writing_of(target)
     rereads = writing.reread.drivers if writing.reread is not None else ()
-    return (*MEMORY_DRIVERS, writing.driver, *DETOURS.get(writing.writer, ()), *rereads, "GPKG")
+    return (*MEMORY_DRIVERS, writing.driver, *DETOURS.get(writing.writer, ()), *rereads, WORK_DRIVER)
 
 
 def environment_for(target: Format) -> Mapping[str, str]:
@@ -126,7 +122,7 @@ def begin(place: Workplace, session: Session, drivers: Sequence[str], reading: R
 async def _load(session: Session, reading: Reading, openings: Sequence[Opening]) -> list[SeenLayer] | None:
     found: list[SeenLayer] = []
     for opening in openings:
-        load = ("load", str(opening.srid or ""))
+        load = ("load", str(opening.srid or ""), *opening.layers)
         opened = await session.open(opening.name, reading.drivers, opening.options, then=load)
         if not opened.ok:
             return None
@@ -144,23 +140,33 @@ def needs_work_file(plan: ConversionPlan) -> bool:
     """Whether `plan` requires the work file, because it uses SQL or edits."""
     split = any(dataset.only_types or dataset.lacks_nulls or dataset.linearise for dataset in plan.datasets)
     has_empty_sheet = plan.writing.writer is Writer.WORKBOOK and not all(dataset.features for dataset in plan.datasets)
-    edited = plan.leaves_out_control or plan.gathers_lines
-    return split or has_empty_sheet or edited or plan.keeps_coordinates or not may_hold(plan.target)
+    edited = plan.leaves_out_control or plan.guards_texts or plan.gathers_lines
+    return split or has_empty_sheet or edited or plan.keeps_coordinates or _names_geometry(plan) or _mixes_tracks(plan)
 
 
-async def shape(session: Session, names: Iterable[tuple[str, str, dict[str, str]]]) -> None:
-    """Rename what is held as planned; `names` has each table, its new name, and its old and new column names.
+def _names_geometry(plan: ConversionPlan) -> bool:
+    """Whether the output shows another name of the geometry column than the one that its driver chooses."""
+    return plan.writing.shows_geometry_name and plan.geometry_name != plan.writing.geometry_names[0]
 
-    Other columns are left out.
+
+def _mixes_tracks(plan: ConversionPlan) -> bool:
+    """Whether points and lines, or several layers, go into one file whose layers have fixed names."""
+    families = [dataset.layer.families for dataset in plan.datasets]
+    return plan.writing.writer is Writer.TRACKS and [len(found) for found in families] != [1]
+
+
+async def shape(session: Session, plan: ConversionPlan) -> None:
+    """Give what is held the names and columns of `plan`; other columns are left out.
 
     Raises:
         EngineDefect: this failed.
     """
-    for table, name, written in names:
-        columns = [
-            (place, written[column], kind) for place, column, kind in session.changes[table] if column in written
-        ]
-        await _alter(session, table, name, columns)
+    for shaped in shaped_tables(plan):
+        kept = [column for column in session.changes[shaped.table] if column[1] in shaped.columns]
+        columns = [(place, shaped.columns[column], kind) for place, column, kind in kept]
+        if shaped.elevation:
+            columns.append((0, shaped.elevation, ELEVATION))
+        await _alter(session, shaped.table, shaped.name, columns, is_copied=plan.writing.shows_geometry_name)
 
 
 async def save(place: Workplace, session: Session, arguments: Sequence[str]) -> None:
@@ -180,8 +186,11 @@ async def tidy(session: Session) -> None:
         await _alter(session, table, table, columns)
 
 
-async def _alter(session: Session, table: str, name: str, columns: Sequence[tuple[int, str, str]]) -> None:
-    if table == name and columns == session.held[table]:
+async def _alter(
+    session: Session, table: str, name: str, columns: Sequence[tuple[int, str, str]], *, is_copied: bool = False
+) -> None:
+    """Do so if anything changes. `is_copied` ensures that the table is in memory, where its geometry has no name."""
+    if table == name and columns == session.held[table] and not is_copied:
         return
     done = await session.alter(table, name, columns)
     if not done.ok:

@@ -18,7 +18,7 @@ from service.engine.workspace import VERIFIED_FILE, Workplace
 from service.errors import Rejection
 from service.formats.datasets import Dataset
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Layer, Name
-from service.formats.format import Reread, reading_of
+from service.formats.format import Reread, Writer, reading_of
 from service.formats.geometry import NO_GEOMETRY
 from service.formats.plan import ConversionPlan
 from service.formats.verify import ReadBack, VerifiedColumn, VerifiedLayer, expected_in
@@ -52,17 +52,23 @@ class Counted(Answer, frozen=True):
 
 
 class Tallied(Answer, frozen=True):
-    """A result in GeoJSON by its text: for each column how many values are not null."""
+    """A result in GeoJSON or lines of WKT by its text: for each column how many values are not null."""
 
     features: Count = 0
     geometries: Count = 0
     has_z: bool = False
-    columns: Annotated[Mapping[Name, Count], Meta(max_length=2 * MAX_COLUMNS)] = {}
+    has_m: bool | None = None
+    columns: Annotated[Mapping[Name, Count], Meta(max_length=2 * MAX_COLUMNS)] | None = None
+
+
+def has_tally(plan: ConversionPlan) -> bool:
+    """Whether the run that wrote the result of `plan` can count it by its text."""
+    return plan.writing.json or plan.writing.writer is Writer.LINES_OF_WKT
 
 
 def questions_after(plan: ConversionPlan, how: Reread | None, host: Capabilities) -> dict[str, tuple[str, ...]]:
     """What `tally` or `reread` asks about a result, by the name under which the converter writes it in one go."""
-    if plan.writing.json:
+    if has_tally(plan):
         return {result_name(plan): _tallying(plan)}
     if how is None or host.spare_for(how.drivers) or (len(plan.datasets) > 1 and not plan.writing.one_file_per_layer):
         return {}
@@ -70,7 +76,7 @@ def questions_after(plan: ConversionPlan, how: Reread | None, host: Capabilities
 
 
 def _tallying(plan: ConversionPlan) -> tuple[str, ...]:
-    return ("tally", result_name(plan))
+    return ("tally" if plan.writing.json else "tally_lines", result_name(plan))
 
 
 def _counting(name: str, how: Reread) -> tuple[str, ...]:
@@ -78,7 +84,7 @@ def _counting(name: str, how: Reread) -> tuple[str, ...]:
 
 
 async def tally(place: Workplace, plan: ConversionPlan) -> ReadBack | None:
-    """Count in the run that wrote it what the result of `plan` in JSON holds; None if that run is over or cannot."""
+    """Count in the run that wrote it what the result of `plan` holds; None if that run is over or cannot."""
     if place.session is None or not place.session.is_open:
         return None
     try:
@@ -89,9 +95,13 @@ async def tally(place: Workplace, plan: ConversionPlan) -> ReadBack | None:
         return None
     if not told.ok:
         return None
-    columns = {name: VerifiedColumn(filled) for name, filled in told.columns.items()} if told.features else None
+    columns = None
+    if told.columns is not None and told.features:
+        columns = {name: VerifiedColumn(filled) for name, filled in told.columns.items()}
     (dataset,) = plan.datasets
-    found = VerifiedLayer(features=told.features, geometries=told.geometries, has_z=told.has_z, columns=columns)
+    found = VerifiedLayer(
+        features=told.features, geometries=told.geometries, has_z=told.has_z, has_m=told.has_m, columns=columns
+    )
     return ReadBack({dataset.name: found})
 
 

@@ -90,6 +90,7 @@ class Session:
         self._talk: Conversation | None = None
         self._running: asyncio.Future[Verdict] | None = None
         self._is_over: asyncio.Future[None]
+        self._settings: dict[str, str] = {}
         self._first: tuple[str, ...] = ()
         self._sent: tuple[str, ...] = ()
         self.foreseen: dict[str, tuple[str, ...]] = {}
@@ -135,6 +136,7 @@ class Session:
 
     def begin(self, program: str, directory: Path, environment: Mapping[str, str], limits: Limits) -> None:
         """Start the run that is held open, in `directory`."""
+        self._settings = dict(environment)
         self._talk = talk = Conversation(str(directory))
         self._first = self._sent = ()
         self._is_over = is_over = asyncio.get_running_loop().create_future()
@@ -216,6 +218,13 @@ class Session:
     ) -> Answer:
         """Open a file with one of `drivers` and no other; see `ask`."""
         return await self.ask(Answer, *_opening(name, drivers, options), then=then)
+
+    async def configure(self, settings: Mapping[str, str]) -> None:
+        """Set the options of GDAL that differ from those of the open run, from now on."""
+        different = {name: value for name, value in settings.items() if self._settings.get(name) != value}
+        if different:
+            await self.ask(Answer, "configure", *(text for setting in different.items() for text in setting))
+            self._settings |= different
 
     async def alter(self, table: str, name: str, columns: Iterable[tuple[int, str, str]]) -> Answer:
         """Rename a table that is held, and give it these columns: by position, new name, and type or "same"."""

@@ -62,7 +62,8 @@ async def make_table(session: Session, file: str, wanted: Wanted, delimiter: str
         SessionOver: the run has ended.
     """
     looked = await session.ask(Looked, "look", file, delimiter)
-    if not looked.ok or looked.delimiter not in UNDERSTOOD or len(looked.columns) == 1:
+    is_doubtful = len(looked.columns) == 1 and not delimiter  # it may have another delimiter
+    if not looked.ok or looked.delimiter not in UNDERSTOOD or is_doubtful:
         return None
     columns = columns_of(looked, wanted)
     layout = lay_out(OURS, "", looked.header, columns, wanted=wanted, delimiter=looked.delimiter)

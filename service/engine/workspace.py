@@ -15,11 +15,11 @@ from sandbox.command import Command, Limits
 from sandbox.verdict import Ending, Verdict
 from service.blocking import INLINE_BYTES, run_blocking
 from service.engine.capabilities import Capabilities
-from service.engine.diagnostics import Subject, require_program_success, require_success
+from service.engine.diagnostics import EngineDefect, Subject, require_program_success, require_success
 from service.engine.environment import converter_environment, python_environment, wheel_environment
 from service.engine.files import holds_little, read_written, written_files
 from service.engine.jailed import wheel
-from service.engine.session import Session, SessionOver
+from service.engine.session import Answer, Session, SessionOver
 from service.errors import Rejection
 from service.formats.detect import Source
 
@@ -124,6 +124,7 @@ class Workplace:
             argv = (self.host.python, "-m", wheel.__name__, library, ",".join(drivers), *arguments)
             verdict = await self._start(argv, wheel_environment(self.host, library, extra))
         elif self.session is not None and self.session.is_open:
+            await self.session.configure(extra)
             verdict = await self._translate(self.session, list(arguments), detour)
         else:
             environment = converter_environment(self.host, drivers, extra)
@@ -141,6 +142,19 @@ class Workplace:
         """
         verdict = await self._start((self.host.python, "-m", module, *arguments), python_environment(self.host))
         require_program_success(verdict, self._subject)
+
+    async def finish(self, question: str, module: str, *names: str) -> None:
+        """Have the open run answer `question`, or our program `module` if there is none: both do the same with files.
+
+        Raises:
+            Rejection: the run exceeded its limits.
+        """
+        if self.session is None or not self.session.is_open:
+            await self.python(module, *names)
+            return
+        done = await self.session.ask(Answer, question, *names)
+        if not done.ok:
+            raise EngineDefect(f"the run that was held open could not {question}: {done.messages}")
 
     async def read_json(self, name: str, kind: type[T]) -> T:
         """What one of our programs in the sandbox wrote to the file `name`, untrusted until it fits `kind`.

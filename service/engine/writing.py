@@ -22,6 +22,7 @@ from service.engine.arguments import (
     opening,
     places_of,
     result_name,
+    selected_tables,
     selection,
     systems,
     table_of,
@@ -50,6 +51,7 @@ OUT_OF_BOUNDS_WORDS = (
     "outputFormat, such as GeoPackage."
 )
 LINES_FILE = "lines.geojsonl"
+LINES_CSV = "lines.csv"
 UNDECLARED_FILE = "undeclared.xml"
 SHEETS_FILE = "sheets.vrt"
 TRACKS_FILE = "tracks.vrt"
@@ -64,6 +66,8 @@ CSV_TYPES: Mapping[FieldType, str] = {
     FieldType.DATETIME: "DateTime",
 }
 """The type names in a .csvt; all other types are text."""
+TRACK_TYPES: Mapping[Family, str] = {Family.POINT: "Point", Family.LINE: "MultiLineString"}
+"""The types of layers that become waypoints and tracks."""
 
 
 async def write(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
@@ -83,8 +87,8 @@ async def _write_per_layer(place: Workplace, plan: ConversionPlan, origin: Origi
     for number, dataset in enumerate(plan.datasets):
         adds = ADD if number and not writing.one_file_per_layer else ()
         arguments = [*opening(plan), *adds, *added_columns(plan), *declared(writing, dataset)]
-        tables = () if writing.attributes is not None else origin.tables(plan, dataset)
-        arguments += [*systems(plan, [dataset]), *selection(plan, dataset), *origin.options]
+        arguments += [*systems(plan, [dataset]), *selection(plan, dataset, origin), *origin.options]
+        tables = selected_tables(plan, dataset, origin)
         arguments += [dataset_name(plan, dataset), origin.name, *tables, "-nln", dataset.name]
         await _run_fitting(place, plan, origin, dataset, arguments)
 
@@ -138,7 +142,8 @@ async def _write_at_once(place: Workplace, plan: ConversionPlan, origin: Origin)
     arguments = [*opening(plan), *z, *linear, *systems(plan, plan.datasets), *origin.options, target]
     await _run(place, plan, origin, [*arguments, origin.name, *origin.tables(plan, *plan.datasets), *name])
     if attributes:
-        await place.python(declare.__name__, UNDECLARED_FILE, attributes, result_name(plan))
+        names = (UNDECLARED_FILE, attributes, result_name(plan))
+        await place.finish("declare", declare.__name__, *names)
 
 
 async def _write_places(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
@@ -191,18 +196,27 @@ def _header(dataset: Dataset) -> str:
 
 
 async def _write_tracks(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
-    """Write points as waypoints and lines as tracks. The driver goes by the layer's type, which a VRT sets."""
-    await place.write_text(TRACKS_FILE, _tracks(plan))
+    """Write points as waypoints and lines as tracks. The driver goes by a layer's type; a VRT sets those of several."""
     multipoints = any("MultiPoint" in dataset.layer.geometry_types for dataset in plan.datasets)
     explode = ("-explodecollections",) if multipoints else ()
-    arguments = [*opening(plan), *systems(plan, plan.datasets), *explode, result_name(plan), TRACKS_FILE]
-    await place.ogr2ogr(arguments, (*origin.drivers, VIRTUAL_DRIVER, plan.writing.driver))
+    arguments = [*opening(plan), *systems(plan, plan.datasets), *explode]
+    if origin.is_shaped:
+        (dataset,) = plan.datasets
+        (family,) = dataset.layer.families
+        kind = f"{TRACK_TYPES[family].upper()}{'25D' if dataset.declares_z else ''}"
+        arguments += ["-nlt", kind, "-nln", f"{family}0", result_name(plan), origin.name]
+        await _run(place, plan, origin, [*arguments, *origin.tables(plan, dataset)])
+        return
+    await place.write_text(TRACKS_FILE, _tracks(plan))
+    await place.ogr2ogr(
+        [*arguments, result_name(plan), TRACKS_FILE], (*origin.drivers, VIRTUAL_DRIVER, plan.writing.driver)
+    )
 
 
 def _tracks(plan: ConversionPlan) -> str:
     layers = [
         _track_layer(plan, dataset, f"{family}{number}", family)
-        for family in (Family.POINT, Family.LINE)
+        for family in TRACK_TYPES
         for number, dataset in enumerate(plan.datasets)
         if family in dataset.layer.families
     ]
@@ -217,19 +231,19 @@ def _track_layer(plan: ConversionPlan, dataset: Dataset, name: str, family: Fami
     condition = is_one_of([geometry for geometry, found in FAMILIES.items() if found is family])
     query = f"SELECT {listed} FROM {quoted(table_of(plan, dataset))} WHERE {condition}"  # noqa: S608 -- quoted
     dimensions = "25D" if dataset.declares_z else ""
-    kind = "wkbPoint" if family is Family.POINT else "wkbMultiLineString"
     return (
         f'<OGRVRTLayer name="{name}"><SrcDataSource>{WORK_FILE}</SrcDataSource>'
-        f"<SrcSQL>{escape(query)}</SrcSQL><GeometryType>{kind}{dimensions}</GeometryType></OGRVRTLayer>"
+        f"<SrcSQL>{escape(query)}</SrcSQL><GeometryType>wkb{TRACK_TYPES[family]}{dimensions}</GeometryType>"
+        "</OGRVRTLayer>"
     )
 
 
 async def _write_wkt(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
     dataset = plan.datasets[0]
     as_text = ("-lco", "GEOMETRY=AS_WKT", "-lco", "SEPARATOR=TAB", *LINEAR)
-    arguments = [*PLAIN_CSV, *as_text, *systems(plan, [dataset]), *selection(plan, dataset), "lines.csv", origin.name]
-    await _run(place, plan, origin, arguments)
-    await place.python(wktlines.__name__, "lines.csv", result_name(plan))
+    arguments = [*PLAIN_CSV, *as_text, *systems(plan, [dataset]), *selection(plan, dataset, origin), LINES_CSV]
+    await _run(place, plan, origin, [*arguments, origin.name, *selected_tables(plan, dataset, origin)])
+    await place.finish("lines", wktlines.__name__, LINES_CSV, result_name(plan))
 
 
 async def _write_parquet(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:

@@ -63,6 +63,12 @@ class ConversionPlan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Whether texts have characters that the target cannot hold, of which its driver leaves out only some."""
         return any(_has_control(self.writing, dataset.layer) for dataset in self.datasets)
 
+    @property
+    def guards_texts(self) -> bool:
+        """Whether texts begin like what programs execute or take for markup, which the target must not have."""
+        fields = (field for dataset in self.datasets for field in dataset.layer.fields)
+        return bool(self.writing.live_text) and any(field.like_markup or field.like_formulas for field in fields)
+
     @cached_property
     def writing(self) -> Writing:
         """How the target is written."""

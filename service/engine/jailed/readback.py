@@ -178,7 +178,7 @@ def _lines(file: str, _: str) -> Counted:
                 raise ValueError("cut off")
             features += 1
             geometries += kind != "GEOMETRYCOLLECTION EMPTY"
-            dimensions = kind.partition(" ")[2]
+            dimensions = kind.partition(" ")[2] if coordinates else ""
             has_z = has_z or "Z" in dimensions
             has_m = has_m or "M" in dimensions
     return {"features": features, "geometries": geometries, "has_z": has_z, "has_m": has_m}

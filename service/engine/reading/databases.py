@@ -88,8 +88,10 @@ async def _typed(place: Workplace, source: Source, kind: str) -> tuple[str, _Dat
 
 
 async def _read(place: Workplace, source: Source, origin: str, found: _Database, layers: Sequence[str]) -> WorkFile:
-    read = await read_layers(place, reading_with_options(source), origin, layers)
-    if origin in TYPED_FILES.values():
+    reading = reading_with_options(source)
+    facts = await hold(place, reading, [Opening(origin, reading.options, layers=tuple(layers))])
+    read = WorkFile(facts=facts) if facts is not None else await read_layers(place, reading, origin, layers)
+    if origin in TYPED_FILES.values() and facts is None:  # what is held may be read again
         await place.discard(origin)
     return msgspec.structs.replace(read, warnings=(*read.warnings, *_warnings(found)))
 

@@ -58,6 +58,7 @@ SPATIALITE = Format(
     title="SpatiaLite",
     writing=Writing(
         driver="SQLite",
+        reread=Reread(drivers=("SQLite",)),
         read_back="spatialite",
         extension=".sqlite",
         media_type="application/vnd.sqlite3",

@@ -29,12 +29,19 @@ from tests.integration.formats.pipeline import Json, Pipeline, feature, geometry
 from tests.integration.formats.samples import point
 from tests.support.converters import Converters
 
+MANY = 500
+"""From so many features on, a quick driver reads a file once more in place of a copy in memory."""
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 -- a private directory is made in it
 UNLIKE = re.compile(r"gpkg_contents|metadata|Metadata|MDI key|^</GDAL", re.MULTILINE)
 """Times, and what some drivers say of a file besides its data."""
+TIMED = re.compile(r"history|_time|statistics")
+"""Tables of SpatiaLite with times."""
 USUAL_TARGETS = ("GeoJson", "Shapefile")
-TARGETS = ("GeoJson", "Shapefile", "Csv", "Kml", "FlatGeobuf", "MapInfo", "GeoPackage", "Xlsx")
+TARGETS = (
+    "GeoJson", "Shapefile", "Csv", "Kml", "FlatGeobuf", "MapInfo", "GeoPackage", "Xlsx", "Ods", "Gml", "Gpx", "Dxf",
+    "Wkt", "SpatiaLite", "GeoParquet",
+)  # fmt: skip
 LINE = geometry("LineString", [[0, 0, 5], [1, 1, 6]])
 AREA = geometry("Polygon", [[[0, 0], [4, 0], [4, 4], [0, 0]]])
 CONTENTS: Mapping[str, list[Json]] = {
@@ -110,13 +117,26 @@ async def as_source(ways: Ways, kind: str, features: list[Json], *options: str) 
 
 def content(path: Path) -> object:
     """An output's content without the times at which it was written."""
-    if path.suffix in {".zip", ".xlsx"}:
+    if path.suffix in {".zip", ".xlsx", ".ods"}:
         with zipfile.ZipFile(path) as archive:
             return {name: _dateless(name, archive.read(name)) for name in sorted(archive.namelist())}
+    if path.suffix == ".sqlite":
+        return _tables(path)
     if path.suffix == ".gpkg":
         with closing(sqlite3.connect(path)) as connection:
             return [line for line in connection.iterdump() if not UNLIKE.search(line)]
     return path.read_bytes()
+
+
+def _tables(path: Path) -> dict[str, object]:
+    """All tables but virtual ones, which need a library to be read, and those with times."""
+    with closing(sqlite3.connect(path)) as connection:
+        made = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql LIKE 'CREATE TABLE%'").fetchall()
+        return {
+            name: (sql, connection.execute(f'SELECT * FROM "{name}"').fetchall())  # noqa: S608 -- ours
+            for name, sql in made
+            if not TIMED.search(name)
+        }
 
 
 def _dateless(name: str, data: bytes) -> bytes:
@@ -159,8 +179,6 @@ async def test_both_ways_give_the_same(ways: Ways, name: str) -> None:
             assert held == await outcome(ways.filed, source, output, **wishes), (kind, output)
 
 
-MANY = 500
-"""From so many features on, a quick driver reads a file once more in place of a copy in memory."""
 NO_INDEX = ("-lco", "SPATIAL_INDEX=NO")
 LARGE: Mapping[str, tuple[list[Json], tuple[str, ...], tuple[str, ...]]] = {
     "plain": (
@@ -240,6 +258,59 @@ async def test_one_run_is_enough(ways: Ways, tmp_path: Path) -> None:
         await ways.held.to("GeoJson" if kind != "geojson" else "Shapefile", source, **wishes)
         runs[kind] = len(ways.runs.commands) - before
     assert runs == dict.fromkeys(SOURCES, 1)
+
+
+PECULIAR = ("Gml", "Gpx", "Dxf", "Wkt", "Ods", "SpatiaLite", "GeoParquet")
+"""Targets of which the driver is told more than names, or writes something else than what is delivered."""
+FROM_RESULTS = ("MapInfo", "SpatiaLite", "Wkt", "Ods", "Gpx", "Dxf")
+"""Formats that `as_source` does not make; results in them are converted again."""
+SHAPED: Mapping[str, list[Json]] = {
+    "points in space": [point(1, 2, name="a", n=1), feature(geometry("Point", [3, 4, 5.5]), name="b", n=2)],
+    "its own columns": [feature(geometry("Point", [3, 4, 5]), ele=7, Layer="x", Text="y", geometryProperty=1, b=2)],
+    "lines": [
+        feature(geometry("LineString", [[0, 0], [1, 1]]), a=1),
+        feature(geometry("LineString", [[2, 2], [3, 3]])),
+    ],
+    "parts": [feature(geometry("MultiLineString", [[[0, 0, 1], [1, 1, 2]], [[2, 2, 3], [3, 3, 4]]]), a=1, b=2)],
+    "several points": [feature(geometry("MultiPoint", [[0, 0], [1, 1]]), a=1), point(5, 6, a=2)],
+    "live texts": [point(1, 2, name=" of:=1+1", b="<i>"), point(3, 4, name="plain", b="c")],
+}
+
+
+@pytest.mark.parametrize("output", PECULIAR)
+@pytest.mark.parametrize("name", SHAPED)
+async def test_both_ways_give_the_same_for_peculiar_targets(ways: Ways, name: str, output: str) -> None:
+    """Bytes, warnings, facts and refusals, whether the open run finishes the result or programs of ours do."""
+    source = await as_source(ways, "gpkg", SHAPED[name])
+    assert source is not None
+    assert await outcome(ways.held, source, output) == await outcome(ways.filed, source, output)
+
+
+@pytest.mark.parametrize("kind", FROM_RESULTS)
+async def test_both_ways_give_the_same_from_results(ways: Ways, tmp_path: Path, kind: str) -> None:
+    """In one run, or two if the first looks for mistyped values."""
+    written = write_geojson(tmp_path / "in.geojson", [point(n, 2, name=f"a{n}", n=n, v=n / 2) for n in range(3)])
+    source = (await ways.filed.to(kind, written)).path
+    wishes = {} if kind in {"MapInfo", "SpatiaLite", "Gpx", "GeoJsonSeq"} else {"source_epsg": 4326}
+    for output in ("GeoJson", "Shapefile", "GeoPackage", "Csv"):
+        before = len(ways.runs.commands)
+        held = await outcome(ways.held, source, output, **wishes)
+        assert held == await outcome(ways.filed, source, output, **wishes), output
+        assert len(ways.runs.commands) - before == 1 + (kind == "SpatiaLite")
+
+
+@pytest.mark.parametrize("features", [1, MANY])
+@pytest.mark.parametrize("output", TARGETS)
+async def test_one_run_is_enough_for_every_target(ways: Ways, output: str, features: int) -> None:
+    """One writes, finishes and reads back; where GDAL cannot write GeoParquet, a program of ours takes another run."""
+    kind = "fgb" if output == "GeoPackage" else "gpkg"
+    source = await as_source(
+        ways, kind, [feature(geometry("Point", [n, 2, 3]), name="a", n=n) for n in range(features)]
+    )
+    assert source is not None
+    await ways.held.to(output, source)
+    takes_program = output == "GeoParquet" and not ways.converters.engine.capabilities.can_write("Parquet")
+    assert len(ways.runs.commands) == 1 + takes_program
 
 
 @pytest.mark.parametrize("journal", ["delete", "wal"])
@@ -361,6 +432,29 @@ async def test_separated_values_give_the_same_both_ways(ways: Ways, tmp_path: Pa
     taken = len(ways.runs.commands) - before
     assert held == await outcome(ways.filed, path, output)
     assert (taken == 1) is (runs == 1), taken
+
+
+LINES = {
+    "of points": "POINT (1 2)\nPOINT (3 4)\n",
+    "of all": "POINT Z (1 2 3)\nLINESTRING (0 0,1 1)\nPOLYGON ((0 0,1 0,1 1,0 0))\nGEOMETRYCOLLECTION EMPTY\n",
+    "with a system": "SRID=4326;POINT (1 2)\nSRID=4326;POINT (3 4)\n",
+    "under a name": "wkt\nPOINT (1 2)\nPOINT (3 4)\n",
+    "with a broken one": "POINT (1 2)\nPOINT (3\n",
+    "with texts": "POINT (1 2)\nnothing\n\nPOINT (3 4)",
+    "with more columns": "POINT (1 2)\ta\nPOINT (3 4)\tb\n",
+    "with quotes": '"POINT (1 2)"\n"POINT (3 4)"\n',
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+async def test_lines_of_wkt_give_the_same_both_ways(ways: Ways, tmp_path: Path, name: str) -> None:
+    """Their only column needs no search for a delimiter."""
+    path = tmp_path / "in.wkt"
+    path.write_text(LINES[name])
+    for output in ("GeoPackage", "Csv"):
+        held = await outcome(ways.held, path, output, source_epsg=4326)
+        assert held == await outcome(ways.filed, path, output, source_epsg=4326)
 
 
 ROWS = (("name", "easting", "northing"), ("a", "529,090", "179,645"), ("b", "530,120", "180,245"))

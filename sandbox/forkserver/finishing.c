@@ -1,0 +1,129 @@
+/*
+ * The last steps of results that drivers do not write as they are delivered: GML lacks a declaration, and lines of WKT are the
+ * only column of a table. Programs of ours do the same without a session (`declare.py`, `wktlines.py`, `readback.py`).
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "finishing.h"
+#include "mapped.h"
+#include "markup.h"
+
+enum { HEAD_BYTES = 4096 };
+
+/* What makes readers such as GDAL 3.10 take coordinates of two numbers, which declare no dimension, for three. */
+static const char ENVELOPE[] = "<gml:Envelope", OF_THREE[] = " srsDimension=\"3\"";
+/* The line for a feature without geometry, so that lines and features stay aligned. */
+static const char NO_GEOMETRY_LINE[] = "GEOMETRYCOLLECTION EMPTY";
+
+/* Close a file that was written; whether all of it was. */
+static int finish(FILE *written)
+{
+    int ok = !ferror(written);
+    return fclose(written) == 0 && ok;
+}
+
+/* The end of the name of the root element: of the first tag that is no declaration. */
+static const char *root_name_end(const char *at, const char *end)
+{
+    while ((at = memchr(at, '<', (size_t)(end - at))) && at + 1 < end)
+        if (*++at == '_' || isalpha((unsigned char)*at)) {
+            while (at < end && *at != '>' && !isspace((unsigned char)*at))
+                at++;
+            return at;
+        }
+    return end;
+}
+
+int declare_attributes(const char *xml, const char *attributes, const char *copy)
+{
+    struct mapped file = map_file(xml);
+    FILE *written = file.size ? fopen(copy, "we") : NULL;
+    if (!written) {
+        unmap_file(&file);
+        return 0;
+    }
+    const char *end = file.start + file.size, *head_end = file.size < HEAD_BYTES ? end : file.start + HEAD_BYTES;
+    const char *root = root_name_end(file.start, head_end), *envelope = find(root, head_end, ENVELOPE);
+    const char *envelope_end = envelope ? memchr(envelope, '>', (size_t)(head_end - envelope)) : NULL;
+    const char *of_three = envelope_end ? find(envelope, envelope_end, OF_THREE) : NULL;
+    fwrite(file.start, 1, (size_t)(root - file.start), written);
+    if (root < head_end && !find(file.start, head_end, attributes))
+        fprintf(written, " %s", attributes);
+    if (of_three) {
+        fwrite(root, 1, (size_t)(of_three - root), written);
+        root = of_three + strlen(OF_THREE);
+    }
+    for (const char *at = root; at < end; pass(&file, at)) {
+        size_t size = (size_t)(end - at) < 1 << 20 ? (size_t)(end - at) : 1 << 20;
+        fwrite(at, 1, size, written);
+        at += size;
+    }
+    unmap_file(&file);
+    return finish(written);
+}
+
+static int is_around(char letter)
+{
+    return letter == '"' || isspace((unsigned char)letter);
+}
+
+/* The next line of a file, without its end; its end is NULL behind the last one. */
+static struct tag next_line(struct mapped *file, const char *at)
+{
+    const char *end = file->start + file->size, *line_end;
+    pass(file, at);
+    if (at >= end)
+        return (struct tag){at, NULL};
+    line_end = memchr(at, '\n', (size_t)(end - at));
+    return (struct tag){at, line_end ? line_end : end};
+}
+
+int write_lines_of_wkt(const char *separated, const char *lines)
+{
+    struct mapped file = map_file(separated);
+    FILE *written = file.size ? fopen(lines, "we") : NULL;
+    if (!written) {
+        unmap_file(&file);
+        return 0;
+    }
+    struct tag line = next_line(&file, file.start); /* the header */
+    while (line.end && (line = next_line(&file, line.end + 1)).end) {
+        const char *start = line.start, *end = line.end;
+        while (start < end && is_around(*start))
+            start++;
+        while (end > start && is_around(end[-1]))
+            end--;
+        if (start == end)
+            fputs(NO_GEOMETRY_LINE, written);
+        fwrite(start, 1, (size_t)(end - start), written);
+        fputc('\n', written);
+    }
+    unmap_file(&file);
+    return finish(written);
+}
+
+void tally_lines_of_wkt(const char *name)
+{
+    struct mapped file = map_file(name);
+    long long features = 0, geometries = 0;
+    int has_z = 0, has_m = 0, is_whole = file.size > 0;
+    for (struct tag line = next_line(&file, file.start); line.end && is_whole; line = next_line(&file, line.end + 1)) {
+        size_t size = (size_t)(line.end - line.start);
+        const char *bracket = memchr(line.start, '(', size);
+        const char *dimensions = bracket ? memchr(line.start, ' ', (size_t)(bracket - line.start)) : NULL;
+        is_whole = !bracket || line.end[-1] == ')';
+        features++;
+        geometries += size != strlen(NO_GEOMETRY_LINE) || memcmp(line.start, NO_GEOMETRY_LINE, size) != 0;
+        has_z |= dimensions && find(dimensions, bracket, "Z");
+        has_m |= dimensions && find(dimensions, bracket, "M");
+    }
+    put("{\"ok\":%s,\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s", is_whole ? "true" : "false", features,
+        geometries, has_z ? "true" : "false", has_m ? "true" : "false");
+    unmap_file(&file);
+}

@@ -1,0 +1,10 @@
+/* The last steps of results that drivers do not write as they are delivered; see finishing.c. All return 0 if they fail. */
+
+/* Copy an XML file without a dimension for all of it, and with attributes on its root element that it lacks. */
+int declare_attributes(const char *xml, const char *attributes, const char *copy);
+
+/* Write the only column of separated values as lines of WKT, one for each feature. */
+int write_lines_of_wkt(const char *separated, const char *lines);
+
+/* Count the lines of WKT in a file, and put the counts into the answer. */
+void tally_lines_of_wkt(const char *file);
