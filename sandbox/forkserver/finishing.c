@@ -1,6 +1,7 @@
 /*
- * The last steps of results that drivers do not write as they are delivered: GML lacks a declaration, and lines of WKT are the
- * only column of a table. Programs of ours do the same without a session (`declare.py`, `wktlines.py`, `readback.py`).
+ * The last steps of results that drivers do not write as they are delivered: GML lacks a declaration, features of GeoJSON may be
+ * written as lines, and lines of WKT are the only column of a table. Programs of ours do the same without a session
+ * (`declare.py`, `gather.py`, `wktlines.py`, `readback.py`).
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -68,9 +69,14 @@ int declare_attributes(const char *xml, const char *attributes, const char *copy
     return finish(written);
 }
 
-static int is_around(char letter)
+static int is_blank(char letter)
 {
-    return letter == '"' || isspace((unsigned char)letter);
+    return isspace((unsigned char)letter);
+}
+
+static int is_blank_or_quote(char letter)
+{
+    return letter == '"' || is_blank(letter);
 }
 
 /* The next line of a file, without its end; its end is NULL behind the last one. */
@@ -84,6 +90,37 @@ static struct tag next_line(struct mapped *file, const char *at)
     return (struct tag){at, line_end ? line_end : end};
 }
 
+/* A line without the blanks around it. */
+static struct tag stripped(struct tag line, int (*is_around)(char))
+{
+    while (line.start < line.end && is_around(*line.start))
+        line.start++;
+    while (line.end > line.start && is_around(line.end[-1]))
+        line.end--;
+    return line;
+}
+
+int gather_lines(const char *lines, const char *title, const char *document)
+{
+    struct mapped file = map_file(lines);
+    FILE *written = fopen(document, "we");
+    const char *separator = "";
+    if (!written) {
+        unmap_file(&file);
+        return 0;
+    }
+    fprintf(written, "{\n\"type\": \"FeatureCollection\",\n\"name\": %s,\n\"features\": [\n", title);
+    for (struct tag line = next_line(&file, file.start); line.end; line = next_line(&file, line.end + 1)) {
+        struct tag feature = stripped(line, is_blank);
+        fputs(separator, written);
+        fwrite(feature.start, 1, (size_t)(feature.end - feature.start), written);
+        separator = ",\n";
+    }
+    fputs("\n]\n}\n", written);
+    unmap_file(&file);
+    return finish(written);
+}
+
 int write_lines_of_wkt(const char *separated, const char *lines)
 {
     struct mapped file = map_file(separated);
@@ -94,14 +131,10 @@ int write_lines_of_wkt(const char *separated, const char *lines)
     }
     struct tag line = next_line(&file, file.start); /* the header */
     while (line.end && (line = next_line(&file, line.end + 1)).end) {
-        const char *start = line.start, *end = line.end;
-        while (start < end && is_around(*start))
-            start++;
-        while (end > start && is_around(end[-1]))
-            end--;
-        if (start == end)
+        struct tag geometry = stripped(line, is_blank_or_quote);
+        if (geometry.start == geometry.end)
             fputs(NO_GEOMETRY_LINE, written);
-        fwrite(start, 1, (size_t)(end - start), written);
+        fwrite(geometry.start, 1, (size_t)(geometry.end - geometry.start), written);
         fputc('\n', written);
     }
     unmap_file(&file);

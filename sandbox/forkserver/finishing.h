@@ -3,6 +3,9 @@
 /* Copy an XML file without a dimension for all of it, and with attributes on its root element that it lacks. */
 int declare_attributes(const char *xml, const char *attributes, const char *copy);
 
+/* Join lines of GeoJSON features to a document, whose name in JSON is `title`. */
+int gather_lines(const char *lines, const char *title, const char *document);
+
 /* Write the only column of separated values as lines of WKT, one for each feature. */
 int write_lines_of_wkt(const char *separated, const char *lines);
 

@@ -80,6 +80,11 @@ static void declare(char **at)
     end_answer("{", at[0] && at[1] && at[2] && declare_attributes(at[0], at[1], at[2]));
 }
 
+static void gather(char **at)
+{
+    end_answer("{", at[0] && at[1] && at[2] && gather_lines(at[0], at[1], at[2]));
+}
+
 static void lines(char **at)
 {
     end_answer("{", at[0] && at[1] && write_lines_of_wkt(at[0], at[1]));
@@ -163,6 +168,7 @@ static const struct {
     {"configure", configure},
     {"translate", translate},
     {"declare", declare},
+    {"gather", gather},
     {"lines", lines},
     {"count", count},
     {"compare", compare},

@@ -21,6 +21,8 @@ WIDE_INTEGERS = re.compile(r"\bInteger64=\w+")
 NARROW_INTEGERS = "Integer64=Integer"
 PLACE_COLUMNS = frozenset({"x", "y", "z"})
 WKT_COLUMN = "WKT"
+TYPE_IN_MEMORY = "OGR_GEOMETRY"
+"""How conditions on tables in memory name the type of the geometry, which is null if there is none."""
 SQL_TYPES: Mapping[str, tuple[str, ...]] = {
     "Point": ("POINT",),
     "MultiPoint": ("MULTIPOINT",),
@@ -41,7 +43,7 @@ class Origin(msgspec.Struct, frozen=True):
     has_tables: bool = True
     """Whether layers are identified by the tables of the work file."""
     is_shaped: bool = False
-    """Whether its tables have exactly the features and columns of the plan, so that nothing is left to select."""
+    """Whether its tables are in memory and have the columns of the plan."""
 
     def tables(self, plan: ConversionPlan, *datasets: Dataset) -> tuple[str, ...]:
         """The arguments that select the layers of `datasets`."""
@@ -143,14 +145,14 @@ def systems(plan: ConversionPlan, datasets: Sequence[Dataset]) -> list[str]:
 
 def selection(plan: ConversionPlan, dataset: Dataset, origin: Origin) -> list[str]:
     """The features and columns of its table that go into a dataset, if it needs to be told."""
-    if origin.is_shaped:
-        return []
-    if plan.writing.attributes is not None:
+    if plan.writing.attributes is not None and not origin.is_shaped:
         return ["-sql", _query(plan, dataset)]
+    geometry = TYPE_IN_MEMORY if origin.is_shaped else GEOMETRY
     if not dataset.only_types:
-        return ["-where", f"{GEOMETRY} IS NOT NULL"] if dataset.lacks_nulls else []
-    nulls = f" OR {GEOMETRY} IS NULL" if dataset.takes_nulls else ""
-    return ["-where", f"{is_one_of(dataset.only_types)}{nulls}"]
+        return ["-where", f"{geometry} IS NOT NULL"] if dataset.lacks_nulls else []
+    types = is_of_type(dataset.only_types) if origin.is_shaped else is_one_of(dataset.only_types)
+    nulls = f" OR {geometry} IS NULL" if dataset.takes_nulls else ""
+    return ["-where", f"{types}{nulls}"]
 
 
 def selected_tables(plan: ConversionPlan, dataset: Dataset, origin: Origin) -> tuple[str, ...]:
@@ -160,9 +162,15 @@ def selected_tables(plan: ConversionPlan, dataset: Dataset, origin: Origin) -> t
 
 
 def is_one_of(types: Iterable[str]) -> str:
-    """The SQL condition that a feature's geometry has one of `types`."""
+    """The SQL condition that a feature's geometry in the work file has one of `types`."""
     listed = ", ".join(f"'{name}'" for geometry in types for name in SQL_TYPES[geometry])
     return f"ST_GeometryType({GEOMETRY}) IN ({listed})"
+
+
+def is_of_type(types: Iterable[str]) -> str:
+    """The same for tables in memory, which have no curves."""
+    listed = ", ".join(f"'{name.upper()}'" for name in types)
+    return f"{TYPE_IN_MEMORY} IN ({listed})"
 
 
 def _query(plan: ConversionPlan, dataset: Dataset) -> str:

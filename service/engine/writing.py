@@ -5,6 +5,7 @@ Only the source's driver and the target's are registered while writing.
 
 import csv
 import io
+import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import chain
@@ -130,7 +131,8 @@ async def _write_gathered(place: Workplace, plan: ConversionPlan, origin: Origin
     arguments = ["-f", driver, "-unsetFid", *linear, *systems(plan, [dataset]), *origin.options]
     arguments += [LINES_FILE, origin.name]
     await place.ogr2ogr([*arguments, *origin.tables(plan, dataset)], (*origin.drivers, driver), origin.environment)
-    await place.python(gather.__name__, LINES_FILE, dataset.name, result_name(plan))
+    title = json.dumps(dataset.name, ensure_ascii=False)
+    await place.finish("gather", gather.__name__, LINES_FILE, title, result_name(plan))
 
 
 async def _write_at_once(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
@@ -204,7 +206,8 @@ async def _write_tracks(place: Workplace, plan: ConversionPlan, origin: Origin) 
         (dataset,) = plan.datasets
         (family,) = dataset.layer.families
         kind = f"{TRACK_TYPES[family].upper()}{'25D' if dataset.declares_z else ''}"
-        arguments += ["-nlt", kind, "-nln", f"{family}0", result_name(plan), origin.name]
+        arguments += [*selection(plan, dataset, origin), "-nlt", kind, "-nln", f"{family}0"]
+        arguments += [result_name(plan), origin.name]
         await _run(place, plan, origin, [*arguments, *origin.tables(plan, dataset)])
         return
     await place.write_text(TRACKS_FILE, _tracks(plan))

@@ -46,6 +46,11 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.layer.null_geometries) and not self.takes_nulls
 
     @property
+    def is_exploded(self) -> bool:
+        """Whether collections are taken apart, so that their parts go into the datasets of their families."""
+        return bool(self.only_types and self.layer.collection_parts)
+
+    @property
     def declares_z(self) -> bool:
         """Whether its geometries are three-dimensional."""
         return self.layer.has_z and self.geometry_type != NO_GEOMETRY

@@ -1,14 +1,12 @@
-"""Joins lines of GeoJSON features to one document. Runs in the sandbox: `python -m …gather LINES NAME DOCUMENT`."""
+"""Joins lines of GeoJSON features to one document. Runs in the sandbox: `python -m …gather LINES TITLE DOCUMENT`."""
 
-import json
 import sys
 from pathlib import Path
 
 
-def main(lines_file: str, name: str, document: str) -> None:
-    """Write the features of `lines_file`, one per line, to `document` as a FeatureCollection called `name`."""
+def main(lines_file: str, title: str, document: str) -> None:
+    """Write the features of `lines_file`, one per line, to `document`; `title` is its name in JSON."""
     with Path(lines_file).open(encoding="utf-8") as lines, Path(document).open("w", encoding="utf-8") as out:
-        title = json.dumps(name, ensure_ascii=False)
         out.write(f'{{\n"type": "FeatureCollection",\n"name": {title},\n"features": [\n')
         separator = ""
         for line in lines:

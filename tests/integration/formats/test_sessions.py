@@ -313,6 +313,21 @@ async def test_one_run_is_enough_for_every_target(ways: Ways, output: str, featu
     assert len(ways.runs.commands) == 1 + takes_program
 
 
+@pytest.mark.parametrize("output", ["Shapefile", "FlatGeobuf", "Dxf", "Gpx", "GeoJson"])
+@pytest.mark.parametrize("features", [1, MANY])
+async def test_one_run_selects_features(ways: Ways, output: str, features: int) -> None:
+    """By families, if one dataset cannot hold all, or those with geometry, however large the file is."""
+    shapes = [geometry("Point", [1, 2]), geometry("MultiPoint", [[1, 2], [3, 4]])]
+    if output == "Shapefile":
+        shapes += [LINE, AREA]
+    rows = [feature(shape, n=n, name="a") for n in range(features) for shape in [*shapes, None]]
+    source = await as_source(ways, "gpkg", rows)
+    assert source is not None
+    held = await outcome(ways.held, source, output)
+    assert len(ways.runs.commands) == 1
+    assert held == await outcome(ways.filed, source, output)
+
+
 @pytest.mark.parametrize("journal", ["delete", "wal"])
 async def test_one_run_reads_a_database_with_any_journal(ways: Ways, journal: str) -> None:
     """One with a write-ahead log cannot be locked once for all statements, as others are."""
