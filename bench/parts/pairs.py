@@ -36,8 +36,11 @@ PAIRS = (
     "gpx:GeoJson", "xlsx:GeoJson", "geojson:GeoPackage", "geojson:Kml", "geojson:Csv", "geojson:FlatGeobuf",
     "geojson:Xlsx", "shp:GeoPackage", "gpkg:Shapefile", "kml:Shapefile", "csv:GeoPackage", "gpkg:FlatGeobuf",
     "long-names:Shapefile", "polygons:Shapefile", "shp-polygons:GeoJson", "times:GeoPackage", "gpkg-times:GeoJson",
+    "tab:GeoJson", "sqlite:GeoJson", "ods:GeoJson", "dxf:GeoJson", "geojson:Gml", "geojson:Gpx", "geojson:Dxf",
+    "geojson:Wkt", "geojson:Ods", "geojson:MapInfo", "geojson:SpatiaLite", "geojson:OpenFileGdb", "geojson:GeoJsonSeq",
+    "geojson:Kmz",
 )  # fmt: skip
-NO_SYSTEM = frozenset({".csv", ".xlsx"})
+NO_SYSTEM = frozenset({".csv", ".xlsx", ".ods", ".dxf"})
 COPIES: Mapping[str, tuple[str, ...]] = {
     "gpkg": ("-f", "GPKG"),
     "kml": ("-f", "KML"),
@@ -45,8 +48,14 @@ COPIES: Mapping[str, tuple[str, ...]] = {
     "gml": ("-f", "GML"),
     "csv": ("-f", "CSV", "-lco", "GEOMETRY=AS_XY"),
     "gpx": ("-f", "GPX", "-dsco", "GPX_USE_EXTENSIONS=YES"),
+    "sqlite": ("-f", "SQLite", "-dsco", "SPATIALITE=YES", "-dsco", "INIT_WITH_EPSG=NO"),
+    "dxf": ("-f", "DXF", "-select", ""),
 }
 """How bare ogr2ogr makes a file of points from GeoJSON."""
+ARCHIVES: Mapping[str, str] = {"shp": "ESRI Shapefile", "tab": "MapInfo File"}
+"""The drivers of files that are sent in a ZIP with those beside them, by their extensions."""
+SHEETS: Mapping[str, str] = {"xlsx": "XLSX", "ods": "ODS"}
+"""The drivers of workbooks, which are made from CSV."""
 RUNS = re.compile(r'^geomill_converter_runs_total\{ending="\w+"\} ([0-9.e+]+)', re.MULTILINE)
 CORNERS = 12
 
@@ -103,19 +112,19 @@ class Files:
             path.write_text(json.dumps({"type": "FeatureCollection", "features": list(DOCUMENTS[name](self._points))}))
             return path
         kind, _, content = name.partition("-")
-        if kind == "shp":
-            return self._shapefile(self[content or "geojson"], name)
+        if kind in ARCHIVES:
+            return self._archive(kind, self[content or "geojson"], name)
         path = self.directory / f"{name}.{kind}"
-        if kind == "xlsx":
-            _ogr2ogr("-f", "XLSX", path, self["csv"])
+        if kind in SHEETS:
+            _ogr2ogr("-f", SHEETS[kind], path, self["csv"])
         else:
             _ogr2ogr(*COPIES[kind], path, self[content or "geojson"])
         return path
 
-    def _shapefile(self, source: Path, name: str) -> Path:
+    def _archive(self, kind: str, source: Path, name: str) -> Path:
         folder = self.directory / name
         folder.mkdir()
-        _ogr2ogr("-f", "ESRI Shapefile", folder / "in.shp", source)
+        _ogr2ogr("-f", ARCHIVES[kind], folder / f"in.{kind}", source)
         path = self.directory / f"{name}.zip"
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             for part in sorted(folder.iterdir()):
