@@ -51,7 +51,7 @@ def still_converts(attacker: Client) -> Iterator[None]:
 
 
 @pytest.fixture
-def unharmed(hardened: Server, bait: Bait, still_converts: None) -> Iterator[None]:  # noqa: ARG001
+def unharmed(hardened: Server, bait: Bait, still_converts: None) -> Iterator[None]:  # noqa: ARG001 -- looks at its end
     """After each test the bait is untouched, nothing remains on disk, and the service is ready."""
     yield
     assert hardened.wait_until_idle() == []
