@@ -71,6 +71,11 @@ _MESSAGES: tuple[_Row, ...] = (
         "with a key of the type INTEGER PRIMARY KEY.",
     ),
     _row(
+        r"Latitude \S{1,40} is invalid",
+        "A latitude is beyond 90 degrees, which {target} cannot hold. Correct it and send the file again; if the "
+        "coordinates are in another system than degrees, send its EPSG code as sourceEpsg.",
+    ),
+    _row(
         r"outside of \[-180",
         "Coordinates lie outside longitude and latitude, so the file is in another coordinate system than it records. "
         "Send the right EPSG code as sourceEpsg.",

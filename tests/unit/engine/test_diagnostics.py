@@ -29,6 +29,10 @@ SAMPLES = [
         "sourceEpsg",
     ),
     (
+        "ERROR 1: Latitude 95.000000 is invalid.\nERROR 1: Terminating translation prematurely after failed",
+        "A latitude is beyond 90 degrees, which GeoPackage cannot hold",
+    ),
+    (
         "ERROR 1: PROJ: webmerc: Invalid latitude\nERROR 1: Failed to reproject feature 0 (geometry probably out of",
         "EPSG:3857",
     ),
