@@ -8,14 +8,14 @@ import pytest
 from service.accounts.administration import Terms
 from service.metering.plans import BY_ID
 from tests.database import TestServer
-from tests.support.server import EXECUTED, Client, Server, create_account, running_server
+from tests.support.server import Client, Server, create_account, running_server
 
 
 @pytest.fixture(scope="session")
 def server(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The service over HTTP, in a separate process, on a fresh database."""
     dsn = postgres.create_database(postgres.migrated_template())
-    with running_server(tmp_path_factory.mktemp("server"), dsn, program=EXECUTED) as running:
+    with running_server(tmp_path_factory.mktemp("server"), dsn) as running:
         yield running
 
 

@@ -14,7 +14,7 @@ from tests.support.balancer import Balancer, running_balancer
 from tests.support.data import lakes, lengthy
 from tests.support.load import Load
 from tests.support.patience import PATIENCE_SECONDS
-from tests.support.server import EXECUTED, Server, create_account, running_server
+from tests.support.server import Server, create_account, running_server
 
 CLIENTS = 4
 PAUSE_SECONDS = 0.3
@@ -73,7 +73,7 @@ def test_a_rolling_restart_loses_no_request(tmp_path: Path, database_url: str, b
     with ExitStack() as stack:
 
         def start() -> Server:
-            server = stack.enter_context(running_server(tmp_path, database_url, SETTINGS, program=EXECUTED))
+            server = stack.enter_context(running_server(tmp_path, database_url, SETTINGS))
             balancer.add(server.url)
             wait_until_ready(balancer, server)
             return server
