@@ -1,7 +1,6 @@
 """The report matches the file: every name, value and geometry."""
 
 import asyncio
-import json
 import os
 import re
 from collections import defaultdict
@@ -131,8 +130,17 @@ def _clipped(value: Any) -> set[str]:
         return {""}
     texts = [_text(value)]
     if isinstance(value, dict | list):
-        texts.append(_text(json.loads(json.dumps(value).replace("\\u0000", KEPT))).replace(KEPT, "\\u0000"))
+        texts.append(_text(_with_nul(value)).replace(KEPT, "\\u0000"))
     return {clip(text, VALUE_BYTES).rstrip(" ") for text in texts}
+
+
+def _with_nul(value: Any) -> Any:
+    """A value with a mark for each NUL in its texts, but not in its names."""
+    if isinstance(value, dict):
+        return {name: _with_nul(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return list(map(_with_nul, value))
+    return value.replace("\0", KEPT) if isinstance(value, str) else value
 
 
 def _clamped(stored: str, value: Any) -> str:

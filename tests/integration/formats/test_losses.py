@@ -101,6 +101,11 @@ async def test_measures_are_told_where_the_target_has_none(pipeline: Pipeline, t
     assert any("stores no measures (M)" in warning for warning in done.output.warnings)
 
 
+def name_in(column: str) -> str:
+    """The name in a declaration, with its quotation marks."""
+    return next(re.finditer(r'"(?:[^"]|"")*"|\S+', column))[0]
+
+
 async def database(pipeline: Pipeline, folder: Path, columns: Sequence[str], *rows: Sequence[object]) -> Path:
     """A GeoPackage with a point and `columns`, each a name and a type, in every row."""
     path = (
@@ -112,7 +117,7 @@ async def database(pipeline: Pipeline, folder: Path, columns: Sequence[str], *ro
         (name,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
         for column in columns:
             connection.execute(f'ALTER TABLE "{name}" ADD COLUMN {column}')
-        names = ", ".join(f"{column.rpartition(' ')[0]} = ?" for column in columns)
+        names = ", ".join(f"{name_in(column)} = ?" for column in columns)
         for number, row in enumerate(rows):
             connection.execute(f'UPDATE "{name}" SET {names} WHERE id = ?', (*row, number))  # noqa: S608 -- ours
     return path
