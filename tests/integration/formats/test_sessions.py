@@ -245,7 +245,7 @@ async def test_the_name_of_a_layer_is_no_option(ways: Ways, name: str) -> None:
 
 
 async def test_one_run_is_enough(ways: Ways, tmp_path: Path) -> None:
-    """For conversions that change nothing except names."""
+    """For conversions that change nothing except names; a program of ours reads KML where GDAL cannot."""
     runs = {}
     workbook = write_geojson(tmp_path / "in.geojson", CONTENTS["long names"])
     await ways.held.to("Xlsx", workbook)
@@ -257,7 +257,8 @@ async def test_one_run_is_enough(ways: Ways, tmp_path: Path) -> None:
         wishes = {"source_epsg": 4326} if kind == "csv" else {}
         await ways.held.to("GeoJson" if kind != "geojson" else "Shapefile", source, **wishes)
         runs[kind] = len(ways.runs.commands) - before
-    assert runs == dict.fromkeys(SOURCES, 1)
+    takes_program = bool(ways.converters.engine.capabilities.spare_for(["LIBKML"]))
+    assert runs == dict.fromkeys(SOURCES, 1) | {"kml": 3 if takes_program else 1}
 
 
 PECULIAR = ("Gml", "Gpx", "Dxf", "Wkt", "Ods", "SpatiaLite", "GeoParquet")
