@@ -22,13 +22,21 @@ from service.engine.reading.table_checks import (
     table_warnings,
     value_sentences,
 )
-from service.engine.reading.work_file import LISTED, NO_SYSTEM, TABLES_FILE, WorkFile, add_table, read_layers
+from service.engine.reading.work_file import (
+    LISTED,
+    NO_SYSTEM,
+    TABLES_FILE,
+    WORK_DRIVER,
+    WorkFile,
+    add_table,
+    read_layers,
+)
 from service.engine.tabulating import tabulate
 from service.engine.workbooks import prepare_workbook
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Source
-from service.formats.facts import MAX_COLUMNS, Count, Name
+from service.formats.facts import MAX_COLUMNS, Count, Facts, Name
 from service.formats.format import Reading, reading_of
 from service.formats.names import listed, shown
 from service.formats.request import ConversionRequest
@@ -36,6 +44,7 @@ from service.formats.request import ConversionRequest
 CSV_DRIVER = "CSV"
 SHEETS_FILE = "sheets.gpkg"
 CHANGES_FILE = "changes.json"
+GATHERED_FILE = "gathered.gpkg"
 PARQUET_READING = f"{jailed.__name__}.parquet_reading"
 """Named, not imported: it needs optional packages."""
 LARGEST_WORKBOOK_BYTES = 1 << 20
@@ -192,10 +201,22 @@ async def read_parquet(place: Workplace, source: Source, request: ConversionRequ
     await place.python(PARQUET_READING, staged_names(source)[0], WORK_FILE, SHEETS_FILE, CHANGES_FILE)
     changes = await place.read_json(CHANGES_FILE, _Changes)
     if await place.has(WORK_FILE):
-        return WorkFile(tuple(changes.warnings()))
+        return WorkFile(tuple(changes.warnings()), facts=await _hold_work_file(place, reading_of(source.format)))
     tables = await _sheets(place, request)
     places = {name for table in tables for name in table.originals.values()}
     spelled = {name: count for name, count in changes.spelled.items() if name not in places}
     told = msgspec.structs.replace(changes, spelled=spelled).warnings()
     found = await _read_tables(place, request, tables)
     return msgspec.structs.replace(found, warnings=(*told, *found.warnings))
+
+
+async def _hold_work_file(place: Workplace, reading: Reading) -> Facts | None:
+    """Have a session hold the work file that a program of ours has written, so that one run does all that follows.
+
+    None if it cannot; the work file is unchanged then. Otherwise a session may need its name for one of its own.
+    """
+    await place.rename(WORK_FILE, GATHERED_FILE)
+    facts = await hold(place, msgspec.structs.replace(reading, drivers=(WORK_DRIVER,)), [Opening(GATHERED_FILE)])
+    if facts is None:
+        await place.rename(GATHERED_FILE, WORK_FILE)
+    return facts

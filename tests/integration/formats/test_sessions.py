@@ -263,7 +263,7 @@ async def test_one_run_is_enough(ways: Ways, tmp_path: Path) -> None:
 
 PECULIAR = ("Gml", "Gpx", "Dxf", "Wkt", "Ods", "SpatiaLite", "GeoParquet")
 """Targets of which the driver is told more than names, or writes something else than what is delivered."""
-FROM_RESULTS = ("MapInfo", "SpatiaLite", "Wkt", "Ods", "Gpx", "Dxf")
+FROM_RESULTS = ("MapInfo", "SpatiaLite", "Wkt", "Ods", "Gpx", "Dxf", "GeoParquet")
 """Formats that `as_source` does not make; results in them are converted again."""
 SHAPED: Mapping[str, list[Json]] = {
     "points in space": [point(1, 2, name="a", n=1), feature(geometry("Point", [3, 4, 5.5]), name="b", n=2)],
@@ -289,15 +289,16 @@ async def test_both_ways_give_the_same_for_peculiar_targets(ways: Ways, name: st
 
 @pytest.mark.parametrize("kind", FROM_RESULTS)
 async def test_both_ways_give_the_same_from_results(ways: Ways, tmp_path: Path, kind: str) -> None:
-    """In one run, or two if the first looks for mistyped values."""
+    """In one run, or two if the first looks for mistyped values, or reads GeoParquet in place of GDAL."""
     written = write_geojson(tmp_path / "in.geojson", [point(n, 2, name=f"a{n}", n=n, v=n / 2) for n in range(3)])
     source = (await ways.filed.to(kind, written)).path
-    wishes = {} if kind in {"MapInfo", "SpatiaLite", "Gpx", "GeoJsonSeq"} else {"source_epsg": 4326}
+    wishes = {} if kind in {"MapInfo", "SpatiaLite", "Gpx", "GeoParquet"} else {"source_epsg": 4326}
+    takes_program = kind == "GeoParquet" and not ways.converters.engine.capabilities.can_write("Parquet")
     for output in ("GeoJson", "Shapefile", "GeoPackage", "Csv"):
         before = len(ways.runs.commands)
         held = await outcome(ways.held, source, output, **wishes)
         assert held == await outcome(ways.filed, source, output, **wishes), output
-        assert len(ways.runs.commands) - before == 1 + (kind == "SpatiaLite")
+        assert len(ways.runs.commands) - before == 1 + (kind == "SpatiaLite" or takes_program)
 
 
 @pytest.mark.parametrize("features", [1, MANY])
