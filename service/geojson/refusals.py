@@ -51,9 +51,12 @@ SENTENCES: Mapping[Reason, str] = {
     Reason.TOPOJSON: "The file is TopoJSON. Convert it to GeoJSON first.",
     Reason.ESRI_JSON: "The file is Esri JSON. Export it as GeoJSON.",
     Reason.TOO_MANY_FIELDS: (
-        f"The features have more than {MAX_FIELDS:,} different properties, more than a table can have columns."
+        f"The features have more than {MAX_FIELDS:,} different properties, more than a table can have columns. Leave "
+        "some out and send the file again."
     ),
-    Reason.LONG_NAMES: "The names of the properties are too long to be columns of a table.",
+    Reason.LONG_NAMES: (
+        "The names of the properties are too long to be columns of a table. Shorten them and send the file again."
+    ),
     Reason.NO_SCAN: "The file could not be analyzed.",
 }
 

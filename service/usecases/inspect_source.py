@@ -35,6 +35,8 @@ NORMALIZED_FILE = "normalized"
 NORMALIZED_EXTENSION = ".geojson"
 MISREAD = frozenset({Reason.OTHER_LINES, Reason.TRUNCATED, Reason.NOT_GEOJSON})
 """Why a document cannot be analyzed although the converter may read a part of it without an error."""
+TOO_WIDE = frozenset({Reason.TOO_MANY_FIELDS, Reason.LONG_NAMES})
+"""Why a document cannot be analyzed that the converter would refuse after making each of any number of columns."""
 JAILED_PROGRAMS = (scan_program.__name__, normalize_program.__name__)
 """The modules that run in the sandbox, for a launcher that keeps them loaded."""
 
@@ -56,7 +58,7 @@ async def inspect_source(
         is_json = reading_of(source.format).json
         found = await scan_document(engine, run, source, seeks_edges=seeks_edges) if is_json else None
     except Unreadable as unreadable:
-        if unreadable.reason in MISREAD:
+        if unreadable.reason in MISREAD | TOO_WIDE:
             raise
         # The converter reads more than GeoJSON under this name, and gives its own reason for a rejection.
         facts = await engine.inspect(run, source, directory, request)

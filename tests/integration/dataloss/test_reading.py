@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.command import Command
+from sandbox.verdict import Verdict
 from service.engine.convert import UNASKED, Engine
 from service.engine.output import Output
 from service.errors import Rejection
@@ -16,6 +18,8 @@ from service.formats.detect import detect
 from service.formats.plan import plan_conversion
 from service.formats.registry import find_output
 from service.formats.request import ConversionRequest
+from service.geojson import scan as scan_program
+from service.geojson.refusals import MAX_FIELDS
 from service.geojson.scan import scan
 from service.geojson.told import reading_warnings
 from service.usecases.inspect_source import inspect_source
@@ -277,3 +281,25 @@ async def test_what_follows_the_first_feature_is_read_or_the_file_refused(
     one, other = (json.dumps(feature({"a": text})) for text in ("x", "y"))
     with pytest.raises(Rejection, match=r"Not every line|in the middle"):
         await convert(converters, (one + rest.format(other=other)).encode(), "Csv", name)
+
+
+@pytest.mark.parametrize("name", ["upload.geojson", "upload.geojsonl"])
+@pytest.mark.parametrize("padding", [0, LARGE])
+@pytest.mark.parametrize("names", [[str(number) for number in range(MAX_FIELDS + 1)], ["x" * 5_000]])
+async def test_no_driver_reads_a_document_with_more_names_than_columns(
+    converters: Converters, name: str, padding: int, names: list[str]
+) -> None:
+    """It would make a column of each of hundreds of thousands, and then refuse the file."""
+    folder, programs = converters.new_directory(), set()
+
+    async def run(command: Command) -> Verdict:
+        programs.add(command.argv[:3])
+        return await converters.run(command)
+
+    upload = folder / name
+    document = json.dumps(feature(dict.fromkeys(names, 1))).encode()
+    upload.write_bytes(document + b"\n" * padding)
+    received = detect(upload, name, folder / "unpacked")
+    with pytest.raises(Rejection, match=r"(?:more than 2,000 different|names of the) properties"):
+        await inspect_source(converters.engine, run, received, find_output("Csv"), folder)
+    assert programs <= {(converters.engine.capabilities.python, "-m", scan_program.__name__)}
