@@ -1,6 +1,7 @@
 """Which EPSG codes are coordinate systems for maps, according to PROJ's own database (interface 9)."""
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import closing
 from functools import cache, lru_cache, partial
@@ -32,6 +33,37 @@ SELECT coalesce(p.geodetic_crs_code, c.code)
  WHERE c.auth_name = 'EPSG' AND c.code = ?
 """
 """The geographic system on which a projected one is based; other systems are their own."""
+DATUM = """
+SELECT d.auth_name || ':' || d.code, e.semi_major_axis * u.conv_factor
+  FROM geodetic_crs g
+  JOIN geodetic_datum d ON d.auth_name = g.datum_auth_name AND d.code = g.datum_code
+  JOIN ellipsoid e ON e.auth_name = d.ellipsoid_auth_name AND e.code = d.ellipsoid_code
+  JOIN unit_of_measure u ON u.auth_name = e.uom_auth_name AND u.code = e.uom_code
+ WHERE g.auth_name = 'EPSG' AND g.code = ?
+"""
+"""The datum of a geographic system, and the greater axis of its ellipsoid in meters."""
+RELATED = """
+WITH operation (source_code, target_code) AS (
+    SELECT source_crs_code, target_crs_code FROM helmert_transformation_table
+     WHERE deprecated = 0 AND source_crs_auth_name = 'EPSG' AND target_crs_auth_name = 'EPSG'
+    UNION ALL
+    SELECT source_crs_code, target_crs_code FROM other_transformation
+     WHERE deprecated = 0 AND source_crs_auth_name = 'EPSG' AND target_crs_auth_name = 'EPSG'
+    UNION ALL
+    SELECT source_crs_code, target_crs_code FROM concatenated_operation c
+     WHERE deprecated = 0 AND source_crs_auth_name = 'EPSG' AND target_crs_auth_name = 'EPSG' AND NOT EXISTS (
+        SELECT 1 FROM concatenated_operation_step s
+          JOIN grid_transformation g ON g.auth_name = s.step_auth_name AND g.code = s.step_code
+         WHERE s.operation_auth_name = c.auth_name AND s.operation_code = c.code)
+)
+SELECT DISTINCT s.datum_auth_name || ':' || s.datum_code, t.datum_auth_name || ':' || t.datum_code
+  FROM operation o
+  JOIN geodetic_crs s ON s.auth_name = 'EPSG' AND s.code = o.source_code
+  JOIN geodetic_crs t ON t.auth_name = 'EPSG' AND t.code = o.target_code
+"""
+"""Pairs of datums between which PROJ has a transformation without a grid; grids are rarely installed."""
+ALIKE_METERS = 10
+"""Datums whose ellipsoids differ less are modern ones, which differ by a few meters at most."""
 TRANSVERSE = """
 SELECT m.param4_value * easting.conv_factor, unit.conv_factor
   FROM projected_crs p
@@ -91,6 +123,7 @@ class CrsCatalogue:
         uri = f"{database.resolve().as_uri()}?mode=ro&immutable=1"
         self._every = cache(partial(_every, uri))
         self._ask = lru_cache(REMEMBERED)(partial(_ask, uri))
+        self._related = cache(partial(_related, uri))
 
     def is_geographic(self, epsg: int) -> bool:
         """Whether the coordinates of `epsg` are degrees of longitude and latitude, or the like."""
@@ -142,6 +175,22 @@ class CrsCatalogue:
         bases = [self._ask(BASE, epsg) for epsg in (one, other) if 0 < epsg <= MAX_CODE]
         return len(bases) == 2 and bases[0] == bases[1] != []  # noqa: PLR2004 -- both
 
+    def relates(self, one: int, other: int) -> bool:
+        """Whether PROJ can change between the datums of two systems without a grid, directly or by way of another.
+
+        It takes datums for the same if it cannot. Those of modern systems count as related: they nearly are the same.
+        The first question about systems of which one is older takes some 20 milliseconds.
+        """
+        bases = [self._ask(BASE, epsg) for epsg in {one, other} if 0 < epsg <= MAX_CODE]
+        found = [self._ask(DATUM, int(rows[0][0])) for rows in bases if rows]
+        if len(found) < 2 or not all(found):  # noqa: PLR2004 -- both
+            return True
+        (datum, axis), (other_datum, other_axis) = found[0][0], found[1][0]
+        if datum == other_datum or abs(axis - other_axis) < ALIKE_METERS:
+            return True
+        related = self._related()
+        return other_datum in related[datum] or bool(related[datum] & related[other_datum])
+
     def search(self, text: str) -> list[tuple[int, str, str]]:
         """Return code, name and area of the plane systems that match every word of `text`, the most likely first.
 
@@ -191,3 +240,14 @@ def _every(uri: str) -> list[_Entry]:
     with closing(sqlite3.connect(uri, uri=True)) as connection:
         rows = connection.execute(EVERY).fetchall()
     return [_Entry(epsg, name, area, f"{epsg} {name} {area}".casefold()) for epsg, name, area in rows]
+
+
+def _related(uri: str) -> defaultdict[str, set[str]]:
+    """For each datum those to which PROJ has a transformation."""
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        pairs = connection.execute(RELATED).fetchall()
+    related = defaultdict[str, set[str]](set)
+    for one, other in pairs:
+        related[one].add(other)
+        related[other].add(one)
+    return related

@@ -57,6 +57,9 @@ def choose_systems(
         _require_system(target, layer, source_epsg, catalogue)
     output_epsg = (writing_of(target).epsg or target_epsg) if spatial else None
     warnings = _warnings(target, output_epsg, target_epsg)
+    if output_epsg is not None:
+        sources = {source_epsg or layer.crs.epsg for layer in spatial}
+        warnings += tuple(_unrelated(sorted(filter(None, sources)), output_epsg, catalogue))
     if output_epsg is not None and not catalogue.is_geographic(output_epsg):
         in_degrees = list(_in_degrees(spatial, source_epsg, catalogue))
         warnings += tuple(_beyond_dateline(in_degrees, output_epsg, catalogue))
@@ -129,6 +132,17 @@ def _in_degrees(
         system = source_epsg or layer.crs.epsg
         if system is not None and layer.extent is not None and catalogue.is_geographic(system):
             yield shown(layer.name), layer.extent
+
+
+def _unrelated(sources: Sequence[int], output_epsg: int, catalogue: CrsCatalogue) -> Iterator[str]:
+    """What PROJ does if it knows no transformation between two datums."""
+    for source in sources:
+        if not catalogue.relates(source, output_epsg):
+            yield (
+                f"No transformation between the datums of EPSG:{source} and EPSG:{output_epsg} is known, so they were "
+                "taken for the same: places may be off by hundreds of meters. If you know the transformation for your "
+                f"area, apply it first; or choose a targetEpsg with the datum of EPSG:{source}."
+            )
 
 
 def _beyond_dateline(
