@@ -135,7 +135,7 @@ def _in_degrees(
 
 
 def _unrelated(sources: Sequence[int], output_epsg: int, catalogue: CrsCatalogue) -> Iterator[str]:
-    """What PROJ does if it knows no transformation between two datums."""
+    """What PROJ does if it knows no transformation between two datums (interface 9)."""
     for source in sources:
         if not catalogue.relates(source, output_epsg):
             yield (
