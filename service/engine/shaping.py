@@ -9,6 +9,7 @@ from service.engine.reading.work_file import WORK_DRIVER
 from service.engine.session import Session
 from service.engine.workspace import WORK_FILE, Workplace
 from service.formats.format import Format, Writer, writing_of
+from service.formats.geometry import Family
 from service.formats.plan import ConversionPlan
 
 DETOURS: Mapping[Writer, tuple[str, ...]] = {Writer.WORKBOOK: ("CSV", VIRTUAL_DRIVER)}
@@ -49,9 +50,15 @@ def _names_geometry(plan: ConversionPlan) -> bool:
 
 
 def _mixes_tracks(plan: ConversionPlan) -> bool:
-    """Whether points and lines, or several layers, go into one file whose layers have fixed names."""
-    families = [dataset.layer.families for dataset in plan.datasets]
-    return plan.writing.writer is Writer.TRACKS and [len(found) for found in families] != [1]
+    """Whether points and lines, or several layers, go into one file whose layers have fixed names.
+
+    Also whether lines with elevations do so beside flat ones, to which the option for their type would give elevations.
+    """
+    if plan.writing.writer is not Writer.TRACKS:
+        return False
+    layers = [dataset.layer for dataset in plan.datasets]
+    is_uneven = any(layer.has_z and layer.flat_geometries and Family.LINE in layer.families for layer in layers)
+    return is_uneven or [len(layer.families) for layer in layers] != [1]
 
 
 async def shape(session: Session, plan: ConversionPlan) -> None:

@@ -272,6 +272,10 @@ SHAPED: Mapping[str, list[Json]] = {
         feature(geometry("LineString", [[0, 0], [1, 1]]), a=1),
         feature(geometry("LineString", [[2, 2], [3, 3]])),
     ],
+    "lines with and without elevations": [
+        feature(geometry("LineString", [[0, 0], [1, 1]]), a=1),
+        feature(geometry("LineString", [[2, 2, 5], [3, 3, 6]]), a=2),
+    ],
     "parts": [feature(geometry("MultiLineString", [[[0, 0, 1], [1, 1, 2]], [[2, 2, 3], [3, 3, 4]]]), a=1, b=2)],
     "several points": [feature(geometry("MultiPoint", [[0, 0], [1, 1]]), a=1), point(5, 6, a=2)],
     "live texts": [point(1, 2, name=" of:=1+1", b="<i>"), point(3, 4, name="plain", b="c")],
