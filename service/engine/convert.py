@@ -30,7 +30,7 @@ from service.engine.reading.tables import PARQUET_READING
 from service.engine.reading.work_file import INTO_WORK_FILE, WorkFile
 from service.engine.recorded import recorded_system
 from service.engine.recount import count_unreachable
-from service.engine.rereading import has_tally, questions_after, reread, tally
+from service.engine.rereading import finds_all, has_tally, questions_after, reread, tally
 from service.engine.session import NotOpened, Session, SessionOver, Traced, untraced
 from service.engine.shaping import drivers_for, environment_for, needs_work_file, save, shape, tidy
 from service.engine.straying import ask_strays, count_strays
@@ -176,12 +176,7 @@ class Engine:
     def _rereading(self, place: Workplace, plan: ConversionPlan) -> Reread | None:
         """How a driver reads the result: no program does, or the run that wrote it is still open."""
         how = plan.writing.reread
-        if how is None or not any(map(place.host.can_read, how.drivers)):
-            return None
-        if any(len(dataset.columns) < how.least_columns for dataset in plan.datasets):
-            return None
-        names = "".join(column.written for dataset in plan.datasets for column in dataset.columns)
-        if not set(how.changed_in_names).isdisjoint(names):
+        if how is None or not any(map(place.host.can_read, how.drivers)) or not finds_all(plan, how):
             return None
         is_open = place.session is not None and place.session.is_open
         return how if is_open or plan.writing.read_back not in READERS else None

@@ -12,6 +12,7 @@ from service.engine.capabilities import Capabilities
 from service.engine.environment import MEMORY_DRIVERS
 from service.engine.jailed import readback as readback_program
 from service.engine.jailed.readback import MOST_CELLS
+from service.engine.jailed.table_types import HIDDEN_NAMES
 from service.engine.reading.work_file import INTO_WORK_FILE, WORK_DRIVER, facts_of, open_options
 from service.engine.session import Answer, Session, SessionOver
 from service.engine.workspace import VERIFIED_FILE, Workplace
@@ -64,6 +65,17 @@ class Tallied(Answer, frozen=True):
 def has_tally(plan: ConversionPlan) -> bool:
     """Whether the run that wrote the result of `plan` can count it by its text."""
     return plan.writing.json or plan.writing.writer is Writer.LINES_OF_WKT
+
+
+def finds_all(plan: ConversionPlan, how: Reread) -> bool:
+    """Whether the driver finds all datasets and columns in the result of `plan`, under their names."""
+    names = [column.written for dataset in plan.datasets for column in dataset.columns]
+    if not how.tables and any(dataset.geometry_type == NO_GEOMETRY for dataset in plan.datasets):
+        return False
+    if how.hides_names and not set(HIDDEN_NAMES).isdisjoint(map(str.lower, names)):
+        return False
+    has_enough = all(len(dataset.columns) >= how.least_columns for dataset in plan.datasets)
+    return has_enough and set(how.changed_in_names).isdisjoint("".join(names))
 
 
 def questions_after(plan: ConversionPlan, how: Reread | None, host: Capabilities) -> dict[str, tuple[str, ...]]:

@@ -236,6 +236,10 @@ class Reread(msgspec.Struct, frozen=True, kw_only=True):
     dimensions: bool = True
     """Whether the driver reports Z and M correctly."""
     columns: bool = True
+    tables: bool = True
+    """Whether it finds datasets without geometry."""
+    hides_names: bool = False
+    """Whether it takes columns of some names for the numbers of rows."""
     values: bool = True
     """Whether a value that is not null is read as not null, and as the same number."""
     is_one: bool = False

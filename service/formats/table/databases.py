@@ -58,7 +58,7 @@ SPATIALITE = Format(
     title="SpatiaLite",
     writing=Writing(
         driver="SQLite",
-        reread=Reread(drivers=("SQLite",)),
+        reread=Reread(drivers=("SQLite",), tables=False, hides_names=True),
         read_back="spatialite",
         extension=".sqlite",
         media_type="application/vnd.sqlite3",

@@ -560,6 +560,15 @@ async def test_a_result_that_lacks_features_is_told(ways: Ways, output: str) -> 
         assert any("holds 2 features; 3 were expected" in warning for warning in told), told
 
 
+@pytest.mark.parametrize("column", ["a", "OGC_FID", "rowid"])
+@pytest.mark.parametrize("places", [[point(1, 2)["geometry"], None], [None, None]])
+async def test_a_spatialite_database_is_read_back_in_full(ways: Ways, column: str, places: list[Json | None]) -> None:
+    """Its driver lists no tables without geometry, and takes columns of some names for the numbers of rows."""
+    source = await as_source(ways, "gpkg", [feature(place, **{column: n}) for n, place in enumerate(places)])
+    assert source is not None
+    assert [await told_after(way, source, "SpatiaLite") for way in (ways.held, ways.filed)] == [(), ()]
+
+
 @pytest.mark.parametrize("name", ["a\nb", "a\r\nb"])
 async def test_a_csv_whose_column_names_have_line_ends_is_read_back_in_full(ways: Ways, name: str) -> None:
     """Its driver takes the first line end for the end of the header, so it reads none of the columns."""
