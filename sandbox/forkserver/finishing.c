@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,10 @@
 
 #include "answer.h"
 #include "finishing.h"
+#include "gdal.h"
 #include "mapped.h"
 #include "markup.h"
+#include "messages.h"
 
 enum { HEAD_BYTES = 4096 };
 
@@ -22,11 +25,18 @@ static const char ENVELOPE[] = "<gml:Envelope", OF_THREE[] = " srsDimension=\"3\
 /* The line for a feature without geometry, so that lines and features stay aligned. */
 static const char NO_GEOMETRY_LINE[] = "GEOMETRYCOLLECTION EMPTY";
 
+/* Say why a file was not written, such as for lack of space. */
+static int failed(void)
+{
+    hear(FAILURE, errno, strerror(errno));
+    return 0;
+}
+
 /* Close a file that was written; whether all of it was. */
 static int finish(FILE *written)
 {
     int ok = !ferror(written);
-    return fclose(written) == 0 && ok;
+    return (fclose(written) == 0 && ok) || failed();
 }
 
 /* The end of the name of the root element: of the first tag that is no declaration. */
@@ -47,7 +57,7 @@ int declare_attributes(const char *xml, const char *attributes, const char *copy
     FILE *written = file.size ? fopen(copy, "we") : NULL;
     if (!written) {
         unmap_file(&file);
-        return 0;
+        return failed();
     }
     const char *end = file.start + file.size, *head_end = file.size < HEAD_BYTES ? end : file.start + HEAD_BYTES;
     const char *root = root_name_end(file.start, head_end), *envelope = find(root, head_end, ENVELOPE);
@@ -107,7 +117,7 @@ int gather_lines(const char *lines, const char *title, const char *document)
     const char *separator = "";
     if (!written) {
         unmap_file(&file);
-        return 0;
+        return failed();
     }
     fprintf(written, "{\n\"type\": \"FeatureCollection\",\n\"name\": %s,\n\"features\": [\n", title);
     for (struct tag line = next_line(&file, file.start); line.end; line = next_line(&file, line.end + 1)) {
@@ -127,7 +137,7 @@ int write_lines_of_wkt(const char *separated, const char *lines)
     FILE *written = file.size ? fopen(lines, "we") : NULL;
     if (!written) {
         unmap_file(&file);
-        return 0;
+        return failed();
     }
     struct tag line = next_line(&file, file.start); /* the header */
     while (line.end && (line = next_line(&file, line.end + 1)).end) {

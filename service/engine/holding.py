@@ -74,7 +74,7 @@ async def in_open_run(place: Workplace, reading: Reading, ask: Callable[[Session
         SessionOver: it took too long, as it would in any other run.
     """
     session = place.session
-    if session is None or not session.drivers or place.input_bytes > LARGEST_BYTES:
+    if session is None or place.input_bytes > LARGEST_BYTES:
         return None
     if place.host.spare_for(reading.drivers):
         return None

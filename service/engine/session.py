@@ -84,9 +84,9 @@ class Session:
         self._run = run
         self._traced = traced
         self.drivers = tuple(drivers)
-        """The drivers to register in addition to those that read the upload; none if no upload is to be held."""
+        """The drivers to register in addition to those that read the upload."""
         self.environment = environment
-        """What writing and rereading require in addition to reading."""
+        """What rereading requires in addition to reading."""
         self._talk: Conversation | None = None
         self._running: asyncio.Future[Verdict] | None = None
         self._is_over: asyncio.Future[None]
@@ -233,10 +233,16 @@ class Session:
 
     async def translate(self, target: str, arguments: Iterable[str], detour: str = "") -> Verdict:
         """Convert what is held, or the virtual file `detour` if given; return the verdict that ogr2ogr would get."""
+        if detour:
+            opened = await self.carry_out(*_opening(detour, (VIRTUAL_DRIVER,), ()))
+            if opened.ending is not Ending.OK:
+                return opened
+        return await self.carry_out("translate", target, *arguments, then=self.foreseen.pop(target, ()))
+
+    async def carry_out(self, *question: str, then: tuple[str, ...] = ()) -> Verdict:
+        """Have the open run do what `question` says; return the verdict that a run of its own would get. See `ask`."""
         try:
-            done = await self.open(detour, (VIRTUAL_DRIVER,), ()) if detour else None
-            if done is None or done.ok:
-                done = await self.ask(Answer, "translate", target, *arguments, then=self.foreseen.pop(target, ()))
+            done = await self.ask(Answer, *question, then=then)
         except SessionOver as over:
             return over.verdict
         messages = done.messages.encode()

@@ -15,11 +15,11 @@ from sandbox.command import Command, Limits
 from sandbox.verdict import Ending, Verdict
 from service.blocking import INLINE_BYTES, run_blocking
 from service.engine.capabilities import Capabilities
-from service.engine.diagnostics import EngineDefect, Subject, require_program_success, require_success
+from service.engine.diagnostics import Subject, require_program_success, require_success
 from service.engine.environment import converter_environment, python_environment, wheel_environment
 from service.engine.files import holds_little, read_written, written_files
 from service.engine.jailed import wheel
-from service.engine.session import Answer, Session, SessionOver
+from service.engine.session import Session, SessionOver
 from service.errors import Rejection
 from service.formats.detect import Source
 
@@ -152,9 +152,7 @@ class Workplace:
         if self.session is None or not self.session.is_open:
             await self.python(module, *names)
             return
-        done = await self.session.ask(Answer, question, *names)
-        if not done.ok:
-            raise EngineDefect(f"the run that was held open could not {question}: {done.messages}")
+        require_program_success(await self.session.carry_out(question, *names), self._subject)
 
     async def read_json(self, name: str, kind: type[T]) -> T:
         """What one of our programs in the sandbox wrote to the file `name`, untrusted until it fits `kind`.

@@ -242,3 +242,12 @@ async def test_the_first_failure_is_the_one_that_is_told(tmp_path: Path) -> None
     with pytest.raises(LookupError, match="first"):
         await _fail(run, tmp_path)
     assert run.has_ended
+
+
+async def test_a_step_without_room_ends_as_a_run_without_room(tmp_path: Path) -> None:
+    """So that it is told as a lack of space, and is no defect of the service."""
+    run = _Answering(gather=msgspec.json.encode(Answer(ok=False, messages="ERROR 28: No space left on device\n")))
+    async with Session(run, (), {}) as held:
+        _begin(held, tmp_path)
+        assert (await held.carry_out("gather", "in", "out")).ending is Ending.DISK_FULL
+        assert (await held.carry_out("lines", "in", "out")).ending is Ending.OK
