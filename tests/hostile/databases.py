@@ -197,3 +197,13 @@ CASES = {
         ),
     ),
 }
+INTO_SPATIALITE = (
+    "SQLite with VirtualText",
+    "SQLite with VirtualOGR of a file",
+    "GeoPackage with dbstat",
+    "GeoPackage trigger",
+)
+"""Also converted in a run that loads SpatiaLite once it has read them: its functions and virtual tables read files."""
+CASES |= {
+    f"{name} into SpatiaLite": CASES[name]._replace(fields={"outputFormat": "SpatiaLite"}) for name in INTO_SPATIALITE
+}
