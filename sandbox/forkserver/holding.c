@@ -243,7 +243,8 @@ void bring_in(void)
     forget_columns(columns, count);
 }
 
-static void load_layer(handle layer, const char *told_system)
+/* Copy a layer into memory and tell of it. Returns whether it has features. */
+static int load_layer(handle layer, const char *told_system)
 {
     handle definition = OGR_L_GetLayerDefn(layer);
     int count = OGR_FD_GetFieldCount(definition), geometry_type = OGR_FD_GetGeomType(definition), code;
@@ -251,14 +252,14 @@ static void load_layer(handle layer, const char *told_system)
     char table[TABLE_NAME];
     if (is_unlike(definition)) {
         refused = "columns";
-        return;
+        return 0;
     }
     handle system = system_of(layer, told_system, &known, &code);
     snprintf(table, sizeof table, "t%d", tables_made++);
     handle copy = GDALDatasetCreateLayer(memory, table, system, geometry_type, NULL);
     if (!copy) {
         refused = "memory";
-        return;
+        return 0;
     }
     GDALSetMetadata(copy, GDALGetMetadata(layer, NULL), NULL);
     struct shapes shapes = NO_SHAPES;
@@ -281,6 +282,7 @@ static void load_layer(handle layer, const char *told_system)
     }
     put("]}");
     forget_columns(columns, count);
+    return shapes.features > 0;
 }
 
 /* ---- commands ---- */
@@ -295,10 +297,12 @@ void open_source(char **at)
     end_answer("{", source && !has_failed());
 }
 
-/* Copy the layers of what is open into memory: all, or those of the names that follow the code of their system. */
+/* Copy the layers of what is open into memory: all, or those of the names that follow the code of their system and a number.
+ * Once so many have features, no further layer is read. */
 void load(char **at)
 {
     const char *system = *at ? *at++ : "";
+    int left = *at ? atoi(*at++) : MOST_LAYERS;
     handle driver = GDALGetDriverByName("Memory");
     driver = driver ? driver : GDALGetDriverByName("MEM");
     if (!memory && driver)
@@ -309,11 +313,11 @@ void load(char **at)
     bring_in();
     expected = begin_reading(refused || at[0] ? NULL : source); /* counting would look at layers that are not read, too */
     put("{\"layers\":[");
-    for (int number = 0; !refused && (at[0] ? at[number] != NULL : number < count); number++) {
+    for (int number = 0; !refused && left > 0 && (at[0] ? at[number] != NULL : number < count); number++) {
         handle layer = at[0] ? GDALDatasetGetLayerByName(source, at[number]) : GDALDatasetGetLayer(source, number);
         put(number ? "," : "");
         if (layer)
-            load_layer(layer, system);
+            left -= load_layer(layer, system);
         else
             refused = "names";
     }

@@ -41,7 +41,7 @@ from service.engine.writing import PARQUET_WRITING, write
 from service.formats.crs import WGS84, CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.detect import Source
-from service.formats.facts import Crs, Facts, FieldType, Layer
+from service.formats.facts import MAX_LAYERS, Crs, Facts, FieldType, Layer
 from service.formats.format import OF_RELEASES, Format, Reading, Reread, reading_of
 from service.formats.names import unique
 from service.formats.plan import ConversionPlan
@@ -80,7 +80,14 @@ class Engine:
         self.catalogue = CrsCatalogue(capabilities.proj_database)
         self.limits = limits or Limits()
 
-    async def inspect(self, run: Run, source: Source, directory: Path, request: ConversionRequest = UNASKED) -> Facts:
+    async def inspect(
+        self,
+        run: Run,
+        source: Source,
+        directory: Path,
+        request: ConversionRequest = UNASKED,
+        most_filled: int = MAX_LAYERS + 1,
+    ) -> Facts:
         """Read `source` into the work file and return the facts about it.
 
         Args:
@@ -88,17 +95,21 @@ class Engine:
             source: the detected upload.
             directory: the job's own directory.
             request: the client's request; it may name the columns that hold the geometry of a table.
+            most_filled: with so many layers that have features, the facts need not be complete.
 
         Raises:
             Rejection: the file cannot be read, or reading it exceeds the limits.
             EngineDefect: the converter could not be run.
         """
         place = self._place(run, directory, source, Subject(input=source.format.title))
+        place.most_filled = most_filled
         await place.clear()
         found = await read_into_work_file(place, source, request)
         if found.facts is not None:
             return _named(found.facts, source, found, self.capabilities)
-        await place.python(facts_program.__name__, WORK_FILE, _tidying(reading_of(source.format), found), FACTS_FILE)
+        await place.python(
+            facts_program.__name__, WORK_FILE, _tidying(place, reading_of(source.format), found), FACTS_FILE
+        )
         return _named(await place.read_json(FACTS_FILE, Facts), source, found, self.capabilities)
 
     async def convert(self, run: Run, source: Source, plan: ConversionPlan, directory: Path) -> Astray:
@@ -245,9 +256,10 @@ class Engine:
         return Workplace(run, self.capabilities, self.limits, directory, source=source, subject=subject)
 
 
-def _tidying(reading: Reading, found: WorkFile) -> str:
+def _tidying(place: Workplace, reading: Reading, found: WorkFile) -> str:
     """What is known about the columns that the driver reports, for the program in the sandbox."""
     known = {
+        "most_filled": place.most_filled,
         "noise": {name: list(usual) for name, usual in reading.noise_columns.items()},
         "prefix": reading.column_prefix,
         "guesses_types": reading.guesses_types,

@@ -49,7 +49,7 @@ async def hold(
     """
 
     async def load(session: Session) -> Facts | None:
-        layers = await _load(session, reading, openings)
+        layers = await _load(place, session, reading, openings)
         if layers is not None and finish is not None:
             layers = await finish(session, layers)
         changes = None if layers is None else changes_of(layers, reading)
@@ -96,10 +96,15 @@ def begin(place: Workplace, session: Session, drivers: Sequence[str], reading: R
     place.begin(session, (*drivers, *session.drivers), {**reading.environment, **session.environment})
 
 
-async def _load(session: Session, reading: Reading, openings: Sequence[Opening]) -> list[SeenLayer] | None:
+async def _load(
+    place: Workplace, session: Session, reading: Reading, openings: Sequence[Opening]
+) -> list[SeenLayer] | None:
     found: list[SeenLayer] = []
     for opening in openings:
-        load = ("load", str(opening.srid or ""), *opening.layers)
+        left = place.most_filled - sum(layer.features > 0 for layer in found)
+        if left <= 0:
+            break
+        load = ("load", str(opening.srid or ""), str(left), *opening.layers)
         opened = await session.open(opening.name, reading.drivers, opening.options, then=load)
         if not opened.ok:
             return None

@@ -22,6 +22,7 @@ from service.engine.jailed import wheel
 from service.engine.session import Session, SessionOver
 from service.errors import Rejection
 from service.formats.detect import Source
+from service.formats.facts import MAX_LAYERS
 
 T = TypeVar("T")
 MAX_JSON_BYTES = 16 << 20
@@ -61,6 +62,8 @@ class Workplace:
         """The session, if one run may be held open."""
         self.held_name = WORK_FILE
         """The name of what the open run holds on command lines."""
+        self.most_filled = MAX_LAYERS + 1
+        """How many layers with features are read: a plan refuses so many."""
 
     @cached_property
     def path(self) -> Path:

@@ -14,7 +14,7 @@ from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset, make_datasets, needs_splitting, written_names
 from service.formats.dateline import is_cut_blindly, is_harmed_by_cutting, is_to_be_cut, is_within_datelines
 from service.formats.detect import Source
-from service.formats.facts import Facts, Layer
+from service.formats.facts import MAX_LAYERS, Facts, Layer
 from service.formats.format import Format, Writer, Writing, reading_of, writing_of
 from service.formats.layers import choose_layers
 from service.formats.losses import find_losses, refuse_unrepresentable
@@ -92,12 +92,13 @@ def plan_conversion(
         Rejection: the target cannot represent the data, or a coordinate system is unknown or unusable.
     """
     layers, left_out = choose_layers(source.format, target, facts, request)
+    _refuse_many(target, len(layers))
     systems = choose_systems(target, layers, request, catalogue)
     refuse_unrepresentable(target, layers)
     if systems.output_epsg is not None and not catalogue.is_plane(systems.output_epsg):
         _refuse_flat(target, layers, systems.output_epsg)
     datasets = make_datasets(target, source.stem, layers)
-    _refuse_many(target, datasets)
+    _refuse_many(target, len(datasets))
     warnings = (*facts.warnings, *left_out, *systems.warnings, *reading_warnings(source.format, layers))
     plan = ConversionPlan(
         target=target,
@@ -110,6 +111,12 @@ def plan_conversion(
         warnings=(*warnings, *find_losses(target, datasets)),
     )
     return _with_dateline(_with_names(plan), layers, catalogue)
+
+
+def most_to_read(target: Format, request: ConversionRequest) -> int:
+    """How many layers with features to read of an upload: with so many it is refused, however many others it holds."""
+    is_limited = writing_of(target).writer in ONE_BY_ONE and writing_of(target).multi_layer and request.layer is None
+    return MAX_DATASETS + 1 if is_limited else MAX_LAYERS + 1
 
 
 def can_go_direct(source: Source, target: Format, facts: Facts) -> bool:
@@ -186,10 +193,10 @@ def _refuse_flat(target: Format, layers: Sequence[Layer], epsg: int) -> None:
         )
 
 
-def _refuse_many(target: Format, datasets: Sequence[Dataset]) -> None:
+def _refuse_many(target: Format, datasets: int) -> None:
     """Refuse more layers than can be written one by one: each takes longer the more there are."""
-    if writing_of(target).writer in ONE_BY_ONE and len(datasets) > MAX_DATASETS:
+    if writing_of(target).writer in ONE_BY_ONE and datasets > MAX_DATASETS:
         raise Rejection(
-            f"The file holds {len(datasets):,} layers; at most {MAX_DATASETS} are written as {target.title}. "
+            f"The file holds more than {MAX_DATASETS} layers; at most {MAX_DATASETS} are written as {target.title}. "
             "Name one in the field layer, or split the file."
         )

@@ -19,7 +19,7 @@ from service.formats.crs import WGS84
 from service.formats.detect import Part, Source
 from service.formats.facts import Crs, Facts
 from service.formats.format import Format, Reader, reading_of, writing_of
-from service.formats.plan import can_go_direct
+from service.formats.plan import can_go_direct, most_to_read
 from service.formats.request import ConversionRequest
 from service.formats.systems import is_projected
 from service.geojson import normalize as normalize_program
@@ -53,6 +53,7 @@ async def inspect_source(
     engine: Engine, run: Run, source: Source, target: Format, directory: Path, *, request: ConversionRequest = UNASKED
 ) -> Inspection:
     """Determine what `source` contains; raises what `Engine.inspect` raises."""
+    most = most_to_read(target, request)
     seeks_edges = is_projected(target, request, engine.catalogue)
     try:
         is_json = reading_of(source.format).json
@@ -61,10 +62,10 @@ async def inspect_source(
         if unreadable.reason in MISREAD | TOO_WIDE:
             raise
         # The converter reads more than GeoJSON under this name, and gives its own reason for a rejection.
-        facts = await engine.inspect(run, source, directory, request)
+        facts = await engine.inspect(run, source, directory, request, most)
         return Inspection(facts, source, None)
     if found is None:
-        return Inspection(await engine.inspect(run, source, directory, request), source, None)
+        return Inspection(await engine.inspect(run, source, directory, request, most), source, None)
     fit = await normalized(engine, run, source, found)
     facts = found.facts(source.stem)
     # Only the converter can tell whether a system that is not in the catalogue exists.
@@ -74,7 +75,7 @@ async def inspect_source(
     is_rounded = found.has_rounded_up and not writing_of(target).json
     # The converter examines coordinates that cannot be degrees, or that may lie where their projection spoils them.
     if found.is_mislabelled or is_odd or may_leave_map or is_rounded or not can_go_direct(fit, target, facts):
-        facts = await engine.inspect(run, fit, directory, request)
+        facts = await engine.inspect(run, fit, directory, request, most)
     if is_odd:
         facts = _without_guessed_system(facts, found.crs_claim)
     rounds = engine.capabilities.is_of(reading_of(source.format).rounds_long_negatives)

@@ -39,6 +39,7 @@ from service.engine.jailed.unplaced import Cells, put_back
 from service.engine.jailed.values import value_counts
 from service.engine.jailed.wkb import SURFACES
 
+HAS_ROWS = "SELECT 1 FROM {} LIMIT 1"
 CURVES = {8, 9, 10, 11, 12}
 WITH_AREAS = {"Polygon", "MultiPolygon", "GeometryCollection"}
 MAX_COLUMNS = 2000
@@ -63,17 +64,23 @@ def main(work_file: str, tidying: str, facts_file: str) -> None:
 
     Args:
         work_file: the GeoPackage; empty geometries in it become null.
-        tidying: JSON object with what is known about the reported columns, and about the cells of tables.
+        tidying: JSON object with what is known about the reported columns, and about the cells of tables. If it has
+            `most_filled`, little is told of so many layers with features, because they are refused.
         facts_file: the file to write.
     """
     connection = open_work_file(work_file)
     described = json.loads(tidying)
     cells = {table: Cells(**one) for table, one in described.pop("cells", {}).items()}
+    most_filled = described.pop("most_filled", MAX_LAYERS + 1)
     known = Tidying(**described)
     names = list(tables(connection))
     if len(names) > MAX_LAYERS:
         sys.exit(Exit.TOO_MANY_LAYERS)
-    layers = [_layer(connection, name, known, cells.get(name)) for name in names]
+    filled = [name for name in names if connection.execute(HAS_ROWS.format(quoted(name))).fetchone()]
+    if len(filled) >= most_filled:
+        layers = [{"name": name, "table": name, "features": 1, "null_geometries": 1} for name in filled]
+    else:
+        layers = [_layer(connection, name, known, cells.get(name)) for name in names]
     Path(facts_file).write_text(json.dumps({"layers": layers, "in_work_file": True}), encoding="utf-8")
 
 

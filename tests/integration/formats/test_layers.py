@@ -10,9 +10,14 @@ from xml.sax.saxutils import escape
 import pytest
 
 from service.errors import LayerCount, MultipleLayers, Rejection
+from service.formats.plan import MAX_DATASETS
+from service.formats.registry import find_output
+from service.formats.request import ConversionRequest
+from service.usecases.inspect_source import inspect_source
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import line, point
+from tests.support.converters import Converters
 
 SPREADSHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 PLACEMARK = "<Placemark><name>{name}</name><Point><coordinates>{x},1</coordinates></Point></Placemark>"
@@ -187,3 +192,35 @@ async def test_what_only_the_points_of_a_track_have_is_told(pipeline: Pipeline, 
     assert not any("points" in words for words in (await pipeline.to("GeoPackage", path)).output.warnings)
     path.write_text(GPX)
     assert not any("points" in words for words in (await pipeline.to("Shapefile", path)).output.warnings)
+
+
+@pytest.mark.parametrize("has_sessions", [False, True])
+async def test_no_more_layers_are_read_than_are_refused(
+    converters: Converters, tmp_path: Path, *, has_sessions: bool
+) -> None:
+    """Empty ones are not among them, because none of these is written."""
+    path, pipeline = tmp_path / "a.sqlite", Pipeline(converters, has_sessions=has_sessions)
+    with closing(sqlite3.connect(path)) as database:
+        for number in range(MAX_DATASETS + 5):
+            database.execute(f"CREATE TABLE t{number} (a TEXT)")
+        for number in range(5, MAX_DATASETS + 5):
+            database.execute(f"INSERT INTO t{number} VALUES ('x')")  # noqa: S608 -- ours
+        database.commit()
+        assert len(await filled_columns(pipeline, path)) == MAX_DATASETS
+        for number in range(5):
+            database.execute(f"INSERT INTO t{number} VALUES ('x')")  # noqa: S608 -- ours
+        database.commit()
+    known = await filled_columns(pipeline, path)
+    assert sum(known) <= MAX_DATASETS + 1
+    with pytest.raises(Rejection, match="holds more than 300 layers; at most 300 are written as GeoPackage"):
+        await pipeline.convert(path, ConversionRequest(output="GeoPackage"))
+
+
+async def filled_columns(pipeline: Pipeline, path: Path) -> list[int]:
+    """How many columns are known of each layer with features."""
+    request = ConversionRequest(output="GeoPackage")
+    directory, source = pipeline.receive(path)
+    target = find_output("GeoPackage")
+    async with pipeline.engine.session(pipeline.run, target) as run:
+        look = await inspect_source(pipeline.engine, run, source, target, directory, request=request)
+    return [len(layer.fields) for layer in look.facts.layers if layer.features]

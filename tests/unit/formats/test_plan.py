@@ -197,7 +197,9 @@ def test_the_dominant_type(types: dict[str, int], dominant: str) -> None:
 def test_more_layers_than_can_be_written_one_by_one_are_refused(catalogue: CrsCatalogue) -> None:
     """With a remedy; a single run for all of them has no such limit."""
     many = Facts(layers=tuple(layer(f"l{number}") for number in range(MAX_DATASETS + 1)))
-    with pytest.raises(Rejection, match=r"holds 301 layers; at most 300 are written as GeoPackage\. Name one"):
+    with pytest.raises(
+        Rejection, match=r"holds more than 300 layers; at most 300 are written as GeoPackage\. Name one"
+    ):
         plan_conversion(source("gml"), find_output("GeoPackage"), many, ConversionRequest(), catalogue)
     assert len(plan_conversion(source("gml"), find_output("Kml"), many, ConversionRequest(), catalogue).datasets) == 301
     one = ConversionRequest(layer="l7")
