@@ -41,7 +41,7 @@ from service.engine.writing import PARQUET_WRITING, write
 from service.formats.crs import WGS84, CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.detect import Source
-from service.formats.facts import MAX_LAYERS, Crs, Facts, FieldType, Layer
+from service.formats.facts import MAX_LAYERS, Crs, Facts, FieldType, Layer, require_short_names
 from service.formats.format import OF_RELEASES, Format, Reading, Reread, reading_of
 from service.formats.names import unique
 from service.formats.plan import ConversionPlan
@@ -272,7 +272,9 @@ def _tidying(place: Workplace, reading: Reading, found: WorkFile) -> str:
 
 
 def _named(facts: Facts, source: Source, found: WorkFile, host: Capabilities) -> Facts:
-    """`facts` with the layers named as in the upload, each of them differently."""
+    """`facts` with the layers named as in the upload, each of them differently; `Rejection` if names are too long."""
+    for layer in facts.layers:
+        require_short_names(field.name for field in layer.fields)
     derived = reading_of(source.format).derived_layers
     names = [_layer_name(layer, source, found) for layer in facts.layers]
     if len({name.casefold() for name in names}) < len(names):

@@ -10,7 +10,7 @@ from service.engine.diagnostics import INCOMPLETE, MISREAD, UNDEFINED_TYPE, UNRE
 from service.engine.seen import SAME, Seen, SeenLayer, changes_of, facts_of
 from service.engine.session import Session, SessionOver
 from service.engine.workspace import Workplace
-from service.formats.facts import Facts
+from service.formats.facts import Facts, require_short_names
 from service.formats.format import Reading
 
 LARGEST_BYTES = 96 << 20
@@ -114,5 +114,7 @@ async def _load(
             return None
         if opening.is_placed and any(layer.geometries != layer.features for layer in seen.layers):
             return None
+        for layer in seen.layers:
+            require_short_names(column.name for column in layer.columns)
         found += seen.layers
     return found

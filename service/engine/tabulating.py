@@ -17,7 +17,7 @@ from service.engine.jailed.delimited import OURS, UNDERSTOOD
 from service.engine.jailed.places import Column, Table, Wanted, expect, lay_out, unique_names, write_rows
 from service.engine.session import Answer, Session
 from service.engine.workspace import Workplace
-from service.formats.facts import MAX_COLUMNS, Count, Name
+from service.formats.facts import MAX_COLUMNS, Count, Name, require_short_names
 from service.formats.format import Reading
 
 TYPES_OF_OURS = f"{OURS}t"
@@ -60,11 +60,13 @@ async def make_table(session: Session, file: str, wanted: Wanted, delimiter: str
 
     Raises:
         SessionOver: the run has ended.
+        Rejection: the names in its header are too long.
     """
     looked = await session.ask(Looked, "look", file, delimiter)
     is_doubtful = len(looked.columns) == 1 and not delimiter  # it may have another delimiter
     if not looked.ok or looked.delimiter not in UNDERSTOOD or is_doubtful:
         return None
+    require_short_names(looked.header)
     columns = columns_of(looked, wanted)
     layout = lay_out(OURS, "", looked.header, columns, wanted=wanted, delimiter=looked.delimiter)
     written = io.StringIO()

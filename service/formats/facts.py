@@ -4,17 +4,20 @@ Facts about an untrusted file come from the sandbox as JSON; decoding them into 
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from service.errors import Rejection
 from service.formats.geometry import Family, dominant_type, families_of
 
 MAX_LAYERS = 1000
 MAX_COLUMNS = 2000
+MAX_NAMES_CHARACTERS = 1 << 20
+"""The names of the columns of a layer in all: what is planned for them is planned in the event loop."""
 
 GEOMETRY_NAMES = "Point|MultiPoint|LineString|MultiLineString|Polygon|MultiPolygon|GeometryCollection"
 Count = Annotated[int, Meta(ge=0, le=1 << 40)]
@@ -22,6 +25,12 @@ Name = Annotated[str, Meta(max_length=4096)]
 TableName = Annotated[str, Meta(max_length=4096, pattern=r"^(?![-@])[^\x00-\x1f]*$")]
 """It appears on command lines and must not be mistaken for an option."""
 GeometryName = Annotated[str, Meta(pattern=f"^({GEOMETRY_NAMES})$")]
+
+
+def require_short_names(names: Iterable[str]) -> None:
+    """Raise `Rejection` if the names of the columns of a layer are longer in all than they may be."""
+    if sum(map(len, names)) > MAX_NAMES_CHARACTERS:
+        raise Rejection("The names of the columns are too long. Shorten them and send the file again.")
 
 
 class FieldType(StrEnum):

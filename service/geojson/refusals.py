@@ -33,7 +33,6 @@ MAX_NESTING = 900
 """The maximum nesting depth of objects and arrays: the decoder's own limit depends on Python's version."""
 MAX_FIELDS = 2000
 MAX_NAME_CHARACTERS = 4096
-MAX_NAMES_CHARACTERS = 1 << 20
 
 SENTENCES: Mapping[Reason, str] = {
     Reason.EMPTY: "The file is empty.",

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import UnsetType
 
+from service.formats.facts import MAX_NAMES_CHARACTERS
 from service.formats.geometry import FAMILIES
 from service.geojson.crs import crs_claim, crs_epsg
 from service.geojson.document import Document
@@ -19,7 +20,6 @@ from service.geojson.ids import IdTally
 from service.geojson.refusals import (
     MAX_FIELDS,
     MAX_NAME_CHARACTERS,
-    MAX_NAMES_CHARACTERS,
     Reason,
     Unreadable,
 )

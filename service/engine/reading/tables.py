@@ -36,7 +36,7 @@ from service.engine.workbooks import prepare_workbook
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Source
-from service.formats.facts import MAX_COLUMNS, Count, Facts, Name
+from service.formats.facts import MAX_COLUMNS, Count, Facts, Name, require_short_names
 from service.formats.format import Reading, reading_of
 from service.formats.names import listed, shown
 from service.formats.request import ConversionRequest
@@ -164,6 +164,8 @@ async def _read_tables(
     place: Workplace, request: ConversionRequest, tables: Sequence[WrittenTable | Table]
 ) -> WorkFile:
     """Read the normalized tables, in which the columns with the geometry have fixed names."""
+    for table in tables:
+        require_short_names(table.columns)
     require_places(tables, request)
     names = {f"t{number}": table.name for number, table in enumerate(tables)}
     openings = [

@@ -7,11 +7,17 @@ from typing import Any
 import pytest
 
 from service.errors import Rejection
+from service.formats.facts import MAX_NAMES_CHARACTERS
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Converted, Pipeline
 from tests.support.converters import Converters
 
 HALF = "id,lat,lon\n1,50,7\n2,51,8\n3,52,9\n4,50°30N,7\n5,n/a,8\n6,,\n"
+
+GML = (
+    '<c:FeatureCollection xmlns:c="http://www.opengis.net/gml"><c:featureMember><a>{}</a></c:featureMember>'
+    "</c:FeatureCollection>"
+)
 
 
 def table(path: Path, text: str) -> Path:
@@ -273,3 +279,16 @@ async def test_a_first_line_that_is_no_geometry_after_all_is_no_header(pipeline:
     done = await pipeline.to("Csv", path, source_epsg=4326)
     assert "POINT(1,2)" in done.path.read_text()
     assert any("in 1 row of 'a' could not be read, first in row 1" in told for told in done.output.warnings)
+
+
+@pytest.mark.parametrize("has_sessions", [False, True])
+@pytest.mark.parametrize("name", ["a.csv", "a.gml"])
+async def test_names_that_are_longer_in_all_than_can_be_planned_are_refused(
+    converters: Converters, tmp_path: Path, name: str, *, has_sessions: bool
+) -> None:
+    """What is done about names is done in the event loop, and a header may have megabytes."""
+    names = [f"n{number}" + "x" * 4_000 for number in range(MAX_NAMES_CHARACTERS // 4_000)]
+    cells = "".join(f"<{column}>1</{column}>" for column in names)
+    texts = {"a.csv": f"{','.join(names)}\n{','.join('1' * len(names))}\n", "a.gml": GML.format(cells)}
+    with pytest.raises(Rejection, match="names of the columns are too long"):
+        await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", table(tmp_path / name, texts[name]))
