@@ -6,6 +6,7 @@ such names, that of KML knows tracks as `gx:Track` alone, and what else is left 
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain, zip_longest
 from pathlib import Path
 
 from service.formats.left_out import chunks, pieces
@@ -20,11 +21,13 @@ GPX_PREFIXES: Mapping[bytes, bytes] = {rb"http://www\.topografix\.com/GPX/1/[01]
 """The usual prefix of each namespace, which is a regular expression; "" stands for none."""
 
 DECLARATION = re.compile(rb"\sxmlns(?::([\w.-]{1,40}))?+\s*+=\s*+(?:\"([^\"<>]*+)\"|'([^'<>]*+)')")
-HIDDEN = re.compile(rb"(<!--(?:.*?-->|.*+\Z)|<!\[CDATA\[(?:.*?\]\]>|.*+\Z))", re.DOTALL)
+HIDDEN = re.compile(rb"<!--(?:.*?-->|.*+\Z)|<!\[CDATA\[(?:.*?\]\]>|.*+\Z)", re.DOTALL)
 """A comment or the like, in which nothing is a tag, perhaps without its end."""
+STAND_IN = b"\0"
+"""What stands for it while tags change, which takes as long for each text as for a long one. No XML has this byte."""
 COMMENT, COMMENT_END, CHARACTERS_END = b"<!--", b"-->", b"]]>"
-MOST_DECLARED = 100
-"""How many prefixes a document may declare: each takes time for every piece of it."""
+MOST_DECLARED = 20
+"""How many prefixes a document may declare: each takes time for every piece of it. Programs declare about a dozen."""
 LONGEST_TARGET = 2
 """How many times as long a document may become; tags are longer than the prefixes that they get."""
 LONGEST = 1 << 20
@@ -115,14 +118,16 @@ class _Renamer:
             before, end, text = text.partition(self._inside)
             passed = before + end
             self._inside = b"" if end else self._inside
-        parts = HIDDEN.split(text) if b"<!" in text else [text]
-        for at in range(0, len(parts), 2):
-            for old, new in self._changes:
-                parts[at] = parts[at].replace(old, new)
-        if len(parts) > 1 and not parts[-1]:
-            end = COMMENT_END if parts[-2].startswith(COMMENT) else CHARACTERS_END
-            self._inside = b"" if parts[-2].endswith(end) else end
-        return passed + b"".join(parts)
+        hidden = HIDDEN.findall(text) if b"<!" in text and STAND_IN not in text else []
+        visible = HIDDEN.sub(STAND_IN, text) if hidden else text
+        if hidden and visible.endswith(STAND_IN):
+            end = COMMENT_END if hidden[-1].startswith(COMMENT) else CHARACTERS_END
+            self._inside = b"" if hidden[-1].endswith(end) else end
+        for old, new in self._changes:
+            visible = visible.replace(old, new)
+        if hidden:
+            visible = b"".join(chain(*zip_longest(visible.split(STAND_IN), hidden, fillvalue=b"")))
+        return passed + visible
 
 
 def _pieces(path: Path, start: int) -> Iterator[bytes]:
