@@ -13,7 +13,8 @@ PLAIN_TIME = (
 )
 """A time, or a day, that every release reads in full."""
 _OPEN, _CLOSE = b"<time>", b"</time>"
-ODD = re.compile(_OPEN + rb"(?!" + PLAIN_TIME + _CLOSE + rb")")
+ODD = re.compile(_OPEN + rb"(?!" + PLAIN_TIME + _CLOSE + rb")[^<]*+" + _CLOSE)
+"""Another time, up to its end: one that a piece of a file cuts off is not odd."""
 TIME = re.compile(
     _OPEN + rb"\s*+(?P<year>\d{4})(?P<mark>[-/])(?P<month>\d\d?)(?:(?P=mark)(?P<day>\d\d?))?+"
     rb"(?:(?:[Tt]|\s++)(?P<hour>\d\d?):(?P<minute>\d\d?)(?::(?P<second>\d\d?)(?:[.,](?P<part>\d+))?+)?+"

@@ -104,7 +104,7 @@ OPENFILEGDB = Format(
             ),
             LeftOut(
                 TITLES_LEFT_OUT,
-                pattern=rb"<GPFieldInfoEx\b[^<>]{0,400}>\s*<Name>([^<]{1,400})</Name>\s*<AliasName>(?!\1</)[^<\s]",
+                pattern=rb"<GPFieldInfoEx\b[^<>]{0,400}>\s*<Name>([^<]{1,400})</Name>\s*<AliasName>(?!\1</)[^<\s][^<]{0,400}</",
                 within=b"<AliasName>",
             ),
             LeftOut(RELATIONS_LEFT_OUT, pattern=rb"<(?:\w{1,20}:)?DERelationshipClassInfo[\s>]"),

@@ -46,7 +46,7 @@ FLAT_LIST_BESIDE_HIGH = (
     + rb"<gml:posList srsDimension=\"(?!(?P=size))[23]\">"
 )
 """Lists of positions of two numbers and of three, one behind the other in a geometry."""
-BOXES = rb"</gml:(?:Envelope|Box)>\s*+</(?!(?:\w{1,20}+:)?+boundedBy>)"
+BOXES = rb"</gml:(?:Envelope|Box)>\s*+</(?!(?:\w{1,20}+:)?+boundedBy>)[\w.:-]++>"
 """A box that is the value of a property, not the bounds of a feature or of all."""
 INFORMATION_IN_GML = of_the_file(
     rb"(?:\w{1,20}+:)?+FeatureCollection\b",

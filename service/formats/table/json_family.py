@@ -83,13 +83,11 @@ TOPOJSON = Format(
 QUANTIZED = rb'"transform"\s{0,8}:\s{0,8}\{\s{0,8}"(?:originPosition|scale|translate)"\s{0,8}:'
 ENVELOPES = rb'"geometry"\s{0,8}:\s{0,8}\{\s{0,8}"[xy](?:min|max)"\s{0,8}:'
 _TEXT = rb'"(?:[^"\\]|\\.){0,400}"'
-_ALIAS = rb'(?!(?:[^{}"]++|"(?!alias")(?:[^"\\]|\\.){0,400}+"){0,80}+"alias"\s{0,8}:\s{0,8}(?:(?P=name)|null|""))'
 TITLED_COLUMNS = (
     rb'\{\s{0,8}"name"\s{0,8}:\s{0,8}(?P<name>'
     + _TEXT
-    + rb")"
-    + _ALIAS
-    + rb'(?:[^{}"]++|"(?!alias")(?:[^"\\]|\\.){0,400}+"){0,80}+"alias"\s{0,8}:'
+    + rb')(?:[^{}"]++|"(?!alias")(?:[^"\\]|\\.){0,400}+"){0,80}+"alias"\s{0,8}:\s{0,8}(?!(?P=name)|"")'
+    + _TEXT
 )
 """A column with an alias that differs from its name, in the list of columns."""
 _NUMBER_OF = rb"(?=[^{}]{0,400}?\"%b\"\s{0,8}:\s{0,8}-?[\d.])"

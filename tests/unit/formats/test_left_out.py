@@ -43,6 +43,8 @@ POINT, LINE = (
     "<Point><coordinates>1,2</coordinates></Point>",
     "<LineString id='a'><coordinates>1,2 3,4</coordinates></LineString>",
 )
+BOUNDS = "<gml:boundedBy><gml:Envelope> 1 </gml:Envelope></gml:boundedBy>"
+COLUMN = '{"name": "street", "type": "esriFieldTypeString", "alias": "street", "length": 9}'
 PLACE = "<gml:Point><gml:pos>1 2</gml:pos></gml:Point>"
 NO_NUMBERS = "Empty values (1) became 0 in columns that the file declares as numbers, and empty texts in others."
 NUMBERS = '<SimpleField name="m" type="string"/><SimpleField name="n" type="int"/>'
@@ -230,6 +232,17 @@ def test_what_ends_a_piece_of_a_file_is_not_taken_for_whole(tmp_path: Path, at: 
     for start, told in (("<SchemaData/><Data name='a'/>", {}), (second, {SECOND_IN_KML: ""})):
         path.write_text(" " * (CHUNK - len(start) + at) + start, encoding="utf-8")
         assert look_at(KML, [path])[1] == told
+
+
+@pytest.mark.parametrize("at", range(1, 60))
+@pytest.mark.parametrize(("row", "text"), [(GML, BOUNDS), (ESRI_JSON, COLUMN)], ids=["gml", "esrijson"])
+def test_what_is_usual_is_not_told_where_a_piece_of_a_file_ends_in_it(
+    tmp_path: Path, row: Format, text: str, at: int
+) -> None:
+    """Bounds of features count as boxes in other places, and titles of columns where they differ from their names."""
+    path = tmp_path / "a"
+    path.write_text(" " * (CHUNK - len(text) + at) + text, encoding="utf-8")
+    assert look_at(row, [path])[1] == {}
 
 
 @pytest.mark.parametrize("before", [0, *range(CHUNK - 300, CHUNK, 23)])
