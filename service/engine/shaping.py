@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from service.engine.arguments import TYPE_IN_MEMORY
 from service.engine.diagnostics import EngineDefect
 from service.engine.editing import shaped_tables
 from service.engine.environment import MEMORY_DRIVERS, VIRTUAL_DRIVER
@@ -39,14 +40,18 @@ def needs_work_file(plan: ConversionPlan) -> bool:
     reshaped = any(dataset.linearise or dataset.is_exploded for dataset in plan.datasets)
     has_empty_sheet = plan.writing.writer is Writer.WORKBOOK and not all(dataset.features for dataset in plan.datasets)
     edited = plan.leaves_out_control or plan.guards_texts
-    return (
-        reshaped or has_empty_sheet or edited or plan.keeps_coordinates or _names_geometry(plan) or _mixes_tracks(plan)
-    )
+    named = _names_geometry(plan) or _names_its_type(plan)
+    return reshaped or has_empty_sheet or edited or plan.keeps_coordinates or named or _mixes_tracks(plan)
 
 
 def _names_geometry(plan: ConversionPlan) -> bool:
     """Whether the output shows another name of the geometry column than the one that its driver chooses."""
     return plan.writing.shows_geometry_name and plan.geometry_name != plan.writing.geometry_names[0]
+
+
+def _names_its_type(plan: ConversionPlan) -> bool:
+    """Whether a column has the name by which conditions on tables in memory know the type of the geometry."""
+    return any(column.written.upper() == TYPE_IN_MEMORY for dataset in plan.datasets for column in dataset.columns)
 
 
 def _mixes_tracks(plan: ConversionPlan) -> bool:

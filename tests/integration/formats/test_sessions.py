@@ -278,6 +278,7 @@ SHAPED: Mapping[str, list[Json]] = {
     ],
     "parts": [feature(geometry("MultiLineString", [[[0, 0, 1], [1, 1, 2]], [[2, 2, 3], [3, 3, 4]]]), a=1, b=2)],
     "several points": [feature(geometry("MultiPoint", [[0, 0], [1, 1]]), a=1), point(5, 6, a=2)],
+    "a column called as a condition": [point(1, 2, OGR_GEOMETRY="a"), point(3, 4), feature(None, OGR_GEOMETRY="b")],
     "live texts": [point(1, 2, name=" of:=1+1", b="<i>"), point(3, 4, name="plain", b="c")],
 }
 
