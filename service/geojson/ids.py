@@ -40,7 +40,7 @@ class IdTally:
                 self._decide(feature.id, properties)
                 if "id" not in properties:
                     gaps.append(feature.id)
-                elif str(properties["id"]) != str(feature.id):
+                elif properties["id"] != feature.id and str(properties["id"]) != str(feature.id):
                     self._hidden += 1
             self._has_column |= "id" in properties
         self._alone += len(gaps)

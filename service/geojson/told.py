@@ -23,7 +23,8 @@ class LossCount(msgspec.Struct, frozen=True):
 _READING = (
     LossCount(
         attrgetter("kept_texts"),
-        "{count} in {fields}: more than a date or time, or a day of no calendar, so all dates of the file stay text.",
+        "{count} in {fields}: the text is more than a date or time, or names a day that no calendar has, so all dates "
+        "of the file stay text.",
     ),
     LossCount(attrgetter("rounded_moments"), "{count} in {fields}: times are kept with millisecond precision."),
 )

@@ -101,7 +101,7 @@ _CHANGED = {
     "unread": "{values} are not geometries that can be read, and were left out.",
     "curved": "{values} have edges that follow the curvature of the Earth, as the file says (edges); results have "
     "straight lines between the same positions.",
-    "second": "{values} are further geometries, of which features have one; they stayed data, such as WKB, in the "
+    "second": "{values} are further geometries; a feature has one, so they were read as data, such as WKB, in the "
     "coordinates of the file.",
     "spelled": "{values} are binary; they became texts of hexadecimal digits.",
 }

@@ -110,7 +110,10 @@ async def test_values_of_features_are_those_of_geojson(either: Pipeline, tmp_pat
     assert first == {"id": "7", **values}
     assert (second["id"], third["id"], second["code"]) == ("b", None, None)
     assert done.facts.warnings == (
-        "1 value in code: more than a date or time, or a day of no calendar, so all dates of the file stay text.",
+        (
+            "1 value in code: the text is more than a date or time, or names a day that no calendar has, so all dates "
+            "of the file stay text."
+        ),
     )
     assert [[field.name for field in layer.fields] for layer in done.facts.layers] == [["id", *values], ["n"]]
 

@@ -245,7 +245,10 @@ def test_texts_are_kept_where_only_their_beginning_would_be() -> None:
     assert found.dates_are_texts
     assert [field.type for field in found.fields] == ["text", "text"]
     assert reading_warnings(found) == [
-        "1 value in x: more than a date or time, or a day of no calendar, so all dates of the file stay text."
+        (
+            "1 value in x: the text is more than a date or time, or names a day that no calendar has, so all dates "
+            "of the file stay text."
+        )
     ]
     assert reading_warnings(found, into_json=True) == []
     assert scan_bytes(collection(feature({"day": "2020-01-01"}))).keeping_texts().fields[0].type == "date"

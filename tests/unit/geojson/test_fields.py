@@ -222,6 +222,7 @@ def test_the_first_id_decides_what_ids_become(ids: list[Any], columns: list[str]
     [
         ([({"id": 3}, "x")], "integer", 1, 1),
         ([({"id": 3}, 3), ({"id": "4"}, 4)], "text", 2, 0),
+        ([({"id": 3.0}, 3)], "real", 1, 0),
         ([({"id": True}, "w0"), ({"n": 1}, "w1")], "boolean", 1, 2),
         ([({"id": 5}, None), ({"n": 1}, 9)], "integer", 2, 0),
         ([({"id": 0.5}, "w0"), ({"n": 1}, 7)], "real", 2, 1),
