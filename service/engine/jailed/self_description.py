@@ -30,9 +30,13 @@ UNREGISTERED = """
     WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' AND lower(name) NOT GLOB 'gpkg*'
         AND lower(name) NOT GLOB 'rtree_*' AND lower(name) NOT GLOB 'sqlite_*'
         AND lower(name) NOT IN (SELECT lower(table_name) FROM gpkg_contents)
+        AND lower(name) NOT IN ('android_metadata', 'qgis_projects')
         AND EXISTS (SELECT 1 FROM gpkg_contents WHERE data_type = 'attributes')
 """
-"""The query for how many tables are not read, because the file lists others without geometry, but not these."""
+"""The query for how many tables are not read, because the file lists others without geometry, but not these.
+
+Those that Android and QGIS keep for themselves are no data.
+"""
 FURTHER = {
     "gpkg_metadata": METADATA,
     "gpkg_data_column_constraints": CODES,

@@ -226,8 +226,10 @@ RELATED = """
         ('gpkgext_relations', NULL, 'related_tables', 'http://www.geopackage.org/18-000.html', 'read-write'),
         ('map', NULL, 'related_tables', 'http://www.geopackage.org/18-000.html', 'read-write');
     INSERT INTO gpkg_contents (table_name, data_type, identifier) VALUES ('sizes', 'attributes', 'sizes');
+    CREATE TABLE android_metadata (locale TEXT);
+    CREATE TABLE qgis_projects (name TEXT PRIMARY KEY, metadata BLOB, content BLOB);
 """
-"""A table, and which of its rows belong to those of the layer."""
+"""A table, which of its rows belong to those of the layer, and tables of programs."""
 
 
 @pytest.mark.parametrize("has_sessions", [True, False])
