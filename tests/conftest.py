@@ -44,7 +44,13 @@ for phase in ("connect", "read", "write", "pool"):
 # stands still.
 ConsoleRenderer.get_active().exception_formatter = plain_traceback
 
-pytest_plugins = ["tests.database", "tests.support.order", "tests.support.setup", "tests.support.skips"]
+pytest_plugins = [
+    "tests.database",
+    "tests.support.every",
+    "tests.support.order",
+    "tests.support.setup",
+    "tests.support.skips",
+]
 
 # An example takes as long as the host takes, so none is held to a time.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -88,6 +88,8 @@ MALFORMED = (
     LookupError,
 )
 """What pyarrow raises, and what follows from metadata that does not match the format."""
+TOO_LARGE = "overflowed binary array capacity"
+"""What pyarrow says of texts that take more than 2 GiB in a batch, which no run has."""
 
 
 def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> None:
@@ -108,7 +110,9 @@ def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> N
             renamed = _read_table(file, sheets_file, changes)
     except MemoryError:
         raise
-    except MALFORMED:
+    except MALFORMED as error:
+        if TOO_LARGE in str(error):
+            raise MemoryError from None
         sys.exit(Exit.DAMAGED)
     counted = {kind: +columns for kind, columns in changes.items()}
     Path(changes_file).write_text(json.dumps({**counted, "renamed": renamed}), encoding="utf-8")

@@ -88,11 +88,12 @@ def _check_values(result: Result, made: list[dict[str, Any]], *, rounds: bool) -
     told = report(result.scan)
     affected = {entry.field: entry.affected_features for entry in told.value_truncations}
     lengths = {entry.field: entry.max_length for entry in told.value_truncations}
+    has_ids = result.scan.dropped_ids == sum(map(_hides_id, made))
     stored: dict[int, dict[str, bytes]] = {}
     for file in result.files.values():
         stored |= {int(row["n"]): row for row in _rows(result, file)}
     for field in result.scan.fields:
-        values = {number: _value(result, feature, field.name) for number, feature in enumerate(made)}
+        values = {number: _value(feature, field.name, has_ids=has_ids) for number, feature in enumerate(made)}
         texts = {number: _text(value) for number, value in values.items() if value is not None}
         if field.type is FieldType.TEXT:
             long = [len(text.encode()) for text in texts.values() if len(text.encode()) > VALUE_BYTES]
@@ -110,10 +111,15 @@ def _check_values(result: Result, made: list[dict[str, Any]], *, rounds: bool) -
             assert changed <= told_numbers + field.reworded_moments + lost_ids
 
 
-def _value(result: Result, feature: dict[str, Any], name: str) -> Any:
-    """The value of a property; ids beside the properties fill gaps in a property of the same name."""
+def _hides_id(feature: dict[str, Any]) -> bool:
+    """Whether the id of a feature is lost because its properties have another one."""
+    return "id" in feature and "id" in feature["properties"] and str(feature["properties"]["id"]) != str(feature["id"])
+
+
+def _value(feature: dict[str, Any], name: str, *, has_ids: bool) -> Any:
+    """The value of a property; with `has_ids`, ids beside the properties fill gaps in a property of the same name."""
     properties = feature["properties"]
-    if name == "id" and name not in properties and not result.scan.dropped_ids:
+    if name == "id" and name not in properties and has_ids:
         return feature.get("id")
     return properties.get(name)
 
