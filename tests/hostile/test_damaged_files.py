@@ -46,5 +46,5 @@ def _whole(client: Client, output: str) -> bytes:
     if output == "GeoJson":
         return lakes()
     answer = client.convert("a.geojson", lakes(), outputFormat=output)
-    assert answer["success"], answer
+    assert answer["success"], answer["error"]
     return client.download(answer)

@@ -113,7 +113,10 @@ def _check_values(result: Result, made: list[dict[str, Any]], *, rounds: bool) -
 
 def _hides_id(feature: dict[str, Any]) -> bool:
     """Whether the id of a feature is lost because its properties have another one."""
-    return "id" in feature and "id" in feature["properties"] and str(feature["properties"]["id"]) != str(feature["id"])
+    if "id" not in feature or "id" not in feature["properties"]:
+        return False
+    one, other = feature["id"], feature["properties"]["id"]
+    return one != other and str(one) != str(other)
 
 
 def _value(feature: dict[str, Any], name: str, *, has_ids: bool) -> Any:
