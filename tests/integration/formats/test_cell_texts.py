@@ -4,8 +4,6 @@ import zipfile
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from service.engine.jailed import opendocument
 from service.engine.jailed.cell_texts import COMMENTS, plain_texts
 from tests.integration.formats import readers
@@ -25,22 +23,16 @@ TEXTS = {
 """Content of paragraphs, as LibreOffice writes it, and what it says."""
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_spaces_tabs_and_line_ends_in_texts_of_cells_are_kept(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_spaces_tabs_and_line_ends_in_texts_of_cells_are_kept(either: Pipeline, tmp_path: Path) -> None:
     """Words on both sides of them became one, without a warning."""
     rows = [[text_cell(f"r{number}"), text_cell(content)] for number, content in enumerate(TEXTS)]
     source = workbook(tmp_path / "a.ods", [text_cell("n"), text_cell("t")], *rows)
-    done = await Pipeline(converters, has_sessions=has_sessions).to("Csv", source)
+    done = await either.to("Csv", source)
     assert [row["t"] for row in readers.table(done.path)] == list(TEXTS.values())
     assert done.output.warnings == ()
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_what_cells_hold_beside_their_values_is_told(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_what_cells_hold_beside_their_values_is_told(either: Pipeline, tmp_path: Path) -> None:
     """Comments do not become parts of values; links, covered values and errors are counted."""
     noted = f'<table:table-cell office:value-type="string">{NOTE}<text:p>kept</text:p></table:table-cell>'
     link = text_cell('<text:a xlink:href="http://a.example" xmlns:xlink="x">here</text:a>')
@@ -48,7 +40,7 @@ async def test_what_cells_hold_beside_their_values_is_told(
     error = text_cell("#N/A").replace("value-type", 'value-type="error" xmlns:calcext="c" office:value-type', 1)
     error = error.replace("office:value-type", "calcext:value-type", 1)
     source = workbook(tmp_path / "a.ods", [text_cell("t"), text_cell("u")], [noted, hidden], [link, error])
-    done = await Pipeline(converters, has_sessions=has_sessions).to("Csv", source)
+    done = await either.to("Csv", source)
     assert readers.table(done.path) == [{"t": "kept", "u": ""}, {"t": "here", "u": "#N/A"}]
     assert done.output.warnings == (
         "Cells that hold errors of formulas (1) are texts such as #N/A, even in columns of numbers and dates.",

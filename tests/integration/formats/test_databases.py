@@ -91,27 +91,23 @@ async def test_binary_values_beside_texts_become_texts_in_sqlite(
 
 
 @pytest.mark.parametrize("kind", ["TEXT", "BLOB", "VARCHAR(80)", "DECIMAL(10,2)"])
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_binary_values_beside_texts_become_texts_in_a_geopackage(
-    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, kind: str
 ) -> None:
     """However it is read."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await database(pipeline, tmp_path, [f"c {kind}", "n INTEGER"], ("text", 7), (b"\x00\xff", None))
-    done = await pipeline.to("Csv", path)
+    path = await database(either, tmp_path, [f"c {kind}", "n INTEGER"], ("text", 7), (b"\x00\xff", None))
+    done = await either.to("Csv", path)
     assert [row["c"] for row in readers.table(done.path)] == ["text", "00FF"]
     assert sum("1 value of 'c' are binary beside" in warning for warning in done.output.warnings) == 1
 
 
 @pytest.mark.parametrize("kind", ["NUMERIC", "DECIMAL", "DECIMAL(10,2)", "DOUBLE", "INTEGER"])
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_texts_in_columns_of_numbers_are_kept_however_a_geopackage_is_read(
-    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, kind: str
 ) -> None:
     """The warning is the same, too."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await database(pipeline, tmp_path, [f"c {kind}", "n INTEGER"], (3, 7), ("n/a", None))
-    done = await pipeline.to("Csv", path)
+    path = await database(either, tmp_path, [f"c {kind}", "n INTEGER"], (3, 7), ("n/a", None))
+    done = await either.to("Csv", path)
     assert [float(row["c"]) if row["c"] != "n/a" else None for row in readers.table(done.path)] == [3, None]
     assert [warning.partition(" are of other")[0] for warning in done.output.warnings] == ["1 value of 'c'"]
 
@@ -127,56 +123,46 @@ KEPT = {
 
 
 @pytest.mark.parametrize("declared", KEPT)
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_dates_with_times_and_large_integers_of_a_geopackage_are_kept(
-    converters: Converters, tmp_path: Path, declared: tuple[str, object, object], *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, declared: tuple[str, object, object]
 ) -> None:
     """In columns of dates and of small integers, the driver leaves out times, and makes others of the integers."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     kind, *values = declared
-    path = await database(pipeline, tmp_path, [f"c {kind}", "e TEXT"], *((value, "x") for value in values))
-    done = await pipeline.to("Csv", path)
+    path = await database(either, tmp_path, [f"c {kind}", "e TEXT"], *((value, "x") for value in values))
+    done = await either.to("Csv", path)
     assert [row["c"] for row in readers.table(done.path)] == KEPT[declared]
 
 
 @pytest.mark.parametrize("ids", [[4711, 4712], [1, 3], [-5, LARGE]])
 @pytest.mark.parametrize("target", ["Csv", "SpatiaLite", "GeoJson"])
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_a_key_of_a_geopackage_with_own_values_is_kept(
-    converters: Converters, tmp_path: Path, ids: list[int], target: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, ids: list[int], target: str
 ) -> None:
     """It became 1, 2, 3 or nothing, without a warning."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = with_key(await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"), ("b", "x")), ids, "station")
-    done = await pipeline.to(target, path)
-    back = done if target == "Csv" else await pipeline.to("Csv", done.path)
+    path = with_key(await database(either, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"), ("b", "x")), ids, "station")
+    done = await either.to(target, path)
+    back = done if target == "Csv" else await either.to("Csv", done.path)
     assert [(int(row["station"]), row["c"]) for row in readers.table(back.path)] == list(zip(ids, "ab", strict=True))
     assert done.output.warnings == ()
 
 
 @pytest.mark.parametrize("ids", [[1, 2], [0, 1]])
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_a_key_that_only_numbers_features_is_no_column(
-    converters: Converters, tmp_path: Path, ids: list[int], *, has_sessions: bool
-) -> None:
+async def test_a_key_that_only_numbers_features_is_no_column(either: Pipeline, tmp_path: Path, ids: list[int]) -> None:
     """Most programs make one."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = with_key(await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"), ("b", "x")), ids, "station")
-    done = await pipeline.to("Csv", path)
+    path = with_key(await database(either, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"), ("b", "x")), ids, "station")
+    done = await either.to("Csv", path)
     assert "station" not in readers.table(done.path)[0]
     assert done.output.warnings == ()
 
 
 @pytest.mark.parametrize("kind", ["TEXT", "VARCHAR(80)"])
 @pytest.mark.parametrize("name", ["fid", "OGC_FID"])
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_a_key_that_numbers_features_with_gaps_is_left_out_and_told(
-    converters: Converters, tmp_path: Path, kind: str, name: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, kind: str, name: str
 ) -> None:
     """Deleting a feature leaves a gap, so most of these numbers mean nothing, but others may refer to them."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = with_key(await database(pipeline, tmp_path, [f"c {kind}", "e TEXT"], ("a", "x"), ("b", "x")), [1, 3], name)
-    done = await pipeline.to("Csv", path)
+    path = with_key(await database(either, tmp_path, [f"c {kind}", "e TEXT"], ("a", "x"), ("b", "x")), [1, 3], name)
+    done = await either.to("Csv", path)
     rows = readers.table(done.path)
     assert [row["c"] for row in rows] == ["a", "b"]
     assert name not in rows[0]
@@ -200,20 +186,16 @@ async def test_a_key_that_every_reader_hides_is_told(pipeline: Pipeline, tmp_pat
     assert sum("'ogc_fid' numbers the rows" in warning for warning in done.output.warnings) == 1
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("kind", ["GeoPackage", "SQLite"])
-async def test_a_column_whose_name_is_not_utf8_is_refused(
-    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
-) -> None:
+async def test_a_column_whose_name_is_not_utf8_is_refused(either: Pipeline, tmp_path: Path, kind: str) -> None:
     """The driver took other names, and no values."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     if kind == "SQLite":
         path = written(tmp_path / "a.sqlite", "zzzz TEXT, t TEXT", ("a", "b"))
     else:
-        path = await database(pipeline, tmp_path, ["zzzz TEXT", "t TEXT"], ("a", "b"))
+        path = await database(either, tmp_path, ["zzzz TEXT", "t TEXT"], ("a", "b"))
     path.write_bytes(path.read_bytes().replace(b"zzzz", b"z\xe4zz"))
     with pytest.raises(Rejection, match="Texts or names in the file are not UTF-8 text"):
-        await pipeline.to("Csv", path)
+        await either.to("Csv", path)
 
 
 @pytest.mark.parametrize("kind", ["GeoPackage", "SQLite"])
@@ -288,17 +270,15 @@ ON_LINES = ["VARCHAR\n(80)", "INTEGER\n", '"it\'s"', "DOUBLE\n PRECISION"]
 
 @pytest.mark.parametrize("kind", ON_LINES)
 @pytest.mark.parametrize("extension", ["gpkg", "sqlite"])
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_a_declared_type_may_have_line_ends_and_quotation_marks(
-    converters: Converters, tmp_path: Path, kind: str, extension: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, kind: str, extension: str
 ) -> None:
     """As SQL allows: it ended the conversion, or the column was left out."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     if extension == "gpkg":
-        path = await database(pipeline, tmp_path, [f"c {kind}", "d TEXT"], (7, "x"), (8, "y"))
+        path = await database(either, tmp_path, [f"c {kind}", "d TEXT"], (7, "x"), (8, "y"))
     else:
         path = written(tmp_path / "a.sqlite", f"c {kind}, d TEXT", (7, "x"), (8, "y"))
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert [float(row["c"]) for row in readers.table(done.path)] == [7, 8]
     assert done.output.warnings == ()
 
@@ -325,17 +305,15 @@ NO_MOMENTS = [
 
 @pytest.mark.parametrize(("kind", "value"), NO_MOMENTS)
 @pytest.mark.parametrize("extension", ["gpkg", "sqlite"])
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_dates_that_no_calendar_has_are_kept_as_texts(
-    converters: Converters, tmp_path: Path, kind: str, value: str, extension: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, kind: str, value: str, extension: str
 ) -> None:
     """They became empty, or another day, without a warning."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     if extension == "gpkg":
-        path = await database(pipeline, tmp_path, [f"c {kind}", "d TEXT"], ("2024-02-29", "x"), (value, "y"))
+        path = await database(either, tmp_path, [f"c {kind}", "d TEXT"], ("2024-02-29", "x"), (value, "y"))
     else:
         path = written(tmp_path / "a.sqlite", f"c {kind}, d TEXT", ("2024-02-29", "x"), (value, "y"))
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert [row["c"] for row in readers.table(done.path)] == ["2024-02-29", value]
     assert [warning.partition(" are of other")[0] for warning in done.output.warnings] == ["1 value of 'c'"]
 
@@ -363,17 +341,15 @@ async def test_dates_of_a_database_stay_dates_in_all_notations(
 
 @pytest.mark.parametrize("kind", ["TEXT", "VARCHAR(80)"])
 @pytest.mark.parametrize("extension", ["gpkg", "sqlite"])
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_texts_are_not_cut_at_a_byte_of_zeros(
-    converters: Converters, tmp_path: Path, kind: str, extension: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, kind: str, extension: str
 ) -> None:
     """The rest of the text was lost without a warning."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     if extension == "gpkg":
-        path = await database(pipeline, tmp_path, [f"c {kind}", "d TEXT"], ("a\0b\0\0ü", "x"), ("c", "y"))
+        path = await database(either, tmp_path, [f"c {kind}", "d TEXT"], ("a\0b\0\0ü", "x"), ("c", "y"))
     else:
         path = written(tmp_path / "a.sqlite", f"c {kind}, d TEXT", ("a\0b\0\0ü", "x"), ("c", "y"))
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert [row["c"] for row in readers.table(done.path)] == ["abü", "c"]
     assert [warning.partition(" have zero")[0] for warning in done.output.warnings] == ["1 value of 'c'"]
 
@@ -407,18 +383,16 @@ COARSE = ["2024-01-02 03:04:05.123000", "2024-01-02T03:04:05.5+05:45", "2024-01-
 
 
 @pytest.mark.parametrize("extension", ["gpkg", "sqlite"])
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_digits_beyond_milliseconds_are_told_of_databases(
-    converters: Converters, tmp_path: Path, extension: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, extension: str
 ) -> None:
     """Python's and other programs' times have six, of which three were lost without a warning."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     values = [(value, "x") for value in (*FINE, *COARSE)]
     if extension == "gpkg":
-        path = await database(pipeline, tmp_path, ["c DATETIME", "d TEXT"], *values)
+        path = await database(either, tmp_path, ["c DATETIME", "d TEXT"], *values)
     else:
         path = written(tmp_path / "a.sqlite", "c DATETIME, d TEXT", *values)
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert [warning.partition(" lost digits")[0] for warning in done.output.warnings] == ["3 values of 'c'"]
 
 

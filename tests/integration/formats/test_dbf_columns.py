@@ -11,7 +11,6 @@ from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
 from tests.integration.formats.test_other_texts import shapefile_of
-from tests.support.converters import Converters
 
 BEYOND_53 = 2**53 + 1
 FOREIGN = (
@@ -37,15 +36,11 @@ async def shapefile(pipeline: Pipeline, path: Path, kind: str, cells: Sequence[b
 
 
 @pytest.mark.parametrize("kind", ["N", "F"])
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_integers_of_more_than_18_digits_keep_all_of_them(
-    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
-) -> None:
+async def test_integers_of_more_than_18_digits_keep_all_of_them(either: Pipeline, tmp_path: Path, kind: str) -> None:
     """The driver makes floating-point numbers of a column that is so wide, whatever it holds."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     values = [BEYOND_53, -(2**63), 5]
     cells = [*(str(value).rjust(20).encode() for value in values), b""]
-    done = await pipeline.to("GeoJson", await shapefile(pipeline, tmp_path, kind, cells))
+    done = await either.to("GeoJson", await shapefile(either, tmp_path, kind, cells))
     assert [row["properties"] for row in readers.geojson(done.path)] == [{"c": value} for value in (*values, None)]
     assert done.output.warnings == ()
 
@@ -53,14 +48,12 @@ async def test_integers_of_more_than_18_digits_keep_all_of_them(
 @pytest.mark.parametrize(
     ("kind", "cell"), [("M", b"         7"), ("I", b"\x2a\0\0\0"), ("B", bytes(7) + b"\x40")], ids="MIB"
 )
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_values_of_types_that_only_other_programs_know_are_told(
-    converters: Converters, tmp_path: Path, kind: str, cell: bytes, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, kind: str, cell: bytes
 ) -> None:
     """The driver takes the number of a memo, or the bytes of a number, for a text."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await shapefile(pipeline, tmp_path, kind, [b"", cell])
-    (told,) = (await pipeline.to("GeoJson", path)).output.warnings
+    path = await shapefile(either, tmp_path, kind, [b"", cell])
+    (told,) = (await either.to("GeoJson", path)).output.warnings
     assert told.startswith(FOREIGN)
 
 

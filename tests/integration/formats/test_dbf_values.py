@@ -9,7 +9,6 @@ from service.formats.dbf_columns import CHUNK, DbfColumn
 from service.formats.dbf_values import MOST_CELLS, odd_values
 from tests.integration.formats.pipeline import Pipeline
 from tests.integration.formats.test_dbf_columns import shapefile
-from tests.support.converters import Converters
 
 NO_NUMBERS = (
     "Values of 'c' in 'a' that are no numbers of the declared type ({}) were read as the number with which they begin, "
@@ -49,16 +48,14 @@ CELLS = {
 """The type of a column, its cells, and what is told of them."""
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("name", CELLS)
 async def test_values_that_are_not_of_the_type_of_their_column_are_counted(
-    converters: Converters, tmp_path: Path, name: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, name: str
 ) -> None:
     """The driver made others of them, or none, and told of the first at most."""
     kind, cells, told = CELLS[name]
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await shapefile(pipeline, tmp_path, kind, [cell.encode() for cell in cells])
-    assert (await pipeline.to("Csv", path)).plan.warnings == told
+    path = await shapefile(either, tmp_path, kind, [cell.encode() for cell in cells])
+    assert (await either.to("Csv", path)).plan.warnings == told
 
 
 def odd(path: Path, records: Sequence[bytes], decimals: int = 3) -> list[str]:

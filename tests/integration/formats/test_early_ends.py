@@ -9,19 +9,12 @@ import pytest
 from service.errors import Rejection
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import SAMPLES
-from tests.support.converters import Converters
 
 LONG = "x" * 200_000
 """More than drivers read in one piece of XML."""
 MEMBERS = {"Ods": "content.xml", "Xlsx": "xl/worksheets/sheet1.xml", "Gpx": ""}
 ROWS = {"Ods": "<table:table-row", "Xlsx": "<row ", "Gpx": "<wpt "}
 GAP = '<table:table-row table:number-rows-repeated="{}"><table:table-cell/></table:table-row>'
-
-
-@pytest.fixture(params=[False, True])
-def either(request: pytest.FixtureRequest, converters: Converters) -> Pipeline:
-    """With the work file and in a run that is held open."""
-    return Pipeline(converters, has_sessions=request.param)
 
 
 async def changed(pipeline: Pipeline, directory: Path, target: str, change: Callable[[str], str]) -> Path:

@@ -7,7 +7,6 @@ import pytest
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 from tests.integration.formats.test_iso_dates import write
-from tests.support.converters import Converters
 
 HEADER = """<row><c t="str"><v>code</v></c><c t="str"><v>at</v></c><c t="str"><v>n</v></c></row>"""
 DATES = f"""{HEADER}
@@ -62,14 +61,10 @@ CASES = {
 """Rows, what they are, and what is told of them."""
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("case", CASES)
-async def test_results_of_formulas_are_texts(
-    converters: Converters, tmp_path: Path, case: str, *, has_sessions: bool
-) -> None:
+async def test_results_of_formulas_are_texts(either: Pipeline, tmp_path: Path, case: str) -> None:
     """Their driver would take them for numbers of days, or for numbers without the zeros in front."""
     rows, expected, told = CASES[case]
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    done = await pipeline.to("GeoJson", write(tmp_path / "a.xlsx", rows=rows))
+    done = await either.to("GeoJson", write(tmp_path / "a.xlsx", rows=rows))
     assert [found["properties"] for found in readers.geojson(done.path)] == expected
     assert [warning for warning in done.output.warnings if "formulas" in warning] == told

@@ -9,7 +9,6 @@ from tests.integration.formats import readers
 from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline
 from tests.integration.formats.test_losses import database, table, wkt
-from tests.support.converters import Converters
 
 UNDEFINED = {
     "VARCHAR(80)": ("ab", "ab"),
@@ -27,69 +26,51 @@ UNDEFINED = {
 
 
 @pytest.mark.parametrize("kind", UNDEFINED)
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_a_column_of_an_undefined_type_is_kept(
-    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
-) -> None:
+async def test_a_column_of_an_undefined_type_is_kept(either: Pipeline, tmp_path: Path, kind: str) -> None:
     """The driver takes it for a geometry and leaves it out, or reads its texts as 0."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     value, text = UNDEFINED[kind]
-    path = await database(pipeline, tmp_path, [f"c {kind}", "n INTEGER"], (value, 7), (value, None))
-    done = await pipeline.to("Csv", path)
+    path = await database(either, tmp_path, [f"c {kind}", "n INTEGER"], (value, 7), (value, None))
+    done = await either.to("Csv", path)
     rows = [(row["X"], row["c"], row["n"]) for row in readers.table(done.path)]
     assert rows == [("1", text, "7"), ("1", text, "")]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_numbers_beside_texts_keep_all_of_their_digits(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_numbers_beside_texts_keep_all_of_their_digits(either: Pipeline, tmp_path: Path) -> None:
     """A column that holds both becomes one of texts, as which SQLite writes 15 digits."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await database(pipeline, tmp_path, ["c DECIMAL(10,2)", "n INTEGER"], (0.1 + 0.2, 7), ("a", None))
-    done = await pipeline.to("Csv", path)
+    path = await database(either, tmp_path, ["c DECIMAL(10,2)", "n INTEGER"], (0.1 + 0.2, 7), ("a", None))
+    done = await either.to("Csv", path)
     assert [row["c"] for row in readers.table(done.path)] == ["0.30000000000000004", "a"]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_a_table_is_made_anew_beside_whatever_else_a_file_defines(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_a_table_is_made_anew_beside_whatever_else_a_file_defines(either: Pipeline, tmp_path: Path) -> None:
     """Triggers see nothing of it, and no name is needed that a view may have."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await database(pipeline, tmp_path, ["c VARCHAR(80)", "n INTEGER"], ("ab", 7))
+    path = await database(either, tmp_path, ["c VARCHAR(80)", "n INTEGER"], ("ab", 7))
     with edited(path) as connection:
         (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
         connection.execute(f'CREATE VIEW __geomill_former AS SELECT * FROM "{table}"')  # noqa: S608 -- ours
         for at in ("BEFORE DELETE", "AFTER INSERT"):
             connection.execute(f'CREATE TRIGGER "{at}" {at} ON "{table}" BEGIN SELECT RAISE(ABORT, \'no\'); END')
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert [(row["c"], row["n"]) for row in readers.table(done.path)] == [("ab", "7")]
 
 
 @pytest.mark.parametrize("target", ["FlatGeobuf", "SpatiaLite", "GeoParquet"])
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_geometries_of_other_types_than_a_layer_declares_are_kept(
-    converters: Converters, tmp_path: Path, target: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, target: str
 ) -> None:
     """Formats that hold any type must not inherit the declared one."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     geometries = ["POINT (1 2)", "LINESTRING (1 2,3 4)"]
-    path = (await pipeline.to("GeoPackage", table(tmp_path / "a.csv", *geometries), source_epsg=4326)).path
+    path = (await either.to("GeoPackage", table(tmp_path / "a.csv", *geometries), source_epsg=4326)).path
     with edited(path) as connection:
         connection.execute("UPDATE gpkg_geometry_columns SET geometry_type_name = 'POINT'")
-    done = await pipeline.to(target, path)
+    done = await either.to(target, path)
     assert done.output.warnings == ()
-    assert sorted(await wkt(pipeline, done)) == sorted(geometries)
+    assert sorted(await wkt(either, done)) == sorted(geometries)
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_no_values_are_told_of_tables_that_are_no_layers(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_no_values_are_told_of_tables_that_are_no_layers(either: Pipeline, tmp_path: Path) -> None:
     """If a GeoPackage lists tables without geometry, its driver reads no others, of which there may be thousands."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await database(pipeline, tmp_path, ["c VARCHAR(80)", "n INTEGER"], ("a", 7))
+    path = await database(either, tmp_path, ["c VARCHAR(80)", "n INTEGER"], ("a", 7))
     with edited(path) as connection:
         for number in range(1200):
             connection.execute(f"CREATE TABLE other{number} (k INTEGER PRIMARY KEY, v DATE)")
@@ -99,19 +80,15 @@ async def test_no_values_are_told_of_tables_that_are_no_layers(
         connection.execute(
             "INSERT INTO gpkg_contents (table_name, data_type, identifier) VALUES ('listed', 'attributes', 'listed')"
         )
-    done = await pipeline.to("Xlsx", path)
+    done = await either.to("Xlsx", path)
     (told,) = done.output.warnings
     assert told.startswith("Tables that gpkg_contents does not list (1,200) were left out.")
     assert [layer.name for layer in done.facts.layers][1:] == ["listed"]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_a_table_without_numbers_of_rows_is_refused_as_such(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_a_table_without_numbers_of_rows_is_refused_as_such(either: Pipeline, tmp_path: Path) -> None:
     """It was called damaged; with the key that the refusal advises, it is read."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await database(pipeline, tmp_path, ["c TEXT"], ("ab",))
+    path = await database(either, tmp_path, ["c TEXT"], ("ab",))
     with edited(path) as connection:
         (name, geometry) = connection.execute("SELECT table_name, column_name FROM gpkg_geometry_columns").fetchone()
         for key in (
@@ -123,8 +100,8 @@ async def test_a_table_without_numbers_of_rows_is_refused_as_such(
         connection.execute(f'DROP TABLE "{name}"')
         connection.execute(f'ALTER TABLE "id TEXT" RENAME TO "{name}"')
     with pytest.raises(Rejection, match=r"\(WITHOUT ROWID\).* INTEGER PRIMARY KEY\."):
-        await pipeline.to("Csv", path)
+        await either.to("Csv", path)
     with edited(path) as connection:
         connection.execute(f'DROP TABLE "{name}"')
         connection.execute(f'ALTER TABLE "id INTE" RENAME TO "{name}"')
-    assert [row["c"] for row in readers.table((await pipeline.to("Csv", path)).path)] == ["ab"]
+    assert [row["c"] for row in readers.table((await either.to("Csv", path)).path)] == ["ab"]

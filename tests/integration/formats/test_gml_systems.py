@@ -90,15 +90,14 @@ DOCUMENTS = {
 """Geometries, the attributes of the collection, what is before its features, and the coordinates that are read."""
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("name", DOCUMENTS)
 async def test_each_geometry_is_read_in_the_system_that_is_named_for_it(
-    converters: Converters, tmp_path: Path, name: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, name: str
 ) -> None:
     """It may name it itself or in a part, in any notation; otherwise the collection or the envelope does."""
     geometries, around, envelope, expected = DOCUMENTS[name]
     path = document(tmp_path / "a.gml", geometries, around, envelope)
-    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoJson", path)
+    done = await either.to("GeoJson", path)
     features = json.loads(done.path.read_text(encoding="utf-8"))["features"]
     assert [feature["geometry"]["coordinates"] for feature in features] == expected
     assert {feature["properties"]["name"] for feature in features} == {"Ö"}

@@ -11,7 +11,6 @@ from service.formats.looks import look_at
 from service.formats.registry import find_output
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
-from tests.support.converters import Converters
 
 START = '<?xml version="1.0"?>\n<!-- <gpx> --><gpx version="1.1" creator="a > b" xmlns:o=\'http://o\'>'
 PLAIN = '<wpt lat="1" lon="9"><name>n</name></wpt>\n'
@@ -25,19 +24,15 @@ FILES = {
 
 
 @pytest.mark.parametrize("where", FILES)
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_extensions_are_read_wherever_they_are(
-    converters: Converters, tmp_path: Path, where: str, *, has_sessions: bool
-) -> None:
+async def test_extensions_are_read_wherever_they_are(either: Pipeline, tmp_path: Path, where: str) -> None:
     """Drivers look for them only where some are early, and newer ones not only at points of tracks and routes."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     layer, around, element = FILES[where]
     points = "".join(
         f'<{element} lat="1" lon="{x}"><extensions><o:speed>{x}</o:speed></extensions></{element}>' for x in (2, 3)
     )
     path = tmp_path / "a.gpx"
     path.write_text(f"{START}{around.format(points)}</gpx>")
-    done = await pipeline.to("GeoPackage", path)
+    done = await either.to("GeoPackage", path)
     rows = readers.geopackage(done.path)[layer]
     assert [row["o_speed"] for row in rows][-2:] == [2, 3]
     assert len(rows) == points.count("<extensions>") + around.count("<wpt")
@@ -72,14 +67,11 @@ def write_track(path: Path, extensions: str) -> Path:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_values_are_read_within_an_element_of_extensions(
-    converters: Converters, tmp_path: Path, name: str, *, has_sessions: bool
-) -> None:
+async def test_values_are_read_within_an_element_of_extensions(either: Pipeline, tmp_path: Path, name: str) -> None:
     """Receivers put heart rates there, which the driver alone takes for one number, 0."""
     extensions, expected = OTHERS[name]
     path = write_track(tmp_path / "a.gpx", extensions)
-    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path)
+    done = await either.to("GeoPackage", path)
     rows = readers.geopackage(done.path)["track_points"]
     assert [{column: row[column] for column in expected} for row in rows] == [expected] * 2
     assert not any("were not read" in warning for warning in done.output.warnings)

@@ -13,7 +13,6 @@ from tests.integration.formats import readers
 from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline
 from tests.integration.formats.test_losses import database
-from tests.support.converters import Converters
 
 POINT = '<gml:Point srsName="EPSG:4326"><gml:pos>1 2</gml:pos></gml:Point>'
 SAID = "<name>Tour</name><desc>Three days</desc><author><name>Eva</name></author><keywords>a, b</keywords>"
@@ -45,17 +44,14 @@ FILES = {
 """Files, and what is told of them."""
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("target", ["GeoJson", "GeoPackage"])
-async def test_what_a_file_says_of_itself_is_told(
-    converters: Converters, tmp_path: Path, name: str, target: str, *, has_sessions: bool
-) -> None:
+async def test_what_a_file_says_of_itself_is_told(either: Pipeline, tmp_path: Path, name: str, target: str) -> None:
     """What its features say is kept."""
     text, told = FILES[name]
     path = tmp_path / name
     path.write_text(text)
-    done = await Pipeline(converters, has_sessions=has_sessions).to(target, path)
+    done = await either.to(target, path)
     assert told in done.output.warnings
     if target == "GeoJson":
         (found,) = (row["properties"] for row in readers.geojson(done.path))
@@ -89,28 +85,22 @@ SAID_BY = {
 
 
 @pytest.mark.parametrize("author", SAID_BY)
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_what_a_geopackage_says_of_itself_is_told(
-    converters: Converters, tmp_path: Path, author: str, *, has_sessions: bool
-) -> None:
+async def test_what_a_geopackage_says_of_itself_is_told(either: Pipeline, tmp_path: Path, author: str) -> None:
     """But not what programs write into every one."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     description, standard, document, told = SAID_BY[author]
-    path = await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
+    path = await database(either, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
     with edited(path) as connection:
         connection.execute("UPDATE gpkg_contents SET description = ?", (description,))
         if standard:
             connection.execute(METADATA)
             connection.execute("INSERT INTO gpkg_metadata VALUES (1, ?, 'text/xml', ?)", (standard, document))
-    warnings = (await pipeline.to("GeoJson", path)).output.warnings
+    warnings = (await either.to("GeoJson", path)).output.warnings
     assert warnings == ((f"Descriptions of the file or its layers ({told}) were left out.",) if told else ())
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_titles_of_columns_are_told(converters: Converters, tmp_path: Path, *, has_sessions: bool) -> None:
+async def test_titles_of_columns_are_told(either: Pipeline, tmp_path: Path) -> None:
     """But not those that repeat the name of the column."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
+    path = await database(either, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
     with edited(path) as connection:
         (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
         connection.execute(
@@ -121,20 +111,16 @@ async def test_titles_of_columns_are_told(converters: Converters, tmp_path: Path
         connection.executemany(
             "INSERT INTO gpkg_data_columns (table_name, column_name, name, title) VALUES (?, ?, ?, ?)", rows
         )
-    warnings = (await pipeline.to("GeoJson", path)).output.warnings
+    warnings = (await either.to("GeoJson", path)).output.warnings
     assert warnings == ("Titles of columns (1) were left out; the columns keep their names.",)
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_geometries_of_tables_listed_as_attributes_are_told(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_geometries_of_tables_listed_as_attributes_are_told(either: Pipeline, tmp_path: Path) -> None:
     """The driver reads no geometry of such a table, although another table of the file names its column."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
+    path = await database(either, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
     with edited(path) as connection:
         connection.execute("UPDATE gpkg_contents SET data_type = 'attributes'")
-    warnings = (await pipeline.to("GeoJson", path)).output.warnings
+    warnings = (await either.to("GeoJson", path)).output.warnings
     (told,) = (warning for warning in warnings if "gpkg_contents" in warning)
     assert told.startswith("The geometries of 1 table were not read")
 
@@ -142,28 +128,22 @@ async def test_geometries_of_tables_listed_as_attributes_are_told(
 ADD_TILES = "INSERT INTO gpkg_contents (table_name, data_type, identifier) VALUES ('tl', 'tiles', 'tl')"
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_tiles_of_a_geopackage_are_told(converters: Converters, tmp_path: Path, *, has_sessions: bool) -> None:
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
+async def test_tiles_of_a_geopackage_are_told(either: Pipeline, tmp_path: Path) -> None:
+    path = await database(either, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
     with edited(path) as connection:
         connection.execute(ADD_TILES)
-    done = await pipeline.to("GeoJson", path)
+    done = await either.to("GeoJson", path)
     assert done.output.warnings == ("Rasters and tiles (1 table) were left out.",)
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_a_geopackage_of_tiles_alone_is_refused_as_such(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
+async def test_a_geopackage_of_tiles_alone_is_refused_as_such(either: Pipeline, tmp_path: Path) -> None:
+    path = await database(either, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
     with edited(path) as connection:
         connection.execute("DELETE FROM gpkg_contents")
         connection.execute("DELETE FROM gpkg_geometry_columns")
         connection.execute(ADD_TILES)
     with pytest.raises(Rejection, match="holds only rasters or tiles"):
-        await pipeline.to("GeoJson", path)
+        await either.to("GeoJson", path)
 
 
 KINDS = """
@@ -188,18 +168,16 @@ KINDS = """
 
 
 @pytest.mark.parametrize("is_geodatabase", [True, False])
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_lists_of_what_codes_stand_for_are_told(
-    converters: Converters, tmp_path: Path, *, is_geodatabase: bool, has_sessions: bool
+    either: Pipeline, tmp_path: Path, *, is_geodatabase: bool
 ) -> None:
     """Once for each list, whatever number of codes it has."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await database(pipeline, tmp_path, ["n MEDIUMINT", "e TEXT"], (1, "x"))
+    path = await database(either, tmp_path, ["n MEDIUMINT", "e TEXT"], (1, "x"))
     with edited(path) as connection:
         connection.executescript(KINDS.format("Road"))
     if is_geodatabase:
         path = geodatabase(path, tmp_path)
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert [row["n"] for row in readers.table(done.path)] == ["1"]
     told = "Lists of what codes in columns stand for (1), such as domains, were left out; the columns keep their codes."
     assert done.output.warnings == (told,)
@@ -232,21 +210,17 @@ RELATED = """
 """A table, which of its rows belong to those of the layer, and tables of programs."""
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_relations_and_tables_that_are_not_listed_are_told(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_relations_and_tables_that_are_not_listed_are_told(either: Pipeline, tmp_path: Path) -> None:
     """A driver reads tables that are not listed only if no other table without geometry is."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await database(pipeline, tmp_path, ["n MEDIUMINT", "e TEXT"], (1, "x"))
+    path = await database(either, tmp_path, ["n MEDIUMINT", "e TEXT"], (1, "x"))
     with edited(path) as connection:
         connection.executescript(
             "CREATE TABLE notes (id INTEGER PRIMARY KEY, note TEXT); INSERT INTO notes VALUES (1, 'a')"
         )
-    assert [w for w in (await pipeline.to("SpatiaLite", path)).output.warnings if "left out" in w] == []
+    assert [w for w in (await either.to("SpatiaLite", path)).output.warnings if "left out" in w] == []
     with edited(path) as connection:
         connection.executescript(RELATED)
-    relations, unlisted = (await pipeline.to("SpatiaLite", path)).output.warnings
+    relations, unlisted = (await either.to("SpatiaLite", path)).output.warnings
     assert relations == "Relations between tables (1) were left out."
     assert unlisted.startswith("Tables that gpkg_contents does not list (1) were left out.")
 

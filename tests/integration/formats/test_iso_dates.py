@@ -7,7 +7,6 @@ import pytest
 
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
-from tests.support.converters import Converters
 
 TRANSITIONAL = (
     "http://schemas.openxmlformats.org/spreadsheetml/2006/main",
@@ -69,16 +68,14 @@ def write(
     return path
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("names", [TRANSITIONAL, STRICT], ids=["transitional", "strict"])
 @pytest.mark.parametrize("style", ["yyyy-mm-dd h:mm:ss", "d/m"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 async def test_iso_dates_are_texts(
-    converters: Converters, tmp_path: Path, names: tuple[str, str], style: str, encoding: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, names: tuple[str, str], style: str, encoding: str
 ) -> None:
     """Their driver takes the year for a number of days: 2024 would be a day of 1905."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    done = await pipeline.to("GeoJson", write(tmp_path / "a.xlsx", names, style, encoding))
+    done = await either.to("GeoJson", write(tmp_path / "a.xlsx", names, style, encoding))
     assert [found["properties"] for found in readers.geojson(done.path)] == EXPECTED
     (told,) = (warning for warning in done.output.warnings if "ISO notation" in warning)
     assert told.startswith("Dates that the workbook writes in the ISO notation (4) are texts")

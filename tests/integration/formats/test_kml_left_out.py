@@ -6,7 +6,6 @@ import pytest
 
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
-from tests.support.converters import Converters
 
 SCHEMA = '<Schema name="s" id="s"><SimpleField name="t" type="string"/></Schema>'
 CONTENT = "<name>&#32; n</name><Snippet> low </Snippet><address>1 Street</address><phoneNumber>tel:5</phoneNumber>"
@@ -53,11 +52,8 @@ DOCUMENTS = {
 """Features, what is left of them, and what is told."""
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("name", DOCUMENTS)
-async def test_what_the_driver_leaves_out_of_a_feature_is_told(
-    converters: Converters, tmp_path: Path, name: str, *, has_sessions: bool
-) -> None:
+async def test_what_the_driver_leaves_out_of_a_feature_is_told(either: Pipeline, tmp_path: Path, name: str) -> None:
     """A Schema hides data and snippets that it does not declare; addresses and phone numbers are never read."""
     content, kept, told = DOCUMENTS[name]
     path = tmp_path / "a.kml"
@@ -66,7 +62,7 @@ async def test_what_the_driver_leaves_out_of_a_feature_is_told(
         f"{content}<Point><coordinates>1,2</coordinates></Point></Placemark></Document></kml>",
         encoding="utf-8",
     )
-    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoJson", path)
+    done = await either.to("GeoJson", path)
     (found,) = (row["properties"] for row in readers.geojson(done.path))
     assert isinstance(found, dict)
     assert {column: value for column, value in found.items() if value is not None} == kept

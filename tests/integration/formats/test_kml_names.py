@@ -7,7 +7,6 @@ import pytest
 
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
-from tests.support.converters import Converters
 
 KML = '<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{}</Document></kml>'
 SCHEMA = '<Schema name="s" id="s"><SimpleField name="{name}" type="string"/></Schema>'
@@ -69,10 +68,8 @@ def _digits(text: str) -> str:
     return text.replace("-", "/").removesuffix(" 00:00:00")
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_data_gets_a_name_that_is_free(converters: Converters, tmp_path: Path, *, has_sessions: bool) -> None:
+async def test_data_gets_a_name_that_is_free(either: Pipeline, tmp_path: Path) -> None:
     """However the file is read."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = tmp_path / "a.kml"
     data = DATA.format(name="Name", value="b") + DATA.format(name="name2", value="c")
     data = data.replace("</ExtendedData><ExtendedData>", "")
@@ -80,7 +77,7 @@ async def test_data_gets_a_name_that_is_free(converters: Converters, tmp_path: P
         KML.format(f"<Placemark><name>a</name>{data}<Point><coordinates>1,2</coordinates></Point></Placemark>"),
         encoding="utf-8",
     )
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     (row,) = readers.table(done.path)
     assert (row["Name"], row["Name3"], row["name2"]) == ("a", "b", "c")
     assert done.output.warnings == (

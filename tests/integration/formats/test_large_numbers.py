@@ -24,22 +24,18 @@ TOLD = "1 value of 'n' beyond 1.797693134862315e308"
 NUMBERS = (1.234567890123456e-10, 1.5e-20, -1e61, 1e64, 1.5)
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("target", ["Csv", "Gml", "Gpx", "Kml", "Kmz", "Ods", "Xlsx"])
-async def test_numbers_that_become_infinite_are_told(
-    converters: Converters, tmp_path: Path, target: str, *, has_sessions: bool
-) -> None:
+async def test_numbers_that_become_infinite_are_told(either: Pipeline, tmp_path: Path, target: str) -> None:
     """Their drivers write 15 digits, rounded up; a number that these suffice for is kept without a warning."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     largest = write_geojson(tmp_path / "a.geojson", [point(1, 2, n=1e30), point(1, 2, n=-LARGEST)])
-    done = await pipeline.to(target, largest)
-    direct = await pipeline.convert_directly(largest, target, done.facts)
+    done = await either.to(target, largest)
+    direct = await either.convert_directly(largest, target, done.facts)
     for warnings in (done.output.warnings, direct.plan.warnings if direct else done.output.warnings):
         (told,) = [warning for warning in warnings if TOLD in warning]
         assert told.endswith(" The first is feature 2.")
-    assert await written(pipeline, largest, target, nothing) == ()
+    assert await written(either, largest, target, nothing) == ()
     large = write_geojson(tmp_path / "b.geojson", [point(1, 2, n=1.79769313486231e308), point(1, 2, n=0.5)])
-    assert (await pipeline.to(target, large)).output.warnings == ()
+    assert (await either.to(target, large)).output.warnings == ()
 
 
 @pytest.mark.parametrize("target", ["FlatGeobuf", "GeoJson", "GeoJsonSeq", "GeoPackage", "MapInfo", "SpatiaLite"])
@@ -81,15 +77,11 @@ LONG_NEGATIVES = (
 )
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_numbers_that_do_not_fit_into_a_shapefile_are_told(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_numbers_that_do_not_fit_into_a_shapefile_are_told(either: Pipeline, tmp_path: Path) -> None:
     """Its driver cuts them off after 24 characters, so that they are other numbers; the largest that fit are kept."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     kept = [1e24, -1e23, 9.9e22]
     path = write_geojson(tmp_path / "a.geojson", [point(1, 2, n=number) for number in (*kept, 1e30, -1e24)])
-    done = await pipeline.to("Shapefile", path)
+    done = await either.to("Shapefile", path)
     with zipfile.ZipFile(done.path) as packed:
         table = packed.read("a.dbf")
     records = table[int.from_bytes(table[8:10], "little") :].removesuffix(b"\x1a")
@@ -103,13 +95,11 @@ async def test_numbers_that_do_not_fit_into_a_shapefile_are_told(
     assert done.output.warnings == ()
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_gpx_keeps_numbers_of_any_size(converters: Converters, tmp_path: Path, *, has_sessions: bool) -> None:
+async def test_gpx_keeps_numbers_of_any_size(either: Pipeline, tmp_path: Path) -> None:
     """Its driver writes 15 decimals and at most 64 characters of a number."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     rows = [point(1, 2, n=number) for number in NUMBERS]
-    done = await pipeline.to("Gpx", write_geojson(tmp_path / "a.geojson", rows))
-    found = [row["properties"] for row in readers.geojson((await pipeline.to("GeoJson", done.path)).path)]
+    done = await either.to("Gpx", write_geojson(tmp_path / "a.geojson", rows))
+    found = [row["properties"] for row in readers.geojson((await either.to("GeoJson", done.path)).path)]
     assert found == [pytest.approx({"n": number}, rel=1e-15, abs=0) for number in NUMBERS]
 
 
@@ -125,27 +115,23 @@ UNHELD = {"ele": "high", "sat": 2.5, "hdop": "1.5" * 30, "time": "later", "fix":
 """Values of columns with the names of elements; those of `fix` and, in waypoints, of `number` are texts."""
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_gpx_keeps_values_that_its_elements_do_not_hold(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_gpx_keeps_values_that_its_elements_do_not_hold(either: Pipeline, tmp_path: Path) -> None:
     """Its driver writes texts in elements of numbers as 0, and leaves out those in elements of times."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    done = await pipeline.to("Gpx", write_geojson(tmp_path / "a.geojson", [point(1, 2, **UNHELD, vdop=1.5)]))
+    done = await either.to("Gpx", write_geojson(tmp_path / "a.geojson", [point(1, 2, **UNHELD, vdop=1.5)]))
     (told,) = done.output.warnings
     assert told == ("Columns were renamed: 'ele' to 'ele_', 'sat' to 'sat_', 'hdop' to 'hdop_', 'time' to 'time_'.")
-    found = [row["properties"] for row in readers.geojson((await pipeline.to("GeoJson", done.path)).path)]
+    found = [row["properties"] for row in readers.geojson((await either.to("GeoJson", done.path)).path)]
     renamed = {f"{name}_": UNHELD[name] for name in ("ele", "sat", "hdop", "time")}
     assert found == [renamed | {"fix": "odd", "number": "3a", "vdop": 1.5}]
     empty = write_geojson(tmp_path / "empty.geojson", [point(1, 2, ele=None, name="a")])
-    (told,) = (await pipeline.to("Gpx", empty)).output.warnings
+    (told,) = (await either.to("Gpx", empty)).output.warnings
     assert told == "GPX stores no such columns without any value; left out: 'ele'."
     line = {
         "type": "Feature",
         "properties": UNHELD,
         "geometry": {"type": "LineString", "coordinates": [[1, 2], [3, 4]]},
     }
-    (told,) = (await pipeline.to("Gpx", write_geojson(tmp_path / "b.geojson", [line]))).output.warnings
+    (told,) = (await either.to("Gpx", write_geojson(tmp_path / "b.geojson", [line]))).output.warnings
     assert told == "Columns were renamed: 'number' to 'number_'."
 
 
@@ -153,37 +139,31 @@ EXTREME = {"hdop": 1.5e-20, "vdop": 1e300, "pdop": -1e-7, "magvar": -1e24, "sat"
 """Numbers of elements that a driver writes with 15 decimals, at most 64 characters, or 32 bits."""
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_gpx_keeps_numbers_that_its_elements_cut(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_gpx_keeps_numbers_that_its_elements_cut(either: Pipeline, tmp_path: Path) -> None:
     """1.5e-20 became 0, 1e300 a number of 63 digits, and 5,000,000,000 the largest of 32 bits."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     held = {"ageofdgpsdata": 1e-6, "geoidheight": -123456.75}
     path = write_geojson(
         tmp_path / "a.geojson", [point(1, 2, **EXTREME, **held), point(3, 4, **dict.fromkeys(EXTREME, 1))]
     )
-    done = await pipeline.to("Gpx", path)
+    done = await either.to("Gpx", path)
     (told,) = done.output.warnings
     assert told == "Columns were renamed: " + ", ".join(f"'{name}' to '{name}_'" for name in EXTREME) + "."
     text = done.path.read_text()
     for name, number in EXTREME.items():
         (first, _) = re.findall(rf"<ogr:{name}_>([^<]*)<", text)
         assert float(first) == number
-    found = [row["properties"] for row in readers.geojson((await pipeline.to("GeoJson", done.path)).path)]
+    found = [row["properties"] for row in readers.geojson((await either.to("GeoJson", done.path)).path)]
     assert isinstance(found[0], dict)
     assert {name: found[0][name] for name in held} == held
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize(("name", "value"), [("ele", "high"), ("ele", 7.5), ("ELE", 7.5)])
 async def test_gpx_keeps_elevations_beside_a_column_of_that_name(
-    converters: Converters, tmp_path: Path, name: str, value: object, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, name: str, value: object
 ) -> None:
     """The column gets another name, and the element holds the third coordinate."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     raised = {"type": "Feature", "properties": {name: value}, "geometry": {"type": "Point", "coordinates": [1, 2, 5]}}
-    done = await pipeline.to("Gpx", write_geojson(tmp_path / "a.geojson", [raised]))
+    done = await either.to("Gpx", write_geojson(tmp_path / "a.geojson", [raised]))
     assert done.output.warnings == (f"Columns were renamed: '{name}' to '{name}_'.",)
     assert b"<ele>5" in done.path.read_bytes()
     assert f">{value}</ogr:{name}_>".encode() in done.path.read_bytes()

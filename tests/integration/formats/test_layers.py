@@ -17,7 +17,6 @@ from service.usecases.inspect_source import inspect_source
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import line, point
-from tests.support.converters import Converters
 
 SPREADSHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 PLACEMARK = "<Placemark><name>{name}</name><Point><coordinates>{x},1</coordinates></Point></Placemark>"
@@ -194,26 +193,23 @@ async def test_what_only_the_points_of_a_track_have_is_told(pipeline: Pipeline, 
     assert not any("points" in words for words in (await pipeline.to("Shapefile", path)).output.warnings)
 
 
-@pytest.mark.parametrize("has_sessions", [False, True])
-async def test_no_more_layers_are_read_than_are_refused(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_no_more_layers_are_read_than_are_refused(either: Pipeline, tmp_path: Path) -> None:
     """Empty ones are not among them, because none of these is written."""
-    path, pipeline = tmp_path / "a.sqlite", Pipeline(converters, has_sessions=has_sessions)
+    path = tmp_path / "a.sqlite"
     with closing(sqlite3.connect(path)) as database:
         for number in range(MAX_DATASETS + 5):
             database.execute(f"CREATE TABLE t{number} (a TEXT)")
         for number in range(5, MAX_DATASETS + 5):
             database.execute(f"INSERT INTO t{number} VALUES ('x')")  # noqa: S608 -- ours
         database.commit()
-        assert len(await filled_columns(pipeline, path)) == MAX_DATASETS
+        assert len(await filled_columns(either, path)) == MAX_DATASETS
         for number in range(5):
             database.execute(f"INSERT INTO t{number} VALUES ('x')")  # noqa: S608 -- ours
         database.commit()
-    known = await filled_columns(pipeline, path)
+    known = await filled_columns(either, path)
     assert sum(known) <= MAX_DATASETS + 1
     with pytest.raises(Rejection, match="holds more than 300 layers; at most 300 are written as GeoPackage"):
-        await pipeline.convert(path, ConversionRequest(output="GeoPackage"))
+        await either.convert(path, ConversionRequest(output="GeoPackage"))
 
 
 async def filled_columns(pipeline: Pipeline, path: Path) -> list[int]:

@@ -9,7 +9,6 @@ from tests.integration.formats import readers
 from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
-from tests.support.converters import Converters
 
 LEAP, BEFORE = "2016-12-31T23:59:60Z", "2016-12-31T23:59:59Z"
 AFTER = "such as 23:59:60; 1 value of 't' became the next second. The first is feature 2."
@@ -26,22 +25,18 @@ TARGETS = {
 """What targets make of a leap second, and what they tell of it."""
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("target", TARGETS)
-async def test_leap_seconds_are_kept_or_told(
-    converters: Converters, tmp_path: Path, target: str, *, has_sessions: bool
-) -> None:
+async def test_leap_seconds_are_kept_or_told(either: Pipeline, tmp_path: Path, target: str) -> None:
     """From GeoJSON, and from a GeoPackage that holds them."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     rows = [point(1, 2, t=BEFORE), point(1, 2, t=LEAP)]
     source = write_geojson(tmp_path / "a.geojson", rows)
-    sources = [source, (await pipeline.to("GeoPackage", source)).path][: 1 if target == "GeoPackage" else 2]
+    sources = [source, (await either.to("GeoPackage", source)).path][: 1 if target == "GeoPackage" else 2]
     became, expected = TARGETS[target]
     for given in sources:
-        done = await pipeline.to(target, given)
+        done = await either.to(target, given)
         told = [warning for warning in done.output.warnings if "leap seconds" in warning]
         assert [warning.endswith(expected) for warning in told] == [True] * bool(expected)
-        back = await pipeline.to("GeoJson", done.path, **({"source_epsg": 4326} if target == "Xlsx" else {}))
+        back = await either.to("GeoJson", done.path, **({"source_epsg": 4326} if target == "Xlsx" else {}))
         properties = readers.geojson(back.path)[1]["properties"]
         assert properties == ({} if became is None else {"t": became})
 
@@ -75,16 +70,14 @@ async def times_of(pipeline: Pipeline, path: Path) -> list[object]:
     return [properties["t"] for properties in found if isinstance(properties, dict)]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize(("kind", "target"), [("geojson", "FlatGeobuf"), ("csv", "GeoPackage"), ("sqlite", "Gml")])
 async def test_seconds_that_are_rounded_up_to_sixty_become_the_next_minute(
-    converters: Converters, tmp_path: Path, kind: str, target: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, kind: str, target: str
 ) -> None:
     """They became the sixtieth second of the same minute, which most programs refuse."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     source = with_times(tmp_path, kind, ROUNDED_UP)
-    done = await pipeline.to(target, source, **({"source_epsg": 4326} if kind == "csv" else {}))
-    assert await times_of(pipeline, done.path) == list(ROUNDED_UP.values())
+    done = await either.to(target, source, **({"source_epsg": 4326} if kind == "csv" else {}))
+    assert await times_of(either, done.path) == list(ROUNDED_UP.values())
 
 
 async def test_a_leap_second_elsewhere_on_earth_stays_one(pipeline: Pipeline, tmp_path: Path) -> None:

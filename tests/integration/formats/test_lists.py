@@ -8,7 +8,6 @@ import pytest
 
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
-from tests.support.converters import Converters
 
 GML = (
     '<c:FeatureCollection xmlns:c="http://c" xmlns:gml="http://www.opengis.net/gml/3.2">'
@@ -23,17 +22,15 @@ TEXTS = ["x", 'y, "z"']
 LISTS = {".gml": {"t": TEXTS, "n": 7}, ".topojson": {"t": TEXTS, "i": [1, 2], "r": [0.5, 1.25], "n": 7}}
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("extension", LISTS)
-async def test_lists_become_json(converters: Converters, tmp_path: Path, extension: str, *, has_sessions: bool) -> None:
+async def test_lists_become_json(either: Pipeline, tmp_path: Path, extension: str) -> None:
     """As those of GeoJSON do: texts of JSON, which are lists again in GeoJSON."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = tmp_path / f"a{extension}"
     path.write_text(GML if extension == ".gml" else TOPOJSON, encoding="utf-8")
-    (row,) = readers.geopackage((await pipeline.to("GeoPackage", path, source_epsg=4326)).path)["a"]
+    (row,) = readers.geopackage((await either.to("GeoPackage", path, source_epsg=4326)).path)["a"]
     expected = LISTS[extension]
     assert {name: json.loads(str(row[name])) for name in expected} == expected
-    done = await pipeline.to("GeoJson", path, source_epsg=4326)
+    done = await either.to("GeoJson", path, source_epsg=4326)
     (feature,) = json.loads(done.path.read_text(encoding="utf-8"))["features"]
     assert feature["properties"].items() >= expected.items()
 

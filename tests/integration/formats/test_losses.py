@@ -21,7 +21,6 @@ from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Converted, Pipeline, write_geojson
 from tests.integration.formats.samples import point
 from tests.integration.formats.test_verify import nothing, written
-from tests.support.converters import Converters
 
 ARC = "CIRCULARSTRING Z (0 0 5,1 1 5,2 0 5)"
 CURVES = {
@@ -79,19 +78,17 @@ MIXED = {
 """Geometries of one layer."""
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("target", ["GeoPackage", "SpatiaLite"])
 @pytest.mark.parametrize("kind", MIXED)
 async def test_geometries_of_any_type_keep_their_dimensions(
-    converters: Converters, tmp_path: Path, kind: str, target: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, kind: str, target: str
 ) -> None:
     """SpatiaLite refused types in turn with elevations; both added the measure 0, and SpatiaLite the elevation 0."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = table(tmp_path / "a.csv", *MIXED[kind])
-    done = await pipeline.to(target, path, source_epsg=4326)
+    done = await either.to(target, path, source_epsg=4326)
     assert done.output.warnings == ()
-    assert await wkt(pipeline, done) == MIXED[kind]
-    assert await written(pipeline, done.path, "SpatiaLite" if target == "GeoPackage" else "GeoPackage", nothing) == ()
+    assert await wkt(either, done) == MIXED[kind]
+    assert await written(either, done.path, "SpatiaLite" if target == "GeoPackage" else "GeoPackage", nothing) == ()
 
 
 @pytest.mark.parametrize("target", ["GeoJson", "Kml", "Gml", "GeoParquet", "Dxf", "MapInfo"])
@@ -296,22 +293,18 @@ async def test_times_of_other_zones_are_the_same_moment_in_a_geodatabase(pipelin
     assert str(found["off"]).startswith("2024-01-02T01:04:05")
 
 
-@pytest.mark.parametrize("has_sessions", [False, True])
-async def test_features_without_elevations_get_none_unnoticed(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_features_without_elevations_get_none_unnoticed(either: Pipeline, tmp_path: Path) -> None:
     """Where others of their layer have them: a GeoPackage keeps both kinds, most targets add an elevation of 0."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     shapes = ["POINT Z (1 2 3)", "POINT (3 4)", "LINESTRING (0 0,1 1)"]
     source = table(tmp_path / "a.csv", *shapes)
-    kept = await pipeline.to("GeoPackage", source, source_epsg=4326)
-    assert await wkt(pipeline, kept) == shapes
+    kept = await either.to("GeoPackage", source, source_epsg=4326)
+    assert await wkt(either, kept) == shapes
     with closing(sqlite3.connect(kept.path)) as connection:
         declared = connection.execute("SELECT geometry_type_name, z FROM gpkg_geometry_columns").fetchall()
     assert declared == [("GEOMETRY", 2)]
-    document = (await pipeline.to("GeoJson", source, source_epsg=4326)).path
+    document = (await either.to("GeoJson", source, source_epsg=4326)).path
     for target, path, epsg in (("FlatGeobuf", source, 4326), ("Kml", document, None)):
-        warnings = (await pipeline.to(target, path, source_epsg=epsg)).output.warnings
+        warnings = (await either.to(target, path, source_epsg=epsg)).output.warnings
         assert sum("2 without got 0" in warning for warning in warnings) == 1, (target, warnings)
 
 
@@ -326,23 +319,17 @@ async def test_features_without_elevations_stay_flat_in_gml(pipeline: Pipeline, 
     assert ["srsDimension" in geometry for geometry in geometries] == [False, True, False]
 
 
-@pytest.mark.parametrize("has_sessions", [False, True])
 @pytest.mark.parametrize("extension", ["csv", "gml"])
-async def test_days_that_a_workbook_cannot_count_are_told(
-    converters: Converters, tmp_path: Path, extension: str, *, has_sessions: bool
-) -> None:
+async def test_days_that_a_workbook_cannot_count_are_told(either: Pipeline, tmp_path: Path, extension: str) -> None:
     """The calendar of spreadsheets has a 29 February 1900, which shifts earlier days."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = tmp_path / "a.csv"
     path.write_text("id,x,y,day,late\n1,1,2,0001-01-01,1900-03-01\n2,1,2,1900-02-28,2024-01-01\n")
-    source = path if extension == "csv" else (await pipeline.to("Gml", path, source_epsg=4326)).path
-    told = (await pipeline.to("Xlsx", source, source_epsg=4326)).output.warnings
+    source = path if extension == "csv" else (await either.to("Gml", path, source_epsg=4326)).path
+    told = (await either.to("Xlsx", source, source_epsg=4326)).output.warnings
     assert [warning for warning in told if "1900" in warning] == [
         "XLSX has no dates before March 1900; 2 values of 'day' may be shown as other days, or as numbers."
     ]
-    assert not any(
-        "1900" in warning for warning in (await pipeline.to("Ods", source, source_epsg=4326)).output.warnings
-    )
+    assert not any("1900" in warning for warning in (await either.to("Ods", source, source_epsg=4326)).output.warnings)
 
 
 async def test_times_of_day_are_text_in_flatgeobuf(pipeline: Pipeline, tmp_path: Path) -> None:
@@ -355,20 +342,18 @@ async def test_times_of_day_are_text_in_flatgeobuf(pipeline: Pipeline, tmp_path:
     assert (await read_again(pipeline, done))["at"] in {"10:11:12", "23:59:59"}
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("target", ["MapInfo", "Shapefile"])
 @pytest.mark.parametrize(
     "columns", [("bytes BLOB", '"a ""b"", \\c" TEXT', "d TEXT", '"e, f" TEXT'), ("bytes BLOB",)], ids=["others", "none"]
 )
 async def test_columns_beside_binary_ones_are_kept(
-    converters: Converters, tmp_path: Path, target: str, columns: tuple[str, ...], *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, target: str, columns: tuple[str, ...]
 ) -> None:
     """Whatever they are called; newer drivers refuse a file with binary columns, which older ones leave out."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     values = (b"\x00\xff", "g", "h", "i")[: len(columns)]
-    path = await database(pipeline, tmp_path, columns, values)
-    done = await pipeline.to(target, path)
+    path = await database(either, tmp_path, columns, values)
+    done = await either.to(target, path)
     (told,) = (warning for warning in done.output.warnings if "binary" in warning)
     assert told == f"{done.plan.target.title} stores no binary values; 1 value of 'bytes' were left out."
-    kept = await read_again(pipeline, done)
+    kept = await read_again(either, done)
     assert [value for value in kept.values() if isinstance(value, str)] == list(values[1:])

@@ -142,14 +142,10 @@ DAMAGES: Mapping[str, tuple[str, int, str]] = {
 """The extension of the damaged file, "" for all files of a table, how many bytes are left, and what is said."""
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_a_damaged_layer_of_a_file_geodatabase_is_refused(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_a_damaged_layer_of_a_file_geodatabase_is_refused(either: Pipeline, tmp_path: Path) -> None:
     """Its driver says so with exit code 0, and reports the layer as empty; without its table it is not listed."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     line = feature(geometry("LineString", [[1, 2], [3, 4]]), name="b")
-    done = await pipeline.to("OpenFileGdb", write_geojson(tmp_path / "in.geojson", [point(1, 2, name="a"), line]))
+    done = await either.to("OpenFileGdb", write_geojson(tmp_path / "in.geojson", [point(1, 2, name="a"), line]))
     assert len(done.plan.datasets) == 2
     with zipfile.ZipFile(done.path) as whole:
         for name, (extension, size, told) in DAMAGES.items():
@@ -161,7 +157,7 @@ async def test_a_damaged_layer_of_a_file_geodatabase_is_refused(
                     if not is_damaged or size:
                         target.writestr(member, whole.read(member)[: size if is_damaged else None])
             with pytest.raises(Rejection, match=told):
-                await pipeline.to("GeoPackage", damaged)
+                await either.to("GeoPackage", damaged)
 
 
 async def test_a_shp_alone_is_read(pipeline: Pipeline, tmp_path: Path) -> None:
@@ -192,13 +188,9 @@ MISMATCHES: Mapping[str, tuple[str, Callable[[bytes], bytes], str]] = {
 """The damaged file of a Shapefile with two features, its content, and what is said; "" if the driver repairs it."""
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_records_without_shapes_and_shapes_without_records_are_refused(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_records_without_shapes_and_shapes_without_records_are_refused(either: Pipeline, tmp_path: Path) -> None:
     """Its driver goes by the .dbf and says nothing."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    done = await pipeline.to("Shapefile", write_geojson(tmp_path / "a.geojson", [point(1, 2, name="a"), point(3, 4)]))
+    done = await either.to("Shapefile", write_geojson(tmp_path / "a.geojson", [point(1, 2, name="a"), point(3, 4)]))
     with zipfile.ZipFile(done.path) as whole:
         for name, (extension, damage, told) in MISMATCHES.items():
             damaged = tmp_path / f"{name}.zip"
@@ -208,9 +200,9 @@ async def test_records_without_shapes_and_shapes_without_records_are_refused(
                     target.writestr(member, damage(content) if member.endswith(extension) else content)
             if told:
                 with pytest.raises(Rejection, match=told):
-                    await pipeline.to("GeoJson", damaged)
+                    await either.to("GeoJson", damaged)
             else:
-                again = await pipeline.to("GeoJson", damaged)
+                again = await either.to("GeoJson", damaged)
                 assert [row["geometry"] for row in readers.geojson(again.path)] == [
                     point(1, 2)["geometry"],
                     point(3, 4)["geometry"],
@@ -228,14 +220,11 @@ async def test_a_gz_around_one_file_is_unpacked(pipeline: Pipeline, tmp_path: Pa
     assert (again.facts.feature_count, again.source.stem) == (2, "Meine_Daten")
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_a_geopackage_of_many_features_is_indexed(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_a_geopackage_of_many_features_is_indexed(either: Pipeline, tmp_path: Path) -> None:
     """From 100,000 on, newer drivers would build its index in a thread, which the sandbox refuses."""
     path = tmp_path / "in.geojson"
     path.write_bytes(lengthy(100_001))
-    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path)
+    done = await either.to("GeoPackage", path)
     with closing(sqlite3.connect(done.path)) as database:
         [(index,)] = database.execute(
             "SELECT name FROM sqlite_master WHERE name LIKE 'rtree_%' AND sql LIKE '%VIRTUAL%'"
@@ -284,10 +273,7 @@ def typed(number: int) -> str:
     return f"<Placemark><ExtendedData>{data}</ExtendedData>{point}</Placemark>"
 
 
-@pytest.mark.parametrize("has_sessions", [False, True])
-async def test_all_documents_of_a_kmz_are_converted(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_all_documents_of_a_kmz_are_converted(either: Pipeline, tmp_path: Path) -> None:
     """With folders and typed attributes, most of which the driver loses; layers with equal names stay apart."""
     folder = f"<Folder><name>towns</name>{typed(2)}</Folder>"
     first = kml(tmp_path / "doc.kml", SCHEMA, typed(1), folder).read_bytes()
@@ -296,7 +282,7 @@ async def test_all_documents_of_a_kmz_are_converted(
         archive.writestr("doc.kml", first)
         archive.writestr("files/b.kml", second)
         archive.write(kml(tmp_path / "links.kml", LINK), "links.kml")
-    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", tmp_path / "a.kmz")
+    done = await either.to("GeoPackage", tmp_path / "a.kmz")
     assert [layer.name for layer in done.facts.layers if layer.features] == ["doc", "towns", "towns_2"]
     found = []
     with closing(sqlite3.connect(done.path)) as connection:
@@ -456,23 +442,19 @@ async def test_values_that_are_not_of_the_declared_type_are_told(pipeline: Pipel
     assert sum("3 values of 'i', 'r', 'd' are of other types" in warning for warning in warnings) == 1, warnings
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_values_of_other_types_in_a_geopackage_are_told(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_values_of_other_types_in_a_geopackage_are_told(either: Pipeline, tmp_path: Path) -> None:
     """The rule for SQLite holds for it as well, in layers and tables, however it is read."""
     source = write_geojson(tmp_path / "a.geojson", [point(1, 2, i=1, r=1.5, t="a", d="2024-01-02", good=1)] * 2)
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = tmp_path / "b.gpkg"
-    path.write_bytes((await pipeline.to("GeoPackage", source)).path.read_bytes())
+    path.write_bytes((await either.to("GeoPackage", source)).path.read_bytes())
     with edited(path) as connection:
         for trigger, _ in connection.execute("SELECT name, 1 FROM sqlite_master WHERE type = 'trigger'").fetchall():
             connection.execute(f'DROP TRIGGER "{trigger}"')
         connection.execute("UPDATE a SET i = 'n/a', r = '-', t = 5, d = 'soon', good = '7' WHERE fid = 2")
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     told = [warning for warning in done.output.warnings if "are of other types" in warning]
     assert [warning.partition(" are")[0] for warning in told] == ["3 values of 'i', 'r', 'd'"]
-    assert (await pipeline.to("Csv", source)).output.warnings == ()
+    assert (await either.to("Csv", source)).output.warnings == ()
 
 
 LABELS = """Version 300
@@ -490,11 +472,8 @@ Text "Second"
 """
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("kind", ["mif", "tab"])
-async def test_texts_of_labels_are_told(
-    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
-) -> None:
+async def test_texts_of_labels_are_told(converters: Converters, either: Pipeline, tmp_path: Path, kind: str) -> None:
     """The driver tells them in the style of a feature alone."""
     directory = converters.new_directory()
     (directory / "a.mif").write_text(LABELS)
@@ -505,7 +484,7 @@ async def test_texts_of_labels_are_told(
     with zipfile.ZipFile(path, "w") as packed:
         for file in directory.glob("b.*" if kind == "tab" else "a.*"):
             packed.write(file, file.name)
-    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path)
+    done = await either.to("GeoPackage", path)
     told = [warning for warning in done.output.warnings if "abels" in warning]
     assert told == ["Texts of labels (2) were left out; their positions and attributes were kept."]
 
@@ -539,21 +518,19 @@ async def test_an_unknown_code_of_esri_is_named(pipeline: Pipeline, tmp_path: Pa
     assert (await pipeline.to("Csv", path, keep_coordinates=True)).facts.feature_count == 1
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_degrees_and_minutes_are_told(converters: Converters, tmp_path: Path, *, has_sessions: bool) -> None:
+async def test_degrees_and_minutes_are_told(either: Pipeline, tmp_path: Path) -> None:
     """Naming their columns in xField and yField would not help."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = tmp_path / "a.csv"
     path.write_text("id,lat,lon\n1,50°30N,7°10E\n2,51°30N,7°10E\n", encoding="utf-8")
     with pytest.raises(Rejection, match=r"'lon' and 'lat' are named like coordinates.*Leave sourceEpsg out") as refusal:
-        await pipeline.to("GeoJson", path, source_epsg=4326)
+        await either.to("GeoJson", path, source_epsg=4326)
     assert "xField" not in str(refusal.value)
-    done = await pipeline.to("GeoJson", path)
+    done = await either.to("GeoJson", path)
     assert [warning.partition(", but")[0] for warning in done.output.warnings] == [
         "The columns 'lon' and 'lat' are named like coordinates"
     ]
     path.write_text("id,lat,lon\n1,50.5,7.25\n", encoding="utf-8")
-    assert (await pipeline.to("GeoJson", path, source_epsg=4326)).output.warnings == ()
+    assert (await either.to("GeoJson", path, source_epsg=4326)).output.warnings == ()
 
 
 GML_POINT = "<gml:Point srsName='EPSG:4326'>\n<gml:pos>1 2</gml:pos></gml:Point>"

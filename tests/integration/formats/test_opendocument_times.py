@@ -9,7 +9,6 @@ import pytest
 from service.engine.jailed import opendocument
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
-from tests.support.converters import Converters
 
 TIMES = {
     "PT10H30M00S": "10:30:00",
@@ -53,16 +52,12 @@ def workbook(path: Path, *rows: list[str]) -> Path:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_times_in_all_notations_are_kept(
-    converters: Converters, tmp_path: Path, shape: str, *, has_sessions: bool
-) -> None:
+async def test_times_in_all_notations_are_kept(either: Pipeline, tmp_path: Path, shape: str) -> None:
     """They became missing, lost fractions of seconds, or became other times, without a warning."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     names = [f"c{number}" for number in range(len(TIMES))]
     cells = [SHAPES[shape].format(time) for time in TIMES]
     source = workbook(tmp_path / "a.ods", [text_cell(name) for name in names], cells)
-    done = await pipeline.to("GeoJson", source)
+    done = await either.to("GeoJson", source)
     (feature,) = readers.geojson(done.path)
     assert json.loads(json.dumps(feature["properties"])) == dict(zip(names, TIMES.values(), strict=True))
     assert done.output.warnings == ()

@@ -16,7 +16,6 @@ from service.usecases.inspect_source import inspect_source
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Converted, Pipeline, write_geojson
 from tests.integration.formats.samples import point
-from tests.support.converters import Converters
 
 
 def points_of(done: Converted) -> list[readers.Point]:
@@ -43,66 +42,50 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("place", PLACES)
-async def test_mapinfo_keeps_coordinates_of_projections(
-    converters: Converters, tmp_path: Path, place: str, *, has_sessions: bool
-) -> None:
+async def test_mapinfo_keeps_coordinates_of_projections(either: Pipeline, tmp_path: Path, place: str) -> None:
     """Its driver would give coordinates outside of an area of its own those of its edge."""
     epsg, position = PLACES[place]
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = write_geojson(tmp_path / "a.geojson", [point(*position, a=1)])
-    table = await pipeline.to("Csv", path, target_epsg=epsg)
+    table = await either.to("Csv", path, target_epsg=epsg)
     (exact,) = points_of(table)
     for source, source_epsg, steps in (path, 4326, 0.016), (table.path, epsg, 0.001):
-        (written,) = points_of(await pipeline.to("MapInfo", source, source_epsg=source_epsg, target_epsg=epsg))
+        (written,) = points_of(await either.to("MapInfo", source, source_epsg=source_epsg, target_epsg=epsg))
         assert written == pytest.approx(exact, abs=steps)
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_mapinfo_keeps_coordinates_of_a_drawing_in_its_own_scale(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_mapinfo_keeps_coordinates_of_a_drawing_in_its_own_scale(either: Pipeline, tmp_path: Path) -> None:
     """A plan of a room is not rounded to the steps of a map of the world, nor cut off at its edge."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = tmp_path / "a.csv"
     for expected in [(0.123456, 0.234567), (5e7, 4e7)], [(0.00123456, 3e-5)]:
         rows = "".join(f"1,{x},{y}\n" for x, y in expected)
         path.write_text(f"n,x,y\n{rows}")
-        written = points_of(await pipeline.to("MapInfo", path, keep_coordinates=True))
+        written = points_of(await either.to("MapInfo", path, keep_coordinates=True))
         widest = max(max(place) for place in expected)
         for place, found in zip(expected, written, strict=True):
             assert found == pytest.approx(place, abs=widest * 1e-8)
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("output", ["Kml", "Csv", "GeoPackage", "GeoJsonSeq"])
-async def test_geojson_of_a_projection_is_not_taken_for_degrees(
-    converters: Converters, tmp_path: Path, output: str, *, has_sessions: bool
-) -> None:
+async def test_geojson_of_a_projection_is_not_taken_for_degrees(either: Pipeline, tmp_path: Path, output: str) -> None:
     """A sourceEpsg in degrees contradicts the document; its meters came out as latitudes."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     crs = {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::2154"}}
     path = write_geojson(tmp_path / "a.geojson", [point(604344, 6609153, a=1)], crs=crs)
-    directory, source = pipeline.receive(path)
+    directory, source = either.receive(path)
     target, request = choose_target(source.format, output), ConversionRequest(output=output, source_epsg=4258)
-    async with pipeline.engine.session(pipeline.run, target) as run:
-        found = await inspect_source(pipeline.engine, run, source, target, directory, request=request)
+    async with either.engine.session(either.run, target) as run:
+        found = await inspect_source(either.engine, run, source, target, directory, request=request)
         with pytest.raises(Rejection, match="not degrees, which EPSG:4258 requires"):
-            plan_conversion(found.source, target, found.facts, request, pipeline.engine.catalogue)
+            plan_conversion(found.source, target, found.facts, request, either.engine.catalogue)
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_coordinates_that_mapinfo_cannot_store_are_refused(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_coordinates_that_mapinfo_cannot_store_are_refused(either: Pipeline, tmp_path: Path) -> None:
     """They came out as others; what the error advises works."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = write_geojson(tmp_path / "a.geojson", [point(10, 50, a=1), point(10, 89.9, a=2)])
     with pytest.raises(Rejection, match=r"larger than MapInfo TAB can store\. Choose another targetEpsg, such as 4326"):
-        await pipeline.to("MapInfo", path, target_epsg=3857)
-    assert len(points_of(await pipeline.to("MapInfo", path))) == 2
-    kept = await pipeline.to("GeoPackage", path, target_epsg=3857)
+        await either.to("MapInfo", path, target_epsg=3857)
+    assert len(points_of(await either.to("MapInfo", path))) == 2
+    kept = await either.to("GeoPackage", path, target_epsg=3857)
     assert readers.read_content("gpkg", kept.path).features == 2
 
 
@@ -113,22 +96,18 @@ TYPED = """<kml xmlns="http://www.opengis.net/kml/2.2"><Document>
 </Placemark></Document></kml>"""
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_values_that_do_not_fit_the_type_that_kml_declares_are_told(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_values_that_do_not_fit_the_type_that_kml_declares_are_told(either: Pipeline, tmp_path: Path) -> None:
     """Older drivers know booleans only as 0 and 1."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = tmp_path / "a.kml"
     path.write_text(TYPED.format("true", "1,5"))
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     (row,) = readers.table(done.path)
     told = [warning.partition(". ")[0] for warning in done.plan.warnings]
     assert told[-1] == "Values of 'length' were read as numbers, as the file declares: '1,5' became 1"
     flag = "Values of 'flag' were read as numbers, as the file declares: 'true' became 0"
     assert told[:-1] == ([] if row["flag"] == "1" else [flag])
     path.write_text(TYPED.format("1", "1.5"))
-    assert (await pipeline.to("GeoPackage", path)).plan.warnings == ()
+    assert (await either.to("GeoPackage", path)).plan.warnings == ()
 
 
 def esri(tmp_path: Path, places: Sequence[Sequence[float]], **members: object) -> Path:
@@ -148,20 +127,16 @@ def values_of_corners(done: Converted) -> list[int]:
     return [len(corner.split()) for corner in line.split(",")]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("wkid", [4326, 104115])
-async def test_measures_of_esri_json_never_become_elevations(
-    converters: Converters, tmp_path: Path, wkid: int, *, has_sessions: bool
-) -> None:
+async def test_measures_of_esri_json_never_become_elevations(either: Pipeline, tmp_path: Path, wkid: int) -> None:
     """Those beside elevations are kept; the driver would take others for elevations."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     system = {"wkid": wkid}
     path = esri(tmp_path, [[1, 2, 7], [3, 4, 8]], hasM=True, spatialReference=system)
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert values_of_corners(done) == [2, 2]
     assert sum("Measures (M) were left out" in warning for warning in done.output.warnings) == 1
     path = esri(tmp_path, [[1, 2, 7, 5], [3, 4, 8, 6]], hasM=True, hasZ=True, spatialReference=system)
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert values_of_corners(done) == [4, 4]
     assert not any("Measures" in warning for warning in done.output.warnings)
 

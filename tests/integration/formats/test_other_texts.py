@@ -10,7 +10,6 @@ from tests.integration.formats import readers
 from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
-from tests.support.converters import Converters
 
 DECLARED = {
     **dict.fromkeys(
@@ -56,110 +55,90 @@ async def shapefile_of(pipeline: Pipeline, path: Path, declared: str, text: str,
     return path / "a.zip"
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("declared", ["UTF-8", "quite unknown"])
 @pytest.mark.parametrize("target", ["GeoJson", "Gpx", "FlatGeobuf"])
 async def test_texts_in_another_encoding_than_declared_are_mended_and_told(
-    converters: Converters, tmp_path: Path, declared: str, target: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, declared: str, target: str
 ) -> None:
     """Their bytes were copied, so that results held text that no program can read."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     sources = {
         "mif": mapinfo(
             tmp_path / "mif.zip", declared.replace("UTF-8", "Neutral"), [b"plain", "Müller €".encode("cp1252")]
         ),
-        "shp": await shapefile(pipeline, tmp_path, declared),
+        "shp": await shapefile(either, tmp_path, declared),
     }
     for source in sources.values():
-        done = await pipeline.to(target, source)
+        done = await either.to(target, source)
         (told,) = done.output.warnings
         assert told.startswith(TOLD)
-        back = done.path if target == "GeoJson" else (await pipeline.to("GeoJson", done.path)).path
+        back = done.path if target == "GeoJson" else (await either.to("GeoJson", done.path)).path
         assert [row["properties"] for row in readers.geojson(back)] == [{"n": "plain"}, {"n": "Müller €"}]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("declared", DECLARED)
 async def test_an_encoding_is_known_by_every_name_that_has_one_meaning(
-    converters: Converters, tmp_path: Path, declared: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, declared: str
 ) -> None:
     """The driver knows few of them, and texts were taken for Windows-1252."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     encoding = DECLARED[declared]
     text = "Müller €" if encoding == "cp1252" else "Привет"
-    done = await pipeline.to("GeoJson", await shapefile_of(pipeline, tmp_path, declared, text, encoding))
+    done = await either.to("GeoJson", await shapefile_of(either, tmp_path, declared, text, encoding))
     assert [row["properties"] for row in readers.geojson(done.path)] == [{"n": "plain"}, {"n": text}]
     assert not done.output.warnings
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("table", ["towns", "gpkg_towns", "(towns)"])
 async def test_texts_of_a_database_are_mended_whatever_its_tables_are_called(
-    converters: Converters, tmp_path: Path, table: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, table: str
 ) -> None:
     """Tables with some names are copied twice."""
     with edited(tmp_path / "a.sqlite") as connection:
         connection.execute(f'CREATE TABLE "{table}" (id INTEGER PRIMARY KEY, n TEXT)')
         connection.execute(f"INSERT INTO \"{table}\" (n) VALUES ('plain'), (CAST(? AS TEXT))", (b"M\xfcller \x80",))  # noqa: S608 -- ours
-    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoJson", tmp_path / "a.sqlite")
+    done = await either.to("GeoJson", tmp_path / "a.sqlite")
     assert [row["properties"] for row in readers.geojson(done.path)] == [{"n": "plain"}, {"n": "Müller €"}]
     assert [warning.startswith(TOLD.partition("'a'")[0]) for warning in done.output.warnings] == [True]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("kind", ["GeoPackage", "SpatiaLite", "FlatGeobuf"])
-async def test_texts_of_formats_without_encodings_are_mended(
-    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
-) -> None:
+async def test_texts_of_formats_without_encodings_are_mended(either: Pipeline, tmp_path: Path, kind: str) -> None:
     """Programs write other bytes than UTF-8 into them all the same; results held JSON that no program can read."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     made = (
-        await pipeline.to(kind, write_geojson(tmp_path / "b.geojson", [point(7, 50, n="plain"), point(7, 50, n="Mü")]))
+        await either.to(kind, write_geojson(tmp_path / "b.geojson", [point(7, 50, n="plain"), point(7, 50, n="Mü")]))
     ).path
     path = tmp_path / f"a{made.suffix}"
     path.write_bytes(made.read_bytes().replace("Mü".encode(), b"M\xfc\x80"))
-    done = await pipeline.to("GeoJsonSeq", path)
+    done = await either.to("GeoJsonSeq", path)
     rows = [json.loads(line.strip("\x1e"))["properties"] for line in done.path.read_text().splitlines()]
     assert sorted(row["n"] for row in rows) == ["Mü€", "plain"]
     assert ["not that of 1 text of " in warning for warning in done.output.warnings] == [True]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_texts_that_are_cut_within_a_character_keep_the_others(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_texts_that_are_cut_within_a_character_keep_the_others(either: Pipeline, tmp_path: Path) -> None:
     """As some programs cut them at the width of a column."""
     texts = [b"plain", "Škoda Ł".encode()[:-1]]
-    done = await Pipeline(converters, has_sessions=has_sessions).to(
-        "GeoJson", mapinfo(tmp_path / "a.zip", "Neutral", texts)
-    )
+    done = await either.to("GeoJson", mapinfo(tmp_path / "a.zip", "Neutral", texts))
     assert [row["properties"] for row in readers.geojson(done.path)] == [{"n": "plain"}, {"n": "Škoda \ufffd"}]
     assert [warning.startswith(TOLD) for warning in done.output.warnings] == [True]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("charset", ["WindowsLatin1", "WindowsCyrillic"])
 async def test_texts_in_utf_8_that_are_declared_otherwise_are_told(
-    converters: Converters, tmp_path: Path, charset: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, charset: str
 ) -> None:
     """The driver reads them as declared, and a charset that fits them is one line away."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    done = await pipeline.to("GeoJson", mapinfo(tmp_path / "a.zip", charset, [b"plain", "Łódź".encode()]))
+    done = await either.to("GeoJson", mapinfo(tmp_path / "a.zip", charset, [b"plain", "Łódź".encode()]))
     (told,) = done.output.warnings
     assert told.startswith(f"Texts were read in the charset '{charset}', which the .mif declares, but look like")
-    mended = await pipeline.to("GeoJson", mapinfo(tmp_path / "b.zip", "UTF-8", [b"plain", "Łódź".encode()]))
+    mended = await either.to("GeoJson", mapinfo(tmp_path / "b.zip", "UTF-8", [b"plain", "Łódź".encode()]))
     assert mended.output.warnings == ()
     assert [row["properties"] for row in readers.geojson(mended.path)] == [{"n": "plain"}, {"n": "Łódź"}]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_texts_in_the_declared_encoding_are_kept(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_texts_in_the_declared_encoding_are_kept(either: Pipeline, tmp_path: Path) -> None:
     """Also those that a charset does not name, but which are UTF-8."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     for charset, encoding in {"Neutral": "utf-8", "WindowsLatin1": "cp1252", "WindowsCyrillic": "cp1251"}.items():
         name = "Москва" if encoding == "cp1251" else "Müller"
-        done = await pipeline.to("GeoJson", mapinfo(tmp_path / f"{charset}.zip", charset, [name.encode(encoding)]))
+        done = await either.to("GeoJson", mapinfo(tmp_path / f"{charset}.zip", charset, [name.encode(encoding)]))
         assert done.output.warnings == ()
         assert [row["properties"] for row in readers.geojson(done.path)] == [{"n": name}]

@@ -8,7 +8,6 @@ import pytest
 
 from service.errors import Rejection
 from tests.integration.formats.pipeline import Pipeline
-from tests.support.converters import Converters
 
 GPX = '<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1" xmlns:e="http://e.example">{}</gpx>'
 POINT = '<wpt lat="50" lon="9">{}</wpt>'
@@ -170,11 +169,10 @@ ID = (
 )
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("count", [2, 12])
 @pytest.mark.parametrize(("first", "step", "is_kept"), [(0, 1, False), (1, 1, False), (17, 1, True), (1, 3, True)])
 async def test_ids_of_gml_are_kept_unless_they_number_features(
-    converters: Converters, tmp_path: Path, first: int, step: int, count: int, *, is_kept: bool, has_sessions: bool
+    either: Pipeline, tmp_path: Path, first: int, step: int, count: int, *, is_kept: bool
 ) -> None:
     """Servers of features make them of keys that no other column has; drivers make them of nothing."""
     ids = [f"a.{number}" for number in range(first, first + step * count, step)]
@@ -184,7 +182,7 @@ async def test_ids_of_gml_are_kept_unless_they_number_features(
         + "".join(map(ID.format, ids))
         + "</f:FeatureCollection>"
     )
-    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoJsonSeq", path)
+    done = await either.to("GeoJsonSeq", path)
     found = [json.loads(line)["properties"].get("gml_id") for line in done.path.read_text().splitlines()]
     assert found == (ids if is_kept else [None] * count)
 

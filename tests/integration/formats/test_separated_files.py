@@ -147,14 +147,10 @@ OPEN = {
 
 
 @pytest.mark.parametrize("content", OPEN)
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_a_quoted_text_that_does_not_end_is_told(
-    converters: Converters, tmp_path: Path, content: bytes, *, has_sessions: bool
-) -> None:
+async def test_a_quoted_text_that_does_not_end_is_told(either: Pipeline, tmp_path: Path, content: bytes) -> None:
     """The rows after its quotation mark became one cell without a warning."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     (tmp_path / "a.csv").write_bytes(content)
-    done = await pipeline.to("GeoJson", tmp_path / "a.csv")
+    done = await either.to("GeoJson", tmp_path / "a.csv")
     rows, expected = OPEN[content]
     found = [json.loads(json.dumps(feature["properties"])) for feature in readers.geojson(done.path)]
     assert [[str(row["a"]), str(row["b"]).rstrip()] for row in found] == rows
@@ -163,24 +159,17 @@ async def test_a_quoted_text_that_does_not_end_is_told(
 
 
 @pytest.mark.parametrize("content", [b'a,"b\n1,x\n2,y\n', b'"a;b\n1;x\n'])
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_a_quoted_name_that_does_not_end_is_refused(
-    converters: Converters, tmp_path: Path, content: bytes, *, has_sessions: bool
-) -> None:
+async def test_a_quoted_name_that_does_not_end_is_refused(either: Pipeline, tmp_path: Path, content: bytes) -> None:
     """The whole table became the name of a column, and the result had no row."""
     (tmp_path / "a.csv").write_bytes(content)
     with pytest.raises(Rejection, match="in the first row of the file has no counterpart"):
-        await Pipeline(converters, has_sessions=has_sessions).to("GeoJson", tmp_path / "a.csv")
+        await either.to("GeoJson", tmp_path / "a.csv")
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_zero_bytes_in_texts_are_left_out_and_told(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_zero_bytes_in_texts_are_left_out_and_told(either: Pipeline, tmp_path: Path) -> None:
     """What follows them was lost without a warning."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     (tmp_path / "a.csv").write_bytes(b"a,b\n1,x\n2,y\0z\0\n")
-    done = await pipeline.to("GeoJson", tmp_path / "a.csv")
+    done = await either.to("GeoJson", tmp_path / "a.csv")
     assert [feature["properties"] for feature in readers.geojson(done.path)] == [
         {"a": 1, "b": "x"},
         {"a": 2, "b": "yz"},

@@ -10,7 +10,6 @@ import pytest
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
-from tests.support.converters import Converters
 
 SHP_HEADER = 100
 LENGTH_AT = 24
@@ -63,26 +62,18 @@ DAMAGES = {
 """Where an index differs from the right one, and its bytes there."""
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_a_shape_that_was_replaced_is_not_read(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_a_shape_that_was_replaced_is_not_read(either: Pipeline, tmp_path: Path) -> None:
     """Programs that edit a shapefile in place leave the old shape in the .shp, and the .shx leads to the new one."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    edited = _packed(tmp_path / "edited.zip", a=_moved(await _shapefile(pipeline, tmp_path)))
-    assert _placed((await pipeline.to("GeoJson", edited)).path) == IN_PLACE
+    edited = _packed(tmp_path / "edited.zip", a=_moved(await _shapefile(either, tmp_path)))
+    assert _placed((await either.to("GeoJson", edited)).path) == IN_PLACE
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_a_damaged_index_beside_another_shapefile_is_made_anew(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_a_damaged_index_beside_another_shapefile_is_made_anew(either: Pipeline, tmp_path: Path) -> None:
     """And the index of the other is not."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    whole = await _shapefile(pipeline, tmp_path)
+    whole = await _shapefile(either, tmp_path)
     both = _packed(tmp_path / "both.zip", a=_moved(whole), b={**whole, ".shx": b""})
     for layer in "ab":
-        assert _placed((await pipeline.to("GeoJson", both, layer=layer)).path) == IN_PLACE, layer
+        assert _placed((await either.to("GeoJson", both, layer=layer)).path) == IN_PLACE, layer
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -60,44 +60,34 @@ async def warned(pipeline: Pipeline, path: Path, output: str, **wishes: object) 
     return [warning for warning in differences if "too far" in warning]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("case", CASES, ids=map(str, CASES))
-async def test_what_strays_is_told(
-    converters: Converters, tmp_path: Path, case: tuple[str, int, str], *, has_sessions: bool
-) -> None:
+async def test_what_strays_is_told(either: Pipeline, tmp_path: Path, case: tuple[str, int, str]) -> None:
     """With and without a run that is held open."""
     features, epsg, output = case
     path = write_geojson(tmp_path / "a.geojson", FEATURES[features])
-    told = await warned(Pipeline(converters, has_sessions=has_sessions), path, output, target_epsg=epsg)
+    told = await warned(either, path, output, target_epsg=epsg)
     assert [warning[: len(CASES[case])] for warning in told] == [CASES[case]] * bool(CASES[case]), told
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_what_strays_is_told_of_every_source(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_what_strays_is_told_of_every_source(either: Pipeline, tmp_path: Path) -> None:
     """Coordinates of a projection are examined as well, whether the file records their system or not."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = write_geojson(tmp_path / "a.geojson", FEATURES["from a projection"])
-    mercator = (await pipeline.to("Shapefile", path, target_epsg=3857)).path
-    told = await warned(pipeline, mercator, "GeoPackage", target_epsg=2056)
+    mercator = (await either.to("Shapefile", path, target_epsg=3857)).path
+    told = await warned(either, mercator, "GeoPackage", target_epsg=2056)
     assert [warning.partition(", ")[0] for warning in told] == ["1 of 2 features of 'a'"]
     assert "EPSG:2056" in told[0]
-    assert await warned(pipeline, mercator, "GeoJson") == []
+    assert await warned(either, mercator, "GeoJson") == []
     table = tmp_path / "a.csv"
     table.write_text("id,x,y\n1,835000,5942000\n2,-60000000,1118890\n")
-    told = await warned(pipeline, table, "GeoJson", source_epsg=3857)
+    told = await warned(either, table, "GeoJson", source_epsg=3857)
     assert [warning.partition(" features")[0] for warning in told] == ["1 of 2"]
     assert "EPSG:3857" in told[0]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_what_is_far_from_a_meridian_is_told_with_a_remedy(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_what_is_far_from_a_meridian_is_told_with_a_remedy(either: Pipeline, tmp_path: Path) -> None:
     """Transverse Mercator leads back from everywhere, but its lengths mean nothing far away."""
     path = write_geojson(tmp_path / "a.geojson", FEATURES["far from a meridian"])
-    (told,) = await warned(Pipeline(converters, has_sessions=has_sessions), path, "GeoPackage", target_epsg=32632)
+    (told,) = await warned(either, path, "GeoPackage", target_epsg=32632)
     assert "EPSG:32632" in told
     assert "2,000 km and more from the central meridian" in told
     assert "choose another targetEpsg, such as that of the zone in which they lie" in told

@@ -10,7 +10,6 @@ from service.errors import Rejection
 from service.formats.facts import MAX_NAMES_CHARACTERS
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Converted, Pipeline
-from tests.support.converters import Converters
 
 HALF = "id,lat,lon\n1,50,7\n2,51,8\n3,52,9\n4,50°30N,7\n5,n/a,8\n6,,\n"
 
@@ -177,31 +176,26 @@ async def test_coordinates_of_no_system_cannot_be_kept_in_degrees(pipeline: Pipe
         await pipeline.to("GeoJson", path, keep_coordinates=True)
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_fractions_of_milliseconds_in_a_table_are_told(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_fractions_of_milliseconds_in_a_table_are_told(either: Pipeline, tmp_path: Path) -> None:
     """Times keep three digits of a second; a column that is text keeps all."""
     path = tmp_path / "a.csv"
     first = "1,1,2,2024-01-02 03:04:05.123456+00,2024-01-02T03:04:05.123456\n"
     path.write_text(f"id,x,y,at,text\n{first}2,1,2,2024-01-02 03:04:05.120000,soon\n")
-    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoJson", path, source_epsg=4326)
+    done = await either.to("GeoJson", path, source_epsg=4326)
     assert [words for words in done.output.warnings if words.startswith("1 value of 'at' lost digits")]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("separator", [",", "|"])
 async def test_quotation_marks_in_a_header_are_replaced_and_told(
-    converters: Converters, tmp_path: Path, separator: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, separator: str
 ) -> None:
     """The driver leaves them out. Columns of coordinates may have them: they can be asked for by their names."""
     header = ('"Lon ""deg"""', "Lat", '"5"" pipe"', "5_ pipe", '"a ""b"""')
     path = table(tmp_path / "a.csv", f"{separator.join(header)}\n{separator.join('12345')}\n")
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     with pytest.raises(Rejection, match=r"no such columns: .* Its columns are 'Lon _deg_'"):
-        await pipeline.to("GeoJson", path, x_field="no", y_field="lat")
-    await pipeline.to("GeoJson", path, source_epsg=4326, x_field="Lon _deg_", y_field="lat")
-    done = await pipeline.to("GeoJson", path, source_epsg=4326, x_field='Lon "deg"', y_field="lat")
+        await either.to("GeoJson", path, x_field="no", y_field="lat")
+    await either.to("GeoJson", path, source_epsg=4326, x_field="Lon _deg_", y_field="lat")
+    done = await either.to("GeoJson", path, source_epsg=4326, x_field='Lon "deg"', y_field="lat")
     assert places(done) == [[1, 2]]
     assert rows(done) == [{"5_ pipe": 3, "5_ pipe_2": 4, "a _b_": 5}]
     (told,) = done.output.warnings
@@ -211,34 +205,27 @@ async def test_quotation_marks_in_a_header_are_replaced_and_told(
     )
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("extension", ["xlsx", "ods"])
 async def test_quotation_marks_in_names_of_a_workbook_are_replaced_and_told(
-    converters: Converters, tmp_path: Path, extension: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, extension: str
 ) -> None:
     """As in a CSV file, because workbooks are read by way of one."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    made = await pipeline.to(extension, table(tmp_path / "a.csv", "x,y,5@ pipe\n1,2,3\n"), source_epsg=4326)
+    made = await either.to(extension, table(tmp_path / "a.csv", "x,y,5@ pipe\n1,2,3\n"), source_epsg=4326)
     path = tmp_path / f"b.{extension}"
     with zipfile.ZipFile(made.path) as old, zipfile.ZipFile(path, "w") as new:
         for name in old.namelist():
             new.writestr(name, old.read(name).replace(b"5@", b"5&quot;"))
-    done = await pipeline.to("GeoJson", path, source_epsg=4326)
+    done = await either.to("GeoJson", path, source_epsg=4326)
     assert rows(done) == [{"5_ pipe": 3}]
     assert any("'5\" pipe' became '5_ pipe'" in warning for warning in done.output.warnings)
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-async def test_quotation_marks_within_cells_are_kept(
-    converters: Converters, tmp_path: Path, separator: str, *, has_sessions: bool
-) -> None:
+async def test_quotation_marks_within_cells_are_kept(either: Pipeline, tmp_path: Path, separator: str) -> None:
     """GDAL 3.6 takes one in a cell that does not begin with it for the beginning of a text, which may hold lines."""
     rest = ['1@2@5" pipe@7~5', '1@2@3"x4" ""@8~5', '1@2@"a ""b"""@9~5']
     text = "\n".join(["x@y@size@n", *rest]).replace("@", separator).replace("~", "," if separator == ";" else ".")
-    done = await Pipeline(converters, has_sessions=has_sessions).to(
-        "GeoJson", table(tmp_path / "a.csv", text), source_epsg=4326
-    )
+    done = await either.to("GeoJson", table(tmp_path / "a.csv", text), source_epsg=4326)
     assert rows(done) == [{"size": '5" pipe', "n": 7.5}, {"size": '3"x4" ""', "n": 8.5}, {"size": 'a "b"', "n": 9.5}]
     assert done.output.warnings == ()
 
@@ -259,15 +246,12 @@ GOING_ON = {
 
 
 @pytest.mark.parametrize("name", ["a.wkt", "a.csv"])
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_what_follows_a_geometry_in_its_cell_is_told(
-    converters: Converters, tmp_path: Path, name: str, *, has_sessions: bool
-) -> None:
+async def test_what_follows_a_geometry_in_its_cell_is_told(either: Pipeline, tmp_path: Path, name: str) -> None:
     """The driver reads the first one and says nothing."""
     for value, goes_on in GOING_ON.items():
         path = tmp_path / name
         path.write_text(f"{value}\n" if name == "a.wkt" else f'n,wkt\n1,"{value}"\n2,"POINT (5 6)"\n')
-        done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path, source_epsg=4326)
+        done = await either.to("GeoPackage", path, source_epsg=4326)
         told = [warning for warning in done.output.warnings if "only the first geometry was read" in warning]
         assert bool(told) == goes_on, (value, done.output.warnings)
 
@@ -281,14 +265,13 @@ async def test_a_first_line_that_is_no_geometry_after_all_is_no_header(pipeline:
     assert any("in 1 row of 'a' could not be read, first in row 1" in told for told in done.output.warnings)
 
 
-@pytest.mark.parametrize("has_sessions", [False, True])
 @pytest.mark.parametrize("name", ["a.csv", "a.gml"])
 async def test_names_that_are_longer_in_all_than_can_be_planned_are_refused(
-    converters: Converters, tmp_path: Path, name: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, name: str
 ) -> None:
     """What is done about names is done in the event loop, and a header may have megabytes."""
     names = [f"n{number}" + "x" * 4_000 for number in range(MAX_NAMES_CHARACTERS // 4_000)]
     cells = "".join(f"<{column}>1</{column}>" for column in names)
     texts = {"a.csv": f"{','.join(names)}\n{','.join('1' * len(names))}\n", "a.gml": GML.format(cells)}
     with pytest.raises(Rejection, match="names of the columns are too long"):
-        await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", table(tmp_path / name, texts[name]))
+        await either.to("GeoPackage", table(tmp_path / name, texts[name]))

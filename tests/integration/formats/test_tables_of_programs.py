@@ -14,7 +14,6 @@ from tests.integration.formats import readers
 from tests.integration.formats.editing import replace_in
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
-from tests.support.converters import Converters
 
 POINT = struct.pack("<BIdd", 1, 1, 1, 2)
 LINE = struct.pack("<BII4d", 1, 2, 2, 1, 2, 3, 4)
@@ -40,58 +39,45 @@ def rows_of(path: Path) -> list[dict[str, object]]:
     return [{name: value for name, value in row.items() if name not in {"fid", "geom"}} for row in rows]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("kind", ["Ods", "Xlsx"])
-async def test_whole_numbers_of_workbooks_beyond_64_bits_are_told(
-    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
-) -> None:
+async def test_whole_numbers_of_workbooks_beyond_64_bits_are_told(either: Pipeline, tmp_path: Path, kind: str) -> None:
     """Some programs write all digits of such numbers; drivers read the largest number of 64 bits."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    written = await pipeline.to(kind, write_geojson(tmp_path / "a.geojson", [point(1, 2, n=n) for n in (12, 123454)]))
+    written = await either.to(kind, write_geojson(tmp_path / "a.geojson", [point(1, 2, n=n) for n in (12, 123454)]))
     path = tmp_path / f"a{written.path.suffix}"
     replace_in(written.path, path, rb"123454", b"12345678901234567000")
-    done = await pipeline.to("GeoPackage", path, source_epsg=4326)
+    done = await either.to("GeoPackage", path, source_epsg=4326)
     (told,) = done.output.warnings
     assert "1 value of 'n' became 9,223,372,036,854,775,807" in told
     assert told.endswith(" The first is feature 2.")
     replace_in(written.path, path, rb"123454", b"1234567890123456789")
-    assert (await pipeline.to("GeoPackage", path, source_epsg=4326)).output.warnings == ()
+    assert (await either.to("GeoPackage", path, source_epsg=4326)).output.warnings == ()
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("kind", ["Ods", "Xlsx"])
-async def test_sheets_without_a_header_say_so(
-    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
-) -> None:
+async def test_sheets_without_a_header_say_so(either: Pipeline, tmp_path: Path, kind: str) -> None:
     """Their driver names no columns if the first row is empty or the only one, so that none can be coordinates."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    written = await pipeline.to(kind, write_geojson(tmp_path / "a.geojson", [point(1, 2, name="oak", kind="b")]))
+    written = await either.to(kind, write_geojson(tmp_path / "a.geojson", [point(1, 2, name="oak", kind="b")]))
     path = tmp_path / f"a{written.path.suffix}"
     replace_in(written.path, path, rb"(?<=>)(X|Y|name|kind)(?=<)", b"")
-    done = await pipeline.to("GeoPackage", path)
+    done = await either.to("GeoPackage", path)
     (told,) = done.output.warnings
     assert told.startswith("The first row of 'a' is empty or its only one")
     with pytest.raises(Rejection, match="The first row of 'a' is empty or its only one"):
-        await pipeline.to("GeoPackage", path, source_epsg=4326)
+        await either.to("GeoPackage", path, source_epsg=4326)
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_what_reading_a_csv_file_changes_in_cells_is_told(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_what_reading_a_csv_file_changes_in_cells_is_told(either: Pipeline, tmp_path: Path) -> None:
     """The driver makes line feeds of carriage returns; what is no number is no elevation."""
     path = tmp_path / "a.csv"
     path.write_bytes(b'lon,lat,z,note\r\n1,2,3,"a\r\nb"\r\n1,2,,c\r\n1,2,high,"d\r\ne"\r\n')
-    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path, source_epsg=4326)
+    done = await either.to("GeoPackage", path, source_epsg=4326)
     assert [row["note"] for row in rows_of(done.path)] == ["a\nb", "c", "d\ne"]
     assert done.output.warnings == (
         "Carriage returns in 2 values of 'note' became line feeds.",
         "1 value of 'z' are not decimal numbers, so these points have no elevations. Write 12.5 for 12.5 m.",
     )
     path.write_bytes(b"lon,lat,z,note\r\n1,2,3,a\r\n1,2,,c\r\n")
-    assert (
-        await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path, source_epsg=4326)
-    ).output.warnings == ()
+    assert (await either.to("GeoPackage", path, source_epsg=4326)).output.warnings == ()
 
 
 @pytest.mark.parametrize("geometry", [{"geometry": [POINT]}, {}])
@@ -196,17 +182,13 @@ async def test_geometry_types_of_parquet_itself_are_read(pipeline: Pipeline, tmp
     assert found["geometry"] == {"type": "Point", "coordinates": GEOMETRY_TYPES[crs]}
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_days_that_no_calendar_has_are_told(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_days_that_no_calendar_has_are_told(either: Pipeline, tmp_path: Path) -> None:
     """Programs read them as others; a leap day is one that there is."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     rows = [point(1, 2, at=at, on=at[:10]) for at in ("2024-02-29T01:02:03", "2024-02-28T01:02:03")]
-    written = await pipeline.to("Ods", write_geojson(tmp_path / "a.geojson", rows))
+    written = await either.to("Ods", write_geojson(tmp_path / "a.geojson", rows))
     path = tmp_path / "a.ods"
     replace_in(written.path, path, rb"2024-02-28", b"2024-02-30")
-    done = await pipeline.to("GeoPackage", path, source_epsg=4326)
+    done = await either.to("GeoPackage", path, source_epsg=4326)
     (told,) = done.output.warnings
     assert told.endswith("programs will read 2 values of 'at', 'on' as others, or as missing. The first is feature 2.")
-    assert (await pipeline.to("GeoPackage", written.path, source_epsg=4326)).output.warnings == ()
+    assert (await either.to("GeoPackage", written.path, source_epsg=4326)).output.warnings == ()

@@ -13,7 +13,6 @@ from service.engine.jailed.topology import Topology, members_of
 from service.errors import Rejection
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Converted, Pipeline
-from tests.support.converters import Converters
 
 ARCS = [[[0, 0], [4, 0]], [[4, 0], [0, 4]], [[0, 4], [0, 0]], [[1, 1, 5], [2, 1, 6]]]
 QUANTIZED = [[[0, 0], [2, 0]], [[2, 0], [-2, 2]], [[0, 2], [0, -2]], [[2, 2, 5], [2, 0, 6]]]
@@ -42,12 +41,6 @@ def rows_of(done: Converted) -> list[Any]:
 async def as_geojson(pipeline: Pipeline, path: Path, **wishes: object) -> tuple[Converted, list[Any]]:
     done = await pipeline.to("GeoJson", path, source_epsg=4326, **wishes)
     return done, [row["geometry"] for row in rows_of(done)]
-
-
-@pytest.fixture(params=[False, True])
-def either(request: pytest.FixtureRequest, converters: Converters) -> Pipeline:
-    """With the work file and in a run that is held open."""
-    return Pipeline(converters, has_sessions=request.param)
 
 
 @pytest.mark.parametrize("quantized", [False, True])

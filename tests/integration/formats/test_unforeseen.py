@@ -69,17 +69,15 @@ IN_BRACES = (
 
 
 @pytest.mark.parametrize("source", ["a.gpkg", "a.geojson"])
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_only_texts_that_become_objects_and_arrays_are_told(
-    converters: Converters, tmp_path: Path, source: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, source: str
 ) -> None:
     """Identifiers in braces and words in brackets stay texts."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     if source == "a.gpkg":
-        path = await database(pipeline, tmp_path, ["t TEXT"], *((text,) for text in IN_BRACES))
+        path = await database(either, tmp_path, ["t TEXT"], *((text,) for text in IN_BRACES))
     else:
         path = write_geojson(tmp_path / source, [point(1, 2, t=text) for text in IN_BRACES])
-    done = await pipeline.to("GeoJsonSeq", path)
+    done = await either.to("GeoJsonSeq", path)
     lines = done.path.read_text(encoding="utf-8").replace("\x1e", "").splitlines()
     changed = [line for line in lines if not isinstance(json.loads(line)["properties"]["t"], str)]
     told = f"objects or arrays as such; {len(changed)} values of 't' have their form"
@@ -88,26 +86,18 @@ async def test_only_texts_that_become_objects_and_arrays_are_told(
 
 
 @pytest.mark.parametrize("target", TOLD)
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_texts_that_a_target_changes_are_told(
-    converters: Converters, tmp_path: Path, target: str, *, has_sessions: bool
-) -> None:
+async def test_texts_that_a_target_changes_are_told(either: Pipeline, tmp_path: Path, target: str) -> None:
     """Whichever way they were read; each with its column."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     columns = [f"{name} TEXT" for name in TEXTS]
-    path = await database(pipeline, tmp_path, columns, tuple(TEXTS.values()), ("x",) * len(TEXTS))
-    warnings = (await pipeline.to(target, path)).output.warnings
+    path = await database(either, tmp_path, columns, tuple(TEXTS.values()), ("x",) * len(TEXTS))
+    warnings = (await either.to(target, path)).output.warnings
     assert {name for name in TEXTS for warning in warnings if repr(name) in warning} == TOLD[target], warnings
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_a_scan_a_session_and_a_work_file_count_the_same(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_a_scan_a_session_and_a_work_file_count_the_same(either: Pipeline, tmp_path: Path) -> None:
     """They decide together what is told."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await database(pipeline, tmp_path, [f"{name} TEXT" for name in TEXTS], tuple(TEXTS.values()))
-    facts = (await pipeline.to("GeoJson", path)).facts
+    path = await database(either, tmp_path, [f"{name} TEXT" for name in TEXTS], tuple(TEXTS.values()))
+    facts = (await either.to("GeoJson", path)).facts
     fields = {field.name: field for field in facts.layers[0].fields}
     assert {name: _counted(fields[name]) for name in TEXTS} == {
         name: {COUNTS[name], *({"leading_blanks"} if text.startswith(" ") else ())} for name, text in TEXTS.items()
@@ -136,41 +126,33 @@ async def test_a_text_that_looks_like_markup_leaves_the_document_well_formed(
 
 
 @pytest.mark.parametrize("target", ["Csv", "Xlsx", "Ods"])
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_columns_of_tables_may_have_numbers_as_names(
-    converters: Converters, tmp_path: Path, target: str, *, has_sessions: bool
-) -> None:
+async def test_columns_of_tables_may_have_numbers_as_names(either: Pipeline, tmp_path: Path, target: str) -> None:
     """The driver of CSV, by way of which workbooks are written and read, would take the header for data."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     rows = [{"2020": 5, "country": "a", "7.5": "b"}, {"2020": 6, "country": "c", "7.5": "d"}]
     source = write_geojson(tmp_path / "a.geojson", [feature(None, **row) for row in rows])
-    written = await pipeline.to(target, source)
+    written = await either.to(target, source)
     assert written.output.warnings == ()
     if target == "Csv":
         assert readers.table(written.path)[0] == {"2020": "5", "country": "a", "7.5": "b"}
         return
     for output in ("GeoJson", "Csv", "GeoPackage"):
-        done = await pipeline.to(output, written.path)
+        done = await either.to(output, written.path)
         assert (done.facts.feature_count, [field.name for field in done.facts.layers[0].fields]) == (2, list(rows[0]))
 
 
 @pytest.mark.parametrize("output", ["Xlsx", "Ods"])
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_rows_above_the_header_of_a_sheet_are_told(
-    converters: Converters, tmp_path: Path, output: str, *, has_sessions: bool
-) -> None:
+async def test_rows_above_the_header_of_a_sheet_are_told(either: Pipeline, tmp_path: Path, output: str) -> None:
     """The driver takes the first row for the header, also a title or an empty one."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = tmp_path / "a.csv"
     path.write_text("Trees of 2024,second,third\nname,kind,age\noak,a,7\n", encoding="utf-8")
-    sheet = (await pipeline.to(output, path)).path
+    sheet = (await either.to(output, path)).path
     titled = tmp_path / f"titled{sheet.suffix}"
-    assert (await pipeline.to("GeoPackage", sheet)).output.warnings == ()
+    assert (await either.to("GeoPackage", sheet)).output.warnings == ()
     replace_in(sheet, titled, rb"second|third", b"")
-    (told,) = (await pipeline.to("GeoPackage", titled)).output.warnings
+    (told,) = (await either.to("GeoPackage", titled)).output.warnings
     assert "does not seem to name all columns: 'Field2', 'Field3'. If the header is in a lower row" in told
     replace_in(sheet, titled, rb"Trees of 2024", b"")
-    numbered = await pipeline.to("GeoPackage", titled)
+    numbered = await either.to("GeoPackage", titled)
     assert numbered.output.warnings == ()
     assert [field.name for field in numbered.facts.layers[0].fields] == ["Field1", "second", "third"]
 
@@ -203,14 +185,11 @@ TITLED = {
 
 
 @pytest.mark.parametrize("text", TITLED)
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_rows_above_the_header_of_a_csv_file_are_told(
-    converters: Converters, tmp_path: Path, text: str, *, has_sessions: bool
-) -> None:
+async def test_rows_above_the_header_of_a_csv_file_are_told(either: Pipeline, tmp_path: Path, text: str) -> None:
     """They name fewer columns than there are; empty columns, and the numbers of rows, need no name."""
     path = tmp_path / "a.csv"
     path.write_text(text, encoding="utf-8")
-    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path)
+    done = await either.to("GeoPackage", path)
     told = [warning for warning in done.output.warnings if "not seem to name all columns" in warning]
     expected = (
         f"The first row of the file does not seem to name all columns: {TITLED[text]}. If the header is in a lower row"
@@ -231,14 +210,12 @@ ODD = "a\x01b\ufffec\uffffd"
 
 @pytest.mark.parametrize("target", ["Kml", "Kmz", "Gml", "Gpx", "Xlsx", "Ods"])
 @pytest.mark.parametrize("source", ["GeoJson", "FlatGeobuf"])
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_characters_that_xml_lacks_leave_the_document_well_formed(
-    converters: Converters, tmp_path: Path, source: str, target: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, source: str, target: str
 ) -> None:
     """Drivers leave out some of them; the service leaves out the others, and tells of all."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = write_geojson(tmp_path / "a.geojson", [point(1, 2, first=ODD, second="\uffff "), point(1, 2, first="x")])
-    done = await pipeline.to(target, path if source == "GeoJson" else (await pipeline.to(source, path)).path)
+    done = await either.to(target, path if source == "GeoJson" else (await either.to(source, path)).path)
     told = [warning for warning in done.output.warnings if "2 values of 'first', 'second'" in warning]
     assert len(told) == 1, done.output.warnings
     texts = {element.text for document in _documents(done.path) for element in document.iter()}
@@ -249,14 +226,12 @@ NAMES = [" lead", "trail ", "two\nlines", "odd\x01\uffff", "last"]
 
 
 @pytest.mark.parametrize("target", ["Xlsx", "Ods"])
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_columns_of_workbooks_whose_names_no_cell_can_hold_are_renamed(
-    converters: Converters, tmp_path: Path, target: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, target: str
 ) -> None:
     """A line end in a name would end the header, and drop all columns that follow."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = write_geojson(tmp_path / "a.geojson", [point(1, 2, **{name: name.strip() for name in NAMES})])
-    done = await pipeline.to(target, (await pipeline.to("FlatGeobuf", path)).path)
+    done = await either.to(target, (await either.to("FlatGeobuf", path)).path)
     assert [
         warning for warning in done.output.warnings if warning.startswith("Columns were renamed: ' lead' to 'lead'")
     ]
@@ -264,20 +239,16 @@ async def test_columns_of_workbooks_whose_names_no_cell_can_hold_are_renamed(
     assert texts > {"lead", "trail", "two_lines", "odd__", "last"}, texts
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
-async def test_line_ends_in_the_header_of_a_table_do_not_end_it(
-    converters: Converters, tmp_path: Path, name: str, *, has_sessions: bool
-) -> None:
+async def test_line_ends_in_the_header_of_a_table_do_not_end_it(either: Pipeline, tmp_path: Path, name: str) -> None:
     """Spreadsheets have them in narrow columns."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = tmp_path / name
     header = '"id","first\nname","x","y","last"' if name.endswith(".csv") else "id,first_name,x,y,last"
     path.with_suffix(".csv").write_text(f"{header}\n1,a,1,2,b\n2,c,3,4,d\n", encoding="utf-8")
     if name.endswith(".xlsx"):
-        written = await pipeline.to("Xlsx", path.with_suffix(".csv"), source_epsg=4326)
+        written = await either.to("Xlsx", path.with_suffix(".csv"), source_epsg=4326)
         replace_in(written.path, path, b"first_name", b"first&#10;name")
-    done = await pipeline.to("GeoJson", path, source_epsg=4326)
+    done = await either.to("GeoJson", path, source_epsg=4326)
     rows = [feature["properties"] for feature in readers.geojson(done.path)]
     assert rows == [{"id": 1, "first name": "a", "last": "b"}, {"id": 2, "first name": "c", "last": "d"}]
     assert any("'first?name' became 'first name'" in warning for warning in done.output.warnings), done.output.warnings
@@ -360,18 +331,14 @@ CURVE_CODES = {
 
 
 @pytest.mark.parametrize("target", ["GeoPackage", "FlatGeobuf"])
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_curves_stay_curves_where_the_target_has_them(
-    converters: Converters, tmp_path: Path, target: str, *, has_sessions: bool
-) -> None:
+async def test_curves_stay_curves_where_the_target_has_them(either: Pipeline, tmp_path: Path, target: str) -> None:
     """A declared type would make lines of them, although no warning says so."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     for curve, code in CURVE_CODES.items():
         path = tmp_path / f"{code}.csv"
         path.write_text(f'id,WKT\n1,"{curve}"\n', encoding="utf-8")
-        done = await pipeline.to(target, path, source_epsg=4326)
+        done = await either.to(target, path, source_epsg=4326)
         assert not done.output.warnings
-        database = done if target == "GeoPackage" else await pipeline.to("GeoPackage", done.path)
+        database = done if target == "GeoPackage" else await either.to("GeoPackage", done.path)
         with closing(sqlite3.connect(database.path)) as connection:
             ((blob,),) = connection.execute(f"SELECT geom FROM '{database.plan.datasets[0].name}'")  # noqa: S608 -- ours
         assert struct.pack("<BI", 1, code) in blob, curve
@@ -419,55 +386,45 @@ async def test_a_document_that_was_held_in_memory_becomes_a_sequence(converters:
     assert lines == [{"n": 1}, {"n": 2}]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_dates_beside_texts_keep_their_times(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_dates_beside_texts_keep_their_times(either: Pipeline, tmp_path: Path) -> None:
     """One text makes the whole column text, in which the driver would drop the times of some formats."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await _workbook(pipeline, tmp_path, b'formatCode="yyyy-mm-dd h:mm"', features=2)
+    path = await _workbook(either, tmp_path, b'formatCode="yyyy-mm-dd h:mm"', features=2)
     mixed = tmp_path / "mixed.xlsx"
     replace_in(
         path, mixed, rb'<c r="C2" s="\d+">\s*<v>45293[^<]*</v>', b'<c r="C2" t="inlineStr"><is><t>unknown</t></is>'
     )
-    found = readers.geojson((await pipeline.to("GeoJson", mixed, source_epsg=4326)).path)
+    found = readers.geojson((await either.to("GeoJson", mixed, source_epsg=4326)).path)
     assert [feature["properties"] for feature in found] == [
         {"at": "unknown", "t": "x"},
         {"at": "2024/01/02 03:04:05", "t": "x"},
     ]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize(
     ("style", "value"), [(b"YYYY-MM-DD", "2024-01-02"), (b"yyyy-mm-dd hh:mm:ss", "2024-01-02T03:04:05")]
 )
 async def test_dates_that_are_counted_from_1904_are_told(
-    converters: Converters, tmp_path: Path, style: bytes, value: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, style: bytes, value: str
 ) -> None:
     """The driver counts all from 1900: these days are those that a spreadsheet program shows, less four years."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await _workbook(pipeline, tmp_path, b'formatCode="%s"' % style)
+    path = await _workbook(either, tmp_path, b'formatCode="%s"' % style)
     since_1904 = tmp_path / "since-1904.xlsx"
     replace_in(path, since_1904, rb"<sheets>", b'<workbookPr date1904="1"/><sheets>')
-    done = await pipeline.to("GeoJson", since_1904, source_epsg=4326)
+    done = await either.to("GeoJson", since_1904, source_epsg=4326)
     assert sum("1,462 days (4 years and 1 day) too early" in warning for warning in done.output.warnings) == 1
     found = readers.geojson(done.path)
     assert [feature["properties"] for feature in found] == [{"at": value, "t": "x"}]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_workbooks_in_utf_16_are_looked_at_too(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_workbooks_in_utf_16_are_looked_at_too(either: Pipeline, tmp_path: Path) -> None:
     """Their driver reads them: without a look at their styles and days, it would take these dates for numbers."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await _workbook(pipeline, tmp_path, b'formatCode="d/m"')
+    path = await _workbook(either, tmp_path, b'formatCode="d/m"')
     with zipfile.ZipFile(path) as book, zipfile.ZipFile(tmp_path / "wide.xlsx", "w", zipfile.ZIP_DEFLATED) as wide:
         for name in book.namelist():
             text = book.read(name).decode().replace("<sheets>", '<workbookPr date1904="1"/><sheets>')
             is_read = name.startswith("xl/") and name.endswith(".xml")
             wide.writestr(name, text.replace("UTF-8", "UTF-16").encode("utf-16") if is_read else text)
-    done = await pipeline.to("GeoJson", tmp_path / "wide.xlsx", source_epsg=4326)
+    done = await either.to("GeoJson", tmp_path / "wide.xlsx", source_epsg=4326)
     assert sum("1,462 days (4 years and 1 day) too early" in warning for warning in done.output.warnings) == 1
     assert [feature["properties"] for feature in readers.geojson(done.path)] == [{"at": "2024-01-02", "t": "x"}]
 
@@ -510,17 +467,15 @@ async def test_built_in_formats_of_east_asian_versions_are_dates(
     assert found["properties"] == {"at": EAST_ASIAN[built_in], "t": "x"}
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize(("code", "value"), [(b"yyyy-mm-dd", "2024-01-02"), (b"d.m.yy h:mm", "2024-01-02T03:04:05")])
 async def test_dates_of_formats_with_low_numbers_are_dates(
-    converters: Converters, tmp_path: Path, code: bytes, value: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, code: bytes, value: str
 ) -> None:
     """Gnumeric numbers the formats that a workbook defines from 100 on; the driver knows those from 164 on."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await _workbook(pipeline, tmp_path, b'formatCode="%s"' % code)
+    path = await _workbook(either, tmp_path, b'formatCode="%s"' % code)
     numbered = tmp_path / "numbered.xlsx"
     replace_in(path, numbered, rb'(?<=numFmtId=")16(?=\d")', b"10")
-    (found,) = readers.geojson((await pipeline.to("GeoJson", numbered, source_epsg=4326)).path)
+    (found,) = readers.geojson((await either.to("GeoJson", numbered, source_epsg=4326)).path)
     assert found["properties"] == {"at": value, "t": "x"}
 
 
@@ -587,37 +542,29 @@ STYLES = {
 
 
 @pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_the_format_of_a_cell_decides_whether_it_is_a_date(
-    converters: Converters, tmp_path: Path, style: str, *, has_sessions: bool
-) -> None:
+async def test_the_format_of_a_cell_decides_whether_it_is_a_date(either: Pipeline, tmp_path: Path, style: str) -> None:
     """Its driver would drop times, and take numbers for dates."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    written = await pipeline.to(
+    written = await either.to(
         "Xlsx", write_geojson(tmp_path / "a.geojson", [point(1, 2, at="2024-01-02T03:04:05", t="x")])
     )
     path = tmp_path / "a.xlsx"
     replace_in(written.path, path, rb'formatCode="DD/MM/YYYY[^"]*"', f'formatCode="{style}"'.encode())
-    (found,) = readers.geojson((await pipeline.to("GeoJson", path, source_epsg=4326)).path)
+    (found,) = readers.geojson((await either.to("GeoJson", path, source_epsg=4326)).path)
     meaning = STYLES[style]
     assert found["properties"] == {"at": meaning if isinstance(meaning, str) else pytest.approx(meaning), "t": "x"}
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_moments_that_reading_a_workbook_changes_are_told(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_moments_that_reading_a_workbook_changes_are_told(either: Pipeline, tmp_path: Path) -> None:
     """The driver rounds 0.999 s up, and takes dates in the first row for numbers."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     rows = [feature(None, at="2024-01-02T03:04:05.999"), feature(None, at="2024-01-02T03:04:05.998")]
-    written = (await pipeline.to("Xlsx", write_geojson(tmp_path / "a.geojson", rows))).path
-    done = await pipeline.to("GeoPackage", written)
+    written = (await either.to("Xlsx", write_geojson(tmp_path / "a.geojson", rows))).path
+    done = await either.to("GeoPackage", written)
     assert done.output.warnings == (
         "Times with 0.999 s (1) may have become the next second when the workbook was read.",
     )
     dated = tmp_path / "dated.xlsx"
     replace_in(written, dated, rb'<c r="A1"[^>]*>(?s:.*?)</c>', b'<c r="A1" s="1"><v>45293</v></c>')
-    told = (await pipeline.to("GeoPackage", dated)).output.warnings
+    told = (await either.to("GeoPackage", dated)).output.warnings
     assert [warning for warning in told if "dates or times (1) became names" in warning], told
 
 
@@ -693,16 +640,13 @@ READ = {
 
 
 @pytest.mark.parametrize("name", READ)
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_what_reading_changes_is_told(
-    converters: Converters, tmp_path: Path, name: str, *, has_sessions: bool
-) -> None:
+async def test_what_reading_changes_is_told(either: Pipeline, tmp_path: Path, name: str) -> None:
     """Numbers that exceed their type, blanks around texts but not coordinates, and elements that are not read."""
     content, *told = READ[name]
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")
     request = {"source_epsg": 4326} if name.endswith(".csv") else {}
-    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path, **request)
+    done = await either.to("GeoPackage", path, **request)
     for words in told:
         assert sum(words in warning for warning in done.output.warnings) == 1, (words, done.output.warnings)
     assert len(done.output.warnings) == len(told), done.output.warnings
@@ -768,17 +712,16 @@ async def test_values_of_other_types_are_kept_and_told(
     assert sum("are of other types" in warning for warning in done.output.warnings) == others
 
 
-async def test_times_in_odd_zones_stay_texts(converters: Converters, tmp_path: Path) -> None:
+async def test_times_in_odd_zones_stay_texts(either: Pipeline, tmp_path: Path) -> None:
     """The converter keeps zones in quarters of an hour, and would drop all others."""
     path = tmp_path / "a.csv"
     path.write_text("id,x,y,at\n1,1,2,2024-01-02T03:04:05+05:30\n2,1,2,2024-01-02T03:04:05+05:07\n", encoding="utf-8")
-    for has_sessions in (True, False):
-        done = await Pipeline(converters, has_sessions=has_sessions).to("GeoJson", path, source_epsg=4326)
-        assert [found["properties"] for found in readers.geojson(done.path)] == [
-            {"id": 1, "at": "2024-01-02T03:04:05+05:30"},
-            {"id": 2, "at": "2024-01-02T03:04:05+05:07"},
-        ]
-        assert not done.output.warnings
+    done = await either.to("GeoJson", path, source_epsg=4326)
+    assert [found["properties"] for found in readers.geojson(done.path)] == [
+        {"id": 1, "at": "2024-01-02T03:04:05+05:30"},
+        {"id": 2, "at": "2024-01-02T03:04:05+05:07"},
+    ]
+    assert not done.output.warnings
 
 
 async def test_times_that_get_a_zone_beside_others_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
@@ -828,14 +771,11 @@ AREAS = {
 
 
 @pytest.mark.parametrize("kind", AREAS)
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_elevations_of_sloping_areas_are_told_in_dxf(
-    converters: Converters, tmp_path: Path, kind: str, *, has_sessions: bool
-) -> None:
+async def test_elevations_of_sloping_areas_are_told_in_dxf(either: Pipeline, tmp_path: Path, kind: str) -> None:
     """A hatch is level; areas that are so as well lose nothing."""
     area, sloping = AREAS[kind]
     path = write_geojson(tmp_path / "a.geojson", [feature(area)])
-    warnings = (await Pipeline(converters, has_sessions=has_sessions).to("Dxf", path)).output.warnings
+    warnings = (await either.to("Dxf", path)).output.warnings
     areas = "1 area" if sloping == 1 else f"{sloping} areas"
     told = [text for text in warnings if "one elevation for an area" in text]
     assert [f"that of its first point; the others in {areas} were left out" in text for text in told] == [True] * (
@@ -876,24 +816,20 @@ async def test_a_large_document_tells_longitudes_beyond_the_date_line(pipeline: 
     assert any("longitudes from 1 to 190" in warning for warning in warnings), warnings
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_texts_in_an_assumed_encoding_are_told(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_texts_in_an_assumed_encoding_are_told(either: Pipeline, tmp_path: Path) -> None:
     """Shift-JIS looks like Windows-1252 to a program."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = tmp_path / "a.csv"
     path.write_bytes("name,x,y\n東京,1,2\n".encode("shift-jis"))
-    warnings = (await pipeline.to("GeoJson", path, source_epsg=4326)).output.warnings
+    warnings = (await either.to("GeoJson", path, source_epsg=4326)).output.warnings
     assert any("Windows-1252 was assumed. Send the file in UTF-8" in warning for warning in warnings), warnings
     path.write_bytes("name,x,y\n東京,1,2\n".encode())
-    assert not (await pipeline.to("GeoJson", path, source_epsg=4326)).output.warnings
-    shapes = await pipeline.to("Shapefile", path, source_epsg=4326)
+    assert not (await either.to("GeoJson", path, source_epsg=4326)).output.warnings
+    shapes = await either.to("Shapefile", path, source_epsg=4326)
     old = tmp_path / "old.zip"
     with zipfile.ZipFile(shapes.path) as packed, zipfile.ZipFile(old, "w") as less:
         for name in packed.namelist():
             if not name.endswith(".cpg"):
                 text, other = "東京".encode(), "東京".encode("shift-jis").ljust(6)
                 less.writestr(name, packed.read(name).replace(text, other))
-    warnings = (await pipeline.to("GeoJson", old)).output.warnings
+    warnings = (await either.to("GeoJson", old)).output.warnings
     assert any("Windows-1252 was assumed. Send a .cpg" in warning for warning in warnings), warnings

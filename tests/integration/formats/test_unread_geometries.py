@@ -9,7 +9,6 @@ from tests.integration.formats import readers
 from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline
 from tests.integration.formats.test_losses import database
-from tests.support.converters import Converters
 
 WKB = struct.pack("<BIdd", 1, 1, 7, 47)
 SPATIALITE = struct.pack("<BBi4dB", 0, 1, 4326, 7, 47, 7, 47, 0x7C) + WKB[1:] + b"\xfe"
@@ -36,32 +35,26 @@ def spatialite(path: Path, *rows: tuple[object, object]) -> Path:
 
 
 @pytest.mark.parametrize("value", [WKB, "POINT (7 47)", b"GP\0\x01"], ids=["WKB", "WKT", "cut off"])
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_values_of_a_geopackage_that_are_no_geometries_are_told(
-    converters: Converters, tmp_path: Path, value: object, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, value: object
 ) -> None:
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await database(pipeline, tmp_path, ["c TEXT", "n INTEGER"], ("a", 7), ("b", 8), ("c", 9))
+    path = await database(either, tmp_path, ["c TEXT", "n INTEGER"], ("a", 7), ("b", 8), ("c", 9))
     with edited(path) as connection:
         table, column = connection.execute("SELECT table_name, column_name FROM gpkg_geometry_columns").fetchone()
         connection.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE n = 7', (value,))  # noqa: S608 -- ours
         connection.execute(f'UPDATE "{table}" SET "{column}" = x\'\' WHERE n = 8')  # noqa: S608 -- ours
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert [row["X"] for row in readers.table(done.path)] == ["", "", "1"]
     (told,) = done.output.warnings
     assert told.startswith("1 value " + LEFT_OUT)
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_geometries_of_spatialite_in_a_geopackage_are_read(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    path = await database(pipeline, tmp_path, ["c TEXT", "n VARCHAR(8)"], ("a", "7"))
+async def test_geometries_of_spatialite_in_a_geopackage_are_read(either: Pipeline, tmp_path: Path) -> None:
+    path = await database(either, tmp_path, ["c TEXT", "n VARCHAR(8)"], ("a", "7"))
     with edited(path) as connection:
         table, column = connection.execute("SELECT table_name, column_name FROM gpkg_geometry_columns").fetchone()
         connection.execute(f'UPDATE "{table}" SET "{column}" = ?', (SPATIALITE,))  # noqa: S608 -- ours
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert [row["X"] for row in readers.table(done.path)] == ["7"]
     assert done.output.warnings == ()
 

@@ -115,17 +115,13 @@ def _without_last_row(path: Path, _: ConversionPlan) -> None:
         book.writestr("content.xml", content[:start] + content[end:])
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_a_large_ods_is_told_to_be_complete(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_a_large_ods_is_told_to_be_complete(either: Pipeline, tmp_path: Path) -> None:
     """Its driver stops after 10 MB of cells, which would be taken for a loss; a row that is missing is one."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = tmp_path / "ä.csv"
     path.write_text("id,name\n" + "".join(f"{number},{'x' * 32_000}\n" for number in range(400)), encoding="utf-8")
-    (told,) = await written(pipeline, path, "Ods", nothing)
+    (told,) = await written(either, path, "Ods", nothing)
     assert re.match(r"'ä' holds all its 400 features, but is large: GDAL, .* reads only (some|[1-9]\d*) of them", told)
-    (lacking,) = await written(pipeline, path, "Ods", _without_last_row)
+    (lacking,) = await written(either, path, "Ods", _without_last_row)
     assert re.match(r"Read back, 'ä' holds \d+ features; 400 were expected\.|.* could not be read back", lacking)
 
 
@@ -219,17 +215,13 @@ async def testnothing_is_told_of_a_sound_result(pipeline: Pipeline, tmp_path: Pa
         assert await written(pipeline, database, target, nothing) == ()
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_layers_whose_names_a_geodatabase_cannot_have_are_read_back(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_layers_whose_names_a_geodatabase_cannot_have_are_read_back(either: Pipeline, tmp_path: Path) -> None:
     """They were sought by the names that its driver changes, and said not to be proven complete."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = tmp_path / "a.kml"
     path.write_text(kml("a-b", "2nd", "select"))
-    assert await written(pipeline, path, "OpenFileGdb", nothing) == ()
+    assert await written(either, path, "OpenFileGdb", nothing) == ()
     renamed = "Layers were renamed: 'a-b' to 'a_b', '2nd' to '_2nd', 'select' to 'select_'."
-    assert renamed in (await pipeline.to("OpenFileGdb", path)).output.warnings
+    assert renamed in (await either.to("OpenFileGdb", path)).output.warnings
 
 
 @pytest.mark.parametrize("case", PECULIAR)
@@ -392,14 +384,13 @@ async def test_a_limit_saysnothing_about_the_system_that_a_result_records(
         await _with_system(Pipeline(converters, run), path, 25832)
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("output", ["Gml", "GeoPackage", "FlatGeobuf"])
 async def test_a_compound_system_that_a_result_does_not_record_is_told(
-    converters: Converters, tmp_path: Path, output: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, output: str
 ) -> None:
     """The driver of GML names another system for geometries than for their bounds, of which readers make none."""
     path = write_geojson(tmp_path / "a.geojson", [feature(geometry("Point", [5.4, 52.1, 10]))])
-    warnings = await _with_system(Pipeline(converters, has_sessions=has_sessions), path, 7415, output=output)
+    warnings = await _with_system(either, path, 7415, output=output)
     assert [told.partition(":")[0] for told in warnings] == ["GML cannot record EPSG"] * (output == "Gml")
 
 
@@ -429,31 +420,27 @@ WAY = "<LineString><coordinates>1,2,3 4,5,6</coordinates></LineString>"
 
 
 @pytest.mark.parametrize("names", [("Waypoints", "Tracks", "T"), ("tracks", "waypoints", "routes"), ("a", "b", "c")])
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_several_layers_are_read_back_from_gpx_whatever_their_names(
-    converters: Converters, tmp_path: Path, names: tuple[str, ...], *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, names: tuple[str, ...]
 ) -> None:
     """GPX has layers of its own, of which some may have the name of another one that was converted."""
     folders = map(IN_FOLDER.format, names, "xyz", (PLACE, WAY, PLACE))
     document = f"<Document>{''.join(folders)}</Document>"
     (tmp_path / "a.kml").write_text(f'<kml xmlns="http://www.opengis.net/kml/2.2">{document}</kml>')
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    assert await written(pipeline, tmp_path / "a.kml", "Gpx", nothing) == ()
-    done = await pipeline.to("Gpx", tmp_path / "a.kml")
+    assert await written(either, tmp_path / "a.kml", "Gpx", nothing) == ()
+    done = await either.to("Gpx", tmp_path / "a.kml")
     content = read_content("gpx", done.path)
     assert sorted(content.names or ()) == ["x", "y", "z"]
 
 
 @pytest.mark.parametrize("target", ["Gml", "MapInfo"])
-@pytest.mark.parametrize("has_sessions", [True, False])
 async def test_columns_that_a_driver_renames_are_not_said_to_be_lost(
-    converters: Converters, tmp_path: Path, target: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, target: str
 ) -> None:
     """Hyphens, as in names of simplestyle, and years are renamed by us, as the driver would do it, and told."""
     columns = {"marker-color": "#f00", "2020": 1, "3020": 2}
     path = write_geojson(tmp_path / "my-a.geojson", [point(1, 2, **columns)])
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
-    assert await written(pipeline, path, target, nothing) == ()
-    done = await pipeline.to(target, path)
+    assert await written(either, path, target, nothing) == ()
+    done = await either.to(target, path)
     names = ("marker_color", "_2020", "_3020")
     assert {column.written for dataset in done.plan.datasets for column in dataset.columns} == set(names)

@@ -65,35 +65,30 @@ def names_in(path: Path) -> list[object]:
     return [row.get("name", row.get("Name")) for row in rows if isinstance(row, dict)]
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("kind", FEATURES)
 @pytest.mark.parametrize("declared", DECLARED)
-async def test_text_in_a_declared_encoding_is_read(
-    converters: Converters, tmp_path: Path, kind: str, declared: str, *, has_sessions: bool
-) -> None:
+async def test_text_in_a_declared_encoding_is_read(either: Pipeline, tmp_path: Path, kind: str, declared: str) -> None:
     """Also if the parser of the driver does not know the encoding."""
     path = write(tmp_path / f"a.{kind}", declared, declared, DECLARED[declared])
-    done = await Pipeline(converters, has_sessions=has_sessions).to("GeoJson", path)
+    done = await either.to("GeoJson", path)
     assert names_in(done.path) == [DECLARED[declared]]
     assert done.output.warnings == ()
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize("kind", FEATURES)
 @pytest.mark.parametrize("declared", ["", "UTF-8", "UTF-16"])
 async def test_text_that_is_not_as_declared_is_read_and_told(
-    converters: Converters, tmp_path: Path, kind: str, declared: str, *, has_sessions: bool
+    either: Pipeline, tmp_path: Path, kind: str, declared: str
 ) -> None:
     """What is UTF-8 stays so, a declaration that cannot be true included."""
-    pipeline = Pipeline(converters, has_sessions=has_sessions)
     path = write(tmp_path / f"a.{kind}", "cp1252", declared, "a", "Mü €", "ä")
     path.write_bytes(path.read_bytes().replace("ä".encode("cp1252"), "Łódź".encode()))
-    done = await pipeline.to("GeoJson", path)
+    done = await either.to("GeoJson", path)
     assert names_in(done.path) == ["a", "Mü €", "Łódź"]
     (told,) = done.output.warnings
     assert told.startswith(ASSUMED.format(3 if declared else 2))
     right = write(tmp_path / f"b.{kind}", "utf-8", declared, "Łódź")
-    done = await pipeline.to("GeoJson", right)
+    done = await either.to("GeoJson", right)
     assert (names_in(done.path), done.output.warnings) == (["Łódź"], ())
 
 
@@ -107,16 +102,13 @@ async def test_text_in_utf_16_is_read(pipeline: Pipeline, tmp_path: Path, kind: 
     assert (names_in(done.path), done.output.warnings) == (["Łódź"], ())
 
 
-@pytest.mark.parametrize("has_sessions", [True, False])
-async def test_every_document_of_an_archive_has_its_own_encoding(
-    converters: Converters, tmp_path: Path, *, has_sessions: bool
-) -> None:
+async def test_every_document_of_an_archive_has_its_own_encoding(either: Pipeline, tmp_path: Path) -> None:
     """One of a KMZ may be read as it is, and another not."""
     texts = {"a": ("windows-1251", "Москва"), "b": ("utf-8", "Łódź")}
     with zipfile.ZipFile(tmp_path / "a.kmz", "w") as packed:
         for name, (encoding, text) in texts.items():
             packed.write(write(tmp_path / f"{name}.kml", encoding, encoding, text), f"{name}.kml")
-    done = await Pipeline(converters, has_sessions=has_sessions).to("Csv", tmp_path / "a.kmz", layer="a")
+    done = await either.to("Csv", tmp_path / "a.kmz", layer="a")
     assert "Москва" in done.path.read_text()
 
 
