@@ -206,7 +206,7 @@ DAMAGED: Mapping[str, tuple[str, Callable[[Path, ConversionPlan], None], str]] =
 
 
 @pytest.mark.parametrize("target", SOUND)
-async def testnothing_is_told_of_a_sound_result(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
+async def test_nothing_is_told_of_a_sound_result(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
     """With and without the work file."""
     path = write_geojson(tmp_path / "a.geojson", ROWS)
     assert await written(pipeline, path, target, nothing) == ()
@@ -225,7 +225,7 @@ async def test_layers_whose_names_a_geodatabase_cannot_have_are_read_back(either
 
 
 @pytest.mark.parametrize("case", PECULIAR)
-async def testnothing_is_told_of_what_a_driver_writes_its_own_way(
+async def test_nothing_is_told_of_what_a_driver_writes_its_own_way(
     pipeline: Pipeline, tmp_path: Path, case: str
 ) -> None:
     """Differences in the bytes that are not damage; columns without rows do not exist in GeoJSON."""
