@@ -140,6 +140,7 @@ GDAL int OSRIsGeographic(handle);
 GDAL double OSRGetLinearUnits(handle, char **);
 GDAL const char *OSRGetAuthorityName(handle, const char *);
 GDAL const char *OSRGetAuthorityCode(handle, const char *);
+GDAL int OSRImportFromMICoordSys(handle, const char *);
 GDAL int OSRImportFromESRI(handle, char **);
 GDAL int OSRExportToWktEx(handle, char **, options);
 GDAL handle *OSRFindMatches(handle, char **, int *, int **);

@@ -36,7 +36,8 @@ static void rehearse_transformations(handle degrees)
     }
 }
 
-/* The search for the code of a definition without one, such as that of any .prj. */
+/* The searches for the code of a definition without one, such as that of any .prj, and of the system of MapInfo, for which
+ * PROJ reads the names of all datums. */
 static void rehearse_search(handle degrees)
 {
     const char *const esri[] = {"FORMAT=WKT1_ESRI", NULL};
@@ -46,6 +47,8 @@ static void rehearse_search(handle degrees)
     if (OSRExportToWktEx(degrees, &definition, esri) == 0 && OSRImportFromESRI(read, (char *[]){definition, NULL}) == 0) {
         OSRFreeSRSArray(OSRFindMatches(read, NULL, &count, &confidences));
         free(confidences);
+        OSRImportFromMICoordSys(read, "Earth Projection 1, 104");
+        OSRAutoIdentifyEPSG(read);
     }
     OSRDestroySpatialReference(read);
     free(definition);
