@@ -27,9 +27,7 @@ PARTS: dict[str, str] = {
     "ogre": "small conversions beside ogre, another service around ogr2ogr, and bare ogr2ogr",
     "pairs": "the CPU and the runs of a conversion of every usual pair of formats, relative to bare ogr2ogr",
     "processes": "what several serving processes cost and gain",
-    "sizes": "the largest files of formats that need memory",
     "soak": "half an hour of mixed load, during which nothing may grow",
-    "targets": "the cost of converting a large document to every target",
     "uploads": "receiving large uploads",
 }
 """The programs in `bench.parts`, each of which measures one part."""

@@ -6,11 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.parts.sizes import write_csv, write_gml, write_interleaved_gml, write_ods, write_xlsx
 from service.accounts.administration import Terms
 from service.formats.facts import MAX_LAYERS
 from service.formats.plan import MAX_DATASETS
 from tests.database import TestServer
+from tests.support.large_files import write_csv, write_gml, write_interleaved_gml, write_ods, write_xlsx
 from tests.support.server import Client, Server, create_account, running_server
 
 pytestmark = pytest.mark.xdist_group("sizes")  # one server for most

@@ -1,23 +1,8 @@
-"""The largest files of formats that need memory: `python -m bench.parts.sizes [KIND …]`.
+"""Large files in formats whose readers or writers need memory: tables, workbooks, GML of many types."""
 
-The engine runs as in the service, in the sandbox with every isolation layer that the host supports and the limits of
-the settings. Each kind of file is converted in growing sizes, and errors are printed as a caller receives them.
-"""
-
-import argparse
-import sys
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-
-import anyio
-import msgspec
-
-from bench.measure.meter import load_average
-from bench.parts.targets import convert, open_engine
-from sandbox.command import Limits
-from service.formats.registry import find_output
-from service.settings import Settings
 
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _TYPES = '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">{}</Types>'
@@ -115,49 +100,3 @@ def _write_gml(path: Path, features: Iterable[tuple[str, int]]) -> None:
         file.write('<d:all xmlns:d="http://example.com/d" xmlns:gml="http://www.opengis.net/gml/3.2">\n')
         file.writelines(_GML.format(kind=kind, n=n, x=n % 360 - 180, y=n % 170 - 85) for kind, n in features)
         file.write("</d:all>\n")
-
-
-class FileKind(msgspec.Struct, frozen=True):
-    """A kind of file, the sizes to try, and the target."""
-
-    write: Callable[[Path, int, int], None]
-    extension: str
-    target: str
-    sizes: Sequence[tuple[int, int]]
-    """Rows and columns, or features and types."""
-
-
-KINDS = {
-    "XLSX, read": FileKind(write_xlsx, "xlsx", "GeoPackage", [(100_000, 10), (1_000_000, 10), (1_000_000, 45)]),
-    "ODS, read": FileKind(write_ods, "ods", "GeoPackage", [(50_000, 10), (60_000, 10), (75_000, 10), (100_000, 10)]),
-    "XLSX, written": FileKind(write_csv, "csv", "Xlsx", [(100_000, 10), (1_000_000, 13), (500_000, 60)]),
-    "ODS, written": FileKind(write_csv, "csv", "Ods", [(100_000, 10), (1_000_000, 13), (500_000, 60)]),
-    "GML of many types": FileKind(write_gml, "gml", "GeoPackage", [(400_000, 1), (400_000, 100), (400_000, 300)]),
-    "GML of many types, in turn": FileKind(
-        write_interleaved_gml, "gml", "GeoPackage", [(100_000, 10), (400_000, 10), (100_000, 100), (400_000, 100)]
-    ),
-    "GML of many types, to KML": FileKind(write_gml, "gml", "Kml", [(400_000, 100), (400_000, 1000)]),
-}
-
-
-async def main(names: Sequence[str]) -> None:
-    """Convert files of each kind in growing sizes."""
-    settings = Settings()
-    limits = Limits(wall_seconds=settings.conversion_seconds, memory_bytes=settings.conversion_memory_bytes)
-    async with open_engine(limits) as (engine, pool, work):
-        for name in names:
-            kind = KINDS[name]
-            for size in kind.sizes:
-                path = work / f"large.{kind.extension}"
-                await anyio.to_thread.run_sync(kind.write, path, *size)
-                outcome = await convert(engine, pool, path, find_output(kind.target), source_epsg=4326)
-                sized = f"{size[0]:9,} x {size[1]:<5,} {path.stat().st_size / 1e6:6.1f} MB"
-                print(f"{name:32} {sized} {outcome}", flush=True)
-                path.unlink()
-    print(f"load average {load_average()}")
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kinds", nargs="*", default=list(KINDS), help=", ".join(KINDS))
-    anyio.run(main, parser.parse_args(sys.argv[1:]).kinds)
