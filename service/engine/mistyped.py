@@ -11,6 +11,8 @@ from service.engine.jailed.declared import (
     GEOPACKAGE,
     KEYS,
     ROW_NUMBERS,
+    SHORT,
+    SINGLE,
     counting,
     declared_as,
     finding,
@@ -31,6 +33,8 @@ DECLARED: Mapping[FieldType, str] = {
     FieldType.BINARY: "BLOB",
 }
 """How a GeoPackage declares the types whose values may be of another type."""
+NARROW = {FieldType.INTEGER: SHORT, FieldType.REAL: SINGLE}
+"""How it declares those of fewer bits."""
 
 
 class _Found(Answer, frozen=True):
@@ -88,7 +92,7 @@ def _own_ids(table: str) -> str:
 
     It finds 0 if not, else 1, or the place of the key's name in `ROW_NUMBERS`, counted from 2.
     """
-    text = "'" + table.replace("'", "''") + "'"
+    text = _text(table)
     kinds = ", ".join(f"'{kind}'" for kind in KEYS)
     names = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(ROW_NUMBERS, start=2))
     is_key = f"(count(*) = 1 AND max(upper(type) IN ({kinds})))"
@@ -101,11 +105,27 @@ def _queries(layer: SeenLayer) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Queries for values that the driver may have changed, and the numbers that they find if it has not."""
     checked = [column for column in layer.columns if column.type in DECLARED]
     for part in _in_parts(checked):
-        lost = [(column.name, declared_as(DECLARED[column.type], GEOPACKAGE).lost) for column in part]
+        lost = [(column.name, _lost(layer.name, column)) for column in part]
         yield finding(layer.name, lost), (0,)
     for part in _in_parts([column for column in checked if column.type is FieldType.INTEGER]):
         large = [(column.name, BEYOND_32) for column in part]
         yield counting(layer.name, large), tuple(column.beyond_32_bits for column in part)
+
+
+def _lost(table: str, column: SeenColumn) -> str:
+    """The condition that the driver changes a value of `column`; what it declares is not known outside of the file."""
+    lost = declared_as(DECLARED[column.type], GEOPACKAGE).lost
+    if column.type not in NARROW:
+        return lost
+    kind = NARROW[column.type]
+    named = f"name = {_text(column.name)} AND type LIKE '{kind}'".replace("{", "{{").replace("}", "}}")
+    declares = f"EXISTS (SELECT 1 FROM pragma_table_info({_text(table)}) WHERE {named})"  # noqa: S608 -- quoted
+    return f"{lost} OR {declares} AND ({declared_as(kind, GEOPACKAGE).large})"
+
+
+def _text(name: str) -> str:
+    """A name as a text of SQL."""
+    return "'" + name.replace("'", "''") + "'"
 
 
 def _in_parts(columns: Sequence[SeenColumn]) -> Iterator[Sequence[SeenColumn]]:

@@ -6,13 +6,14 @@ whatever the encoding is. Text that is valid UTF-8 and not ASCII is UTF-8 in pra
 
 import codecs
 import re
+from collections.abc import Container
 from pathlib import Path
 from typing import BinaryIO
 
 LANGUAGE_BYTE = 29
 RECORDS_AT = slice(8, 10)
 HEADER_BYTES = 32
-UNRELIABLE = frozenset({0x00, 0x57})
+TRUSTED = frozenset(range(256)) - {0x00, 0x57}
 NO_UNICODE, UTF8 = "CP1252", "UTF-8"
 SINGLE_BYTE = re.compile(r"CP(?!9)|ISO|KOI8")
 """How encodings are called in which no text but that of a few symbols is UTF-8."""
@@ -21,11 +22,11 @@ CODE_PAGES = {0x01: 437, 0x02: 850, 0x03: 1252, 0x64: 852, 0x65: 866, 0xC8: 1250
 CHUNK = 1 << 20
 
 
-def guess_encoding(dbf: Path) -> str:
-    """The encoding of the .dbf at `dbf`; "" if its language byte can be trusted or all text is ASCII. Blocking."""
+def guess_encoding(dbf: Path, trusted: Container[int] = TRUSTED) -> str:
+    """The encoding of the .dbf at `dbf`; "" if its language byte is `trusted` or all text is ASCII. Blocking."""
     with dbf.open("rb") as file:
         header = file.read(HEADER_BYTES)
-        if len(header) < HEADER_BYTES or header[LANGUAGE_BYTE] not in UNRELIABLE:
+        if len(header) < HEADER_BYTES or header[LANGUAGE_BYTE] in trusted:
             return ""
         file.seek(int.from_bytes(header[RECORDS_AT], "little"))
         return encoding_from(file)

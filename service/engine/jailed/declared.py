@@ -51,8 +51,14 @@ NO_TIME = (
     "OR substr({0}, 7, 2) BETWEEN '61' AND '99' OR {0} GLOB '*[^0-9:.]*')"
 )
 NO_TRUTH = "{0} NOT IN (0, 1) AND typeof({0}) <> 'blob'"
+BEYOND_16 = "({0} NOT BETWEEN -32768 AND 32767 AND typeof({0}) = 'integer')"
 BEYOND_32 = "({0} NOT BETWEEN -2147483648 AND 2147483647 AND typeof({0}) = 'integer')"
 BEYOND_53 = "({0} NOT BETWEEN -9007199254740992 AND 9007199254740992 AND typeof({0}) = 'integer')"
+BEYOND_SINGLE = (
+    "(typeof({0}) = 'real' AND (abs({0}) > 3.4028234663852886e38 "
+    "OR {0} * 536870913.0 - ({0} * 536870913.0 - {0}) <> {0}))"
+)
+"""A number that single precision changes: too large, or not what its first 24 bits are, which the multiple keeps."""
 FINER = "{0} GLOB '*.[0-9][0-9][0-9][0-9]*' AND ltrim(substr({0}, instr({0}, '.') + 4), '0') GLOB '[1-9]*'"
 """Of a time with more digits than milliseconds, these are what the work file rounds."""
 WITH_ZEROS = "instr({0}, char(0))"
@@ -80,12 +86,15 @@ class Declared(NamedTuple):
         return " OR ".join(f"({part})" for part in parts if part != NEVER) or NEVER
 
 
+SHORT, SINGLE = "SMALLINT", "FLOAT"
+"""The types of a GeoPackage of which drivers keep fewer bits than a column of SQLite holds."""
 _INTEGERS = "(TINY|SMALL|MEDIUM)?INT|INTEGER|INT2"
 SQLITE = (
     Declared(r"JSON(INTEGER|INTEGER64|REAL|STRING)LIST|(VARCHAR|BLOB)(\(\d+\))?_DEFLATE", holds_bytes=True),
     Declared(r"BLOB", VALUE, holds_bytes=True),
     Declared(r"TEXT(\(\d+\))?|CLOB|N?(VAR)?CHAR(ACTER)?(\(\d+\))?", cut=WITH_ZEROS),
-    Declared("BOOLEAN", NO_TRUTH),
+    Declared("BOOLEAN|INTEGER_BOOLEAN", NO_TRUTH),
+    Declared("INTEGER_INT16", NO_INTEGER, BEYOND_16),
     Declared(_INTEGERS, NO_INTEGER, BEYOND_32),
     Declared("INTEGER.*", NO_INTEGER, BEYOND_32, is_plain=False),
     Declared("BIGINT|UNSIGNED BIG INT|INT8", NO_INTEGER),
@@ -107,9 +116,11 @@ SQLITE = (
 """For types that the driver does not know, such as INTERVAL or INT(11), it takes the type of the first value."""
 GEOPACKAGE = (
     Declared("BOOLEAN", NO_TRUTH),
-    Declared("(TINY|SMALL|MEDIUM)INT", NO_INTEGER, BEYOND_32),
+    Declared(SHORT, NO_INTEGER, BEYOND_16),
+    Declared("(TINY|MEDIUM)INT", NO_INTEGER, BEYOND_32),
     Declared("INT|INTEGER", NO_INTEGER),
-    Declared("FLOAT|DOUBLE|REAL", NO_NUMBER),
+    Declared(SINGLE, NO_NUMBER, BEYOND_SINGLE),
+    Declared("DOUBLE|REAL", NO_NUMBER),
     Declared("DATE", NO_DATE),
     Declared("DATETIME", NO_MOMENT),
     Declared(r"TEXT(\(\d+\))?", cut=WITH_ZEROS),

@@ -9,9 +9,9 @@ from service.blocking import run_blocking
 from service.engine.reading.work_file import TAKEN_FOR_WINDOWS
 from service.engine.shape_records import counts
 from service.engine.workspace import Workplace
-from service.formats.cpg import declared_encoding
+from service.formats.cpg import declared_encoding, impossible_encoding
 from service.formats.dbf_columns import dbf_columns, filled_foreign
-from service.formats.dbf_encoding import NO_UNICODE, guess_encoding, looks_like_utf8
+from service.formats.dbf_encoding import NO_UNICODE, UTF8, guess_encoding, looks_like_utf8
 from service.formats.dbf_values import odd_values
 from service.formats.detect import Part
 from service.formats.names import listed, quotes, shown
@@ -58,11 +58,20 @@ def _how_to_read_columns(part: Part) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if dbf is None:
         return (), ()
     columns, layer = dbf_columns(dbf), repr(shown(part.layer))
-    encoding = guess_encoding(dbf) if cpg is None else declared_encoding(cpg)
+    impossible = "" if cpg is None else impossible_encoding(cpg)
+    if impossible:
+        encoding = guess_encoding(dbf, trusted=()) or UTF8
+    else:
+        encoding = guess_encoding(dbf) if cpg is None else declared_encoding(cpg)
     options = [f"ENCODING={encoding}"] if encoding else []
     options += [WHOLE_NUMBERS] if any(column.may_hold_long_integers for column in columns) else []
     told = []
-    if cpg is None and encoding == NO_UNICODE:
+    if impossible:
+        told.append(
+            f"The .cpg of {layer} names {shown(impossible)!r}, in which no .dbf can be: its texts were read as "
+            f"{encoding}. Correct the .cpg, and send the file again if letters are wrong."
+        )
+    elif cpg is None and encoding == NO_UNICODE:
         told.append(TAKEN_FOR_WINDOWS.format(what=layer, remedy="Send a .cpg with the name of its encoding"))
     elif looks_like_utf8(dbf, encoding):
         told.append(

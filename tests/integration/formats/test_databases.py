@@ -133,6 +133,38 @@ async def test_dates_with_times_and_large_integers_of_a_geopackage_are_kept(
     assert [row["c"] for row in readers.table(done.path)] == KEPT[declared]
 
 
+WIDER = (
+    ("SMALLINT", [1, 40000, -70000]),
+    ("FLOAT", [0.5, 16777217, 0.1]),
+    ("FLOAT", [0.5, 1e300, -1]),
+    ("TINYINT", [1, 200, 300]),
+)
+"""Types of fewer bits, and values that these cannot hold."""
+
+
+@pytest.mark.parametrize(("kind", "values"), WIDER)
+async def test_numbers_wider_than_a_geopackage_declares_are_kept(
+    either: Pipeline, tmp_path: Path, kind: str, values: Sequence[float]
+) -> None:
+    """FlatGeobuf has types of 16 and 32 bits, too; 40000 became -25536, and 1e300 infinite."""
+    path = await database(either, tmp_path, [f'"{{c}}" {kind}'], *((value,) for value in values))
+    flat = await either.to("FlatGeobuf", path)
+    done = await either.to("Csv", flat.path)
+    assert sorted(float(row["{c}"]) for row in readers.table(done.path)) == sorted(values)
+    assert flat.output.warnings == ()
+
+
+@pytest.mark.parametrize(("kind", "value"), [("INTEGER_INT16", 40000), ("INTEGER_BOOLEAN", 2)])
+async def test_numbers_wider_than_programs_declare_them_in_a_database_are_kept(
+    pipeline: Pipeline, tmp_path: Path, kind: str, value: int
+) -> None:
+    """So GDAL calls the types of fewer bits, of which it keeps no more."""
+    path = written(tmp_path / "a.sqlite", f"v {kind}, WKT_GEOMETRY TEXT", (1, "POINT (1 2)"), (value, "POINT (3 4)"))
+    flat = await pipeline.to("OpenFileGdb", path)
+    done = await pipeline.to("Csv", flat.path)
+    assert [number(row["v"]) for row in readers.table(done.path)] == [1, value]
+
+
 @pytest.mark.parametrize("ids", [[4711, 4712], [1, 3], [-5, LARGE]])
 @pytest.mark.parametrize("target", ["Csv", "SpatiaLite", "GeoJson"])
 async def test_a_key_of_a_geopackage_with_own_values_is_kept(

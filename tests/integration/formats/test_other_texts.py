@@ -55,6 +55,18 @@ async def shapefile_of(pipeline: Pipeline, path: Path, declared: str, text: str,
     return path / "a.zip"
 
 
+@pytest.mark.parametrize("declared", ["UTF-16", "ucs2", "Unicode", "UTF-32LE"])
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+async def test_an_encoding_that_no_dbf_can_have_is_not_believed(
+    pipeline: Pipeline, tmp_path: Path, declared: str, encoding: str
+) -> None:
+    """Pairs of letters became Chinese ones, in names of columns, too."""
+    done = await pipeline.to("GeoJson", await shapefile_of(pipeline, tmp_path, declared, "Müller €", encoding))
+    assert [row["properties"] for row in readers.geojson(done.path)] == [{"n": "plain"}, {"n": "Müller €"}]
+    (told,) = done.output.warnings
+    assert told.startswith(f"The .cpg of 'a' names '{declared.lower()}', in which no .dbf can be: its texts were read")
+
+
 @pytest.mark.parametrize("declared", ["UTF-8", "quite unknown"])
 @pytest.mark.parametrize("target", ["GeoJson", "Gpx", "FlatGeobuf"])
 async def test_texts_in_another_encoding_than_declared_are_mended_and_told(
