@@ -73,7 +73,7 @@ BEGIN, END = "<!-- made by `./just docs` -->\n", "<!-- end of what is made -->\n
 
 def tables() -> str:
     """The tables of the page with their headings, in Markdown."""
-    return "\n".join([*_inputs(), *_outputs(), *_limits(), *_kinds(), *_pairs()])
+    return "\n".join([*_inputs(), *_outputs(), *_limits(), *_kinds()])
 
 
 def renew(path: Path, made: str) -> None:
@@ -161,18 +161,6 @@ def judge(target: Format, facts: Facts) -> str:
     except Rejection:
         return "no"
     return "warning" if warnings or find_losses(target, make_datasets(target, "data", layers)) else "yes"
-
-
-def _pairs() -> Iterator[str]:
-    yield "## Every input into every output\n"
-    yield "For a layer of points; `same` is refused, because the file is in that format already.\n"
-    outputs = [row for row in FORMATS if row.writing is not None]
-    rows = [
-        (row.title, *("same" if row.token == target.token else judge(target, KINDS["points"]) for target in outputs))
-        for row in FORMATS
-        if row.reading is not None
-    ]
-    yield _table(("input", *(str(row.name) for row in outputs)), rows)
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

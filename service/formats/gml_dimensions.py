@@ -1,10 +1,9 @@
 """Renames the attribute with which old GML says how many numbers a position has: the driver knows only the new name."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-from service.formats.left_out import chunks, has_match
+from service.formats.left_out import has_match, pieces_to, written
 
 OLD_NAME = b"dimension"
 THREE_BY_OLD_NAME = re.compile(
@@ -22,19 +21,5 @@ def with_known_dimensions(path: Path, target: Path) -> tuple[Path, str]:
     """
     if not has_match(path, THREE_BY_OLD_NAME, OLD_NAME):
         return path, ""
-    target.parent.mkdir(exist_ok=True)
-    with target.open("xb") as file:
-        file.writelines(THREE_BY_OLD_NAME.sub(rb"\1srsDimension", text) for text in _pieces(path))
-    return target, ""
-
-
-def _pieces(path: Path) -> Iterator[bytes]:
-    """The content of the file at `path`, each piece but the last up to the end of a tag, unless it is a long one."""
-    rest = b""
-    for chunk in chunks(path):
-        whole, end, rest = (rest + chunk).rpartition(b">")
-        yield whole + end
-        if len(rest) > LONGEST_TAG:
-            yield rest
-            rest = b""
-    yield rest
+    pieces = pieces_to(path, b">", LONGEST_TAG)
+    return written(target, (THREE_BY_OLD_NAME.sub(rb"\1srsDimension", text) for text in pieces)), ""

@@ -4,10 +4,9 @@ Receivers record heart rates, cadences and temperatures so: `<extensions><x:Trac
 """
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-from service.formats.left_out import chunks, has_match
+from service.formats.left_out import has_match, pieces_to, written
 
 _VALUE = rb"<([\w.:-]++)>[^<>]*+</\%d>\s*+"
 _SPACES = rb"(?:\s++xmlns(?::[\w.-]++)?+\s*+=\s*+\"[^\"<>]*+\")*+"
@@ -31,12 +30,9 @@ def with_values_alone(path: Path, target: Path) -> tuple[Path, str]:
     """
     if not has_match(path, HELD):
         return path, ""
-    target.parent.mkdir(exist_ok=True)
     holders: dict[bytes, bytes] = {}
-    with target.open("xb") as file:
-        for text in _pieces(path):
-            file.write(EXTENSIONS.sub(lambda found: _taken_out(found, holders), text))
-    return target, ""
+    pieces = pieces_to(path, END, LONGEST)
+    return written(target, (EXTENSIONS.sub(lambda found: _taken_out(found, holders), text) for text in pieces)), ""
 
 
 def _taken_out(extensions: re.Match[bytes], holders: dict[bytes, bytes]) -> bytes:
@@ -52,15 +48,3 @@ def _taken_out(extensions: re.Match[bytes], holders: dict[bytes, bytes]) -> byte
     if len(set(names)) < len(names) or any(holders.setdefault(name, around[name]) != around[name] for name in around):
         return extensions[0]
     return b"<extensions>" + values + END
-
-
-def _pieces(path: Path) -> Iterator[bytes]:
-    """The content of the file at `path`, each piece but the last up to the end of extensions."""
-    rest = b""
-    for chunk in chunks(path):
-        whole, end, rest = (rest + chunk).rpartition(END)
-        yield whole + end
-        if len(rest) > LONGEST:
-            yield rest
-            rest = b""
-    yield rest

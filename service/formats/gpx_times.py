@@ -1,10 +1,9 @@
 """Writes times of GPX as its schema has them: releases of the driver differ in what else they read, and do not tell."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-from service.formats.left_out import chunks, has_match
+from service.formats.left_out import has_match, pieces_to, written
 
 _MONTH, _DAY, _HOUR, _SIXTY = rb"(?:0[1-9]|1[0-2])", rb"(?:0[1-9]|[12]\d|3[01])", rb"(?:[01]\d|2[0-3])", rb"[0-5]\d"
 PLAIN_TIME = (
@@ -32,11 +31,7 @@ def with_plain_times(path: Path, target: Path) -> tuple[Path, str]:
     """
     if not has_match(path, ODD, _OPEN):
         return path, ""
-    target.parent.mkdir(exist_ok=True)
-    with target.open("xb") as file:
-        for text in _pieces(path):
-            file.write(TIME.sub(_plain, text))
-    return target, ""
+    return written(target, (TIME.sub(_plain, text) for text in pieces_to(path, _CLOSE, LONGEST))), ""
 
 
 def _plain(time: re.Match[bytes]) -> bytes:
@@ -49,15 +44,3 @@ def _plain(time: re.Match[bytes]) -> bytes:
     if found["sign"]:
         text += b"%b%02d:%02d" % (found["sign"], int(found["hours"]), int(found["minutes"] or 0))
     return _OPEN + text + _CLOSE
-
-
-def _pieces(path: Path) -> Iterator[bytes]:
-    """The content of the file at `path`, each piece but the last up to the end of a time."""
-    rest = b""
-    for chunk in chunks(path):
-        whole, end, rest = (rest + chunk).rpartition(_CLOSE)
-        yield whole + end
-        if len(rest) > LONGEST:
-            yield rest
-            rest = b""
-    yield rest

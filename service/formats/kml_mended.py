@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from service.formats.kml_schemas import CHARACTERS, COMMENT, declared_in_folders, respelled_in, undeclared_in
-from service.formats.left_out import chunks, has_match
+from service.formats.left_out import chunks, has_match, written
 from service.formats.names import listed, quotes
 
 SIMPLE = re.compile(rb"<SimpleData\s")
@@ -50,12 +50,9 @@ def mended(path: Path, target: Path) -> tuple[Path, str]:
     if not (lacks_schema or moved or missing or respelled or has_match(path, ODD_RING)):
         return path, ""
     names = [name.decode("utf-8", "replace") for names in missing.values() for name in names]
-    target.parent.mkdir(exist_ok=True)
     mender = _Mender(missing, moved, respelled, lacks_schema=lacks_schema)
-    with target.open("xb") as file:
-        for text in _pieces(path):
-            file.write(mender.mend(text))
-    return target, UNTYPED if lacks_schema else UNDECLARED.format(listed(quotes(names))) if names else ""
+    told = UNTYPED if lacks_schema else UNDECLARED.format(listed(quotes(names))) if names else ""
+    return written(target, map(mender.mend, _pieces(path))), told
 
 
 class _Mender:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from io import FileIO
 from pathlib import Path
@@ -113,6 +113,29 @@ def pieces(path: Path) -> Iterator[bytes]:
         text = tail + chunk
         yield text
         tail = text[-LONGEST_MATCH:]
+
+
+def pieces_to(path: Path, end: bytes, longest: int) -> Iterator[bytes]:
+    """The content of the file at `path`, each piece but the last up to an `end`, unless none is within `longest` bytes.
+
+    Blocking.
+    """
+    rest = b""
+    for chunk in chunks(path):
+        whole, found, rest = (rest + chunk).rpartition(end)
+        yield whole + found
+        if len(rest) > longest:
+            yield rest
+            rest = b""
+    yield rest
+
+
+def written(target: Path, texts: Iterable[bytes]) -> Path:
+    """Return the new file `target`, which holds `texts`; its directory is created if needed. Blocking."""
+    target.parent.mkdir(exist_ok=True)
+    with target.open("xb") as file:
+        file.writelines(texts)
+    return target
 
 
 def chunks(path: Path) -> Iterator[bytes]:
