@@ -22,40 +22,6 @@ from service.formats.properties import COMMENTS, LINKS
 
 PLAIN_FILE = "plain"
 FOUND_FILE = "found.json"
-EARLY_DATES = (
-    "The workbook counts days from 1904, which its driver does not know: dates came out 1,462 days (4 years and 1 day) "
-    "too early. For correct dates, save the workbook with days counted from 1900."
-)
-UNCALCULATED = (
-    "The workbook holds no results for some of its formulas ({count:,}); their cells are empty. Open and save it in a "
-    "spreadsheet program, which calculates them, and send it again."
-)
-ESCAPED = "Characters that the workbook writes as escapes, such as _x000D_ ({count:,}), may have stayed escapes."
-LATE = "Times with 0.999 s ({count:,}) may have become the next second when the workbook was read."
-NAMED = (
-    "Cells of the first row that are dates or times ({count:,}) became names of columns as numbers, such as 45293. "
-    "Write them as texts."
-)
-ISO = (
-    "Dates that the workbook writes in the ISO notation ({count:,}) are texts, such as 2024-01-02T03:04:05. For dates, "
-    "save the workbook as an ordinary .xlsx (not Strict Open XML) and send it again."
-)
-ERRORS = (
-    "Cells that hold errors of formulas ({count:,}) are texts such as #N/A, even in columns of numbers and dates."
-    "{first}"
-)
-TIMED = (
-    "Dates with a time of day that their format does not show ({count:,}) lost the time.{first} To keep the times, "
-    "give these cells a format with hours."
-)
-DATED = (
-    "Times of day with a date, or of more than a day, that their format does not show ({count:,}) lost the days."
-    "{first} To keep the days, give these cells a format with days, or with elapsed hours ([h])."
-)
-ELAPSED = "Elapsed times ({count:,}) are numbers of days, such as 1.5 for 36:00:00.{first}"
-COVERED = (
-    "Values of cells that merged cells cover ({count:,}) were left out. To keep them, undo the merging of these cells."
-)
 FIRST = " The first is in row {:,} of its sheet."
 JAILED = (styles.__name__, opendocument.__name__)
 
@@ -70,7 +36,7 @@ class Found(msgspec.Struct, frozen=True):
     named: Count = 0
     iso: Count = 0
     errors: Count = 0
-    first_error: Count = 0
+    first_errors: Count = 0
     """The row, in its sheet, of the first of these errors, from 1."""
     timed: Count = 0
     first_timed: Count = 0
@@ -85,31 +51,33 @@ class Found(msgspec.Struct, frozen=True):
 
     def warnings(self) -> Iterator[str]:
         """The sentences for the client."""
-        rows = {
-            "errors": self.first_error,
-            "timed": self.first_timed,
-            "dated": self.first_dated,
-            "elapsed": self.first_elapsed,
-        }
         for name, sentence in _SENTENCES.items():
             if count := getattr(self, name):
-                row = rows.get(name)
+                row = getattr(self, f"first_{name}", 0)
                 yield sentence.format(count=count, first=FIRST.format(row) if row else "")
 
 
 _SENTENCES = {
-    "early": EARLY_DATES,
-    "uncalculated": UNCALCULATED,
-    "escaped": ESCAPED,
-    "late": LATE,
-    "named": NAMED,
-    "iso": ISO,
-    "errors": ERRORS,
-    "timed": TIMED,
-    "dated": DATED,
-    "elapsed": ELAPSED,
+    "early": "The workbook counts days from 1904, which its driver does not know: dates came out 1,462 days (4 years "
+    "and 1 day) too early. For correct dates, save the workbook with days counted from 1900.",
+    "uncalculated": "The workbook holds no results for some of its formulas ({count:,}); their cells are empty. Open "
+    "and save it in a spreadsheet program, which calculates them, and send it again.",
+    "escaped": "Characters that the workbook writes as escapes, such as _x000D_ ({count:,}), may have stayed escapes.",
+    "late": "Times with 0.999 s ({count:,}) may have become the next second when the workbook was read.",
+    "named": "Cells of the first row that are dates or times ({count:,}) became names of columns as numbers, such as "
+    "45293. Write them as texts.",
+    "iso": "Dates that the workbook writes in the ISO notation ({count:,}) are texts, such as 2024-01-02T03:04:05. "
+    "For dates, save the workbook as an ordinary .xlsx (not Strict Open XML) and send it again.",
+    "errors": "Cells that hold errors of formulas ({count:,}) are texts such as #N/A, even in columns of numbers and "
+    "dates.{first}",
+    "timed": "Dates with a time of day that their format does not show ({count:,}) lost the time.{first} To keep the "
+    "times, give these cells a format with hours.",
+    "dated": "Times of day with a date, or of more than a day, that their format does not show ({count:,}) lost the "
+    "days.{first} To keep the days, give these cells a format with days, or with elapsed hours ([h]).",
+    "elapsed": "Elapsed times ({count:,}) are numbers of days, such as 1.5 for 36:00:00.{first}",
     "comments": COMMENTS,
-    "covered": COVERED,
+    "covered": "Values of cells that merged cells cover ({count:,}) were left out. To keep them, undo the merging of "
+    "these cells.",
     "links": LINKS,
 }
 """What is told of each member of what was found."""
@@ -158,7 +126,7 @@ class Examined(Answer, frozen=True):
             late=sum(of.late for of in moments),
             named=sum(of.named for of in moments),
             errors=self.errors,
-            first_error=self.first_error,
+            first_errors=self.first_error,
             timed=sum(of.timed for of in dates),
             first_timed=_first(of.first_timed for of in dates),
             dated=sum(of.dated for of in clocks),

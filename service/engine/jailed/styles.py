@@ -109,7 +109,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     Also write to `found_file`, as JSON, what the driver does not tell: whether it, which counts days from 1900, reads
     dates as earlier ones (`early`), how many formulas have no result, how many characters are escaped, how many times
     become `late`, how many moments are cells of a header (`named`), and how many ISO dates (`iso`) and errors
-    (`errors`) are texts in the copy, and the row of the first of these in its sheet (`first_error`), and how many dates
+    (`errors`) are texts in the copy, and the row of the first in its sheet (`first_errors`), and how many dates
     lose a time of day (`timed`), times of day lose days (`dated`), and times are numbers of days (`elapsed`), each with
     the lowest row of these.
     """
@@ -134,7 +134,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     early = is_early and any(place in largest for place in _dates(understood))
     found = {"early": early, "uncalculated": uncalculated, "escaped": escaped, **moments}
     texts = sum(ours.values(), Counter())
-    found |= {"iso": texts[ISO], "errors": texts[ERROR], "first_error": error}
+    found |= {"iso": texts[ISO], "errors": texts[ERROR], "first_errors": error}
     Path(found_file).write_text(json.dumps(found), encoding="ascii")
 
 

@@ -100,7 +100,7 @@ def test_parts_in_utf_16_are_read(tmp_path: Path, encoding: str) -> None:
         "named": 20_000,
         "iso": 0,
         "errors": 0,
-        "first_error": 0,
+        "first_errors": 0,
     }
     assert json.loads(found.read_text()) == told
     with zipfile.ZipFile(plain) as packed:
@@ -169,7 +169,7 @@ def test_formats_that_do_not_end_are_passed_once(tmp_path: Path, crafted: bytes)
         "escaped": 0,
         "iso": 0,
         "errors": 0,
-        "first_error": 0,
+        "first_errors": 0,
     }
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -55,19 +56,21 @@ async def _endless() -> Verdict:
 
 
 async def _ask(run: _Run, directory: Path) -> None:
-    async with Session(run, (), {}) as held:
-        _begin(held, directory)
+    async with _begun(run, directory) as held:
         await held.ask(Answer, "open")
 
 
 async def _fail(run: _Run, directory: Path) -> None:
-    async with Session(run, (), {}) as held:
-        _begin(held, directory)
+    async with _begun(run, directory):
         raise LookupError("first")
 
 
-def _begin(held: Session, directory: Path) -> None:
-    held.begin("/bin/true", directory, {}, Limits())
+@asynccontextmanager
+async def _begun(run: Callable[[Command], Awaitable[Verdict]], directory: Path) -> AsyncIterator[Session]:
+    """A session with an open run."""
+    async with Session(run, (), {}) as held:
+        held.begin("/bin/true", directory, {}, Limits())
+        yield held
 
 
 class _Answering:
@@ -95,16 +98,14 @@ class _Answering:
 
 async def test_a_question_that_follows_as_foreseen_is_asked_once(tmp_path: Path) -> None:
     run = _Answering()
-    async with Session(run, (), {}) as held:
-        _begin(held, tmp_path)
+    async with _begun(run, tmp_path) as held:
         told = [await held.ask(Answer, "open", "a", then=("load", "")), await held.ask(Answer, "load", "")]
     assert [each.messages for each in told] == run.asked == ["open", "load"]
 
 
 async def test_what_was_foreseen_may_itself_be_followed_by_a_question(tmp_path: Path) -> None:
     run = _Answering()
-    async with Session(run, (), {}) as held:
-        _begin(held, tmp_path)
+    async with _begun(run, tmp_path) as held:
         told = [await held.ask(Answer, "open", then=("load",)), await held.ask(Answer, "load", then=("count",))]
         told.append(await held.ask(Answer, "count"))
     assert [each.messages for each in told] == run.asked == ["open", "load", "count"]
@@ -112,8 +113,7 @@ async def test_what_was_foreseen_may_itself_be_followed_by_a_question(tmp_path: 
 
 async def test_nothing_is_opened_once_the_output_is_written(tmp_path: Path) -> None:
     run = _Answering()
-    async with Session(run, (), {}) as held:
-        _begin(held, tmp_path)
+    async with _begun(run, tmp_path) as held:
         held.open_first("in0.geojson", ("GeoJSON",), ())
         held.forget()
         await held.ask(Answer, "count")
@@ -122,8 +122,7 @@ async def test_nothing_is_opened_once_the_output_is_written(tmp_path: Path) -> N
 
 async def test_the_answer_to_what_was_foreseen_in_vain_is_dropped(tmp_path: Path) -> None:
     run = _Answering()
-    async with Session(run, (), {}) as held:
-        _begin(held, tmp_path)
+    async with _begun(run, tmp_path) as held:
         told = [await held.ask(Answer, "open", then=("load", "")), await held.ask(Answer, "load", "4326")]
         told.append(await held.ask(Answer, "count"))
     assert [each.messages for each in told] == ["open", "load", "count"]
@@ -132,8 +131,7 @@ async def test_the_answer_to_what_was_foreseen_in_vain_is_dropped(tmp_path: Path
 
 async def test_a_run_that_answers_what_nobody_asks_any_more_ends_well(tmp_path: Path) -> None:
     run = _Answering()
-    async with Session(run, (), {}) as held:
-        _begin(held, tmp_path)
+    async with _begun(run, tmp_path) as held:
         held.foreseen = {"out/a.shp": ("count", "out/a.shp")}
         await held.translate("out/a.shp", ())
     assert run.asked == ["translate", "count"]
@@ -149,8 +147,7 @@ async def test_more_columns_than_fit_into_an_answer_are_not_read(tmp_path: Path)
     layers = layer % b",".join([b'{"name":"b","type":"text"}'] * 1000)
     for times, is_read in ((2, True), (40, False)):
         run = _Answering(load=b'{"ok":true,"messages":"","layers":[%b]}' % b",".join([layers] * times))
-        async with Session(run, (), {}) as held:
-            _begin(held, tmp_path)
+        async with _begun(run, tmp_path) as held:
             if is_read:
                 assert len((await held.ask(Seen, "load", "")).layers) == times
             else:
@@ -160,8 +157,7 @@ async def test_more_columns_than_fit_into_an_answer_are_not_read(tmp_path: Path)
 
 async def test_a_file_is_opened_with_the_first_question(tmp_path: Path) -> None:
     run = _Answering()
-    async with Session(run, (), {}) as held:
-        _begin(held, tmp_path)
+    async with _begun(run, tmp_path) as held:
         held.open_first("in0.geojson", ("GeoJSON",), ())
         assert (await held.translate("out/a.shp", ())).untrusted_stderr == b"translate"
         assert (await held.ask(Answer, "count")).messages == "count"
@@ -170,8 +166,7 @@ async def test_a_file_is_opened_with_the_first_question(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("refusal", [b'{"ok":false,"messages":"damaged"}', b"no record"])
 async def test_a_file_that_cannot_be_opened_is_told_in_place_of_an_answer(tmp_path: Path, refusal: bytes) -> None:
-    async with Session(_Answering(open=refusal), (), {}) as held:
-        _begin(held, tmp_path)
+    async with _begun(_Answering(open=refusal), tmp_path) as held:
         held.open_first("in0.geojson", ("GeoJSON",), ())
         with pytest.raises(NotOpened):
             await held.translate("out/a.shp", ())
@@ -183,8 +178,7 @@ async def test_a_cancelled_conversion_ends_its_run_first(tmp_path: Path) -> None
 
     async def convert() -> None:
         try:
-            async with Session(run, (), {}) as held:
-                _begin(held, tmp_path)
+            async with _begun(run, tmp_path) as held:
                 asked.set()
                 await held.ask(Answer, "open")
         finally:
@@ -211,8 +205,7 @@ async def test_a_conversion_that_is_cancelled_again_still_waits_for_its_run(tmp_
 async def test_a_conversion_that_is_cancelled_while_its_run_ends_waits_for_it(tmp_path: Path) -> None:
     run = _Run(_endless)
     with anyio.move_on_after(0.01) as scope:
-        async with Session(run, (), {}) as held:
-            _begin(held, tmp_path)
+        async with _begun(run, tmp_path) as held:
             await held.finish()
     assert scope.cancelled_caught
     assert run.has_ended
@@ -233,8 +226,8 @@ async def test_a_run_that_nobody_asks_is_not_taken_for_a_success(
     tmp_path: Path, end: Callable[[], Awaitable[Verdict]], kind: type[Exception]
 ) -> None:
     with pytest.raises(kind):
-        async with Session(_Run(end), (), {}) as held:
-            _begin(held, tmp_path)
+        async with _begun(_Run(end), tmp_path):
+            pass
 
 
 async def test_the_first_failure_is_the_one_that_is_told(tmp_path: Path) -> None:
@@ -247,7 +240,6 @@ async def test_the_first_failure_is_the_one_that_is_told(tmp_path: Path) -> None
 async def test_a_step_without_room_ends_as_a_run_without_room(tmp_path: Path) -> None:
     """So that it is told as a lack of space, and is no defect of the service."""
     run = _Answering(gather=msgspec.json.encode(Answer(ok=False, messages="ERROR 28: No space left on device\n")))
-    async with Session(run, (), {}) as held:
-        _begin(held, tmp_path)
+    async with _begun(run, tmp_path) as held:
         assert (await held.carry_out("gather", "in", "out")).ending is Ending.DISK_FULL
         assert (await held.carry_out("lines", "in", "out")).ending is Ending.OK
