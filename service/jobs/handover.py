@@ -5,7 +5,6 @@ in the store, under the key that the job's row has. A worker recognises the inpu
 lie is a matter of its host.
 """
 
-import hmac
 from datetime import date
 from hashlib import sha256
 from typing import Final
@@ -19,8 +18,6 @@ from service.jobs.records import Job
 from service.jobs.seals import Proof, seal_of
 
 VERSION: Final = 2
-FORMER_VERSION: Final = 1
-"""What gateways of the previous version tell; only the seal differs, see `has_former_seal`."""
 LANES: Final = 16
 """Each account has one lane a day, so that the backlog of one account waits in one of them."""
 LARGE_BYTES: Final = 8 << 20
@@ -67,7 +64,7 @@ def read_handover(message: bytes) -> HandOver | None:
     Raises:
         msgspec.DecodeError: it is damaged, or not from a gateway.
     """
-    if msgspec.msgpack.decode(message, type=_AnyVersion).version not in {VERSION, FORMER_VERSION}:
+    if msgspec.msgpack.decode(message, type=_AnyVersion).version != VERSION:
         return None
     return msgspec.msgpack.decode(message, type=HandOver)
 
@@ -84,16 +81,8 @@ def sealed(handover: HandOver, secret: str) -> HandOver:
 
 def proof_of(handover: HandOver) -> Proof:
     """Return what shows that whoever sealed the handover had the secret, and that nothing was changed since."""
-    return Proof(sha256(_unsealed(handover)).digest(), handover.seal)
-
-
-def has_former_seal(handover: HandOver, secret: str) -> bool:
-    """Whether this is the seal of the previous version, which the database cannot compute."""
-    return hmac.compare_digest(handover.seal, hmac.digest(secret.encode(), _unsealed(handover), "sha256"))
-
-
-def _unsealed(handover: HandOver) -> bytes:
-    return write_handover(msgspec.structs.replace(handover, seal=b""))
+    unsealed = write_handover(msgspec.structs.replace(handover, seal=b""))
+    return Proof(sha256(unsealed).digest(), handover.seal)
 
 
 def lane_of(account_id: AccountId, day: date, size_bytes: int) -> str:

@@ -165,11 +165,6 @@ class Leases:
         """Return the open jobs that the database attributes to this process."""
         return await self._held("held", self.server_id, self._lease)
 
-    async def secret(self, job_id: JobId) -> str | None:
-        """Return the secret with which what is told of an open job is sealed; None if it has ended."""
-        found: str | None = await self._database.fetchval(_SQL["secret"], job_id)
-        return found
-
     async def claim(
         self, job_id: JobId, account_id: AccountId, gateway: ServerId, new_name: str, proof: Proof | None = None
     ) -> Claim:

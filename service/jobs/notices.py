@@ -7,7 +7,6 @@ database.
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final
-from uuid import UUID
 
 import msgspec
 
@@ -16,7 +15,6 @@ from service.jobs.lifecycle import ENDED, Status
 from service.jobs.records import Job
 from service.jobs.seals import Proof, is_seal, seal_of
 
-_ID_BYTES: Final = 16
 _KIND: Final = b"ended"
 """Begins what is sealed, unlike any handover, so that none passes for a notice."""
 
@@ -62,12 +60,11 @@ def write_notices(notices: Sequence[Notice], most_bytes: int) -> bytes:
 
 
 def read_notices(message: bytes) -> list[Notice]:
-    """Read such a message, or the ids of jobs that workers of the previous version send; nothing if it is neither."""
+    """Read such a message; nothing if it is none."""
     try:
         return msgspec.msgpack.decode(message, type=list[Notice])
     except msgspec.DecodeError:
-        ids = range(0, 0 if len(message) % _ID_BYTES else len(message), _ID_BYTES)
-        return [Notice(JobId(UUID(bytes=message[start : start + _ID_BYTES]))) for start in ids]
+        return []
 
 
 def _digest(end: bytes) -> bytes:

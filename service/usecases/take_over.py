@@ -16,7 +16,7 @@ from service.formats.offer import Offer, can
 from service.ids import ServerId
 from service.jobs.deliveries import MOST_AT_ONCE, Delivery
 from service.jobs.dispatch import JobRunner
-from service.jobs.handover import FORMER_VERSION, VERSION, HandOver, has_former_seal, proof_of, read_handover
+from service.jobs.handover import HandOver, proof_of, read_handover
 from service.jobs.leases import Leases
 from service.jobs.notices import Notice, notice_of
 from service.jobs.questions import Questions
@@ -141,8 +141,6 @@ class Worker:
         with self._runner.admitting(handover.job.id):
             if await self._suits_another(handover):
                 await delivery.give_back(LATER_SECONDS)
-            elif handover.version == FORMER_VERSION and not await self._has_former_seal(handover):
-                await delivery.acknowledge()  # the true one is handed over again
             else:
                 await self._claim(delivery, handover, claimed)
 
@@ -152,8 +150,9 @@ class Worker:
             raise Displaced
         with claimed.place(handover, is_large=delivery.is_large) as ticket:
             self._large.note_ticket(delivery, ticket)
-            proof = proof_of(handover) if handover.version == VERSION else None
-            claim = await self._leases.claim(handover.job.id, handover.account_id, handover.gateway, new_key(), proof)
+            claim = await self._leases.claim(
+                handover.job.id, handover.account_id, handover.gateway, new_key(), proof_of(handover)
+            )
             if claim.verdict == "ended":
                 await delivery.acknowledge()
             elif claim.verdict == "forged":
@@ -185,14 +184,6 @@ class Worker:
                 self._kept.clear()
             for delivery in tuple(self._kept):
                 await delivery.keep()
-
-    async def _has_former_seal(self, handover: HandOver) -> bool:
-        """Whether a gateway of the previous version that admitted an open job tells of it."""
-        secret = await self._leases.secret(handover.job.id)
-        if secret is not None and not has_former_seal(handover, secret):
-            _log.error(events.DELIVERY_FORGED, job_id=handover.job.id)
-            return False
-        return secret is not None
 
     async def _suits_another(self, handover: HandOver) -> bool:
         """Whether this host lacks a format of the job that another worker has, and perhaps all had until now."""

@@ -105,10 +105,6 @@ SELECT id
 SELECT id, attempt, object_key FROM job
  WHERE server_id = $1 AND status IN ('Pending', 'Processing') AND handover IS NULL AND NOT is_alive(worker_id, $2::interval);
 
--- name: secret
--- The secret with which what is told of an open job is sealed, the same for all its attempts.
-SELECT coalesce(admitted_key, object_key) FROM job WHERE id = $1 AND completed_at IS NULL;
-
 -- name: claim
 -- Give jobs to a worker in new attempts, or say why not; see the function.
 SELECT * FROM claim_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);

@@ -1,7 +1,6 @@
 """A worker leaves jobs that it cannot run for later, and does not try them forever."""
 
 import asyncio
-import hmac
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -20,7 +19,7 @@ from service.errors import StorageUnavailable, TooManyRequests
 from service.formats.offer import Availability
 from service.ids import JobId, ServerId, uuid7
 from service.jobs import deliveries
-from service.jobs.handover import FORMER_VERSION, HandOver, sealed, write_handover
+from service.jobs.handover import HandOver, sealed, write_handover
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
 from service.jobs.stream import STREAM
@@ -169,28 +168,12 @@ async def test_what_others_tell_of_a_job_is_not_converted(
         for forged in (
             msgspec.structs.replace(told, seal=b""),
             msgspec.structs.replace(told, content=POINT.replace(b"1", b"9")),
-            msgspec.structs.replace(told, version=FORMER_VERSION),
         ):
             await queue._stream.publish(f"geomill.convert.{told.lane}.{told.job.id}", write_handover(forged))
             await until_empty(queue)
             job = await here.services.jobs.find(told.job.id, here.account.account_id)
             assert (job.status, job.attempt) == (Status.PENDING, 1)
         await queue.offer(told)
-        await until_empty(queue)
-        job = await here.services.jobs.find(told.job.id, here.account.account_id)
-        assert (job.status, job.attempt) == (Status.COMPLETED, 2)
-
-
-async def test_gateways_of_the_previous_version_are_understood(
-    database_url: str, tmp_path: Path, server: NatsServer
-) -> None:
-    """They seal in another way what they tell, and what they have recorded."""
-    async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
-        told = msgspec.structs.replace(await admitted(here, POINT), version=FORMER_VERSION, seal=b"")
-        secret = await here.services.leases.secret(told.job.id)
-        assert secret is not None
-        seal = hmac.digest(secret.encode(), write_handover(told), "sha256")
-        await queue.offer(msgspec.structs.replace(told, seal=seal))
         await until_empty(queue)
         job = await here.services.jobs.find(told.job.id, here.account.account_id)
         assert (job.status, job.attempt) == (Status.COMPLETED, 2)

@@ -57,12 +57,6 @@ def test_a_message_that_would_be_too_large_only_names_its_jobs() -> None:
     assert heard == [Notice(large.job_id), Notice(small.job_id)]
 
 
-def test_workers_of_the_previous_version_are_understood() -> None:
-    """They tell only the ids."""
-    ids = [JobId(uuid4()) for _ in range(3)]
-    assert read_notices(b"".join(one.bytes for one in ids)) == [Notice(one) for one in ids]
-
-
 def test_a_damaged_message_tells_nothing() -> None:
     """Anyone who reaches the queue can send one."""
     assert read_notices(b"damaged") == []
