@@ -23,10 +23,8 @@ PARTS: dict[str, str] = {
     "admissions": "admissions and settlements per second",
     "analyze": "the analysis of large GeoJSON, relative to its conversion",
     "history": "reading jobs and admission with a million rows",
-    "launchers": "each launcher of converters",
     "ogre": "small conversions beside ogre, another service around ogr2ogr, and bare ogr2ogr",
     "pairs": "the CPU and the runs of a conversion of every usual pair of formats, relative to bare ogr2ogr",
-    "processes": "what several serving processes cost and gain",
     "soak": "half an hour of mixed load, during which nothing may grow",
     "uploads": "receiving large uploads",
 }

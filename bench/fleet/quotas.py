@@ -33,36 +33,24 @@ class Quotas:
 
     def limit(self, cores: float) -> None:
         """Give each host so many cores from now on."""
+        quota = int(cores * _PERIOD_MICROSECONDS)
         for group in self._groups.values():
-            give(group, cores)
+            if (group / "cpu.max").exists():
+                (group / "cpu.max").write_text(f"{quota} {_PERIOD_MICROSECONDS}")
+            else:
+                (group / "cpu.cfs_period_us").write_text(str(_PERIOD_MICROSECONDS))
+                (group / "cpu.cfs_quota_us").write_text(str(quota))
 
 
 @contextmanager
 def quotas() -> Iterator[Quotas | None]:
-    """Make a place for such hosts, and remove it in the end; None if this user may not make control groups."""
-    with control_group() as parent:
-        yield None if parent is None else Quotas(parent)
-
-
-@contextmanager
-def control_group() -> Iterator[Path | None]:
-    """Make a control group, and remove it with those in it once their processes have ended; None as in `quotas`."""
+    """Make a place for such hosts, and remove it once their processes have ended; None if this user may not."""
     parent = _make_parent(f"geomill-bench-{os.getpid()}")
     try:
-        yield parent
+        yield None if parent is None else Quotas(parent)
     finally:
         if parent is not None:
             _remove(parent)
-
-
-def give(group: Path, cores: float, period_microseconds: int = _PERIOD_MICROSECONDS) -> None:
-    """Give the processes of a control group so many cores together."""
-    quota = int(cores * period_microseconds)
-    if (group / "cpu.max").exists():
-        (group / "cpu.max").write_text(f"{quota} {period_microseconds}")
-    else:
-        (group / "cpu.cfs_period_us").write_text(str(period_microseconds))
-        (group / "cpu.cfs_quota_us").write_text(str(quota))
 
 
 def _make_parent(name: str) -> Path | None:

@@ -77,9 +77,9 @@ class Meter:
         `anonymous_mb` is what processes have asked for, without shared memory and without files that are mapped: a
         database's buffers fill up to the size that they are given, and that is no growth. `all_mb` is all of it.
         """
-        anonymous, whole, processes = 0, 0, self.processes()
+        anonymous, whole, processes = 0, 0, self._processes()
         for _, process in processes:
-            sizes = sizes_of(process)
+            sizes = _sizes_of(process)
             anonymous += sizes.get("Pss_Anon", 0)
             whole += sizes.get("Pss", 0)
         return Snapshot(
@@ -92,7 +92,7 @@ class Meter:
             connections=len(self._gateway.net_connections("tcp")),
         )
 
-    def processes(self) -> list[tuple[str, psutil.Process]]:
+    def _processes(self) -> list[tuple[str, psutil.Process]]:
         """Return all processes of the server, with their groups."""
         below = self._gateway.children(recursive=True)
         found = {process.pid: (_group(process), process) for process in below}
@@ -111,7 +111,7 @@ class Meter:
     def _cpu_seconds(self) -> Seconds:
         """CPU time so far by group; that of ended processes is taken from their parents."""
         total = {GATEWAY: 0.0, POSTGRES: 0.0, CONVERTERS: 0.0}
-        for group, process in self.processes():
+        for group, process in self._processes():
             with suppress(psutil.NoSuchProcess):
                 times = process.cpu_times()
                 total[group] += times.user + times.system
@@ -129,7 +129,7 @@ class Meter:
 
     def _proportional_mb(self) -> float:
         """Memory of all processes together, a shared page counted once."""
-        return sum(sizes_of(process).get("Pss", 0) for _, process in self.processes()) / MEGABYTE
+        return sum(_sizes_of(process).get("Pss", 0) for _, process in self._processes()) / MEGABYTE
 
     def _descriptors(self, before: int, patience: float) -> int:
         give_up_at = time.monotonic() + patience
@@ -138,16 +138,9 @@ class Meter:
         return now
 
 
-def is_member(process: psutil.Process) -> bool:
-    """Return whether it is one of several serving processes."""
-    with suppress(psutil.Error):
-        return "--member" in process.cmdline()
-    return False
-
-
 def _group(process: psutil.Process) -> str:
     with suppress(psutil.Error):
-        if is_member(process):
+        if "--member" in process.cmdline():  # one of several serving processes
             return GATEWAY
         return POSTGRES if process.name() == "postgres" else CONVERTERS
     return CONVERTERS
@@ -159,7 +152,7 @@ def _is_database(process: psutil.Process, data_dir: Path) -> bool:
     return False
 
 
-def sizes_of(process: psutil.Process) -> dict[str, int]:
+def _sizes_of(process: psutil.Process) -> dict[str, int]:
     """Bytes of a process by the kernel's names for them; empty if it has ended, or is another user's."""
     with suppress(psutil.NoSuchProcess, OSError):
         lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]
