@@ -187,8 +187,9 @@ async def test_both_ways_give_the_same(ways: Ways, name: str) -> None:
     for kind in SOURCES:
         source = await as_possible_source(ways, kind, CONTENTS[name])
         wishes = {"source_epsg": 4326} if kind == "csv" else {}
-        for output in () if source is None else PLAIN_TARGETS if name == "points" else USUAL_TARGETS:
-            await ways.compare(source, output, **wishes)
+        if source is not None:
+            for output in PLAIN_TARGETS if name == "points" else USUAL_TARGETS:
+                await ways.compare(source, output, **wishes)
 
 
 NO_INDEX = ("-lco", "SPATIAL_INDEX=NO")
