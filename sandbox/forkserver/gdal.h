@@ -67,6 +67,7 @@ GDAL double CPLStrtod(const char *, char **);
 GDAL const char *OGR_L_GetName(handle);
 GDAL handle OGR_L_GetLayerDefn(handle);
 GDAL handle OGR_L_GetSpatialRef(handle);
+GDAL const char *OGR_L_GetGeometryColumn(handle);
 GDAL int OGR_L_GetExtent(handle, double *, int);
 GDAL handle OGR_L_GetNextFeature(handle);
 GDAL void OGR_L_ResetReading(handle);

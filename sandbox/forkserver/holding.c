@@ -272,6 +272,8 @@ static int load_layer(handle layer, const char *told_system)
     }
     put("{\"name\":");
     put_text(OGR_L_GetName(layer));
+    put(",\"geometry_column\":");
+    put_text(OGR_L_GetGeometryColumn(layer));
     put(",\"table\":\"%s\",\"has_geometry_column\":%s,\"system\":\"%s\",\"epsg\":%d", table,
         geometry_type == NO_GEOMETRY ? "false" : "true", known, code);
     tell_shapes(&shapes);
@@ -333,32 +335,49 @@ void load(char **at)
     end_answer("],", ok);
 }
 
-/* Tell the numbers in the first row of what a query finds. Returns whether there is one. */
-static int tell_row(handle database, const char *sql)
+/* Tell a value that a query finds: a text or a number. */
+static void tell_found(handle row, int field, int type)
 {
-    handle found = GDALDatasetExecuteSQL(database, sql, NULL, NULL);
-    handle row = found ? OGR_L_GetNextFeature(found) : NULL;
-    int is_there = row && !has_failed();
-    put("[");
-    for (int field = 0, count = row ? OGR_FD_GetFieldCount(OGR_L_GetLayerDefn(found)) : 0; field < count; field++)
-        put("%s%.0f", field ? "," : "", OGR_F_GetFieldAsDouble(row, field));
-    put("]");
-    if (row)
-        OGR_F_Destroy(row);
-    if (found)
-        GDALDatasetReleaseResultSet(database, found);
-    return is_there;
+    if (!OGR_F_IsFieldSetAndNotNull(row, field))
+        put("null");
+    else if (type == STRING)
+        put_text(OGR_F_GetFieldAsString(row, field));
+    else
+        put("%.0f", OGR_F_GetFieldAsDouble(row, field));
 }
 
-/* What each of some queries finds in the database that was loaded, up to the first that fails. */
+/* Tell all rows that a query finds. Returns whether it could be answered. */
+static int tell_rows(handle database, const char *sql)
+{
+    handle found = GDALDatasetExecuteSQL(database, sql, NULL, NULL), row;
+    handle definition = found ? OGR_L_GetLayerDefn(found) : NULL;
+    int fields = found ? OGR_FD_GetFieldCount(definition) : 0, rows = 0;
+    put("[");
+    while (found && (row = OGR_L_GetNextFeature(found))) {
+        put(rows++ ? ",[" : "[");
+        for (int field = 0; field < fields; field++) {
+            put(field ? "," : "");
+            tell_found(row, field, OGR_Fld_GetType(OGR_FD_GetFieldDefn(definition, field)));
+        }
+        put("]");
+        OGR_F_Destroy(row);
+    }
+    put("]");
+    if (found)
+        GDALDatasetReleaseResultSet(database, found);
+    return found && !has_failed();
+}
+
+/* What each of some queries finds in the database that is open or was loaded, up to the first that fails. */
 void query(char **at)
 {
     handle database = source ? source : stayed_in;
     int ok = database != NULL;
-    put("{\"rows\":[");
+    refused = NULL;
+    put("{\"found\":[");
     for (int number = 0; ok && at[number]; number++) {
         put(number ? "," : "");
-        ok = tell_row(database, at[number]);
+        ok = tell_rows(database, at[number]);
     }
-    end_answer("],", ok);
+    end_answer("],", ok && !refused);
 }

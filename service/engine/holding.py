@@ -22,6 +22,8 @@ NEED_WORK_FILE = (INCOMPLETE, MISREAD, UNDEFINED_TYPE, UNREAD_GEOMETRY)
 T = TypeVar("T")
 Finish = Callable[[Session, list[SeenLayer]], Awaitable[list[SeenLayer] | None]]
 """Changes what is held before it is inspected."""
+Find = Callable[[Session], Awaitable[Sequence[str] | None]]
+"""Finds the layers to read in the file that is open."""
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -37,19 +39,23 @@ class Opening(msgspec.Struct, frozen=True):
 
 
 async def hold(
-    place: Workplace, reading: Reading, openings: Sequence[Opening], finish: Finish | None = None
+    place: Workplace,
+    reading: Reading,
+    openings: Sequence[Opening],
+    finish: Finish | None = None,
+    find: Find | None = None,
 ) -> Facts | None:
     """Read `openings` into memory and return the facts about them; None if the work file is needed instead.
 
-    The run may be open already, with what reads them. `finish` may change the layers that are held; it returns None if
-    the work file is needed.
+    The run may be open already, with what reads them. `find` names the layers of each that are read, `finish` may
+    change those that are held; they return None if the work file is needed.
 
     Raises:
         SessionOver: it took too long, as it would with the work file.
     """
 
     async def load(session: Session) -> Facts | None:
-        layers = await _load(place, session, reading, openings)
+        layers = await _load(place, session, reading, openings, find)
         if layers is not None and finish is not None:
             layers = await finish(session, layers)
         changes = None if layers is None else changes_of(layers, reading)
@@ -97,7 +103,7 @@ def begin(place: Workplace, session: Session, drivers: Sequence[str], reading: R
 
 
 async def _load(
-    place: Workplace, session: Session, reading: Reading, openings: Sequence[Opening]
+    place: Workplace, session: Session, reading: Reading, openings: Sequence[Opening], find: Find | None
 ) -> list[SeenLayer] | None:
     found: list[SeenLayer] = []
     for opening in openings:
@@ -105,9 +111,14 @@ async def _load(
         if left <= 0:
             break
         load = ("load", str(opening.srid or ""), str(left), *opening.layers)
-        opened = await session.open(opening.name, reading.drivers, opening.options, then=load)
+        opened = await session.open(opening.name, reading.drivers, opening.options, then=() if find else load)
         if not opened.ok:
             return None
+        if find is not None:
+            layers = await find(session)
+            if not layers:
+                return None
+            load += tuple(layers)
         seen = await session.ask(Seen, *load)
         messages = opened.messages + seen.messages
         if not seen.ok or any(pattern.search(messages) for pattern in NEED_WORK_FILE):

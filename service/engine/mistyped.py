@@ -1,7 +1,7 @@
-"""Checks that the driver of a GeoPackage reads all values: SQLite stores any value in any column."""
+"""Checks that the driver of a database reads all values: SQLite stores any value in any column."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
@@ -12,120 +12,162 @@ from service.engine.jailed.declared import (
     KEYS,
     ROW_NUMBERS,
     SHORT,
+    SHORT_IN_SQLITE,
     SINGLE,
+    SQLITE,
+    SQLITE_KEYS,
+    Declared,
     counting,
     declared_as,
     finding,
 )
 from service.engine.jailed.gpkg import quoted
-from service.engine.jailed.self_description import DESCRIPTIONS, FURTHER, Beside, beside
+from service.engine.jailed.self_description import BEFORE_FURTHER, DESCRIPTIONS, FURTHER, Beside, beside
 from service.engine.seen import SeenColumn, SeenLayer
 from service.engine.session import Answer, Session
 from service.formats.facts import Count, FieldType
 
 DECLARED: Mapping[FieldType, str] = {
     FieldType.BOOLEAN: "BOOLEAN",
-    FieldType.INTEGER: "INTEGER",
-    FieldType.REAL: "REAL",
+    FieldType.INTEGER: "BIGINT",
     FieldType.DATE: "DATE",
     FieldType.DATETIME: "DATETIME",
+    FieldType.TIME: "TIME",
     FieldType.TEXT: "TEXT",
     FieldType.BINARY: "BLOB",
 }
-"""How a GeoPackage declares the types whose values may be of another type."""
-NARROW = {FieldType.INTEGER: SHORT, FieldType.REAL: SINGLE}
-"""How it declares those of fewer bits."""
+"""How a database declares the types that its driver reads, but numbers; integers that it cuts are counted."""
+Row = tuple[int, ...]
 
 
 class _Found(Answer, frozen=True):
-    """The numbers in the first row of what each query finds."""
+    """The numbers in the rows that each query finds."""
 
-    rows: tuple[Annotated[tuple[Count, ...], Meta(max_length=EXPRESSIONS_A_QUERY)], ...]
+    found: tuple[tuple[Annotated[tuple[Count, ...], Meta(max_length=EXPRESSIONS_A_QUERY)], ...], ...]
 
 
 class TypeCheck:
-    """Checks it in a run that holds the file.
+    """Checks it in a run that holds a file of SQLite. `left_out` are keys that only number rows, but with gaps."""
 
-    `beside` is what the file holds beside its layers; `left_out` are keys that only number rows, but with gaps.
-    """
+    keys: ClassVar[Collection[str]] = SQLITE_KEYS
+    known: ClassVar[Sequence[Declared]] = SQLITE
+    real: ClassVar[str] = "NUMERIC"
+    """How it declares the column of numbers with the strictest conditions."""
+    narrow: ClassVar[Mapping[FieldType, str]] = {FieldType.INTEGER: SHORT_IN_SQLITE}
+    """How it declares those of fewer bits."""
+    follows: ClassVar[tuple[str, ...]] = ()
+    """What is asked next."""
 
     def __init__(self) -> None:
-        self.beside = Beside()
         self.left_out: list[str] = []
 
     async def __call__(self, session: Session, layers: list[SeenLayer]) -> list[SeenLayer] | None:
         """`layers`; None if the driver changed values, or left out ids of rows that are own ones."""
-        told: tuple[int, ...] = ()
         for layer in layers:
-            queries = dict(_queries(layer))
-            told, key, *found = await _rows(session, DESCRIPTIONS, _own_ids(layer.name), *queries) or ((), ())
-            if key not in _LEFT_OUT or found != list(queries.values()):
+            expected = dict(self._expected(layer))
+            then = self.follows if layer is layers[-1] else ()
+            key, *found = await _first_rows(session, _own_ids(layer.name, self.keys), *expected, then=then) or [()]
+            if key not in _LEFT_OUT or found != list(expected.values()):
                 return None
             self.left_out += [name for name in _LEFT_OUT[key] if name not in self.left_out]
-        told = told or await _row(session, DESCRIPTIONS)
-        further = [query for has, query in zip(told[2:], FURTHER.values(), strict=False) if has]
-        counts = await _rows(session, *further)
-        if not told or len(counts) != len(further):
+        return layers
+
+    def _expected(self, layer: SeenLayer) -> Iterator[tuple[str, Row]]:
+        """Queries about what the driver may have changed or left out, and the numbers that they find if it has not."""
+        yield _counted(layer, self.keys), (len(layer.columns) + layer.has_geometry_column, layer.geometries)
+        yield from self._values(layer)
+
+    def _values(self, layer: SeenLayer) -> Iterator[tuple[str, Row]]:
+        for part in _in_parts(layer.columns):
+            lost = [(column.name, self._lost(layer.name, column)) for column in part]
+            yield finding(layer.name, lost), (0,)
+        for part in _in_parts([column for column in layer.columns if column.type is FieldType.INTEGER]):
+            large = [(column.name, BEYOND_32) for column in part]
+            yield counting(layer.name, large), tuple(column.beyond_32_bits for column in part)
+
+    def _lost(self, table: str, column: SeenColumn) -> str:
+        """The condition that the driver changes a value; what the column declares is not known outside of the file."""
+        lost = declared_as(DECLARED.get(column.type, self.real), self.known).lost
+        kind = self.narrow.get(column.type)
+        if kind is None:
+            return lost
+        named = f"name = {_text(column.name)} AND type LIKE '{kind}'".replace("{", "{{").replace("}", "}}")
+        declares = f"EXISTS (SELECT 1 FROM pragma_table_info({_text(table)}) WHERE {named})"  # noqa: S608 -- quoted
+        return f"{lost} OR {declares} AND ({declared_as(kind, self.known).large})"
+
+
+class GeoPackageCheck(TypeCheck):
+    """Checks it in a run that holds a GeoPackage. `beside` is what that holds beside its layers."""
+
+    keys: ClassVar[Collection[str]] = KEYS
+    known: ClassVar[Sequence[Declared]] = GEOPACKAGE
+    real: ClassVar[str] = "REAL"
+    narrow: ClassVar[Mapping[FieldType, str]] = {FieldType.INTEGER: SHORT, FieldType.REAL: SINGLE}
+    follows: ClassVar[tuple[str, ...]] = ("query", DESCRIPTIONS.strip())
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.beside = Beside()
+
+    async def __call__(self, session: Session, layers: list[SeenLayer]) -> list[SeenLayer] | None:
+        """As that of any database; None also if what it says of itself cannot be read."""
+        if await super().__call__(session, layers) is None:
+            return None
+        (told,) = await _first_rows(session, DESCRIPTIONS) or [()]
+        further = [query for has, query in zip(told[BEFORE_FURTHER:], FURTHER.values(), strict=False) if has]
+        counts = await _first_rows(session, *further)
+        if len(told) != BEFORE_FURTHER + len(FURTHER) or len(counts) != len(further):
             return None
         numbers = dict(zip(further, counts, strict=True))
         self.beside = beside(told, [numbers.get(query, (0,))[0] for query in FURTHER.values()])
         return layers
 
-
-async def _rows(session: Session, *queries: str) -> Sequence[tuple[int, ...]]:
-    """What each query finds in the file that was loaded, in one question; nothing if one fails."""
-    found = await session.ask(_Found, "query", *map(str.strip, queries))
-    return found.rows if found.ok else ()
+    def _expected(self, layer: SeenLayer) -> Iterator[tuple[str, Row]]:
+        """Those about values: the driver reads all columns of the types that the standard defines."""
+        return self._values(layer)
 
 
-async def _row(session: Session, query: str) -> tuple[int, ...]:
-    rows = await _rows(session, query)
-    return rows[0] if rows else ()
+async def _first_rows(session: Session, *queries: str, then: tuple[str, ...] = ()) -> list[Row]:
+    """The first row that each query finds in the file that was loaded, in one question; nothing if one finds none."""
+    told = await session.ask(_Found, "query", *map(str.strip, queries), then=then)
+    first = [rows[0] for rows in told.found if rows and rows[0]]
+    return first if told.ok and len(first) == len(queries) else []
 
 
 _LEFT_OUT = {(0,): (), **{(place,): (name,) for place, name in enumerate(ROW_NUMBERS, start=2)}}
 """By what `_own_ids` finds: keys with values of their own that are left out. Others become columns."""
 
 
-def _own_ids(table: str) -> str:
+def _text(name: str) -> str:
+    """A name as a text of SQL."""
+    return "'" + name.replace("'", "''") + "'"
+
+
+def _key_as(what: str, kinds: Collection[str]) -> str:
+    """The expression for `what` of the columns of a key, or 0 if that is no single column of one of `kinds`."""
+    return f"(count(*) = 1 AND max(upper(type) IN ({', '.join(map(_text, sorted(kinds)))}))) * {what}"
+
+
+def _own_ids(table: str, kinds: Collection[str]) -> str:
     """The query for whether `table` has a key whose values are others than 1, 2, 3 and so on, or the same from 0.
 
     It finds 0 if not, else 1, or the place of the key's name in `ROW_NUMBERS`, counted from 2.
     """
-    text = _text(table)
-    kinds = ", ".join(f"'{kind}'" for kind in KEYS)
     names = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(ROW_NUMBERS, start=2))
-    is_key = f"(count(*) = 1 AND max(upper(type) IN ({kinds})))"
-    key = f"SELECT {is_key} * max(CASE name {names} ELSE 1 END) FROM pragma_table_info({text}) WHERE pk"  # noqa: S608 -- quoted
+    place = _key_as(f"max(CASE name {names} ELSE 1 END)", kinds)
+    key = f"SELECT {place} FROM pragma_table_info({_text(table)}) WHERE pk"  # noqa: S608 -- quoted
     are_own = "min(rowid) NOT IN (0, 1) OR max(rowid) - min(rowid) <> count(*) - 1"
     return f"SELECT coalesce(({are_own}) * ({key}), 0) FROM {quoted(table)}"  # noqa: S608 -- quoted
 
 
-def _queries(layer: SeenLayer) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Queries for values that the driver may have changed, and the numbers that they find if it has not."""
-    checked = [column for column in layer.columns if column.type in DECLARED]
-    for part in _in_parts(checked):
-        lost = [(column.name, _lost(layer.name, column)) for column in part]
-        yield finding(layer.name, lost), (0,)
-    for part in _in_parts([column for column in checked if column.type is FieldType.INTEGER]):
-        large = [(column.name, BEYOND_32) for column in part]
-        yield counting(layer.name, large), tuple(column.beyond_32_bits for column in part)
-
-
-def _lost(table: str, column: SeenColumn) -> str:
-    """The condition that the driver changes a value of `column`; what it declares is not known outside of the file."""
-    lost = declared_as(DECLARED[column.type], GEOPACKAGE).lost
-    if column.type not in NARROW:
-        return lost
-    kind = NARROW[column.type]
-    named = f"name = {_text(column.name)} AND type LIKE '{kind}'".replace("{", "{{").replace("}", "}}")
-    declares = f"EXISTS (SELECT 1 FROM pragma_table_info({_text(table)}) WHERE {named})"  # noqa: S608 -- quoted
-    return f"{lost} OR {declares} AND ({declared_as(kind, GEOPACKAGE).large})"
-
-
-def _text(name: str) -> str:
-    """A name as a text of SQL."""
-    return "'" + name.replace("'", "''") + "'"
+def _counted(layer: SeenLayer, kinds: Collection[str]) -> str:
+    """The query for how many columns a layer has without its key, and how many values its geometry column."""
+    pragma = f"pragma_table_xinfo({_text(layer.name)})"
+    key = f"SELECT {_key_as('1', kinds)} FROM {pragma} WHERE pk"  # noqa: S608 -- quoted
+    columns = f"SELECT count(*) - ({key}) FROM {pragma} WHERE hidden <> 1"  # noqa: S608 -- quoted
+    table = quoted(layer.name)
+    geometry = f"{table}.{quoted(layer.geometry_column)}" if layer.has_geometry_column else "NULL"
+    return f"SELECT ({columns}), count({geometry}) FROM {table}"  # noqa: S608 -- quoted
 
 
 def _in_parts(columns: Sequence[SeenColumn]) -> Iterator[Sequence[SeenColumn]]:

@@ -66,6 +66,8 @@ class SeenLayer(Shapes, frozen=True, kw_only=True):
     name: Name
     table: Annotated[str, Meta(pattern=r"^t\d{1,4}$")]
     has_geometry_column: bool
+    geometry_column: Name = ""
+    """Its name if it has one."""
     system: Literal["none", "code", "other"]
     epsg: Annotated[int, Meta(ge=0, le=MAX_CODE)]
     columns: Annotated[tuple[SeenColumn, ...], Meta(max_length=MAX_COLUMNS)]

@@ -3,6 +3,7 @@
 import re
 import sqlite3
 import sys
+from collections.abc import Iterable
 
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import MAX_LAYERS, named_rows, tables
@@ -14,7 +15,11 @@ NOT_DATA = re.compile(
     r"|tge_|qgis_projects$|geometry_columns_|rl2map_)",
     re.IGNORECASE,
 )
-VIRTUAL = re.compile(rb"\s*CREATE\s+VIRTUAL\b", re.IGNORECASE)
+ENTRIES = (
+    "SELECT name, type = 'view', ltrim(substr(sql, length('CREATE') + 1), char(9, 10, 11, 12, 13, 32)) LIKE 'VIRTUAL%' "
+    "FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY rowid"
+)
+"""The query for the names of all tables and views, and whether each is a view or a virtual table."""
 
 
 def layers(connection: sqlite3.Connection) -> list[str]:
@@ -28,17 +33,17 @@ def layers(connection: sqlite3.Connection) -> list[str]:
 def data_tables(connection: sqlite3.Connection) -> tuple[list[str], list[str]]:
     """The tables that hold data, without shadow tables; and views and virtual tables, which may read other files."""
     try:
-        entries = named_rows(
-            connection,
-            "SELECT name, CAST(sql AS BLOB), type = 'view' FROM sqlite_master WHERE type IN ('table', 'view') "
-            "ORDER BY rowid",
-        )
+        kept, derived = told_apart(named_rows(connection, ENTRIES))
     except sqlite3.DatabaseError:
         sys.exit(Exit.DAMAGED)
-    derived = [name for name, sql, is_view in entries if is_view or VIRTUAL.match(sql or b"")]
-    shadows = tuple(f"{name}_" for name, _, is_view in entries if name in derived and not is_view)
-    names = [name for name, *_ in entries if not NOT_DATA.match(name) and not name.startswith(shadows)]
-    kept = [name for name in names if name not in derived]
     if len(kept) > MAX_LAYERS:
         sys.exit(Exit.TOO_MANY_LAYERS)
-    return kept, [name for name in names if name in derived][:MAX_LAYERS]
+    return kept, derived[:MAX_LAYERS]
+
+
+def told_apart(entries: Iterable[tuple[str, int, int | None]]) -> tuple[list[str], list[str]]:
+    """The tables that hold data, and views and virtual tables, of what `ENTRIES` finds."""
+    kinds = {name: (is_view, is_virtual) for name, is_view, is_virtual in entries}
+    shadows = tuple(f"{name}_" for name, (is_view, is_virtual) in kinds.items() if is_virtual and not is_view)
+    names = [name for name in kinds if not NOT_DATA.match(name) and not name.startswith(shadows)]
+    return [name for name in names if not any(kinds[name])], [name for name in names if any(kinds[name])]

@@ -20,6 +20,8 @@ DEFINED = re.compile(
 
 KEYS = frozenset({"INTEGER", "INT", "TINYINT", "SMALLINT", "MEDIUMINT"})
 """The types of keys that the driver of GeoPackage does not read as columns."""
+SQLITE_KEYS = frozenset({"INTEGER"})
+"""The same of SQLite."""
 ROW_NUMBERS = ("fid", "ogc_fid")
 """The names that programs give to keys which only number rows, also once rows were deleted."""
 BINARY = "+{0} COLLATE BINARY >= x''"
@@ -88,13 +90,15 @@ class Declared(NamedTuple):
 
 SHORT, SINGLE = "SMALLINT", "FLOAT"
 """The types of a GeoPackage of which drivers keep fewer bits than a column of SQLite holds."""
+SHORT_IN_SQLITE = "INTEGER_INT16"
+"""That of SQLite, as GDAL calls it."""
 _INTEGERS = "(TINY|SMALL|MEDIUM)?INT|INTEGER|INT2"
 SQLITE = (
     Declared(r"JSON(INTEGER|INTEGER64|REAL|STRING)LIST|(VARCHAR|BLOB)(\(\d+\))?_DEFLATE", holds_bytes=True),
     Declared(r"BLOB", VALUE, holds_bytes=True),
     Declared(r"TEXT(\(\d+\))?|CLOB|N?(VAR)?CHAR(ACTER)?(\(\d+\))?", cut=WITH_ZEROS),
     Declared("BOOLEAN|INTEGER_BOOLEAN", NO_TRUTH),
-    Declared("INTEGER_INT16", NO_INTEGER, BEYOND_16),
+    Declared(SHORT_IN_SQLITE, NO_INTEGER, BEYOND_16),
     Declared(_INTEGERS, NO_INTEGER, BEYOND_32),
     Declared("INTEGER.*", NO_INTEGER, BEYOND_32, is_plain=False),
     Declared("BIGINT|UNSIGNED BIG INT|INT8", NO_INTEGER),

@@ -53,6 +53,7 @@ DESCRIPTIONS = f"""
     FROM gpkg_contents
 """  # noqa: S608 -- ours
 """How many layers a user has described, how many tables have tiles, and which of the tables of `FURTHER` there are."""
+BEFORE_FURTHER = 2
 
 
 class Beside(NamedTuple):
@@ -83,7 +84,7 @@ def says_of_itself(connection: sqlite3.Connection) -> Beside:
         told = connection.execute(DESCRIPTIONS).fetchone()
         found = [
             connection.execute(query).fetchone()[0] if has else 0
-            for has, query in zip(told[2:], FURTHER.values(), strict=True)
+            for has, query in zip(told[BEFORE_FURTHER:], FURTHER.values(), strict=True)
         ]
     except sqlite3.DatabaseError:
         return Beside()  # the driver reports what is wrong

@@ -15,6 +15,7 @@ from service.engine.jailed.declared import (
     NO_TIME,
     ROW_NUMBERS,
     SQLITE,
+    SQLITE_KEYS,
     WITH_ZEROS,
     Declared,
     counted,
@@ -127,7 +128,7 @@ def _has_own_ids(connection: sqlite3.Connection, table: str, key: str) -> bool:
 def _key(rows: Sequence[tuple[object, ...]], *, is_geopackage: bool) -> str:
     """The column that the driver takes for ids of features; "" if there is none."""
     keys = [(str(name), str(kind).upper()) for _, name, kind, _, _, place, _ in rows if place]
-    kinds = KEYS if is_geopackage else {"INTEGER"}
+    kinds = KEYS if is_geopackage else SQLITE_KEYS
     return keys[0][0] if len(keys) == 1 and keys[0][1] in kinds else ""
 
 

@@ -8,11 +8,13 @@ from msgspec import Meta
 
 from service.engine.holding import Opening, hold
 from service.engine.jailed import column_types
+from service.engine.jailed.database import ENTRIES, told_apart
 from service.engine.jailed.self_description import Beside
-from service.engine.mistyped import TypeCheck
+from service.engine.mistyped import GeoPackageCheck, TypeCheck
 from service.engine.reading.files import reading_with_options
 from service.engine.reading.table_checks import ROUNDED, value_sentences
 from service.engine.reading.work_file import LISTED, TABLES_FILE, WorkFile, read_layers
+from service.engine.session import Answer, Session
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Source
@@ -56,19 +58,43 @@ class _Database(msgspec.Struct, frozen=True):
     """By further geometry column: how many geometries it has."""
 
 
+class _Entries(Answer, frozen=True):
+    """What `ENTRIES` finds."""
+
+    found: Annotated[tuple[tuple[tuple[Name, Count, Count | None], ...], ...], Meta(max_length=1)]
+
+
 async def read_database(place: Workplace, source: Source) -> WorkFile:
     """Read the tables that hold data; the driver lists no plain tables beside spatial ones."""
+    reading = reading_with_options(source)
+    check = TypeCheck()
+    facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)], check, _find_tables)
+    if facts is not None:
+        return WorkFile(tuple(_unnumbered(check.left_out)), facts=facts)
     origin, found = await _typed(place, source, "")
-    readable = [name for name in found.tables if name.isprintable() and not name.startswith(("-", "@"))]
+    readable = list(filter(_is_readable, found.tables))
     if not readable:
         raise Rejection("The database holds no data tables, so there is nothing to convert.")
     return await _read(place, source, origin, found, readable)
 
 
+async def _find_tables(session: Session) -> Sequence[str] | None:
+    """The tables of the database that is open; None if not all of it is read, or in the session."""
+    told = await session.ask(_Entries, "query", ENTRIES)
+    tables, derived = told_apart(*told.found) if told.ok and told.found else ([], [])
+    is_whole = len(tables) <= MAX_LAYERS and not derived and all(map(_is_readable, tables))
+    return tables if is_whole else None
+
+
+def _is_readable(table: str) -> bool:
+    """Whether its name can be on a command line."""
+    return table.isprintable() and not table.startswith(("-", "@"))
+
+
 async def read_geopackage(place: Workplace, source: Source) -> WorkFile:
     """Read all layers."""
     reading = reading_with_options(source)
-    check = TypeCheck()
+    check = GeoPackageCheck()
     facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)], check)
     if facts is not None:
         return WorkFile((*_left_out(check.beside), *_unnumbered(check.left_out)), facts=facts)

@@ -61,31 +61,31 @@ MIXED_NUMBERS: dict[str, list[float]] = {
 
 @pytest.mark.parametrize("kind", MIXED_NUMBERS)
 async def test_numbers_of_a_database_are_kept_whatever_their_column_declares(
-    pipeline: Pipeline, tmp_path: Path, kind: str
+    either: Pipeline, tmp_path: Path, kind: str
 ) -> None:
     """Integers beyond 32 bits became 2147483647, and 2.25 became 2 behind a 1."""
     values = MIXED_NUMBERS[kind]
     path = written(tmp_path / "a.sqlite", f'"v" {kind}, t TEXT', *((value, "x") for value in values))
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert [number(row["v"]) for row in readers.table(done.path)] == values
     assert done.output.warnings == ()
 
 
-async def test_whole_numbers_too_large_beside_decimals_become_texts(pipeline: Pipeline, tmp_path: Path) -> None:
+async def test_whole_numbers_too_large_beside_decimals_become_texts(either: Pipeline, tmp_path: Path) -> None:
     """A floating-point number would change their last digits."""
     path = written(tmp_path / "a.sqlite", "v NUMERIC, t TEXT", (0.5, "x"), ((1 << 53) + 1, "x"))
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert [row["v"] for row in readers.table(done.path)] == ["0.5", str((1 << 53) + 1)]
 
 
 @pytest.mark.parametrize("kind", ["", "TEXT", "BLOB", "VARCHAR(80)", "INTEGER"])
 @pytest.mark.parametrize("values", [("text", b"\x00\xff"), (b"\x00\xff", "text")])
 async def test_binary_values_beside_texts_become_texts_in_sqlite(
-    pipeline: Pipeline, tmp_path: Path, kind: str, values: tuple[object, object]
+    either: Pipeline, tmp_path: Path, kind: str, values: tuple[object, object]
 ) -> None:
     """Either became empty or the bytes of a text, without a warning."""
     path = written(tmp_path / "a.sqlite", f"v {kind}, t TEXT", *((value, "x") for value in values))
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert {row["v"] for row in readers.table(done.path)} == {"text", "00FF"}
     assert sum("1 value of 'v' are binary beside" in warning for warning in done.output.warnings) == 1
 
@@ -156,12 +156,12 @@ async def test_numbers_wider_than_a_geopackage_declares_are_kept(
 
 @pytest.mark.parametrize(("kind", "value"), [("INTEGER_INT16", 40000), ("INTEGER_BOOLEAN", 2)])
 async def test_numbers_wider_than_programs_declare_them_in_a_database_are_kept(
-    pipeline: Pipeline, tmp_path: Path, kind: str, value: int
+    either: Pipeline, tmp_path: Path, kind: str, value: int
 ) -> None:
     """So GDAL calls the types of fewer bits, of which it keeps no more."""
     path = written(tmp_path / "a.sqlite", f"v {kind}, WKT_GEOMETRY TEXT", (1, "POINT (1 2)"), (value, "POINT (3 4)"))
-    flat = await pipeline.to("OpenFileGdb", path)
-    done = await pipeline.to("Csv", flat.path)
+    flat = await either.to("OpenFileGdb", path)
+    done = await either.to("Csv", flat.path)
     assert [number(row["v"]) for row in readers.table(done.path)] == [1, value]
 
 
@@ -203,18 +203,18 @@ async def test_a_key_that_numbers_features_with_gaps_is_left_out_and_told(
 
 @pytest.mark.parametrize("ids", [[4711, 4712], [1, 2]])
 async def test_a_key_of_a_database_is_kept_if_it_has_own_values(
-    pipeline: Pipeline, tmp_path: Path, ids: list[int]
+    either: Pipeline, tmp_path: Path, ids: list[int]
 ) -> None:
     """Such as the numbers of stations; a table without a key has none, whatever its rows are called inside."""
     path = written(tmp_path / "a.sqlite", "id INTEGER PRIMARY KEY, t TEXT", (ids[0], "a"), (ids[1], "b"))
-    rows = readers.table((await pipeline.to("Csv", path)).path)
+    rows = readers.table((await either.to("Csv", path)).path)
     assert [row.get("id") for row in rows] == ([None, None] if ids == [1, 2] else [str(number) for number in ids])
 
 
-async def test_a_key_that_every_reader_hides_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
+async def test_a_key_that_every_reader_hides_is_told(either: Pipeline, tmp_path: Path) -> None:
     """The driver of SQLite takes a column of this name for the numbers of rows whether it is a key or not."""
     path = written(tmp_path / "a.sqlite", "ogc_fid INTEGER PRIMARY KEY, t TEXT", (4711, "a"), (4712, "b"))
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert sum("'ogc_fid' numbers the rows" in warning for warning in done.output.warnings) == 1
 
 
@@ -231,18 +231,18 @@ async def test_a_column_whose_name_is_not_utf8_is_refused(either: Pipeline, tmp_
 
 
 @pytest.mark.parametrize("kind", ["GeoPackage", "SQLite"])
-async def test_a_damaged_schema_that_is_not_utf8_is_refused(pipeline: Pipeline, tmp_path: Path, kind: str) -> None:
+async def test_a_damaged_schema_that_is_not_utf8_is_refused(either: Pipeline, tmp_path: Path, kind: str) -> None:
     """SQLite quotes it in the message of its error."""
     if kind == "SQLite":
         path = written(tmp_path / "a.sqlite", "t TEXT", ("a",))
     else:
-        path = await database(pipeline, tmp_path, ["t TEXT"], ("a",))
+        path = await database(either, tmp_path, ["t TEXT"], ("a",))
     with edited(path) as connection:
         connection.execute("CREATE TABLE damaged (x)")
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute("UPDATE sqlite_master SET sql = CAST(x'435245415445ff' AS TEXT) WHERE name = 'damaged'")
     with pytest.raises(Rejection, match="damaged"):
-        await pipeline.to("Csv", path)
+        await either.to("Csv", path)
 
 
 HOSTILE = [
@@ -284,16 +284,16 @@ async def test_the_declared_type_of_a_geometry_is_never_taken_for_sql(converters
     assert [(row["X"], row["c"], row["d"]) for row in readers.table(done.path)] == [("1", "ab", "cd")]
 
 
-async def test_a_table_with_geometries_keeps_them_when_it_is_made_anew(pipeline: Pipeline, tmp_path: Path) -> None:
+async def test_a_table_with_geometries_keeps_them_when_it_is_made_anew(either: Pipeline, tmp_path: Path) -> None:
     """Beside a column that the driver would change."""
-    path = (await pipeline.to("SpatiaLite", await database(pipeline, tmp_path, ["c TEXT", "e TEXT"], ("a", "x")))).path
+    path = (await either.to("SpatiaLite", await database(either, tmp_path, ["c TEXT", "e TEXT"], ("a", "x")))).path
     with edited(path) as connection:
         for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             connection.execute(f'DROP TRIGGER "{trigger}"')
         ((table,),) = connection.execute("SELECT f_table_name FROM geometry_columns")
         connection.execute(f'ALTER TABLE "{table}" ADD COLUMN v INTEGER')
         connection.execute(f"UPDATE \"{table}\" SET v = 'n/a'")  # noqa: S608 -- ours
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert [(row["X"], row["Y"], row["c"], row["v"]) for row in readers.table(done.path)] == [("1", "2", "a", "n/a")]
 
 
@@ -315,12 +315,10 @@ async def test_a_declared_type_may_have_line_ends_and_quotation_marks(
     assert done.output.warnings == ()
 
 
-async def test_a_type_of_integers_with_more_behind_it_is_never_taken_for_sql(
-    pipeline: Pipeline, tmp_path: Path
-) -> None:
+async def test_a_type_of_integers_with_more_behind_it_is_never_taken_for_sql(either: Pipeline, tmp_path: Path) -> None:
     """The driver reads such columns, so the copy could repeat them."""
     path = written(tmp_path / "a.sqlite", 'c "INTEGER CHECK (0)", d INTEGER', (1, "x"), (2, "y"))
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert [(row["c"], row["d"]) for row in readers.table(done.path)] == [("1", "x"), ("2", "y")]
 
 
@@ -362,11 +360,11 @@ MOMENTS = [
 
 @pytest.mark.parametrize(("kind", "value", "expected"), MOMENTS)
 async def test_dates_of_a_database_stay_dates_in_all_notations(
-    pipeline: Pipeline, tmp_path: Path, kind: str, value: str, expected: str
+    either: Pipeline, tmp_path: Path, kind: str, value: str, expected: str
 ) -> None:
     """Nothing is told of them."""
     path = written(tmp_path / "a.sqlite", f"c {kind}, d TEXT", (value, "x"))
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert [row["c"] for row in readers.table(done.path)] == [expected]
     assert done.output.warnings == ()
 
@@ -386,7 +384,7 @@ async def test_texts_are_not_cut_at_a_byte_of_zeros(
     assert [warning.partition(" have zero")[0] for warning in done.output.warnings] == ["1 value of 'c'"]
 
 
-async def test_texts_of_a_database_in_utf16_lose_only_their_zeros(pipeline: Pipeline, tmp_path: Path) -> None:
+async def test_texts_of_a_database_in_utf16_lose_only_their_zeros(either: Pipeline, tmp_path: Path) -> None:
     """Half the bytes of most of its letters are zeros."""
     path = tmp_path / "a.sqlite"
     with edited(path) as connection:
@@ -394,18 +392,18 @@ async def test_texts_of_a_database_in_utf16_lose_only_their_zeros(pipeline: Pipe
         connection.execute("CREATE TABLE a (c TEXT, d TEXT)")
         connection.execute("INSERT INTO a VALUES (?, ?)", ("a\0b", "ü"))
     assert "ü".encode("utf-16-le") in path.read_bytes()
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert [(row["c"], row["d"]) for row in readers.table(done.path)] == [("ab", "ü")]
 
 
 @pytest.mark.parametrize("name", ["rowid", "_rowid_", "OGC_FID"])
 @pytest.mark.parametrize("kind", ["TEXT", "INTEGER"])
 async def test_columns_with_names_of_keys_are_kept_if_they_are_none(
-    pipeline: Pipeline, tmp_path: Path, name: str, kind: str
+    either: Pipeline, tmp_path: Path, name: str, kind: str
 ) -> None:
     """The driver of SQLite took them for the numbers of rows and left them out."""
     path = written(tmp_path / "a.sqlite", f"{name} {kind}, t TEXT", ("7", "a"), ("9", "b"))
-    done = await pipeline.to("Csv", path)
+    done = await either.to("Csv", path)
     assert [(row[name], row["t"]) for row in readers.table(done.path)] == [("7", "a"), ("9", "b")]
     assert done.output.warnings == ()
 
