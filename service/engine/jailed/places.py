@@ -78,6 +78,8 @@ class Column:
     """How many of its texts have carriage returns."""
     srids: set[int] = field(default_factory=set)
     """The systems that its geometries name."""
+    named: int = 0
+    """How many of its geometries name a system."""
     may_be_coordinate: bool = False
     decimals: Kind = Kind.NONE
     """What its numbers with commas or points look like, if it may hold coordinates."""
@@ -106,6 +108,8 @@ class Table:
     """How many texts in each column have carriage returns, which become line feeds."""
     longer: Mapping[str, int] = field(default_factory=dict)
     """How many cells in the column of geometries have something behind their geometry."""
+    assumed: Mapping[str, int] = field(default_factory=dict)
+    """How many cells in the column of geometries name no system, beside others that do."""
     flat: Mapping[str, int] = field(default_factory=dict)
     """How many cells in the column of elevations, if there is one, are no numbers."""
     lacks_names: bool = False
@@ -155,6 +159,7 @@ def look_at_cell(column: Column, cell: str) -> None:
         srid = srid_of(cell)
         if srid:
             column.srids.add(srid)
+            column.named += 1
 
 
 def goes_on(cell: str) -> bool:
@@ -253,7 +258,8 @@ def describe(
     Exits if its geometries name several systems.
     """
     places, others = found
-    srids = {srid for at, ours in places.items() if ours == WKT for srid in columns[at].srids}
+    geometries = [columns[at] for at, ours in places.items() if ours == WKT]
+    srids = {srid for column in geometries for srid in column.srids}
     if len(srids) > 1:
         sys.exit(Exit.SEVERAL_SYSTEMS)
     return Table(
@@ -264,7 +270,8 @@ def describe(
         originals={ours: columns[at].name for at, ours in places.items()},
         others=tuple((columns[x].name, columns[y].name) for x, y in others),
         finer={column.name: column.finer for column in columns if column.finer and column.type == "DateTime"},
-        longer={columns[at].name: columns[at].longer for at, ours in places.items() if ours == WKT},
+        longer={column.name: column.longer for column in geometries},
+        assumed={column.name: column.geometries - column.named for column in geometries if srids},
         returned={column.name: column.returned for column in columns if column.returned},
         flat={columns[at].name: columns[at].filled - columns[at].numbers for at, ours in places.items() if ours == Z},
         srid=next(iter(srids), None),

@@ -31,6 +31,7 @@ from service.errors import Rejection
 from service.formats.detect import Part, Source
 from service.formats.esri_codes import esri_code, has_measures_alone
 from service.formats.format import Reading, reading_of
+from service.formats.mid_values import mid_warnings
 from service.formats.mif_charset import charset_warning
 
 TAIL_BYTES = 4096
@@ -134,7 +135,8 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
     ]
     environments = [{**reading.environment, **way.environment} for way in ways]
     warnings = tuple(told for way in ways for told in way.warnings)
-    warnings += tuple(filter(None, [await _charset_warning(place, part) for part in source.parts]))
+    for part in source.parts:
+        warnings += await _mid_warnings(place, part)
     labels = 0
 
     async def count_labels(_: Session, layers: list[SeenLayer]) -> list[SeenLayer]:
@@ -181,9 +183,13 @@ def _label_warnings(labels: int) -> Iterator[str]:
         yield f"Texts of labels ({labels:,}) were left out; their positions and attributes were kept."
 
 
-async def _charset_warning(place: Workplace, part: Part) -> str:
-    """What to tell of the charset of a .mif with its .mid."""
+async def _mid_warnings(place: Workplace, part: Part) -> tuple[str, ...]:
+    """What to tell of a .mif with its .mid."""
     mif, mid = part.files.get(".mif"), part.files.get(".mid")
     if mif is None or mid is None:
-        return ""
-    return await run_blocking(partial(charset_warning, mif, mid), inline=place.is_small)
+        return ()
+
+    def told() -> tuple[str, ...]:
+        return (*filter(None, [charset_warning(mif, mid)]), *mid_warnings(mif, mid, part.layer))
+
+    return await run_blocking(told, inline=place.is_small)

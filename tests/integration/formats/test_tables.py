@@ -132,6 +132,28 @@ async def test_geometries_of_several_systems_in_a_table_are_refused(pipeline: Pi
         await pipeline.to("GeoJson", table(tmp_path / "a.csv", text))
 
 
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("a.csv", ["id,geom", "1,POINT(1 2)", "2,SRID=4326;POINT(1 2)", "3,", "4,SRID=0;POINT(1 2)"]),
+        ("a.wkt", ["SRID=4326;POINT(1 2)", "POINT(1 2)", "POINT Z (1 2 3)"]),
+        (
+            "a.csv",
+            ["id,geom", "1,01010000000000000000000040000000000000F03F", "2,SRID=4326;POINT(1 2)", "3,POINT(1 2)"],
+        ),
+    ],
+)
+async def test_geometries_without_a_system_beside_others_are_told(
+    either: Pipeline, tmp_path: Path, name: str, lines: list[str]
+) -> None:
+    """They may be in another one, but were taken for coordinates in the one that others name."""
+    done = await either.to("GeoPackage", table(tmp_path / name, "\n".join([*lines, ""])))
+    column = "field_1" if name == "a.wkt" else "geom"
+    assert [warning.partition(" (SRID)")[0] for warning in done.output.warnings] == [
+        f"2 values of {column!r} without a coordinate system"
+    ]
+
+
 async def test_repeated_headers_and_surplus_cells_are_kept_and_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """No column is lost, and a warning lists the renamed ones."""
     done = await pipeline.to("GeoJson", table(tmp_path / "a.csv", "name,name,x\na,b,1\nc,d,2,e\n"))

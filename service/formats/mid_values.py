@@ -1,0 +1,143 @@
+"""Finds what the driver leaves out of a .mid or makes up: rows and values beyond its .mif, empty numbers, odd dates."""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from service.formats.names import counted, shown, values_of
+
+HEAD_BYTES = 256 << 10
+"""More than a header of 2,000 columns has."""
+CHUNK = 1 << 20
+LONGEST_LINE = 1 << 20
+"""Longer lines are of another kind of file; what follows is not looked at."""
+COLUMNS = re.compile(rb"^[ \t]*columns[ \t]+(\d{1,5})[ \t]*\r?\n", re.IGNORECASE | re.MULTILINE)
+COLUMN = re.compile(rb"[ \t]*(\S+)[ \t]+([a-z]+)", re.IGNORECASE)
+DELIMITER = re.compile(rb'^[ \t]*delimiter[ \t]+"([^"\r\n])"', re.IGNORECASE | re.MULTILINE)
+OBJECT = re.compile(
+    rb"^[ \t]*(?:none|point|line|pline|region|arc|text|rect|roundrect|ellipse|multipoint|(collection)[ \t]+(\d{1,9}))"
+    rb"(?![^\s])[^\n]*\n",
+    re.IGNORECASE | re.MULTILINE,
+)
+NUMBERS = frozenset({"integer", "smallint", "largeint", "decimal", "float"})
+DIGITS: Mapping[str, int] = {"date": 8, "time": 9, "datetime": 17}
+"""The lengths of the only notation of each type that is read."""
+EMPTY_NUMBERS = "{values} in {layer} are empty and became 0, because MapInfo knows no missing numbers."
+NO_DATES = (
+    "{values} in {layer} became missing or others, because only {digits} digits, with nothing between or around them, "
+    "are read as a {kind}."
+)
+SURPLUS_VALUES = "{rows} of {layer} had more values than there are columns; what is beyond them was left out."
+SURPLUS_ROWS = "{rows} of the .mid of {layer} were left out, because its .mif has only {objects}."
+FIRST = " The first is feature {first:,}."
+
+
+class _Column(NamedTuple):
+    place: int
+    name: str
+    kind: str
+
+
+def mid_warnings(mif: Path, mid: Path, layer: str) -> list[str]:
+    """What to tell of the rows and values of `mid`, which belong to the objects and columns of `mif`. Blocking."""
+    with mif.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    declared = COLUMNS.search(head)
+    if declared is None:
+        return []
+    columns = list(_columns(head[declared.end() :].split(b"\n", int(declared[1]))[: int(declared[1])]))
+    delimiter = DELIMITER.search(head, 0, declared.start())
+    objects = _count_objects(mif, declared.end())
+    rows = _Rows(columns, objects)
+    with suppress(csv.Error):  # a text that is too long, for example: the rows so far are told
+        rows.read(mid, delimiter[1].decode("latin-1") if delimiter else "\t")
+    return list(rows.sentences(repr(shown(layer))))
+
+
+def _columns(lines: Sequence[bytes]) -> Iterator[_Column]:
+    for place, line in enumerate(lines):
+        found = COLUMN.match(line)
+        name, kind = (found[1], found[2]) if found else (b"", b"")
+        yield _Column(place, name.decode("utf-8", "replace"), kind.decode("ascii").lower())
+
+
+def _count_objects(mif: Path, start: int) -> int:
+    """How many objects follow the header; parts of collections are none."""
+    count = parts = 0
+    with mif.open("rb") as file:
+        file.seek(start)
+        rest = b"\n"
+        while chunk := file.read(CHUNK):
+            text, newline, rest = (rest + chunk).rpartition(b"\n")
+            for found in OBJECT.finditer(text + newline):
+                count += not parts
+                parts = max(parts - 1, 0) + int(found[2] or 0)
+            if len(rest) > LONGEST_LINE:
+                break
+        last = OBJECT.match(rest + b"\n")
+    return count + (last is not None and not parts)
+
+
+class _Odd(NamedTuple):
+    """How often something is odd in which columns, and the number of the first row."""
+
+    counts: Counter[str]
+    first: int
+
+
+class _Rows:
+    """Counts what is odd in rows."""
+
+    def __init__(self, columns: Sequence[_Column], objects: int) -> None:
+        self._width = len(columns)
+        self._numbers = [column for column in columns if column.kind in NUMBERS]
+        self._dates = [(column, DIGITS[column.kind]) for column in columns if column.kind in DIGITS]
+        self._objects = objects
+        self._found: dict[tuple[str, str], _Odd] = {}
+        """By sentence and type of column."""
+        self._surplus = 0
+
+    def read(self, mid: Path, delimiter: str) -> None:
+        """Look through the rows of `mid`.
+
+        Raises:
+            csv.Error: a row has a text that is too long.
+        """
+        with mid.open(encoding="latin-1", newline="") as file:
+            lines = iter(lambda: file.readline(LONGEST_LINE), "")
+            for number, row in enumerate(csv.reader(lines, delimiter=delimiter), 1):
+                if not row:  # the driver reads no further
+                    return
+                if number <= self._objects:
+                    self._look(number, row)
+                elif any(row):
+                    self._surplus += 1
+
+    def _look(self, number: int, row: Sequence[str]) -> None:
+        if len(row) > self._width:
+            self._note(SURPLUS_VALUES, number)
+        if len(row) != self._width:
+            return
+        for column in self._numbers if "" in row else ():
+            if not row[column.place]:
+                self._note(EMPTY_NUMBERS, number, column.name)
+        for column, digits in self._dates:
+            if (text := row[column.place]) and (len(text) != digits or not text.isdecimal()):
+                self._note(NO_DATES, number, column.name, column.kind)
+
+    def _note(self, sentence: str, number: int, name: str = "", kind: str = "") -> None:
+        self._found.setdefault((sentence, kind), _Odd(Counter(), number)).counts[name] += 1
+
+    def sentences(self, layer: str) -> Iterator[str]:
+        """What was found in the rows of `layer`."""
+        for (sentence, kind), odd in self._found.items():
+            rows, values = counted(odd.counts.total(), "row"), values_of(odd.counts)
+            told = sentence.format(rows=rows, values=values, layer=layer, kind=kind, digits=DIGITS.get(kind))
+            yield told + FIRST.format(first=odd.first)
+        if self._surplus:
+            objects = counted(self._objects, "object")
+            yield SURPLUS_ROWS.format(rows=counted(self._surplus, "row"), layer=layer, objects=objects)

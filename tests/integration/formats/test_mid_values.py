@@ -1,0 +1,74 @@
+"""Rows and values of a .mid that its driver leaves out or makes up."""
+
+import csv
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline
+
+COLUMNS = {"i": "Integer", "t": "Char(9)", "d": "Date", "m": "DateTime", "f": "Decimal(6, 2)"}
+ROW = '1,"a, b",20240229,20240102030405678,2.5'
+POINT = "POINT 7 50\n    Symbol (35,0,12)\n"
+OBJECTS = (
+    "NONE\nLine 1 1 2 2\n    Pen (1,2,0)\nPline Multiple 2\n2\n1 1\n2 2\n2\n3 3\n4 4\nRegion 1\n4\n0 0\n0 4\n4 4\n0 0\n"
+    'Rect 0 0 2 2\nText\n"point"\n0 0 1 1\n    Font ("Arial",0,0,0)\nMultipoint 2\n1 1\n2 2\n'
+    "Collection 2\nRegion 1\n4\n0 0\n0 4\n4 4\n0 0\nMultipoint 1\n5 5\nRect 0 0 2 2"
+)
+"""Nine objects, of which one has two parts that look like objects."""
+ZEROS = "2 values of 'i', 'f' in 'a' are empty and became 0, because MapInfo knows no missing numbers. "
+DATES = "2 values of 'd' in 'a' became missing or others, because only 8 digits, with nothing between or around them, "
+MOMENTS = (
+    "1 value of 'm' in 'a' became missing or others, because only 17 digits, with nothing between or around them, "
+)
+MORE = "1 row of 'a' had more values than there are columns; what is beyond them was left out. "
+TOLD = {
+    (ROW, ",a,,,", "0,a,,,0", ROW): [ZEROS + "The first is feature 2."],
+    (ROW, "1,a,2024-02-29,20240102030405,2", '1,a,"01/02/24",,2'): [
+        DATES + "are read as a date. The first is feature 2.",
+        MOMENTS + "are read as a datetime. The first is feature 2.",
+    ],
+    (f"{ROW},more", ROW): [MORE + "The first is feature 1."],
+    (ROW, '1,"a\n""b""",,,2'): [],
+}
+"""By the rows of a .mid: what is told of them."""
+
+
+def mapinfo(path: Path, objects: str, rows: str, columns: dict[str, str] = COLUMNS) -> Path:
+    head = 'Version 300\nCharset "Neutral"\nDelimiter ","\nCoordSys Earth Projection 1, 104\n'
+    listed = "".join(f"  {name} {kind}\n" for name, kind in columns.items())
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("a.mif", f"{head}Columns {len(columns)}\n{listed}Data\n\n{objects}".replace("\n", "\r\n"))
+        packed.writestr("a.mid", rows)
+    return path
+
+
+@pytest.mark.parametrize("rows", TOLD)
+async def test_values_that_are_not_read_as_they_are_are_told(
+    either: Pipeline, tmp_path: Path, rows: tuple[str, ...]
+) -> None:
+    """Empty numbers became 0, and dates in other notations missing, without a word."""
+    text = "".join(f"{row}\n" for row in rows)
+    count = len(rows_of(text))
+    done = await either.to("GeoJson", mapinfo(tmp_path / "a.zip", POINT * count, text))
+    assert len(readers.geojson(done.path)) == count
+    assert [warning for warning in done.output.warnings if "calendar" not in warning] == TOLD[rows]
+
+
+@pytest.mark.parametrize("surplus", [0, 1, 1000])
+async def test_rows_without_an_object_are_told(either: Pipeline, tmp_path: Path, surplus: int) -> None:
+    """They were left out."""
+    rows = "".join(f"{number}\n" for number in range(9 + surplus))
+    done = await either.to("GeoJson", mapinfo(tmp_path / "a.zip", OBJECTS, rows, {"i": "Integer"}))
+    assert len(readers.geojson(done.path)) == 9
+    told = [warning for warning in done.output.warnings if ".mid" in warning]
+    noun = "row" if surplus == 1 else "rows"
+    sentence = f"{surplus:,} {noun} of the .mid of 'a' were left out, because its .mif has only 9 objects."
+    assert told == ([sentence] if surplus else [])
+
+
+def rows_of(text: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text)))
