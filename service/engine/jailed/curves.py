@@ -7,85 +7,57 @@ import math
 import struct
 from collections.abc import Sequence
 
-from service.engine.jailed.wkb import COORDINATE_BYTES, DIMENSIONS, HEAD_BYTES, ISO_STEP, MAX_DEPTH
+from service.engine.jailed.wkb import (
+    ARCS,
+    COMPOUND,
+    CURVE_POLYGON,
+    CURVED_MULTI,
+    DIMENSIONS,
+    GATHERINGS,
+    ISO_STEP,
+    LINE,
+    POLYGON,
+    Geometry,
+    gathered,
+    read,
+)
 
 Position = tuple[float, ...]
-POINT, LINE, POLYGON = 1, 2, 3
-ARCS, COMPOUND, CURVE_POLYGON = 8, 9, 10
-STRAIGHT = {11: 5, 12: 6}
-"""The Multi type without curves for each one with curves."""
+STRAIGHT = {curved: straight for straight, curved in CURVED_MULTI.items()}
 STEP = math.radians(4)
 """The angle that one segment covers; the converter uses the same elsewhere."""
 STRAIGHT_WITHIN = 1e-12
 
 
 def straightened(wkb: bytes) -> bytes:
-    """A geometry without curves.
-
-    Raises:
-        ValueError: it contains something other than a geometry, or is nested too deeply.
-        struct.error: it is truncated.
-    """
-    return _geometry(memoryview(wkb), 0, 0)[0]
+    """A geometry without curves; raises as `wkb.read`."""
+    return _straightened(read(wkb))
 
 
-def _geometry(wkb: memoryview, at: int, depth: int) -> tuple[bytes, int]:
-    """The geometry that begins at `at`, without curves, and where it ends."""
-    code, basic, size = _head(wkb, at, depth)
-    if basic in {ARCS, COMPOUND}:
-        positions, end = _positions_of_curve(wkb, at, depth)
-        return _line(code - basic + LINE, positions), end
-    if basic == CURVE_POLYGON:
-        return _polygon(wkb, at, depth)
-    if basic == POINT:
-        end = at + HEAD_BYTES + size
-        return bytes(wkb[at:end]), end
-    if basic == LINE:
-        end = at + HEAD_BYTES + 4 + _count(wkb, at + HEAD_BYTES) * size
-        return bytes(wkb[at:end]), end
-    if basic == POLYGON:
-        end = at + HEAD_BYTES + 4
-        for _ in range(_count(wkb, at + HEAD_BYTES)):
-            end += 4 + _count(wkb, end) * size
-        return bytes(wkb[at:end]), end
-    return _gathering(wkb, at, depth)
+def _straightened(geometry: Geometry) -> bytes:
+    code = geometry.kind * ISO_STEP
+    if geometry.basic in {ARCS, COMPOUND}:
+        return struct.pack("<BI", 1, code + LINE) + _packed(_positions_of_curve(geometry))
+    if geometry.basic == CURVE_POLYGON:
+        return gathered(code + POLYGON, [_packed(_positions_of_curve(ring)) for ring in geometry.parts])
+    if geometry.basic in GATHERINGS:
+        parts = list(map(_straightened, geometry.parts))
+        return gathered(code + STRAIGHT.get(geometry.basic, geometry.basic), parts)
+    return bytes(geometry.wkb)
 
 
-def _gathering(wkb: memoryview, at: int, depth: int) -> tuple[bytes, int]:
-    code, basic, _ = _head(wkb, at, depth)
-    count, end, parts = _count(wkb, at + HEAD_BYTES), at + HEAD_BYTES + 4, []
-    for _ in range(count):
-        part, end = _geometry(wkb, end, depth + 1)
-        parts.append(part)
-    return struct.pack("<BII", 1, code - basic + STRAIGHT.get(basic, basic), count) + b"".join(parts), end
-
-
-def _polygon(wkb: memoryview, at: int, depth: int) -> tuple[bytes, int]:
-    code, basic, _ = _head(wkb, at, depth)
-    count, end, rings = _count(wkb, at + HEAD_BYTES), at + HEAD_BYTES + 4, []
-    for _ in range(count):
-        positions, end = _positions_of_curve(wkb, end, depth + 1)
-        rings.append(_packed(positions))
-    return struct.pack("<BII", 1, code - basic + POLYGON, count) + b"".join(rings), end
-
-
-def _positions_of_curve(wkb: memoryview, at: int, depth: int) -> tuple[list[Position], int]:
-    """The positions of a line, of arcs, or of several of these joined, and where it ends."""
-    _, basic, size = _head(wkb, at, depth)
-    count, start = _count(wkb, at + HEAD_BYTES), at + HEAD_BYTES + 4
-    if basic == COMPOUND:
+def _positions_of_curve(curve: Geometry) -> list[Position]:
+    """The positions of a line, of arcs, or of several of these joined."""
+    if curve.basic == COMPOUND:
         joined: list[Position] = []
-        for _ in range(count):
-            positions, start = _positions_of_curve(wkb, start, depth + 1)
+        for part in curve.parts:
+            positions = _positions_of_curve(part)
             joined += positions[1:] if joined else positions
-        return joined, start
-    if basic not in {LINE, ARCS}:
+        return joined
+    if curve.basic not in {LINE, ARCS}:
         raise ValueError("not a curve")
-    end = start + count * size
-    positions = list(struct.iter_unpack(f"<{size // COORDINATE_BYTES}d", wkb[start:end]))
-    if len(positions) != count:
-        raise ValueError("cut off")
-    return (_along_arcs(positions) if basic == ARCS else positions), end
+    positions = list(struct.iter_unpack(f"<{DIMENSIONS[curve.kind]}d", curve.lines[0]))
+    return _along_arcs(positions) if curve.basic == ARCS else positions
 
 
 def _along_arcs(positions: Sequence[Position]) -> list[Position]:
@@ -133,23 +105,7 @@ def _center(start: Position, middle: Position, end: Position) -> tuple[float, fl
     return x0 + (by * a - ay * b) / cross, y0 + (ax * b - bx * a) / cross
 
 
-def _line(code: int, positions: Sequence[Position]) -> bytes:
-    return struct.pack("<BI", 1, code) + _packed(positions)
-
-
 def _packed(positions: Sequence[Position]) -> bytes:
     return struct.pack("<I", len(positions)) + b"".join(
         struct.pack(f"<{len(position)}d", *position) for position in positions
     )
-
-
-def _head(wkb: memoryview, at: int, depth: int) -> tuple[int, int, int]:
-    """The code of the geometry that begins at `at`, its basic code, and the size of a position in bytes."""
-    order, code = struct.unpack_from("<BI", wkb, at)
-    if order != 1 or depth > MAX_DEPTH or code // ISO_STEP not in DIMENSIONS:
-        raise ValueError("not a geometry that can be read")
-    return code, code % ISO_STEP, DIMENSIONS[code // ISO_STEP] * COORDINATE_BYTES
-
-
-def _count(wkb: memoryview, at: int) -> int:
-    return int(struct.unpack_from("<I", wkb, at)[0])

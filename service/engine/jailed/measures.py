@@ -9,9 +9,7 @@ from array import array
 from contextlib import closing
 
 from service.engine.jailed.gpkg import quoted, wkb_offset
-from service.engine.jailed.wkb import COORDINATE_BYTES, DIMENSIONS, HEAD_BYTES, ISO_STEP, MAX_DEPTH, WITH_Z
-
-POINT, LINE, POLYGON = 1, 2, 3
+from service.engine.jailed.wkb import DIMENSIONS, ISO_STEP, LINE, OF_LINES, POINT, WITH_Z, Geometry, gathered, read
 
 
 def leave_out_measures(gpkg: str) -> None:
@@ -24,60 +22,26 @@ def leave_out_measures(gpkg: str) -> None:
         connection.execute("UPDATE gpkg_geometry_columns SET m = 0")
 
 
-def without_measures(wkb: bytes) -> bytes:
-    """A geometry without its measures.
-
-    Raises:
-        ValueError: it contains something other than a geometry, or is nested too deeply.
-        struct.error: it is truncated.
-    """
-    written = bytearray()
-    _geometry(memoryview(wkb), 0, 0, written)
-    return bytes(written)
-
-
 def _unmeasured(blob: bytes) -> bytes:
     at = wkb_offset(blob[3])
-    return blob[:at] + without_measures(blob[at:])
+    return blob[:at] + _without_measures(read(blob[at:]))
 
 
-def _geometry(wkb: memoryview, at: int, depth: int, written: bytearray) -> int:
-    """Write the geometry that begins at `at`; return where it ends."""
-    order, code = struct.unpack_from("<BI", wkb, at)
-    kind, basic = divmod(code, ISO_STEP)
-    if order != 1 or depth > MAX_DEPTH or kind not in DIMENSIONS:
-        raise ValueError("not a geometry that can be read")
-    has_z = kind in WITH_Z
-    written += struct.pack("<BI", 1, basic + has_z * ISO_STEP)
-    at += HEAD_BYTES
-    if basic == POINT:
-        return _positions(wkb, at, 1, (DIMENSIONS[kind], 2 + has_z), written)
-    if basic == LINE:
-        return _line(wkb, at, (DIMENSIONS[kind], 2 + has_z), written)
-    (count,) = struct.unpack_from("<I", wkb, at)
-    written += wkb[at : at + 4]
-    at += 4
-    for _ in range(count):
-        if basic == POLYGON:
-            at = _line(wkb, at, (DIMENSIONS[kind], 2 + has_z), written)
-        else:
-            at = _geometry(wkb, at, depth + 1, written)
-    return at
+def _without_measures(geometry: Geometry) -> bytes:
+    has_z = geometry.kind in WITH_Z
+    code = geometry.basic + has_z * ISO_STEP
+    lines = [_leave(line, DIMENSIONS[geometry.kind], 2 + has_z) for line in geometry.lines]
+    counted = [struct.pack("<I", len(line) // (2 + has_z)) + line.tobytes() for line in lines]
+    if geometry.basic == POINT:
+        return struct.pack("<BI", 1, code) + lines[0].tobytes()
+    if geometry.basic == LINE:
+        return struct.pack("<BI", 1, code) + counted[0]
+    return gathered(code, counted if geometry.basic in OF_LINES else list(map(_without_measures, geometry.parts)))
 
 
-def _line(wkb: memoryview, at: int, dimensions: tuple[int, int], written: bytearray) -> int:
-    (count,) = struct.unpack_from("<I", wkb, at)
-    written += wkb[at : at + 4]
-    return _positions(wkb, at + 4, count, dimensions, written)
-
-
-def _positions(wkb: memoryview, at: int, count: int, dimensions: tuple[int, int], written: bytearray) -> int:
-    """Write the positions that begin at `at`, of as many numbers as first in `dimensions`, with as many as second."""
-    size, kept = dimensions
-    end = at + count * size * COORDINATE_BYTES
-    numbers = wkb[at:end].cast("d")
-    positions = array("d", bytes(count * kept * COORDINATE_BYTES))
+def _leave(numbers: "memoryview[float]", size: int, kept: int) -> "array[float]":
+    """The first numbers of each position, which has as many as `size`."""
+    positions = array("d", bytes(len(numbers) // size * kept * numbers.itemsize))
     for axis in range(kept):
         positions[axis::kept] = array("d", numbers[axis::size])
-    written += positions.tobytes()
-    return end
+    return positions

@@ -6,10 +6,10 @@ empty, geometries may have measures, which the format forbids.
 """
 
 import json
+import math
 import sqlite3
 import struct
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
 from service.engine.jailed.gpkg import WKB_TYPES, columns, quoted, split_code, system_of
 from service.engine.jailed.measures import leave_out_measures
 from service.engine.jailed.parquet_readback import count
+from service.engine.jailed.wkb import read
 
 VERSION = "1.1.0"
 BATCH_ROWS = 16_384
@@ -155,39 +156,8 @@ class _Seen:
 
 
 def _height_range(wkb: bytes) -> list[float]:
-    heights = list(_heights(memoryview(wkb), [0]))
+    heights = [height for height in read(wkb).heights() if not math.isnan(height)]
     return [min(heights), max(heights)] if heights else []
-
-
-def _heights(wkb: memoryview, cursor: list[int]) -> Iterator[float]:
-    """The Z of every coordinate of the geometry at the cursor; moves the cursor past it."""
-    order, code = struct.unpack_from("<BI", wkb, cursor[0])
-    basic, has_z = split_code(code)
-    cursor[0] += 5
-    if order != 1 or basic not in range(1, 8):
-        raise ValueError("not simple little-endian WKB")
-    if basic == 1:
-        yield from _line(wkb, cursor, 1, has_z=has_z)
-        return
-    (count,) = struct.unpack_from("<I", wkb, cursor[0])
-    cursor[0] += 4
-    if basic == 2:  # noqa: PLR2004 -- a line
-        yield from _line(wkb, cursor, count, has_z=has_z)
-        return
-    for _ in range(count):
-        if basic == 3:  # noqa: PLR2004 -- a polygon: rings
-            (points,) = struct.unpack_from("<I", wkb, cursor[0])
-            cursor[0] += 4
-            yield from _line(wkb, cursor, points, has_z=has_z)
-        else:
-            yield from _heights(wkb, cursor)
-
-
-def _line(wkb: memoryview, cursor: list[int], points: int, *, has_z: bool) -> Iterator[float]:
-    width = 3 if has_z else 2
-    values = struct.unpack_from(f"<{points * width}d", wkb, cursor[0])
-    cursor[0] += points * width * 8
-    return iter(value for value in values[2::width] if value == value) if has_z else iter(())  # noqa: PLR0124 -- not NaN
 
 
 if __name__ == "__main__":

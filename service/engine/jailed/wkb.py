@@ -1,47 +1,94 @@
-"""Geometries as bytes: splits collections, turns surfaces into polygons. Runs in the sandbox.
+"""Geometries as bytes: reads them, splits collections, turns surfaces into polygons. Runs in the sandbox.
 
 Operates on ISO WKB in little-endian order, which the work file uses.
 """
 
 import struct
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from service.engine.jailed.gpkg import WKB_TYPES
 
-MULTI = {1: 4, 2: 5, 3: 6, 8: 5, 9: 5, 10: 6}
+POINT, LINE, POLYGON = 1, 2, 3
+ARCS, COMPOUND, CURVE_POLYGON = 8, 9, 10
+MULTI = {POINT: 4, LINE: 5, POLYGON: 6, ARCS: 5, COMPOUND: 5, CURVE_POLYGON: 6}
 """The Multi type for each type; the families of 4, 5 and 6 are points, lines and areas."""
-CURVED = {8, 9, 10}
+CURVED = {ARCS, COMPOUND, CURVE_POLYGON}
 CURVED_MULTI = {5: 11, 6: 12}
 """The Multi type with curves for each one without."""
-COMPOUND = {9, 10}
-"""Types of single geometries that consist of others."""
-LINES = {2, 8}
 GATHERINGS = {4, 5, 6, 7, 11, 12}
-SURFACES = {15: 6, 16: 6, 17: 3}
+SURFACES = {15: 6, 16: 6, 17: POLYGON}
 """The type that replaces a surface."""
 OF_PATCHES = {15, 16}
-PATCHES = {3, 17}
+OF_LINES = {POINT, LINE, ARCS, POLYGON, 17}
+AREAS = {POLYGON, CURVE_POLYGON, 17}
 MAX_DEPTH = 32
 COORDINATE_BYTES = 8
-HEAD_BYTES = 5
 ISO_STEP = 1000
 WITH_Z = {1, 3}
-AREAS = {3, 10, 17}
 DIMENSIONS = {0: 2, 1: 3, 2: 3, 3: 4}
 """Coordinates per point, by the thousands of an ISO code: XY, Z, M, ZM."""
+
+_HEAD = struct.Struct("<BI")
+_COUNT = struct.Struct("<I")
+
+
+class Geometry(NamedTuple):
+    """A geometry, which consists of lines of positions (its point, its line, or its rings) or of other geometries."""
+
+    wkb: memoryview
+    kind: int
+    """The thousands of its code, which tell its dimensions."""
+    basic: int
+    """The rest of its code, which tells its type."""
+    lines: Sequence["memoryview[float]"]
+    parts: Sequence["Geometry"]
+
+    def heights(self) -> Iterator[float]:
+        """The elevations of all positions, if it has any."""
+        if self.kind in WITH_Z:
+            for line in self.lines:
+                yield from line[2 :: DIMENSIONS[self.kind]]
+            for part in self.parts:
+                yield from part.heights()
+
+
+def read(wkb: bytes) -> Geometry:
+    """Read a geometry.
+
+    Raises:
+        ValueError: it contains something other than a geometry, is nested too deeply, or is cut off.
+        struct.error: it is cut off.
+    """
+    return _read(memoryview(wkb), 0, 0)[0]
+
+
+def gathered(code: int, parts: Sequence[bytes]) -> bytes:
+    """A geometry with this code that consists of these parts."""
+    return struct.pack("<BII", 1, code, len(parts)) + b"".join(parts)
 
 
 def parts_by_family(wkb: bytes) -> dict[str, bytes]:
     """The parts of a geometry collection: one Multi geometry per family, by the name of its type.
 
     Raises:
-        ValueError: it contains a geometry that is neither simple nor a curve.
-        struct.error: it is truncated.
+        ValueError: as `read`, or it contains a geometry that is neither simple nor a curve.
+        struct.error: as `read`.
     """
-    found: dict[int, list[tuple[bool, bytes]]] = {}
-    _walk(memoryview(wkb), 0, found, 0)
-    (code,) = struct.unpack_from("<I", wkb, 1)
-    dimensions = code - code % ISO_STEP
-    return {WKB_TYPES[family]: _gathered(family, parts, dimensions) for family, parts in sorted(found.items())}
+    whole = read(wkb)
+    found: dict[int, list[bytes]] = {}
+    curved: set[int] = set()
+    for single, may_be_curved in _singles(whole):
+        family = MULTI[single.basic]
+        found.setdefault(family, []).append(bytes(single.wkb))
+        if may_be_curved or single.basic in CURVED:
+            curved.add(family)
+    return {
+        WKB_TYPES[family]: gathered(
+            whole.kind * ISO_STEP + (CURVED_MULTI[family] if family in curved else family), parts
+        )
+        for family, parts in sorted(found.items())
+    }
 
 
 def is_curved(wkb: bytes) -> bool:
@@ -50,135 +97,68 @@ def is_curved(wkb: bytes) -> bool:
 
 
 def count_sloping(wkb: bytes) -> int:
-    """How many areas of a geometry have points with different elevations.
-
-    Raises:
-        ValueError: it contains something other than a geometry, or is nested too deeply.
-        struct.error: it is truncated.
-    """
+    """How many areas of a geometry have points with different elevations; raises as `read`."""
     has_z = struct.unpack_from("<I", wkb, 1)[0] // ISO_STEP in WITH_Z
-    return _count_sloping(memoryview(wkb), 0, 0)[0] if has_z else 0
+    return _count_sloping(read(wkb)) if has_z else 0
 
 
 def as_polygons(wkb: bytes) -> bytes:
-    """A geometry with its polyhedral surfaces, TINs and triangles as polygons with the same coordinates.
-
-    Raises:
-        ValueError: it contains something other than a geometry, or is nested too deeply.
-        struct.error: it is truncated.
-    """
-    patched = bytearray(wkb)
-    _patch(patched, 0, 0)
-    return bytes(patched)
+    """A geometry with its polyhedral surfaces, TINs and triangles as polygons; raises as `read`."""
+    return _as_polygons(read(wkb))
 
 
-def _patch(wkb: bytearray, at: int, depth: int) -> int:
-    """Give the surfaces in the geometry that begins at `at` the codes of polygons; return where it ends."""
-    view = memoryview(wkb)
-    basic = _basic(view, at, depth)
-    if basic in SURFACES:
-        struct.pack_into("<I", wkb, at + 1, _code(view, at) - basic + SURFACES[basic])
-    if basic not in GATHERINGS | OF_PATCHES:
-        return _end(view, at, depth)
-    end = at + HEAD_BYTES + 4
-    for _ in range(_count(view, at)):
-        end = _patch(wkb, end, depth + 1)
-    return end
+def _read(wkb: memoryview, start: int, depth: int) -> tuple[Geometry, int]:
+    """The geometry that begins at `start`, and where it ends."""
+    order, code = _HEAD.unpack_from(wkb, start)
+    kind, basic = divmod(code, ISO_STEP)
+    if order != 1 or depth > MAX_DEPTH or kind not in DIMENSIONS or basic not in WKB_TYPES:
+        raise ValueError("not a geometry that can be read")
+    lines: list[memoryview[float]] = []
+    parts: list[Geometry] = []
+    end, count = start + _HEAD.size, 1
+    if basic not in {POINT, LINE, ARCS}:
+        (count,) = _COUNT.unpack_from(wkb, end)
+        end += _COUNT.size
+    for _ in range(count):
+        if basic in OF_LINES:
+            line, end = _line(wkb, end, DIMENSIONS[kind], None if basic != POINT else 1)
+            lines.append(line)
+        else:
+            part, end = _read(wkb, end, depth + 1)
+            parts.append(part)
+    return Geometry(wkb[start:end], kind, basic, lines, parts), end
 
 
-def _gathered(family: int, parts: list[tuple[bool, bytes]], dimensions: int) -> bytes:
-    code = CURVED_MULTI[family] if any(curved for curved, _ in parts) else family
-    return struct.pack("<BII", 1, code + dimensions, len(parts)) + b"".join(part for _, part in parts)
+def _line(wkb: memoryview, at: int, dimensions: int, count: int | None) -> tuple["memoryview[float]", int]:
+    """The positions at `at`, behind their number unless it is `count`, and where they end."""
+    if count is None:
+        (count,) = _COUNT.unpack_from(wkb, at)
+        at += _COUNT.size
+    end = at + count * dimensions * COORDINATE_BYTES
+    if end > len(wkb):
+        raise ValueError("not as long as it says")
+    return wkb[at:end].cast("d"), end
 
 
-def _walk(
-    wkb: memoryview, at: int, found: dict[int, list[tuple[bool, bytes]]], depth: int, *, curved: bool = False
-) -> int:
-    """Collect the single geometries in the one that begins at `at`; return where it ends.
-
-    Beside each is whether it is a curve or, if `curved`, one of a Multi geometry that may contain curves.
-    """
-    basic = _basic(wkb, at, depth)
-    if basic in MULTI:
-        end = _end(wkb, at, depth)
-        found.setdefault(MULTI[basic], []).append((curved or basic in CURVED, bytes(wkb[at:end])))
-        return end
-    if basic not in GATHERINGS:
+def _singles(geometry: Geometry, *, may_be_curved: bool = False) -> Iterator[tuple[Geometry, bool]]:
+    """The single geometries in one, and whether each is of a Multi geometry that may contain curves."""
+    if geometry.basic in MULTI:
+        yield geometry, may_be_curved
+    elif geometry.basic in GATHERINGS:
+        for part in geometry.parts:
+            yield from _singles(part, may_be_curved=geometry.basic in CURVED_MULTI.values())
+    else:
         raise ValueError("not a simple geometry")
-    end = at + HEAD_BYTES + 4
-    for _ in range(_count(wkb, at)):
-        end = _walk(wkb, end, found, depth + 1, curved=basic in CURVED_MULTI.values())
-    return end
 
 
-def _count_sloping(wkb: memoryview, at: int, depth: int) -> tuple[int, int]:
-    """How many areas of the geometry that begins at `at` have different elevations, and where it ends."""
-    basic = _basic(wkb, at, depth)
-    if basic not in GATHERINGS:
-        heights = _heights(wkb, at, basic) if basic in AREAS else set()
-        return int(len(heights) > 1), _end(wkb, at, depth)
-    found, end = 0, at + HEAD_BYTES + 4
-    for _ in range(_count(wkb, at)):
-        inside, end = _count_sloping(wkb, end, depth + 1)
-        found += inside
-    return found, end
+def _count_sloping(geometry: Geometry) -> int:
+    if geometry.basic in GATHERINGS:
+        return sum(map(_count_sloping, geometry.parts))
+    return int(geometry.basic in AREAS and len(set(geometry.heights())) > 1)
 
 
-def _heights(wkb: memoryview, at: int, basic: int) -> set[float]:
-    """The elevations of the points of an area, or of a curve around one."""
-    found: set[float] = set()
-    end = at + HEAD_BYTES + 4
-    if basic in COMPOUND:
-        for _ in range(_count(wkb, at)):
-            found |= _heights(wkb, end, _code(wkb, end) % ISO_STEP)
-            end = _end(wkb, end, 0)
-        return found
-    dimensions = DIMENSIONS[_code(wkb, at) // ISO_STEP]
-    at = end - 4 if basic in LINES else end
-    for _ in range(1 if basic in LINES else _count(wkb, end - HEAD_BYTES - 4)):
-        start = at + 4
-        at = start + struct.unpack_from("<I", wkb, at)[0] * dimensions * COORDINATE_BYTES
-        found |= set(wkb[start:at].cast("d")[2::dimensions])
-    return found
-
-
-def _end(wkb: memoryview, at: int, depth: int) -> int:
-    """Where the single geometry that begins at `at` ends."""
-    basic = _basic(wkb, at, depth)
-    if basic not in COMPOUND:
-        return _simple_end(wkb, at, basic, DIMENSIONS[_code(wkb, at) // ISO_STEP])
-    end = at + HEAD_BYTES + 4
-    for _ in range(_count(wkb, at)):
-        end = _end(wkb, end, depth + 1)
-    return end
-
-
-def _simple_end(wkb: memoryview, at: int, basic: int, dimensions: int) -> int:
-    size = dimensions * COORDINATE_BYTES
-    if basic == 1:
-        return at + HEAD_BYTES + size
-    end = at + HEAD_BYTES + 4
-    if basic in LINES:
-        return end + _count(wkb, at) * size
-    if basic not in PATCHES:
-        raise ValueError("not a simple geometry")
-    for _ in range(_count(wkb, at)):
-        (points,) = struct.unpack_from("<I", wkb, end)
-        end += 4 + int(points) * size
-    return end
-
-
-def _basic(wkb: memoryview, at: int, depth: int) -> int:
-    if depth > MAX_DEPTH:
-        raise ValueError("nested too deeply")
-    if struct.unpack_from("<B", wkb, at)[0] != 1:
-        raise ValueError("not little-endian")
-    return _code(wkb, at) % ISO_STEP
-
-
-def _code(wkb: memoryview, at: int) -> int:
-    return int(struct.unpack_from("<I", wkb, at + 1)[0])
-
-
-def _count(wkb: memoryview, at: int) -> int:
-    return int(struct.unpack_from("<I", wkb, at + HEAD_BYTES)[0])
+def _as_polygons(geometry: Geometry) -> bytes:
+    code = geometry.kind * ISO_STEP + SURFACES.get(geometry.basic, geometry.basic)
+    if geometry.basic in GATHERINGS | OF_PATCHES:
+        return gathered(code, list(map(_as_polygons, geometry.parts)))
+    return _HEAD.pack(1, code) + geometry.wkb[_HEAD.size :]
