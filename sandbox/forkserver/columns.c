@@ -87,7 +87,7 @@ static void see_value(struct column *column, const char *text)
         while (*at && *at == *text)
             at++, text++;
         text -= at - column->prefix;
-        while ((*at & 0xc0) == 0x80) /* within a character */
+        while (at > column->prefix && (*at & 0xc0) == 0x80) /* within a character */
             at--;
         *at = 0;
     }

@@ -1,6 +1,7 @@
 /* The commands of a session: a length of four bytes, then texts that end with a zero. */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +11,14 @@
 
 enum { PATIENCE_MS = 180000, MOST_BYTES = 16 << 20 };
 
+/* A run that has waited in vain ends by a signal, which says nothing of the file: the service may have been suspended, and
+ * then begins the file anew. */
 static int read_all(int questions, char *into, size_t size)
 {
     for (size_t got = 0; got < size;) {
         struct pollfd waited = {.fd = questions, .events = POLLIN};
         if (poll(&waited, 1, PATIENCE_MS) == 0)
-            return 0;
+            raise(SIGALRM);
         ssize_t found = read(questions, into + got, size - got);
         if (found < 0 && errno == EINTR)
             continue;

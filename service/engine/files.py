@@ -1,5 +1,6 @@
-"""Opens files that an untrusted process wrote: without following links, and only regular files."""
+"""Opens files that an untrusted process wrote or may replace: without following links, and only regular files."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -14,6 +15,11 @@ from service.errors import Rejection
 TAIL_BYTES = 256
 LITTLE_FILES = 64
 LITTLE_BYTES = 1 << 20
+READABLE = 0o644
+_AS_IT_IS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""Flags to open what is there: no link is followed, and no reader or writer of a pipe is waited for."""
+_NO_FILE = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO})
+"""Errors of opening a directory, a link or a pipe that nobody reads, to write to it."""
 PathLike = str | os.PathLike[str]
 NO_RESULT = "The conversion gave no result: the file holds nothing that could be written."
 NO_USABLE_RESULT = "The conversion gave no usable result."
@@ -26,7 +32,7 @@ def open_written(path: PathLike) -> tuple[int, int]:
         Rejection: it does not exist or is not a regular file.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | _AS_IT_IS)
     except OSError:
         raise Rejection(NO_RESULT) from None
     status = os.fstat(descriptor)
@@ -34,6 +40,27 @@ def open_written(path: PathLike) -> tuple[int, int]:
         os.close(descriptor)
         raise Rejection(NO_USABLE_RESULT)
     return descriptor, status.st_size
+
+
+def write_for_runs(path: PathLike, text: str) -> None:
+    """Write `text` to a file at `path` that runs may read, in a directory that a converter may write to.
+
+    A run has another user if the service is root, and gets the files of its directory only when it starts.
+
+    Raises:
+        Rejection: a converter has put something there that is not a regular file.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _AS_IT_IS, READABLE)
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            raise Rejection(NO_USABLE_RESULT) from None
+        raise
+    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - it is open already
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise Rejection(NO_USABLE_RESULT)
+        os.fchmod(descriptor, READABLE)  # whatever the umask of the host
+        file.write(text)
 
 
 def holds_little(path: PathLike) -> bool:

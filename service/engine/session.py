@@ -24,6 +24,10 @@ from service.engine.environment import VIRTUAL_DRIVER
 T = TypeVar("T", bound="Answer")
 FAILED = 1 << 8
 """The wait status of a process that exits with code 1."""
+UNANSWERED = Verdict(ending=Ending.INTERNAL, detail="the run that was held open ended without an answer")
+"""In place of the verdict of a run that exits with code 0 although it was asked something: it has not done that."""
+NOT_AS_EXPECTED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding raises if untrusted JSON is not the record that is expected, is no text or is nested too deeply."""
 Traced = Callable[[str], AbstractContextManager[object]]
 """Returns what is entered while a question of this name is answered."""
 _NOT_TRACED = nullcontext()
@@ -204,11 +208,12 @@ class Session:
         with self._traced(question):
             answer = b"" if self._talk is None else await self._talk.hear()
         if not answer:
-            raise SessionOver(await self._end())
+            verdict = await self._end()
+            raise SessionOver(UNANSWERED if verdict.ending is Ending.OK else verdict)
         try:
             if answer.count(b"{") <= kind.most_objects:
                 return msgspec.json.decode(answer, type=kind)
-        except (msgspec.ValidationError, msgspec.DecodeError):
+        except NOT_AS_EXPECTED:
             pass
         await self._end()
         raise SessionOver(Verdict(ending=Ending.EXIT, exit_code=1))

@@ -17,9 +17,9 @@ from service.blocking import INLINE_BYTES, run_blocking
 from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import Subject, require_program_success, require_success
 from service.engine.environment import converter_environment, python_environment, wheel_environment
-from service.engine.files import holds_little, read_written, written_files
+from service.engine.files import holds_little, read_written, write_for_runs, written_files
 from service.engine.jailed import wheel
-from service.engine.session import Session, SessionOver
+from service.engine.session import NOT_AS_EXPECTED, Session, SessionOver
 from service.errors import Rejection
 from service.formats.detect import Source
 from service.formats.facts import MAX_LAYERS
@@ -167,7 +167,7 @@ class Workplace:
         content = await run_blocking(partial(read_written, path, MAX_JSON_BYTES), inline=holds_little(path))
         try:
             return msgspec.json.decode(content, type=kind)
-        except (msgspec.ValidationError, msgspec.DecodeError):
+        except NOT_AS_EXPECTED:
             raise Rejection("The content of the file could not be determined. It may be damaged.") from None
 
     async def discard(self, *names: str) -> None:
@@ -190,7 +190,7 @@ class Workplace:
 
     async def write_text(self, name: str, text: str) -> None:
         """Write a file for a converter."""
-        await run_blocking(lambda: (self.path / name).write_text(text, encoding="utf-8"), inline=self.is_small)
+        await run_blocking(partial(write_for_runs, f"{self._directory}/{name}", text), inline=self.is_small)
 
     async def _start(self, argv: tuple[str, ...], environment: Mapping[str, str]) -> Verdict:
         try:

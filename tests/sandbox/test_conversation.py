@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import signal
 import struct
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -11,9 +12,20 @@ from pathlib import Path
 import pytest
 from anyio import run_process
 
+from sandbox import forkserver
 from sandbox.conversation import ANSWERS, MOST_REPORTS, Conversation
 
 REPORT = 1 << 31
+FORK_SERVER = Path(forkserver.__file__).parent
+NEEDS_COMPILER = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+
+
+async def compiled(directory: Path, name: str, *others: str) -> Path:
+    """A program of this directory, with other sources of the fork server's library."""
+    program = directory / name.removesuffix(".c")
+    sources = (Path(__file__).with_name(name), *(FORK_SERVER / other for other in others))
+    await run_process(["cc", "-o", program, *sources, "-lm"])
+    return program
 
 
 class Talk:
@@ -96,10 +108,22 @@ async def test_what_a_run_has_answered_is_heard_after_its_end(talk: Talk) -> Non
     assert await talk.ours.hear() == b""
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@NEEDS_COMPILER
 async def test_a_run_that_takes_a_day_is_heard_to_its_end(tmp_path: Path) -> None:
     """It reports less and less often, so that it is not taken for one that only reports."""
-    program = tmp_path / "reports"
-    await run_process(["cc", "-o", program, Path(__file__).with_name("reports.c"), "-lm"])
-    sent = (await run_process([program])).stdout
+    sent = (await run_process([await compiled(tmp_path, "reports.c")])).stdout
     assert 1000 < len(sent) // len(report(0)) < MOST_REPORTS
+
+
+@NEEDS_COMPILER
+async def test_a_run_that_nobody_asks_anything_ends_by_a_signal(tmp_path: Path) -> None:
+    """It has not done what it is asked later, and the file is not the cause."""
+    program = await compiled(tmp_path, "patience.c")
+    assert (await run_process([program], check=False)).returncode == -signal.SIGALRM
+
+
+@NEEDS_COMPILER
+async def test_texts_that_begin_within_a_character_change_nothing_before_them(tmp_path: Path) -> None:
+    """What the values of a column have in common ends at a whole character, if there is one."""
+    program = await compiled(tmp_path, "prefix.c", "looks.c")
+    assert (await run_process([program], check=False)).returncode == 0

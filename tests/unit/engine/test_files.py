@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from service.engine.files import LITTLE_BYTES, LITTLE_FILES, holds_little
+from service.engine.files import LITTLE_BYTES, LITTLE_FILES, holds_little, write_for_runs
+from service.errors import Rejection
 from service.intake.trees import remove_tree
 
 
@@ -56,3 +57,36 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     left.mkdir()
     (left / "link").symlink_to(full)
     assert holds_little(left)
+
+
+def test_what_is_written_for_runs_is_readable_for_their_users(tmp_path: Path) -> None:
+    """Whatever the umask of the host: root writes it while a run of another user is held open."""
+    before = os.umask(0o077)
+    try:
+        write_for_runs(tmp_path / "new", "a")
+        write_for_runs(tmp_path / "new", "b")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new").read_text() == "b"
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("kind", ["directory", "link", "pipe", "pipe with a reader"])
+def test_nothing_is_written_to_what_a_run_has_put_there(tmp_path: Path, kind: str) -> None:
+    """A pipe that nobody reads would be waited for, and a link followed."""
+    place, elsewhere = tmp_path / "place", tmp_path / "elsewhere"
+    elsewhere.write_text("kept")
+    match kind:
+        case "directory":
+            place.mkdir()
+        case "link":
+            place.symlink_to(elsewhere)
+        case _:
+            os.mkfifo(place)
+    reader = os.open(place, os.O_RDONLY | os.O_NONBLOCK) if kind == "pipe with a reader" else None
+    with pytest.raises(Rejection):
+        write_for_runs(place, "new")
+    assert elsewhere.read_text() == "kept"
+    if reader is not None:
+        assert os.read(reader, 1) == b""
+        os.close(reader)

@@ -243,3 +243,24 @@ async def test_a_step_without_room_ends_as_a_run_without_room(tmp_path: Path) ->
     async with _begun(run, tmp_path) as held:
         assert (await held.carry_out("gather", "in", "out")).ending is Ending.DISK_FULL
         assert (await held.carry_out("lines", "in", "out")).ending is Ending.OK
+
+
+async def test_a_run_that_ends_well_without_an_answer_has_done_nothing(tmp_path: Path) -> None:
+    """Its result would be missed, or taken for one that cannot be read back."""
+
+    async def ends_at_once(_: Command) -> Verdict:
+        return Verdict(ending=Ending.OK)
+
+    async with _begun(ends_at_once, tmp_path) as held:
+        assert (await held.translate("out/a.gpkg", ())).ending is Ending.INTERNAL
+
+
+ODD_ANSWERS = {"nested": b'{"x":' + b"[" * 100_000, "no text": b'{"ok":true,"messages":"\xff"}', "a list": b"[]"}
+
+
+@pytest.mark.parametrize("answer", list(ODD_ANSWERS.values()), ids=list(ODD_ANSWERS))
+async def test_an_answer_that_no_run_of_ours_gives_is_none(tmp_path: Path, answer: bytes) -> None:
+    """It may be nested without end, or no text at all."""
+    async with _begun(_Answering(open=answer), tmp_path) as held:
+        with pytest.raises(SessionOver, match="exit"):
+            await held.ask(Answer, "open")
