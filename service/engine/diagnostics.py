@@ -136,8 +136,9 @@ _MESSAGES: tuple[_Row, ...] = (
         _INVALID,
     ),
     _row(
-        r"Geometry type of .* not supported|Only (simple )?geometr|Can't handle geometry|Unsupported geometry|"
-        r"Attempt to write non-|Mismatched geometry type|is not compatible|geometry type .* not (handled|supported)",
+        r"Geometry type of .{0,200} not supported|Only (simple )?geometr|Can't handle geometry|Unsupported geometry|"
+        r"Attempt to write non-|Mismatched geometry type|is not compatible|"
+        r"geometry type .{0,200} not (handled|supported)",
         "{target} cannot hold some geometries of this file. Choose another outputFormat, such as GeoPackage.",
     ),
     _row(

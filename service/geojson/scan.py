@@ -37,7 +37,8 @@ def read_light(path: Path) -> bytes | None:
 
     A document of 256 KiB takes two milliseconds; one crafted from brackets alone could take seconds.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # a file object costs more than the rest
+    # a file object costs more than the rest; a converter may have put a pipe there, which would be waited for
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         size_bytes = os.fstat(descriptor).st_size
         if size_bytes > INLINE_BYTES:

@@ -152,3 +152,10 @@ def test_columns_renamed_by_the_converter_are_told() -> None:
 def test_a_failure_to_read_does_not_blame_the_output(messages: str) -> None:
     """During reading there is no target yet, so another `outputFormat` would not help."""
     assert explain(messages, Subject(input="DXF")).startswith("The file is not a valid DXF file")
+
+
+def test_what_one_message_begins_no_other_ends() -> None:
+    """A search for the end of each beginning in the whole text would occupy the service for seconds."""
+    near, far = (f"Geometry type of {'a' * size} not supported" for size in (100, 1000))
+    assert "cannot hold some geometries" in explain(near, SUBJECT)
+    assert "cannot hold some geometries" not in explain(far, SUBJECT)

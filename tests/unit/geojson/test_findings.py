@@ -1,5 +1,6 @@
 """How findings leave the jail."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -103,3 +104,15 @@ def test_ordinary_documents_are_light(document: Path, tmp_path: Path) -> None:
     for content in (b"{}," * 80_000, b"5," * 120_000, b"[]," * 80_000, b"[" * 250_000, b" " * (INLINE_BYTES + 1)):
         heavy.write_bytes(b'{"type": "FeatureCollection", "features": [' + content)
         assert read_light(heavy) is None
+
+
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    """A converter that was taken over may put one there, to which nobody writes."""
+    os.mkfifo(tmp_path / "pipe")
+    assert not read_light(tmp_path / "pipe")
+    with pytest.raises(Unreadable):
+        read_scan(tmp_path / "pipe")
+    held = os.open(tmp_path / "pipe", os.O_RDWR)
+    with pytest.raises(Unreadable):
+        read_scan(tmp_path / "pipe")
+    os.close(held)
