@@ -14,6 +14,8 @@ from msgspec import Meta
 
 PREFIX = "GEOMILL_"
 FILE_SUFFIX = "_FILE"
+LONGEST_DATA_PATH = 400
+"""In bytes. SQLite opens no file whose absolute path is longer than 511, and those of conversions are deep below it."""
 
 
 class SettingsError(ValueError):
@@ -24,7 +26,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     """The service's settings."""
 
     data_dir: Annotated[
-        str, "Directory for all data that Geomill keeps on disk: work files, embedded database, file store."
+        str,
+        "Directory for all data that Geomill keeps on disk: work files, embedded database, file store. Its path may "
+        "have up to 400 bytes.",
     ] = ".geomill"
     memory_dir: Annotated[
         str,
@@ -235,12 +239,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         """`data_dir` as an absolute path.
 
         Raises:
-            SettingsError: it is no text, so that neither PostgreSQL nor the sandbox could be told of it.
+            SettingsError: it is no text, so that neither PostgreSQL nor the sandbox could be told of it, or too long.
         """
         path = Path(self.data_dir).resolve()
         shown = str(path).encode(errors="replace").decode()
         if shown != str(path):
             raise SettingsError(f"GEOMILL_DATA_DIR is {shown!r}, which is not in UTF-8. Name another directory.")
+        if (size := len(shown.encode())) > LONGEST_DATA_PATH:
+            raise SettingsError(
+                f"GEOMILL_DATA_DIR is a path of {size} bytes, more than {LONGEST_DATA_PATH}: GeoPackages could not be "
+                "opened below it. Name another directory."
+            )
         return path
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from service.settings import Settings, SettingsError, read_settings
+from service.settings import LONGEST_DATA_PATH, Settings, SettingsError, read_settings
 
 
 def test_without_variables_every_setting_has_its_default() -> None:
@@ -59,3 +59,11 @@ def test_a_secret_that_is_not_text_is_told(tmp_path: Path) -> None:
     secret.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SettingsError, match="GEOMILL_S3_SECRET_KEY_FILE"):
         read_settings({"GEOMILL_S3_SECRET_KEY_FILE": str(secret)})
+
+
+def test_a_data_directory_may_not_be_too_deep() -> None:
+    """SQLite, and with it the driver of GeoPackage, opens nothing there, and files would be called damaged."""
+    deepest = f"/{'d' * (LONGEST_DATA_PATH - 1)}"
+    assert str(read_settings({"GEOMILL_DATA_DIR": deepest}).data_path) == deepest
+    with pytest.raises(SettingsError, match="GEOMILL_DATA_DIR is a path of 401 bytes"):
+        _ = read_settings({"GEOMILL_DATA_DIR": f"{deepest}d"}).data_path
