@@ -4,7 +4,7 @@ The run that will hold the workbook examines it and, if the driver would mistake
 understands. `jailed.styles` does both where there is no such run, or the two could differ.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import msgspec
@@ -116,10 +116,8 @@ class Examined(Answer, frozen=True):
 
     def found(self) -> Found:
         """What the driver does not tell."""
-        moments = self._of(styles.is_moment, styles.is_built_in_moment)
-        dates = self._of(styles.is_date, styles.is_built_in_date)
-        clocks = self._of(styles.is_clock, styles.is_built_in_clock)
-        elapsed = self._of(styles.is_elapsed, styles.is_built_in_elapsed)
+        kinds = (styles.MOMENTS, styles.ONLY_DATES, styles.ONLY_CLOCKS, styles.ELAPSED_TIMES)
+        moments, dates, clocks, elapsed = map(self._of, kinds)
         return Found(
             uncalculated=self.uncalculated,
             escaped=self.escaped,
@@ -137,13 +135,13 @@ class Examined(Answer, frozen=True):
 
     def is_clear(self) -> bool:
         """Whether the driver takes no text for a date, and knows all built-in formats."""
-        has_texts = any(of.texts for of in self._of(styles.is_moment, styles.is_built_in_moment))
+        has_texts = any(of.texts for of in self._of(styles.MOMENTS))
         return self.ok and not self.messages and not has_texts and not any(map(styles.is_east_asian, self.built_in))
 
-    def _of(self, is_own: Callable[[str], bool], is_built_in: Callable[[int], bool]) -> list[Moments]:
+    def _of(self, kind: styles.Kind) -> list[Moments]:
         """What there is of the formats of a kind."""
-        wanted = [*map(is_own, self.codes), *map(is_built_in, self.built_in)]
-        return [of for of, is_wanted in zip(self.moments, wanted, strict=False) if is_wanted]
+        codes: list[str | int] = [*self.codes, *self.built_in]
+        return [of for of, code in zip(self.moments, codes, strict=False) if kind.has(code)]
 
 
 def _first(rows: Iterable[int]) -> int:
@@ -168,11 +166,7 @@ async def prepare_workbook(place: Workplace, file: str, extension: str, reading:
     if not reading.doubts_dates:
         return await _in_plain_texts(place, file, plain, reading)
     found = await in_open_run(place, reading, lambda session: _examine(session, file, plain))
-    if found is not None:
-        return found
-    await place.python(styles.__name__, file, plain, FOUND_FILE)
-    told = await place.read_json(FOUND_FILE, Found) if await place.has(FOUND_FILE) else Found()
-    return plain if await place.has(plain) else file, told
+    return found or await _by_program(place, styles.__name__, file, plain)
 
 
 async def _in_plain_texts(place: Workplace, file: str, plain: str, reading: Reading) -> tuple[str, Found]:
@@ -182,7 +176,12 @@ async def _in_plain_texts(place: Workplace, file: str, plain: str, reading: Read
     )
     if sought is not None and sought.ok and not sought.holds and not sought.stops:
         return file, Found()
-    await place.python(opendocument.__name__, file, plain, FOUND_FILE)
+    return await _by_program(place, opendocument.__name__, file, plain)
+
+
+async def _by_program(place: Workplace, module: str, file: str, plain: str) -> tuple[str, Found]:
+    """The same by a program of ours."""
+    await place.python(module, file, plain, FOUND_FILE)
     told = await place.read_json(FOUND_FILE, Found) if await place.has(FOUND_FILE) else Found()
     return plain if await place.has(plain) else file, told
 

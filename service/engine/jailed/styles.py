@@ -18,6 +18,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from html import unescape
 from itertools import count, islice
 from pathlib import Path
+from typing import NamedTuple
 
 from service.engine.jailed.cells import (
     CHUNK,
@@ -69,8 +70,29 @@ PLAIN_DATE = b"YYYY-MM-DD"
 PLAIN_CLOCK = b"HH:MM:SS"
 GENERAL, ELAPSED_KIND = b"general", b"elapsed"
 """Kinds of formats that have no plain one."""
-PLAIN = frozenset({b"YYYY-MM-DD HH:MM:SS.000", PLAIN_DATE, PLAIN_CLOCK})
+PLAIN_MOMENT = b"YYYY-MM-DD HH:MM:SS.000"
+PLAIN = frozenset({PLAIN_MOMENT, PLAIN_DATE, PLAIN_CLOCK})
 """The formats that we write for dates and times."""
+
+
+class Kind(NamedTuple):
+    """A kind of formats: those of a workbook's own by their plain ones (`_kind`), and the numbers of built-in ones."""
+
+    own: Container[bytes]
+    built_in: Container[bytes]
+
+    def has(self, code: str | int) -> bool:
+        """Whether a format is of this kind: one of the workbook, as it is written in XML, or the number of another."""
+        return b"%d" % code in self.built_in if isinstance(code, int) else _kind(code) in self.own
+
+
+MOMENTS = Kind(PLAIN, DATES | CLOCKS)
+ONLY_DATES = Kind({PLAIN_DATE}, DAYS)
+"""Those that do not show a time of day."""
+ONLY_CLOCKS = Kind({PLAIN_CLOCK}, CLOCKS - ELAPSED_BUILT_IN)
+"""Those that do not show a date."""
+ELAPSED_TIMES = Kind({ELAPSED_KIND}, ELAPSED_BUILT_IN)
+"""Those that are read as numbers of days."""
 REFERENCE = re.compile(rb"""\sr\s*+=\s*+["']([A-Za-z]*)(\d*)["']""")
 """Where a cell or row is in the sheet; they need not say it."""
 ROW_OR_CELL = re.compile(
@@ -121,7 +143,9 @@ def main(workbook: str, plain: str, found_file: str) -> None:
             is_early = SINCE_1904.search(description) is not None
             largest = _largest(book, _wanted(understood, built_in, is_early=is_early))
             uncalculated, escaped = scan(book)
-            moments = _moments(book, _with_known_numbers(understood, built_in, largest), _elapsed(content))
+            moments = _moments(
+                book, _with_known_numbers(understood, built_in, largest), _places(content, ELAPSED_TIMES)
+            )
             ours = mistaken(book)
             error = first_error(book, ours)
             is_whole = book.getinfo(MEMBER).file_size < MOST_BYTES
@@ -141,46 +165,6 @@ def main(workbook: str, plain: str, found_file: str) -> None:
 def understood(code: str) -> str:
     """The format `code`, as it is written in XML, or a plain one of the same kind if the driver could mistake it."""
     return _understood(code.encode()).decode()
-
-
-def is_moment(code: str) -> bool:
-    """Whether the format `code`, as it is written in XML, is one of dates or times."""
-    return _understood(code.encode()) in PLAIN
-
-
-def is_built_in_moment(number: int) -> bool:
-    """The same of a format that a workbook does not define itself."""
-    return b"%d" % number in DATES | CLOCKS
-
-
-def is_date(code: str) -> bool:
-    """Whether the format `code`, as it is written in XML, shows dates without a time of day."""
-    return _understood(code.encode()) == PLAIN_DATE
-
-
-def is_built_in_date(number: int) -> bool:
-    """The same of a format that a workbook does not define itself."""
-    return b"%d" % number in DAYS
-
-
-def is_clock(code: str) -> bool:
-    """Whether the format `code`, as it is written in XML, shows times of day without a date."""
-    return _understood(code.encode()) == PLAIN_CLOCK
-
-
-def is_built_in_clock(number: int) -> bool:
-    """The same of a format that a workbook does not define itself."""
-    return b"%d" % number in CLOCKS - ELAPSED_BUILT_IN
-
-
-def is_elapsed(code: str) -> bool:
-    """Whether the format `code`, as it is written in XML, shows elapsed times, which are read as numbers of days."""
-    return _kind(code) == ELAPSED_KIND
-
-
-def is_built_in_elapsed(number: int) -> bool:
-    """The same of a format that a workbook does not define itself."""
-    return b"%d" % number in ELAPSED_BUILT_IN
 
 
 def is_east_asian(number: int) -> bool:
@@ -244,34 +228,21 @@ def _largest(book: zipfile.ZipFile, wanted: Mapping[int, float]) -> dict[int, fl
     return found
 
 
-def _elapsed(styles: bytes) -> set[int]:
-    """The positions of the formats of elapsed times."""
-    own = _own(styles)
-    return {
-        place
-        for place, number in enumerate(_numbers(styles))
-        if (is_elapsed(own[number].decode("utf-8", "replace")) if number in own else number in ELAPSED_BUILT_IN)
-    }
+def _places(styles: bytes, kind: Kind) -> set[int]:
+    """The positions of the formats of a kind."""
+    codes = {number: code.decode("utf-8", "replace") for number, code in _own(styles).items()}
+    return {place for place, number in enumerate(_numbers(styles)) if kind.has(codes.get(number, int(number)))}
 
 
-def _moments(book: zipfile.ZipFile, styles: bytes, elapsed: Container[int]) -> dict[str, int]:
+def _moments(book: zipfile.ZipFile, styles: bytes, elapsed: set[int]) -> dict[str, int]:
     """How many times the driver takes for the next second, and how many dates and times are in a first row.
 
     Also how many dates lose a time of day that their format does not show, how many times of day lose days, and how
     many times are of the formats `elapsed`; with the lowest row of each.
     """
-    own = _own(styles)
-    numbers = dict(enumerate(_numbers(styles)))
-    wanted = {
-        place
-        for place, number in numbers.items()
-        if (own[number] in PLAIN if number in own else number in DATES | CLOCKS)
-    }
-    days = {place for place, number in numbers.items() if own.get(number) == PLAIN_DATE or number in DAYS - own.keys()}
-    of_clocks = CLOCKS - ELAPSED_BUILT_IN - own.keys()
-    clocks = {place for place, number in numbers.items() if own.get(number) == PLAIN_CLOCK or number in of_clocks}
+    wanted, days, clocks = (_places(styles, kind) for kind in (MOMENTS, ONLY_DATES, ONLY_CLOCKS))
     found: Counter[str] = Counter()
-    looked_at = {place for place in numbers if place in wanted or place in elapsed}
+    looked_at = wanted | elapsed
     for name in filter(SHEET.fullmatch, book.namelist()) if looked_at else ():
         for row, place, value in _moments_of(_rows(pieces(book, name)), looked_at):
             found["late"] += place in wanted and is_late(value)
@@ -392,7 +363,7 @@ def _kind(code: str) -> bytes:
         return b""
     is_time = bool(TIME.search(placeholders))
     if (DAY if is_time else DAY_OR_MONTH).search(placeholders):
-        return b"YYYY-MM-DD HH:MM:SS.000" if is_time else PLAIN_DATE
+        return PLAIN_MOMENT if is_time else PLAIN_DATE
     return PLAIN_CLOCK if "h" in placeholders else ELAPSED_KIND if is_time else b""
 
 
