@@ -5,19 +5,19 @@ to the decoder, so that the next feature with such a member is decoded as fast a
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from service.geojson.features import Feature
-from service.geojson.members import OWN
+from service.geojson.features import Feature, Geometry
+from service.geojson.members import INSIDE, OF_GEOMETRIES, OWN
 
 MAX_LEARNED = 50
-_UNKNOWN = re.compile(r"unknown field `(.*)` - at `\$", re.DOTALL)
-_UNKNOWN_IN_ONE = re.compile(r"unknown field `(.*)`$", re.DOTALL)
+_UNKNOWN = re.compile(r"unknown field `(?P<name>.*?)`(?: - at `\$(?:\[\.\.\.\])?(?P<inside>\.geometry)?`)?$", re.DOTALL)
+_geometry = attrgetter("geometry")
 T = TypeVar("T")
 
 # Making a decoder costs as much as decoding a few dozen features.
@@ -26,11 +26,12 @@ _ONE = msgspec.json.Decoder(Feature)
 
 
 class FeatureDecoder:
-    """Decodes features; `foreign` holds the names of the foreign members recorded so far."""
+    """Decodes features; `foreign` holds the names of the foreign members recorded so far, also of geometries."""
 
     def __init__(self) -> None:
         self.foreign: dict[str, None] = {}
-        self._learned: dict[str, Callable[[Feature], Any]] = {}
+        self._learned: list[str] = []
+        self._of_geometries: list[str] = []
         self._several: msgspec.json.Decoder[list[Feature]] = _SEVERAL
         self._one: msgspec.json.Decoder[Feature] = _ONE
 
@@ -44,31 +45,46 @@ class FeatureDecoder:
 
     def note(self, features: Sequence[Feature]) -> None:
         """Record the foreign members of features that this decoder returned."""
-        for name, member in self._learned.items():
-            if name not in self.foreign and set(map(type, map(member, features))) != {UnsetType}:
-                self.foreign[name] = None
+        self._note(self._learned, features)
+        if self._of_geometries:
+            geometries = [geometry for geometry in map(_geometry, features) if isinstance(geometry, Geometry)]
+            self._note(self._of_geometries, geometries, INSIDE)
+
+    def _note(self, names: Sequence[str], found: Sequence[object], prefix: str = "") -> None:
+        for name, attribute in _attributes(names):
+            shown = prefix + name
+            if shown not in self.foreign and not set(map(type, map(attrgetter(attribute), found))) <= {UnsetType}:
+                self.foreign[shown] = None
 
     def _decoded(self, decode: Callable[[], T]) -> T:
         while True:
             try:
                 return decode()
             except msgspec.ValidationError as error:
-                unknown = _UNKNOWN.search(str(error)) or _UNKNOWN_IN_ONE.search(str(error))
-                if unknown is None or not self._learn(unknown.group(1)):
+                unknown = _UNKNOWN.search(str(error))
+                if unknown is None or not self._learn(unknown["name"], is_inside=bool(unknown["inside"])):
                     raise
 
-    def _learn(self, name: str) -> bool:
-        """Accept a member `name` from now on; returns whether that is possible."""
-        if name.lower() in OWN or name in self._learned or len(self._learned) == MAX_LEARNED:
+    def _learn(self, name: str, *, is_inside: bool) -> bool:
+        """Accept a member `name`, perhaps of geometries, from now on; returns whether that is possible."""
+        own, learned = (OF_GEOMETRIES, self._of_geometries) if is_inside else (OWN, self._learned)
+        if name.lower() in own or name in learned or len(learned) == MAX_LEARNED:
             return False
-        names = [*self._learned, name]
-        attributes = [f"foreign_{number}" for number in range(len(names))]
-        fields = [(attribute, Raw | UnsetType, UNSET) for attribute in attributes]
-        rename = dict(zip(attributes, names, strict=True))
-        known: Any = msgspec.defstruct(
-            "Feature", fields, bases=(Feature,), rename=rename, gc=False, forbid_unknown_fields=True
-        )
-        self._learned = {name: attrgetter(attribute) for attribute, name in rename.items()}
+        learned.append(name)
+        geometry: Any = _extended(Geometry, self._of_geometries)
+        known: Any = _extended(Feature, self._learned, ("geometry", geometry | UnsetType | None, UNSET))
         self._several = msgspec.json.Decoder(list[known])
         self._one = msgspec.json.Decoder(known)
         return True
+
+
+def _attributes(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The names of foreign members, each with that of its attribute."""
+    return ((name, f"foreign_{number}") for number, name in enumerate(names))
+
+
+def _extended(base: type[msgspec.Struct], names: Sequence[str], *others: tuple[str, Any, Any]) -> type[msgspec.Struct]:
+    """`base` with further members `names`, and `others` in place of its own."""
+    rename = {attribute: name for name, attribute in _attributes(names)}
+    fields = [*others, *((attribute, Raw | UnsetType, UNSET) for attribute in rename)]
+    return msgspec.defstruct(base.__name__, fields, bases=(base,), rename=rename, gc=False, forbid_unknown_fields=True)

@@ -15,13 +15,13 @@ from types import NoneType
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from service.formats.geometry import FAMILIES
 from service.geojson.cursor import SPACE_OR_SEPARATOR, Cursor, text_of
 from service.geojson.decoding import FeatureDecoder
 from service.geojson.features import Feature, Geometry, geometry_of, lenient_decode, normalised
-from service.geojson.members import OWN, is_repeated, may_repeat, member, repeats
+from service.geojson.members import OF_GEOMETRIES, OWN, foreign_to_geometry, is_repeated, may_repeat, member, repeats
 from service.geojson.refusals import Reason, Unreadable
 from service.geojson.surrogates import find_lone, replace_lone
 
@@ -33,14 +33,13 @@ KEPT_MEMBERS = frozenset({"type", "name", "crs"})
 OF_FEATURES = frozenset({*OWN, "bbox", "crs"})
 UNDERSTOOD = frozenset({*OWN, *KEPT_MEMBERS, "features", "bbox"})
 ESRI_MEMBERS = frozenset({"geometryType", "spatialReference", "fieldAliases"})
-COLLECTION = "FeatureCollection"
+COLLECTION, FEATURE = "FeatureCollection", "Feature"
 
 _BETWEEN = re.compile(rb'[^ \t\r\n][ \t\r\n]*,[ \t\r\n]*\{(?:[ \t\r\n]*"[^"\\]{0,64}"[ \t\r\n]*:)?')
-_KINDS = {name.lower(): name for name in (COLLECTION, "Feature", *FAMILIES)}
+_KINDS = {name.lower(): name for name in (COLLECTION, FEATURE, *FAMILIES)}
 _ELEMENTS = msgspec.json.Decoder(list[Raw])
 _GEOMETRY = msgspec.json.Decoder(Geometry)
 _OBJECT_OR_NULL = frozenset({dict, NoneType})
-_SHAPES = frozenset({Geometry, NoneType})
 _properties, _geometry = attrgetter("properties"), attrgetter("geometry")
 
 
@@ -69,7 +68,7 @@ class Document:
     @property
     def foreign(self) -> tuple[str, ...]:
         """The names of the foreign members of features and of the document itself."""
-        own = self._others if self.kind == COLLECTION else ()
+        own = [name for name in self._others if name not in OF_GEOMETRIES] if self.kind != FEATURE else ()
         of_features = (name for name in self._decoder.foreign if name not in OF_FEATURES)
         return tuple(dict.fromkeys((*of_features, *own)))
 
@@ -194,7 +193,7 @@ class Document:
         try:
             features = self._decoder.several(chunk)
             properties = list(map(_properties, features))
-            if set(map(type, properties)) <= _OBJECT_OR_NULL and set(map(type, map(_geometry, features))) <= _SHAPES:
+            if set(map(type, properties)) <= _OBJECT_OR_NULL and UnsetType not in map(type, map(_geometry, features)):
                 self._decoder.note(features)
                 if may_repeat(chunk, properties):
                     self.repeated += sum(repeats(bytes(element)) for element in _ELEMENTS.decode(chunk))
@@ -237,7 +236,7 @@ class Document:
         except (msgspec.DecodeError, UnicodeDecodeError):
             feature = Feature()
         text = bytes(element)
-        if type(feature.properties) is dict and type(feature.geometry) in _SHAPES:
+        if type(feature.properties) is dict and feature.geometry is not UNSET:
             self._decoder.note([feature])
             self.repeated += may_repeat(text, [feature.properties]) and repeats(text)
             return [feature]
@@ -249,10 +248,8 @@ class Document:
             self.skipped += 1
             return []
         self.repeated += is_repeated(value) or (may_repeat(text, [None]) and repeats(text))
-        if not _becomes_columns(value):
-            self._decoder.foreign.update(
-                dict.fromkeys([name for name in value if name.lower() not in OWN][:KEPT_NAMES])
-            )
+        foreign = [] if _becomes_columns(value) else [name for name in value if name.lower() not in OWN]
+        self._decoder.foreign.update(dict.fromkeys([*foreign, *foreign_to_geometry(value)][:KEPT_NAMES]))
         return [normalised(value)]
 
     def _whole(self, start: int, end: int) -> Feature:

@@ -16,12 +16,13 @@ NOT_PROPERTIES = frozenset({"type", "geometry", "centroid", "bbox", "center"})
 """Members of a feature that never become columns, even if it has no member `properties`."""
 
 
-class Geometry(msgspec.Struct, gc=False):
+class Geometry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """A geometry with undecoded coordinates. The type None marks a value that is not a geometry."""
 
     type: Any = None
     coordinates: Raw = Raw()
     geometries: Raw = Raw()
+    bbox: Raw | UnsetType = UNSET
     crs: Any = None
 
 

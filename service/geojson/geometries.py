@@ -10,10 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 from operator import attrgetter
+from types import NoneType
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, UnsetType
 
 from service.formats.geometry import FAMILIES
 from service.geojson.crs import crs_epsg
@@ -38,6 +39,7 @@ _EDGES = (_LONGITUDE_FROM_180, _LATITUDE_FROM_85, re.compile(rb"e\+?\d"), re.com
 _LEVELS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
 _MARKS = (b"p", b"q", b"r", b"s")
 _TYPES = {name.lower(): name for name in FAMILIES}
+_NO_GEOMETRY = frozenset({NoneType, UnsetType})
 _geometry, _type, _crs = attrgetter("geometry"), attrgetter("type"), attrgetter("crs")
 
 
@@ -139,7 +141,7 @@ class GeometryTally:
 
     def _count(self, features: Sequence[Feature], features_before: int) -> None:
         geometries = list(map(_geometry, features))
-        kinds = list(map(_type, geometries)) if set(map(type, geometries)) == {Geometry} else []
+        kinds = list(map(_type, geometries)) if _NO_GEOMETRY.isdisjoint(map(type, geometries)) else []
         if kinds and isinstance(kinds[0], str) and kinds.count(kinds[0]) == len(kinds):
             kind = _TYPES.get(kinds[0].lower(), "")
             self.first.setdefault(kind, features_before + 1)

@@ -14,6 +14,10 @@ from msgspec import UNSET, Raw
 
 OWN = frozenset({"type", "id", "geometry", "properties"})
 """The members of a feature that the converter reads."""
+OF_GEOMETRIES = frozenset({"type", "coordinates", "geometries", "bbox", "crs"})
+"""The members of a geometry that GeoJSON defines, and the obsolete one."""
+INSIDE = "geometry."
+"""What precedes the names of foreign members of geometries."""
 GEOMETRY, PROPERTIES = "geometry", "properties"
 _MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 _MARKS = {GEOMETRY: b'"geometry"', PROPERTIES: b'"properties"'}
@@ -28,6 +32,13 @@ def geometry_member(value: dict[str, Any]) -> Any:
     """The geometry of a feature; UNSET if it has none."""
     found = [value[key] for key in value if key.lower() == GEOMETRY]
     return None if None in found else found[-1] if found else UNSET
+
+
+def foreign_to_geometry(value: dict[str, Any]) -> list[str]:
+    """The names of members of the geometry of a feature that GeoJSON does not define."""
+    geometry = geometry_member(value)
+    names = geometry if isinstance(geometry, dict) else ()
+    return [f"{INSIDE}{name}" for name in names if name.lower() not in OF_GEOMETRIES]
 
 
 def is_repeated(names: Iterable[str]) -> bool:

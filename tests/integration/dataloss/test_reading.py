@@ -131,6 +131,17 @@ async def test_foreign_members_are_kept_or_told(converters: Converters) -> None:
     assert any("not kept: style." in warning for warning in told.warnings)
 
 
+async def test_foreign_members_of_geometries_are_kept_or_told(converters: Converters) -> None:
+    """Only other JSON formats have a place for them, too; bounds of geometries are none."""
+    place = {"type": "Point", "bbox": [1, 2, 1, 2], "coordinates": [1, 2], "accuracy": 7}
+    document = collection({**feature({"a": "x"}), "geometry": place})
+    kept = await convert(converters, document, "GeoJsonSeq")
+    assert json.loads(kept.path.read_text())["geometry"]["accuracy"] == 7
+    assert kept.warnings == ()
+    told = await convert(converters, document, "Kml")
+    assert [warning for warning in told.warnings if "not kept: geometry.accuracy." in warning]
+
+
 def test_the_first_position_with_other_numbers_is_found_in_documents_that_are_read_in_parts(tmp_path: Path) -> None:
     """Each kind on its own, in a later part than the one before."""
     small = {**feature({"a": "x" * 1000}), "geometry": {"type": "Point", "coordinates": [1, 2]}}

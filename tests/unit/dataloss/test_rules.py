@@ -267,6 +267,30 @@ def test_members_of_the_document_itself_that_are_foreign_are_told() -> None:
     assert scan_bytes(document).foreign_members == ("generator",)
 
 
+FOREIGN_TO_GEOMETRY = {
+    "regular": b'{"type": "Point", "coordinates": [1, 2], "properties": {}, "a": 1}',
+    "in other case": b'{"Type": "Point", "Coordinates": [1, 2], "properties": {}, "a": 1}',
+    "not strict": b'{"type": "Point", "coordinates": [1, 2], "properties": NaN, "a": 1}',
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN_TO_GEOMETRY)
+def test_foreign_members_of_geometries_are_found_however_they_are_written(kind: str) -> None:
+    """Also those with the name of a member of features, and those that only later features have."""
+    place = b'{"type": "Feature", "properties": {"b": 1}, "geometry": %b}'
+    plain = place % b'{"type": "Point", "coordinates": [1, 2], "bbox": [1, 2, 1, 2], "crs": null}'
+    null = place % b"null"
+    every = b",".join([plain, null, place % FOREIGN_TO_GEOMETRY[kind], null, plain])
+    found = scan_bytes(b'{"type": "FeatureCollection", "features": [%b]}' % every)
+    assert found.foreign_members == ("geometry.properties", "geometry.a")
+    assert (found.geometry_types, found.null_geometries, found.unreadable_geometries) == ({"Point": 3}, 2, 0)
+
+
+def test_members_of_a_geometry_alone_that_are_foreign_are_told() -> None:
+    """Its coordinates are not."""
+    assert scan_bytes(b'{"type": "Point", "coordinates": [1, 2], "a": 1}').foreign_members == ("a",)
+
+
 def test_members_of_features_that_only_a_document_has_are_foreign() -> None:
     """Such as a name, which nothing reads there."""
     document = collection(feature({}, name="x"), feature({}, features=[1]), name="y")
