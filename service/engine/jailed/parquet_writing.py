@@ -10,6 +10,7 @@ import math
 import sqlite3
 import struct
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -40,8 +41,15 @@ def main(gpkg: str, parquet: str, name: str, verified_file: str, measured: str) 
     """Write the only layer of `gpkg` to `parquet`, and its counts, unless it is damaged, to `verified_file`."""
     if measured:
         leave_out_measures(gpkg)
-    late = _count_beyond_utc(gpkg)
-    _write(gpkg, parquet)
+    with closing(sqlite3.connect(gpkg, isolation_level=None)) as connection:
+        (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
+        is_known = bool(system_of(connection, table)["known"])
+        moments = [name for name, declared in columns(connection, table) if declared == "DATETIME"]
+        late = _count_beyond_utc(connection, table, moments)
+        local = _to_utc(connection, table, moments)
+        # Elevations are not required of geometries of any type: pyogrio knows no such type.
+        connection.execute("UPDATE gpkg_geometry_columns SET z = 2 WHERE geometry_type_name = 'GEOMETRY' AND z = 1")
+    _write(gpkg, parquet, local, is_known=is_known)
     try:
         layers = {name: count(parquet)}
     except MALFORMED:
@@ -49,17 +57,14 @@ def main(gpkg: str, parquet: str, name: str, verified_file: str, measured: str) 
     Path(verified_file).write_text(json.dumps({"layers": layers, "beyond_utc": late}), encoding="utf-8")
 
 
-def _write(gpkg: str, parquet: str) -> None:
-    """GeoParquet 1.1: WKB, types, bbox, coordinate system."""
-    local = _to_utc(gpkg)
-    _allow_flat(gpkg)
+def _write(gpkg: str, parquet: str, local: set[str], *, is_known: bool) -> None:
+    """GeoParquet 1.1: WKB, types, bbox, coordinate system; times of the columns `local` are in no zone."""
     info = read_info(gpkg)
-    known = _system_is_known(gpkg)
     with open_arrow(gpkg, batch_size=BATCH_ROWS, use_pyarrow=True) as (meta, stream):
         geometry = meta["geometry_name"] if info["geometry_type"] is not None else None
         fields = [_field(field, local) for field in stream.schema]
         seen = _Seen()
-        crs = _declared_crs(stream.schema.field(geometry)) if geometry and known else None
+        crs = _declared_crs(stream.schema.field(geometry)) if geometry and is_known else None
         # Many readers expect `geo` in the schema, which is written before the content is known.
         early = {"geo": _document(geometry, {"encoding": "WKB", "geometry_types": [], "crs": crs})} if geometry else {}
         schema = pa.schema(fields, metadata=early)
@@ -80,39 +85,21 @@ def _document(geometry: str, column: dict[str, Any]) -> str:
     return json.dumps({"version": VERSION, "primary_column": geometry, "columns": {geometry: column}})
 
 
-def _system_is_known(gpkg: str) -> bool:
-    with closing(sqlite3.connect(f"file:{gpkg}?mode=ro", uri=True)) as connection:
-        (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
-        return bool(system_of(connection, table)["known"])
-
-
-def _count_beyond_utc(gpkg: str) -> dict[str, tuple[int, int]]:
+def _count_beyond_utc(connection: sqlite3.Connection, table: str, moments: Sequence[str]) -> dict[str, tuple[int, int]]:
     """By column: how many times in other zones have no four-digit year in UTC, and the row of the first one."""
-    with closing(sqlite3.connect(f"file:{gpkg}?mode=ro", uri=True)) as connection:
-        (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
-        moments = [name for name, declared in columns(connection, table) if declared == "DATETIME"]
-        condition = "{0} GLOB ? AND strftime('%Y', {0}) IS NULL"
-        query = f"SELECT count(*), min(rowid) FROM {quoted(table)} WHERE {condition}"  # noqa: S608 -- quoted
-        found = {name: connection.execute(query.format(quoted(name)), (WITH_OFFSET,)).fetchone() for name in moments}
+    condition = "{0} GLOB ? AND strftime('%Y', {0}) IS NULL"
+    query = f"SELECT count(*), min(rowid) FROM {quoted(table)} WHERE {condition}"  # noqa: S608 -- quoted
+    found = {name: connection.execute(query.format(quoted(name)), (WITH_OFFSET,)).fetchone() for name in moments}
     return {name: counts for name, counts in found.items() if counts[0]}
 
 
-def _to_utc(gpkg: str) -> set[str]:
+def _to_utc(connection: sqlite3.Connection, table: str, moments: Sequence[str]) -> set[str]:
     """Convert times in other zones to UTC; return the columns in which no time has a zone."""
-    with closing(sqlite3.connect(gpkg, isolation_level=None)) as connection:
-        (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
-        moments = [name for name, declared in columns(connection, table) if declared == "DATETIME"]
-        for column in map(quoted, moments):
-            query = f"UPDATE {quoted(table)} SET {column} = {UTC.format(column)} WHERE {column} GLOB ?"  # noqa: S608 -- quoted
-            connection.execute(query, (WITH_OFFSET,))
-        zoned = f"SELECT 1 FROM {quoted(table)} WHERE {{0}} GLOB '*Z' LIMIT 1"  # noqa: S608 -- quoted
-        return {name for name in moments if connection.execute(zoned.format(quoted(name))).fetchone() is None}
-
-
-def _allow_flat(gpkg: str) -> None:
-    """Do not require elevations of geometries of any type: pyogrio knows no such type."""
-    with closing(sqlite3.connect(gpkg, isolation_level=None)) as connection:
-        connection.execute("UPDATE gpkg_geometry_columns SET z = 2 WHERE geometry_type_name = 'GEOMETRY' AND z = 1")
+    for column in map(quoted, moments):
+        query = f"UPDATE {quoted(table)} SET {column} = {UTC.format(column)} WHERE {column} GLOB ?"  # noqa: S608 -- quoted
+        connection.execute(query, (WITH_OFFSET,))
+    zoned = f"SELECT 1 FROM {quoted(table)} WHERE {{0}} GLOB '*Z' LIMIT 1"  # noqa: S608 -- quoted
+    return {name for name in moments if connection.execute(zoned.format(quoted(name))).fetchone() is None}
 
 
 def _field(field: pa.Field, local: set[str]) -> pa.Field:
