@@ -60,6 +60,7 @@ GDAL void CPLSetErrorHandler(void (*)(int, int, const char *));
 GDAL handle VSIFOpenL(const char *, const char *);
 GDAL size_t VSIFReadL(void *, size_t, size_t, handle);
 GDAL int VSIFCloseL(handle);
+GDAL const char *VSIGetMemFileBuffer(const char *, uint64_t *, int);
 GDAL char **VSIReadDir(const char *);
 GDAL void CSLDestroy(char **);
 GDAL int CPLIsUTF8(const char *, int);

@@ -7,6 +7,7 @@
 
 #include "gdal.h"
 #include "rehearsal.h"
+#include "spatialite.h"
 #include "systems.h"
 
 enum { DEGREES = 4326 };
@@ -77,6 +78,7 @@ void rehearse(void)
         rehearse_search(degrees);
         rehearse_transformations(degrees);
         rehearse_geopackage(degrees);
+        prepare_spatialite();
         OSRDestroySpatialReference(degrees);
     }
     CPLPopErrorHandler();

@@ -67,12 +67,22 @@ static void head(char **at)
     end_answer("{", ok);
 }
 
-/* Set options of GDAL, by name and value, for what follows. */
+/* The options of GDAL that the next command has, by name and value. */
+static char **configured;
+
 static void configure(char **at)
 {
-    for (; at[0] && at[1]; at += 2)
+    for (configured = at; at[0] && at[1]; at += 2)
         CPLSetConfigOption(at[0], at[1]);
     end_answer("{", !at[0]);
+}
+
+/* Take back to what the environment says. */
+static void take_back_options(void)
+{
+    for (char **at = configured; at && at[0] && at[1]; at += 2)
+        CPLSetConfigOption(at[0], NULL);
+    configured = NULL;
 }
 
 static void declare(char **at)
@@ -197,6 +207,8 @@ int converse(const char *question_pipe, const char *answer_pipe)
         begin_reports(answers);
         forget_messages();
         commands[number].carry_out(texts + 1);
+        if (commands[number].carry_out != configure)
+            take_back_options();
         send_answer(answers);
     }
     return 0;

@@ -7,7 +7,11 @@
 #include "holding.h"
 #include "messages.h"
 #include "progress.h"
+#include "spatialite.h"
 #include "translating.h"
+
+/* So many features are written in memory where a result can begin there. */
+enum { MOST_IN_MEMORY = 1000 };
 
 /* The arguments for the layer that has stayed in its file, written under the name by which commands know it. None selects
  * it: it is the only one, and its name there, which comes from the upload, could be an option. There is room for one more
@@ -34,7 +38,7 @@ static char **with_stayed_layer(char **at)
 void translate(char **at)
 {
     const char *target = *at++;
-    handle from = latest, existing = NULL, written = NULL;
+    handle from = latest, existing = NULL, written = NULL, taken = NULL;
     int is_update = 0, misused = 0;
     for (char **argument = at; *argument; argument++)
         is_update |= strcmp(*argument, "-update") == 0 || strcmp(*argument, "-append") == 0;
@@ -42,8 +46,11 @@ void translate(char **at)
         from = stayed_in;
         at = with_stayed_layer(at);
     }
-    if (known_features(from) > 0)
+    int64_t features = known_features(from);
+    if (features > 0)
         *--at = "-progress"; /* in place of the target's name; with unknown counts, it would only cause a warning */
+    if (!is_update && features > 0 && features <= MOST_IN_MEMORY)
+        existing = taken = take_spatialite(at);
     handle wishes = from ? GDALVectorTranslateOptionsNew(at, NULL) : NULL;
     if (wishes)
         GDALVectorTranslateOptionsSetProgress(wishes, report_share, NULL);
@@ -53,5 +60,5 @@ void translate(char **at)
         written = GDALVectorTranslate(existing ? NULL : target, existing, 1, &from, wishes, &misused);
     if (written || existing)
         GDALClose(written ? written : existing);
-    end_answer("{", written && !misused);
+    end_answer("{", written && !misused && (!taken || write_spatialite(target)));
 }

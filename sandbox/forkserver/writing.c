@@ -27,11 +27,16 @@ int write_all(int file, const char *bytes, size_t size)
     return 1;
 }
 
-int write_text(const char *path, const char *text)
+int write_bytes(const char *path, const char *bytes, size_t size)
 {
     int file = create(path);
-    int ok = file >= 0 && write_all(file, text, strlen(text));
+    int ok = file >= 0 && write_all(file, bytes, size);
     return close(file) == 0 && ok;
+}
+
+int write_text(const char *path, const char *text)
+{
+    return write_bytes(path, text, strlen(text));
 }
 
 int copy_under_header(const char *path, const char *copy, size_t skipped, const char *header)

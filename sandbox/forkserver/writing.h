@@ -3,6 +3,8 @@
 
 int write_all(int file, const char *bytes, size_t size);
 
+int write_bytes(const char *path, const char *bytes, size_t size);
+
 int write_text(const char *path, const char *text);
 
 /* Write `copy`: `header`, then what follows the first `skipped` bytes of the file at `path`. */

@@ -8,6 +8,7 @@ answers are untrusted until they fit their record.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, ClassVar, Self, TypeVar
@@ -94,7 +95,7 @@ class Session:
         self._talk: Conversation | None = None
         self._running: asyncio.Future[Verdict] | None = None
         self._is_over: asyncio.Future[None]
-        self._settings: dict[str, str] = {}
+        self._settings: Mapping[str, str] = {}
         self._first: tuple[str, ...] = ()
         self._sent: tuple[str, ...] = ()
         self.foreseen: dict[str, tuple[str, ...]] = {}
@@ -140,7 +141,7 @@ class Session:
 
     def begin(self, program: str, directory: Path, environment: Mapping[str, str], limits: Limits) -> None:
         """Start the run that is held open, in `directory`."""
-        self._settings = dict(environment)
+        self._settings = environment
         self._talk = talk = Conversation(str(directory))
         self._first = self._sent = ()
         self._is_over = is_over = asyncio.get_running_loop().create_future()
@@ -225,11 +226,10 @@ class Session:
         return await self.ask(Answer, *_opening(name, drivers, options), then=then)
 
     async def configure(self, settings: Mapping[str, str]) -> None:
-        """Set the options of GDAL that differ from those of the open run, from now on."""
-        different = {name: value for name, value in settings.items() if self._settings.get(name) != value}
+        """Set the options of GDAL that differ from those of the open run, for the next question."""
+        different = settings.items() - self._settings.items()
         if different:
-            await self.ask(Answer, "configure", *(text for setting in different.items() for text in setting))
-            self._settings |= different
+            await self.ask(Answer, "configure", *chain.from_iterable(sorted(different)))
 
     async def alter(self, table: str, name: str, columns: Iterable[tuple[int, str, str]]) -> Answer:
         """Rename a table that is held, and give it these columns: by position, new name, and type or "same"."""

@@ -9,6 +9,7 @@ import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -17,7 +18,7 @@ from anyio import run_process
 
 from sandbox.command import Command
 from sandbox.verdict import Verdict
-from service.engine.session import Session
+from service.engine.session import Answer, Session
 from service.engine.workspace import FOLDER, OUT, Run
 from service.errors import Rejection
 from service.formats.facts import Layer
@@ -673,3 +674,25 @@ async def test_both_ways_give_the_same_from_databases(ways: Ways, tmp_path: Path
         for statement in statements:
             connection.execute(statement)
     assert await ways.compare(tmp_path / "a.sqlite", "Csv") == runs
+
+
+async def test_nothing_in_a_result_is_older_than_its_conversion(ways: Ways, tmp_path: Path) -> None:
+    """The tables that every database of SpatiaLite has are made before; their history says when the result was made."""
+    source = write_geojson(tmp_path / "in.geojson", CONTENTS["points"])
+    begun = datetime.now(UTC).isoformat(timespec="milliseconds")
+    done = await ways.held.to("SpatiaLite", source)
+    with closing(sqlite3.connect(done.path)) as connection:
+        ((events, first),) = connection.execute("SELECT count(*), min(timestamp) FROM spatialite_history")
+    assert events > 0
+    assert datetime.fromisoformat(first) >= datetime.fromisoformat(begun)
+
+
+async def test_options_are_set_for_one_question(ways: Ways, tmp_path: Path) -> None:
+    """The functions of SpatiaLite, which can read files, are there to write a result, and not to read it back."""
+    written = await ways.filed.to("SpatiaLite", write_geojson(tmp_path / "in.geojson", CONTENTS["points"]))
+    async with ways.converters.open_run(["SQLite"]) as (held, directory):
+        shutil.copy(written.path, directory / "a.sqlite")
+        await held.configure({"SPATIALITE_LOAD": "YES"})
+        for is_loaded in (True, False):
+            assert (await held.open("a.sqlite", ["SQLite"], [])).ok
+            assert (await held.ask(Answer, "query", "SELECT spatialite_version()")).ok is is_loaded
