@@ -15,24 +15,20 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { ROOM = 1 << 20, SAMPLE = 24, DESCRIPTORS = 1024, PAGE = 4096, STACK = 64 << 10 };
+enum { ROOM = 1 << 20, SAMPLE = 24, DESCRIPTORS = 1024, STACK = 64 << 10 };
 
 static char file_text[ROOM], loot[ROOM];
 static int inherited[DESCRIPTORS];
@@ -181,62 +177,6 @@ static int is_locked(const char *path)
     return locked;
 }
 
-/* A text is given backwards, so that the orders themselves do not hold it. */
-static int is_there(const char *from, const char *to, const char *backwards)
-{
-    size_t length = strlen(backwards), place;
-    for (const char *start = from; start + length <= to; start++) {
-        for (place = 0; place < length && start[place] == backwards[length - 1 - place]; place++)
-            ;
-        if (place == length)
-            return 1;
-    }
-    return 0;
-}
-
-static int is_in_library(struct dl_phdr_info *library, size_t size, void *wanted)
-{
-    (void)size;
-    for (int number = 0; number < library->dlpi_phnum; number++) {
-        const ElfW(Phdr) *part = library->dlpi_phdr + number;
-        const char *start = (const char *)(library->dlpi_addr + part->p_vaddr);
-        if (part->p_type == PT_LOAD && part->p_flags & PF_W && is_there(start, start + part->p_memsz, wanted))
-            return 1;
-    }
-    return 0;
-}
-
-static int is_mapped(const char *page)
-{
-    unsigned char resident;
-    return mincore((void *)page, PAGE, &resident) == 0;
-}
-
-/* What earlier jobs may have left: the data of all libraries, and the heap, which lies below its end. */
-static int remembers(const char *backwards)
-{
-    const char *end = (const char *)((uintptr_t)sbrk(0) & ~(uintptr_t)(PAGE - 1)), *start = end;
-    while (is_mapped(start - PAGE))
-        start -= PAGE;
-    return dl_iterate_phdr(is_in_library, (void *)backwards) || is_there(start, end, backwards);
-}
-
-/* Takes room that no directory shows, for a second; says how many MiB. */
-static int hoards(const char *mebibytes, char **into)
-{
-    static char piece[1 << 20];
-    long held = 0;
-    int descriptor = open("hoard", O_RDWR | O_CREAT, 0600);
-    if (descriptor < 0 || unlink("hoard") < 0)
-        return 0;
-    memset(piece, 1, sizeof piece);
-    while (held < atol(mebibytes) && write(descriptor, piece, sizeof piece) == (ssize_t)sizeof piece)
-        held++;
-    usleep(1500000);
-    say_number(into, held);
-    return 1;
-}
-
 static void *idles(void *nothing)
 {
     pause();
@@ -254,13 +194,6 @@ static int makes_threads(const char *count, char **into)
         made++;
     say_number(into, made);
     return 1;
-}
-
-static int sets_user(const char *name)
-{
-    struct stat found;
-    int descriptor = open(name, O_RDWR | O_CREAT, 0755);
-    return descriptor >= 0 && fchmod(descriptor, 06755) == 0 && fstat(descriptor, &found) == 0 && found.st_mode & S_ISUID;
 }
 
 static int knows_environment(const char *prefix, char **into)
@@ -293,10 +226,7 @@ static void obey(const char *verb, const char *argument, char **into)
     ORDER("spoil", spoils(argument, into));
     ORDER("spoilt", finds_spoilt(into));
     ORDER("locked", is_locked(argument));
-    ORDER("remember", remembers(argument));
-    ORDER("hoard", hoards(argument, into));
     ORDER("threads", makes_threads(argument, into));
-    ORDER("setuid", sets_user(argument));
     ORDER("environment", knows_environment(argument, into));
     if (*into == before)
         say(into, done ? "got it" : "held");
