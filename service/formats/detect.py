@@ -5,6 +5,7 @@ variants of one format.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 from stat import S_ISDIR
 
@@ -25,7 +26,7 @@ from service.formats.json_kinds import HEAD_BYTES, head_of, kind_of_json, sequen
 from service.formats.kml_features import in_one_document
 from service.formats.kml_mended import mended
 from service.formats.left_out import has_features, hold_features
-from service.formats.looks import look_at
+from service.formats.looks import Looks, look_at
 from service.formats.names import listed, safe_name, shown, stem_of, unique
 from service.formats.properties import property_warnings
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
@@ -41,12 +42,17 @@ IN_UTF8: Mapping[Declares, Callable[[Path, Path, int], tuple[Path, str]]] = {
     Declares.XML: in_utf8,
     Declares.DXF: dxf_in_utf8,
 }
-MENDED: Mapping[Reader, Mapping[str, Callable[[Path, Path], tuple[Path, str]]]] = {
+Mend = Callable[[Path, Path, Path | None], tuple[Path, str]]
+MENDED: Mapping[Reader, Mapping[str, Mend]] = {
     Reader.KML: {"prefixed": with_kml_prefixes, "whole": in_one_document, "mended": mended},
     Reader.GML: {"sized": with_known_dimensions},
     Reader.GPX: {"prefixed": with_gpx_prefixes, "held": with_values_alone, "timed": with_plain_times},
 }
-"""By reader: what puts files that its driver reads in place of others, by the prefix of their names."""
+"""By reader: what puts files that its driver reads in place of others, by the prefix of their names.
+
+Each is called with the file, the new one, and a shorter one in which to look for what has to be mended, if there
+is one.
+"""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -54,11 +60,18 @@ class Part(msgspec.Struct, frozen=True):
 
     files: Mapping[str, Path]
     layer: str
+    shorter: Path | None = None
+    """A file with all kinds of tags that are in the text of the one to open, but not all of them."""
 
     @property
     def path(self) -> Path:
         """The file to open."""
         return next(iter(self.files.values()))
+
+    @property
+    def text(self) -> Path:
+        """The file in which to look for tags."""
+        return self.shorter or self.path
 
     @property
     def extension(self) -> str:
@@ -179,11 +192,13 @@ def _single(
         rewrite = IN_UTF8[declares]
         documents, told = _replaced(documents, lambda path, new: rewrite(path, new, all_bytes), unpack_into, "utf8")
         warnings += [*left_out_documents, *told]
+    text = Looks(row, unpack_into)
     for prefix, mend in MENDED.get(reading_of(row).reader, {}).items():
-        documents, told = _replaced(documents, mend, unpack_into, prefix)
+        documents, told = _replaced(documents, partial(_mended, mend, text), unpack_into, prefix)
         warnings += told
     paths = [part.path for part in documents]
-    repeated, left_out = look_at(row, paths) if looks or not hold_features(row, paths) else ([], {})
+    repeated, left_out = text.tell(paths) if looks or not hold_features(row, paths) else ([], {})
+    documents = tuple(Part(part.files, part.layer, text.shorter(part.path)) for part in documents)
     parts = tuple(part for part in documents if has_features(row, part.path)) or documents[:1]
     for part in parts:
         require_root(row, part.path)
@@ -195,6 +210,10 @@ def _single(
         warnings=(*warnings, *repeated, *(warning for warning, column in left_out.items() if not column)),
         warnings_without={warning: condition for warning, condition in left_out.items() if condition},
     )
+
+
+def _mended(mend: Mend, text: Looks, path: Path, target: Path) -> tuple[Path, str]:
+    return mend(path, target, text.shorter(path))
 
 
 def _of_known_encodings(documents: tuple[Part, ...]) -> tuple[tuple[Part, ...], list[str]]:

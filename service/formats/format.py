@@ -156,6 +156,19 @@ class LeftOut(msgspec.Struct, frozen=True):
         return OF_RELEASES + self.releases if self.releases else self.column
 
 
+class Alike(msgspec.Struct, frozen=True, kw_only=True):
+    """In what features of a format may differ while the looks tell the same of them, as regular expressions."""
+
+    elements: bytes
+    """What finds an element that is a feature; its name is the group that matches."""
+    text: bytes
+    """A text."""
+    texts: Mapping[bytes, tuple[bytes, ...]] = {}
+    """By the names of elements, without prefixes: the kinds of their texts, of which those of one are alike."""
+    attributes: Mapping[bytes, tuple[bytes, ...]] = {}
+    """By the names of attributes: the kinds of their values."""
+
+
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """How a format is read."""
 
@@ -202,6 +215,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     outline_word: bytes = b""
     """A word in the text of files that hold something else whose outline becomes a feature."""
     left_out: tuple[LeftOut, ...] = ()
+    alike: Alike | None = None
+    """If programs write its features one like another: what they may differ in."""
     trailer: bytes = b""
     """How a complete file ends, apart from white space, if the driver does not detect truncated files."""
     unread: tuple[Unread, ...] = ()

@@ -13,13 +13,13 @@ THREE_BY_OLD_NAME = re.compile(
 LONGEST_TAG = 16 << 10
 
 
-def with_known_dimensions(path: Path, target: Path) -> tuple[Path, str]:
+def with_known_dimensions(path: Path, target: Path, text: Path | None = None) -> tuple[Path, str]:
     """The file to read in place of the GML at `path`, and no warning. Blocking.
 
     It is `path` if no positions have three numbers by the old name; otherwise `target`, a new file whose directory is
-    created if needed.
+    created if needed. `text` is where to look for them, if not in the file itself.
     """
-    if not has_match(path, THREE_BY_OLD_NAME, OLD_NAME):
+    if not has_match(text or path, THREE_BY_OLD_NAME, OLD_NAME):
         return path, ""
     pieces = pieces_to(path, b">", LONGEST_TAG)
-    return written(target, (THREE_BY_OLD_NAME.sub(rb"\1srsDimension", text) for text in pieces)), ""
+    return written(target, (THREE_BY_OLD_NAME.sub(rb"\1srsDimension", piece) for piece in pieces)), ""

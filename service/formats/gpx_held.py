@@ -22,17 +22,17 @@ EXTENSIONS = re.compile(rb"<extensions>([^<]*+(?:<(?!/?extensions\b)[^<]*+)*+)" 
 HELD = re.compile(rb"<extensions>\s*+(?:" + _VALUE % 1 + rb")*+<[^<>]++(?<!/)>\s*+<(?!/)")
 
 
-def with_values_alone(path: Path, target: Path) -> tuple[Path, str]:
+def with_values_alone(path: Path, target: Path, text: Path | None = None) -> tuple[Path, str]:
     """The file to read in place of the GPX at `path`, and no warning. Blocking.
 
     It is `path` if no extensions hold values within other elements; otherwise `target`, a new file whose directory is
-    created if needed.
+    created if needed. `text` is where to look for them, if not in the file itself.
     """
-    if not has_match(path, HELD):
+    if not has_match(text or path, HELD):
         return path, ""
     holders: dict[bytes, bytes] = {}
     pieces = pieces_to(path, END, LONGEST)
-    return written(target, (EXTENSIONS.sub(lambda found: _taken_out(found, holders), text) for text in pieces)), ""
+    return written(target, (EXTENSIONS.sub(lambda found: _taken_out(found, holders), piece) for piece in pieces)), ""
 
 
 def _taken_out(extensions: re.Match[bytes], holders: dict[bytes, bytes]) -> bytes:

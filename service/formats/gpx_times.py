@@ -23,15 +23,15 @@ LONGEST = 2 << 20
 """How long what lies between times may be without being read in pieces."""
 
 
-def with_plain_times(path: Path, target: Path) -> tuple[Path, str]:
+def with_plain_times(path: Path, target: Path, text: Path | None = None) -> tuple[Path, str]:
     """The file to read in place of the GPX at `path`, and no warning. Blocking.
 
     It is `path` if all times are as the schema has them; otherwise `target`, a new file whose directory is created if
-    needed. Texts that are no times stay as they are.
+    needed. Texts that are no times stay as they are. `text` is where to look for them, if not in the file itself.
     """
-    if not has_match(path, ODD, _OPEN):
+    if not has_match(text or path, ODD, _OPEN):
         return path, ""
-    return written(target, (TIME.sub(_plain, text) for text in pieces_to(path, _CLOSE, LONGEST))), ""
+    return written(target, (TIME.sub(_plain, piece) for piece in pieces_to(path, _CLOSE, LONGEST))), ""
 
 
 def _plain(time: re.Match[bytes]) -> bytes:

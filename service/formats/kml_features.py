@@ -25,11 +25,11 @@ CLOSES = {b"!--": b"--", b"![CDATA[": b"]]"}
 """What ends that in which tags are none."""
 
 
-def in_one_document(path: Path, target: Path) -> tuple[Path, str]:
+def in_one_document(path: Path, target: Path, text: Path | None = None) -> tuple[Path, str]:
     """The file to read in place of the KML at `path`, and a warning or "". Blocking.
 
     It is `path` if it is as it should be, or not understood; otherwise `target`, a new file whose directory is created
-    if needed.
+    if needed. `text` is where to look at tags, if not in the file itself.
     """
     with path.open("rb") as file:
         root = ROOT.search(file.read(LONGEST_TAG))
@@ -37,7 +37,9 @@ def in_one_document(path: Path, target: Path) -> tuple[Path, str]:
         end = ROOT_END.search(file.read())
     if root is None or end is None:
         return path, ""
-    is_usual = root["document"] and end["document"] and not has_match(path, NOT_LAST)  # seen in a tenth of the time
+    is_usual = (
+        root["document"] and end["document"] and not has_match(text or path, NOT_LAST)
+    )  # seen in a tenth of the time
     features = 1 if is_usual else _count(path, root.end("tag"))
     if features <= 1:
         return path, ""

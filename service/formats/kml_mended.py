@@ -11,7 +11,7 @@ from service.formats.names import listed, quotes
 SIMPLE = re.compile(rb"<SimpleData\s")
 SCHEMA = re.compile(rb"<Schema[\s/>]")
 DOCUMENT = re.compile(rb"<Document[\s>]")
-ODD_RING = re.compile(rb"</LinearRing>\s*+<(?!/(?:outer|inner)BoundaryIs\b)")
+ODD_RING = re.compile(rb"</LinearRing>\s*+<(?!/(?:outer|inner)BoundaryIs\b)[^<>]*+>")
 """The end of a ring that is not alone in a boundary of an area, as it should be."""
 _ATTRIBUTES = rb"\s(?:[^<>\"']++|\"[^<\"]*+\"|'[^<']*+')*+"
 TAG = re.compile(
@@ -32,22 +32,24 @@ UNDECLARED = "Typed data that no Schema of the file declares ({}) was read as te
 FIELD = b'<SimpleField name="%b" type="string"/>'
 
 
-def mended(path: Path, target: Path) -> tuple[Path, str]:
+def mended(path: Path, target: Path, text: Path | None = None) -> tuple[Path, str]:
     """The file to read in place of the KML at `path`, and a warning or "". Blocking.
 
     It is `path` if nothing has to be mended; otherwise `target`, a new file whose directory is created if needed.
     SimpleData that no Schema declares would be left out: what is in the first MiB is declared, or gets the name that
     is declared in another case. So would be what a Schema declares within a Folder, as GDAL 1 wrote it: the Document
     gets a copy. Of several rings in one innerBoundaryIs, all but the last would be. Rings that bound no area become
-    lines: the driver makes geometries of them that most formats lack.
+    lines: the driver makes geometries of them that most formats lack. `text` is where to look for all this, if not in
+    the file itself.
     """
-    is_typed = has_match(path, SIMPLE)
-    lacks_schema = is_typed and not has_match(path, SCHEMA)
-    moved = declared_in_folders(path) if is_typed and not lacks_schema else b""
-    lacks_schema |= bool(moved) and not has_match(path, DOCUMENT)
-    start = next(chunks(path), b"") if is_typed else b""
+    text = text or path
+    is_typed = has_match(text, SIMPLE)
+    lacks_schema = is_typed and not has_match(text, SCHEMA)
+    moved = declared_in_folders(text) if is_typed and not lacks_schema else b""
+    lacks_schema |= bool(moved) and not has_match(text, DOCUMENT)
+    start = next(chunks(text), b"") if is_typed else b""
     missing, respelled = undeclared_in(start), respelled_in(start)
-    if not (lacks_schema or moved or missing or respelled or has_match(path, ODD_RING)):
+    if not (lacks_schema or moved or missing or respelled or has_match(text, ODD_RING)):
         return path, ""
     names = [name.decode("utf-8", "replace") for names in missing.values() for name in names]
     mender = _Mender(missing, moved, respelled, lacks_schema=lacks_schema)

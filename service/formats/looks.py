@@ -1,48 +1,90 @@
 """Looks at the text of uploads for what their drivers would lose without a warning, in one reading of each."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from service.formats.format import Format, LeftOut, Reader, reading_of
-from service.formats.kml_condensed import Condenser
+from service.formats.condensed import Condenser, shortened
+from service.formats.format import Format, Reader, reading_of
 from service.formats.kml_repeated import RepeatedData
 from service.formats.kml_schemas import UndeclaredData
-from service.formats.left_out import TextTally, chunks, warn_of_left_out
+from service.formats.left_out import CHUNK, TextTally, chunks, warn_of_left_out
+
+
+class Looks:
+    """Looks at the documents of one upload, each of which it may shorten first."""
+
+    def __init__(self, row: Format, directory: Path | None = None) -> None:
+        """`directory` is where to write shorter documents, created if needed; without one, none are written."""
+        self._row = row
+        self._reading = reading_of(row)
+        self._directory = directory
+        may_repeat = _has_no_repeated if self._reading.reader is Reader.KML else bool
+        self._condenser = Condenser(self._reading.alike, may_repeat) if self._reading.alike else None
+        self._shortened: dict[Path, tuple[Path | None, Counter[bytes]]] = {}
+
+    def shorter(self, path: Path) -> Path | None:
+        """A file with all kinds of tags that are in the document at `path`, but not all of them. Blocking.
+
+        None if no such file would be much shorter.
+        """
+        if self._condenser is None or self._directory is None or path.stat().st_size <= CHUNK:
+            return None
+        if path not in self._shortened:
+            target = self._directory / f"shorter_{len(self._shortened)}{path.suffix}"
+            self._shortened[path] = shortened(self._condenser, path, target)
+        return self._shortened[path][0]
+
+    def tell(self, paths: Sequence[Path]) -> tuple[list[str], Mapping[str, str]]:
+        """Warnings about data that is lost in the documents at `paths`, and `warn_of_left_out` of them. Blocking.
+
+        Raises:
+            Rejection: the files contain nothing else than what is left out.
+        """
+        counts: Counter[bytes] = Counter()
+        look = self._look_at_kml if self._reading.reader is Reader.KML else self._look_at
+        told = [warning for path in paths if self._reading.left_out for warning in look(path, counts)]
+        return told, warn_of_left_out(self._row, counts, paths)
+
+    def _look_at(self, path: Path, counts: Counter[bytes]) -> list[str]:
+        tally = TextTally(self._reading.left_out, counts)
+        for text in self._texts(path, counts):
+            tally.add(text)
+        return []
+
+    def _look_at_kml(self, path: Path, counts: Counter[bytes]) -> list[str]:
+        repeated, undeclared, tally = RepeatedData(), UndeclaredData(), TextTally(self._reading.left_out, counts)
+        for text in self._texts(path, counts):
+            repeated.add(text)
+            undeclared.add(text)
+            tally.add(text)
+        repeated.end()
+        return [*repeated.warnings, *undeclared.warnings]
+
+    def _texts(self, path: Path, counts: Counter[bytes]) -> Iterator[bytes]:
+        """What to look at of the document at `path`; what is told of the rest is added to `counts` at the end."""
+        shorter = self.shorter(path)
+        passed = Counter(self._shortened[path][1]) if shorter else Counter[bytes]()
+        for piece in chunks(shorter or path):
+            yield self._condenser.condense(piece, passed) if self._condenser else piece
+        for feature, times in passed.items():
+            if times:
+                for found, count in self._told_of_another(feature).items():
+                    counts[found] += count * times
+
+    def _told_of_another(self, feature: bytes) -> Counter[bytes]:
+        """What is told of a feature that follows one like it."""
+        both: Counter[bytes] = Counter()
+        one: Counter[bytes] = Counter()
+        TextTally(self._reading.left_out, both).add(2 * feature)
+        TextTally(self._reading.left_out, one).add(feature)
+        both.subtract(one)
+        return both
 
 
 def look_at(row: Format, paths: Sequence[Path]) -> tuple[list[str], Mapping[str, str]]:
-    """Warnings about data that is lost in the files at `paths`, and `warn_of_left_out` of them. Blocking.
-
-    Raises:
-        Rejection: the files contain nothing else than what is left out.
-    """
-    reading = reading_of(row)
-    counts: Counter[bytes] = Counter()
-    if reading.reader is Reader.KML:
-        repeated = [told for path in paths for told in _look_at_kml(reading.left_out, path, counts)]
-        return repeated, warn_of_left_out(row, counts, paths)
-    for path in paths if reading.left_out else ():
-        tally = TextTally(reading.left_out, counts)
-        for text in chunks(path):
-            tally.add(text)
-    return [], warn_of_left_out(row, counts, paths)
-
-
-def _look_at_kml(entries: tuple[LeftOut, ...], path: Path, counts: Counter[bytes]) -> list[str]:
-    repeated, undeclared, tally = RepeatedData(), UndeclaredData(), TextTally(entries, counts)
-    condenser = Condenser([word for entry in entries for word in entry.words if word[:1] == b">"], _has_no_repeated)
-    for piece in chunks(path):
-        text = condenser.condense(piece)
-        repeated.add(text)
-        undeclared.add(text)
-        tally.add(text)
-    repeated.end()
-    for feature, times in condenser.passed.items():
-        again: Counter[bytes] = Counter()
-        TextTally(entries, again).add(feature)
-        counts.update({found: count * times for found, count in again.items()})
-    return [*repeated.warnings, *undeclared.warnings]
+    """What `Looks` tell of the files at `paths`. Blocking."""
+    return Looks(row).tell(paths)
 
 
 def _has_no_repeated(feature: bytes) -> bool:

@@ -34,12 +34,12 @@ LONGEST = 1 << 20
 """How long a text without tags may be and not be read in pieces."""
 
 
-def with_kml_prefixes(path: Path, target: Path) -> tuple[Path, str]:
+def with_kml_prefixes(path: Path, target: Path, _text: Path | None = None) -> tuple[Path, str]:
     """The file to read in place of the KML at `path`, as `with_usual_prefixes`."""
     return with_usual_prefixes(path, target, KML_PREFIXES)
 
 
-def with_gpx_prefixes(path: Path, target: Path) -> tuple[Path, str]:
+def with_gpx_prefixes(path: Path, target: Path, _text: Path | None = None) -> tuple[Path, str]:
     """The file to read in place of the GPX at `path`, as `with_usual_prefixes`."""
     return with_usual_prefixes(path, target, GPX_PREFIXES)
 

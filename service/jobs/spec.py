@@ -21,6 +21,7 @@ class PartSpec(msgspec.Struct, frozen=True):
 
     files: dict[str, str]
     layer: str
+    shorter: str = ""
 
 
 class SourceSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +38,14 @@ class SourceSpec(msgspec.Struct, frozen=True, kw_only=True):
     def resolve(self, directory: Path) -> Source:
         """Return the source whose files are in `directory` on this host."""
         root = f"{directory}/"
-        parts = (Part({end: Path(root + name) for end, name in part.files.items()}, part.layer) for part in self.parts)
+        parts = (
+            Part(
+                {end: Path(root + name) for end, name in part.files.items()},
+                part.layer,
+                Path(root + part.shorter) if part.shorter else None,
+            )
+            for part in self.parts
+        )
         return Source(**_fields(self, format=by_token(self.format), parts=tuple(parts)))
 
 
@@ -77,7 +85,9 @@ def source_spec(source: Source, directory: Path) -> SourceSpec:
     def files_of(part: Part) -> dict[str, str]:
         return {end: relative(file) for end, file in part.files.items()}
 
-    parts = tuple(PartSpec(files_of(part), part.layer) for part in source.parts)
+    parts = tuple(
+        PartSpec(files_of(part), part.layer, relative(part.shorter) if part.shorter else "") for part in source.parts
+    )
     without = dict(source.warnings_without)
     return SourceSpec(**_fields(source, format=source.format.token, parts=parts, warnings_without=without))
 

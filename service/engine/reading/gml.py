@@ -53,8 +53,8 @@ async def read_gml(place: Workplace, source: Source) -> WorkFile:
     Raises:
         Rejection: the features of a layer are in several systems.
     """
-    names = await run_blocking(partial(_names, source.path), inline=place.is_small)
-    if not await run_blocking(partial(_misleads, source.path, names), inline=place.is_small):
+    names = await run_blocking(partial(_names, source.parts[0].text), inline=place.is_small)
+    if not await run_blocking(partial(_misleads, source.parts[0].text, names), inline=place.is_small):
         return msgspec.structs.replace(await read_single(place, source), claim=_shown(names))
     file = staged_names(source)[0]
     await place.python(gml_systems.__name__, file, NAMED_FILE, FOUND_FILE)

@@ -34,8 +34,8 @@ async def read_kml(place: Workplace, source: Source) -> WorkFile:
     """
     renamed: dict[str, str] = {}
     for part, file in zip(source.parts, staged_names(source), strict=True):
-        await run_blocking(partial(require_times, part.path), inline=place.is_small)
-        if await run_blocking(partial(has_match, part.path, LIKE_ELEMENTS), inline=place.is_small):
+        await run_blocking(partial(require_times, part.text), inline=place.is_small)
+        if await run_blocking(partial(has_match, part.text, LIKE_ELEMENTS), inline=place.is_small):
             renamed |= await _rename(place, file)
     found = await read_documents(place, source)
     if not renamed:

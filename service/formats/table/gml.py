@@ -1,7 +1,18 @@
 # ruff: noqa: S106 -- a token is a format's short name here
 """The row of GML."""
 
-from service.formats.format import ColumnRule, Declares, Format, LeftOut, Reader, Reading, Reread, Writer, Writing
+from service.formats.format import (
+    Alike,
+    ColumnRule,
+    Declares,
+    Format,
+    LeftOut,
+    Reader,
+    Reading,
+    Reread,
+    Writer,
+    Writing,
+)
 from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
 
 BEGINS_BLANK = rb">(?:<!\[CDATA\[)?+\s++(?!<)(?:[^<\s\d.+-]|[\d.+-][\d.,eE+\-\s]*+[^<\d.,eE+\-\s])"
@@ -54,6 +65,24 @@ INFORMATION_IN_GML = of_the_file(
     rb"gml:(?:name|description)" + HOLDS,
 )
 
+_REFERENCES, _ATTRIBUTES = (b"xlink:href=",), (b" codeSpace=", b" nilReason=", b" xml:lang=")
+_NO_WORD = rb"=" + b"".join(rb"(?<!%b)" % word for word in (*_REFERENCES, *_ATTRIBUTES))
+_ID = rb"(?:[^\"<>&=]++|" + _NO_WORD + rb")*+"
+_NUMBER = rb"[+-]?+[\d.]++(?:(?<=[\d.])[eE][+-]?+\d++)?+"
+_NUMBERS = rb"(?:[\d.,+\-\s]++(?:(?<=[\d.])[eE])?+)++"
+_ALIKE = Alike(
+    elements=(
+        rb"<((?:\w{1,20}+:)?+(?:featureM|m)ember)[\s>]|<(?:\w{1,20}+:)?+featureMembers\b[^<>]*+>\s*+<([\w:.-]++)[\s>]"
+    ),
+    text=rb"(?!\s)(?:[^<>=]++|" + _NO_WORD + rb")++",
+    texts={
+        b"pos": tuple(rb"\s*+" + rb"\s++".join([_NUMBER] * axes) + rb"\s*+" for axes in (2, 3)),
+        b"posList": (_NUMBERS,),
+        b"coordinates": (_NUMBERS,),
+    },
+    attributes=dict.fromkeys((b"gml:id", b"fid", b"xlink:href"), (_ID,)),
+)
+
 GML = Format(
     name="Gml",
     token="gml",
@@ -96,12 +125,13 @@ GML = Format(
                 "elevation 0.",
                 pattern=FLAT_LIST_BESIDE_HIGH,
             ),
-            LeftOut("References to other elements (xlink:href, {count}) were left out.", words=(b"xlink:href=",)),
+            LeftOut("References to other elements (xlink:href, {count}) were left out.", words=_REFERENCES),
             LeftOut(
                 "Attributes of values ({count}), such as codeSpace, nilReason and xml:lang, were left out.",
-                words=(b" codeSpace=", b" nilReason=", b" xml:lang="),
+                words=_ATTRIBUTES,
             ),
         ),
+        alike=_ALIKE,
         overflows=frozenset({"infinite"}),
         guesses_types=True,
         # of the bounds of a feature, the driver of GDAL 3.10 makes columns

@@ -5,7 +5,18 @@ from collections.abc import Mapping
 
 from service.formats.crs import WGS84
 from service.formats.facts import FieldType
-from service.formats.format import ColumnRule, Declares, Format, LeftOut, Reader, Reading, Reread, Writer, Writing
+from service.formats.format import (
+    Alike,
+    ColumnRule,
+    Declares,
+    Format,
+    LeftOut,
+    Reader,
+    Reading,
+    Reread,
+    Writer,
+    Writing,
+)
 from service.formats.geometry import Family
 from service.formats.gpx_times import PLAIN_TIME
 from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
@@ -24,7 +35,8 @@ _READ = (
 )
 _OLDER = rb"(?:url|urlname|course|speed)\b"
 _DEGREES = rb"\s*+=\s*+[\"']\s*+[+-]?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?+\s*+[\"']"
-_PLAIN = rb"=\"-?+\d++(?:\.\d++)?+\""
+_PLAIN_DEGREES = rb"-?+\d++(?:\.\d++)?+"
+_PLAIN = rb"=\"" + _PLAIN_DEGREES + rb"\""
 UNREAD_POSITION_IN_GPX = (
     rb"pt\b(?:(?<=<wpt)|(?<=<(?:rte|trk)pt))(?! lat"
     + _PLAIN
@@ -91,6 +103,12 @@ REPEATED_IN_GPX = (
 _ENDS_METADATA = rb"[^<]*+</time>\s*+(?:<(?:keywords>[^<]*+</keywords|bounds\b[^<>]*+)>\s*+){0,2}+</metadata"
 NO_TIME_IN_GPX = rb"<time>\s*+(?!" + PLAIN_TIME + rb"</time|" + _ENDS_METADATA + rb")[^<\s][^<]{0,200}+</time"
 """A time that could not be written as the schema has it, of which some releases of the driver read nothing."""
+_ALIKE = Alike(
+    elements=rb"<(wpt|(?:rte|trk)pt)\s",
+    text=rb"[^\s<>][^<>\n]*+",
+    texts={b"time": (PLAIN_TIME,)},
+    attributes=dict.fromkeys((b"lat", b"lon"), (_PLAIN_DEGREES,)),
+)
 _FLAT_IS_ZERO = "In lines of routes and tracks, points without elevations, next to others that have them, got 0."
 _GPX_ORDER = ("route_fid", "route_point_id", "track_fid", "track_seg_id", "track_seg_point_id")
 GPX_NUMBERS = frozenset(
@@ -167,6 +185,7 @@ GPX = Format(
                 beside=NOT_GPX_1_0,
             ),
         ),
+        alike=_ALIKE,
         fixed_layers=True,
         derived_layers=frozenset({"route_points", "track_points"}),
         derived_columns=frozenset({*_GPX_ORDER, "ele"}),

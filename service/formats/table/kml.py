@@ -5,6 +5,7 @@ import msgspec
 
 from service.formats.crs import WGS84
 from service.formats.format import (
+    Alike,
     ColumnRule,
     Declares,
     Format,
@@ -16,7 +17,7 @@ from service.formats.format import (
     Writer,
     Writing,
 )
-from service.formats.kml_positions import MISPLACED_POSITIONS, UNREAD_POSITIONS
+from service.formats.kml_positions import MISPLACED_POSITIONS, POSITIONS, UNREAD_POSITIONS
 from service.formats.table.xml_parts import HOLDS, XML_LOSSES, of_the_file
 
 _KML_NOISE = {
@@ -75,6 +76,9 @@ SECOND_GEOMETRY_IN_KML = (
 
 A collection that holds collections is not looked into.
 """
+_MODES = tuple(
+    b">%b<" % mode for mode in (b"relativeToGround", b"clampToGround", b"relativeToSeaFloor", b"clampToSeaFloor")
+)
 _KML_LEFT_OUT = (
     LeftOut(
         "Network links ({count}) were not followed; what they lead to outside of the file is not in the result.",
@@ -162,8 +166,20 @@ _KML_LEFT_OUT = (
     LeftOut("Views (LookAt and Camera, {count}) were left out.", words=(b"<LookAt", b"<Camera")),
     LeftOut(
         "Altitude modes other than absolute ({count}) were left out; elevations were taken as they are.",
-        words=(b">relativeToGround<", b">clampToGround<", b">relativeToSeaFloor<", b">clampToSeaFloor<"),
+        words=_MODES,
     ),
+)
+_TEXT = rb"(?!(?:" + b"|".join(mode.strip(b"<>") for mode in _MODES) + rb")<)[^\s<>&][^<>]*+(?<![\s;])"
+"""A text that is no special word, and neither begins nor ends with a blank or a reference to one."""
+_SHORT_TIME = rb"\d{4}(?:-\d\d)?+(?=<)"
+_KML_ALIKE = Alike(
+    elements=rb"<(Placemark)[\s>]",
+    text=_TEXT,
+    texts={
+        b"coordinates": (POSITIONS,),
+        **dict.fromkeys((b"when", b"begin", b"end"), (_SHORT_TIME, rb"(?!" + _SHORT_TIME + rb")" + _TEXT)),
+    },
+    attributes={b"id": (rb"[^\"<>&]*+",)},
 )
 _KML_READING = Reading(
     drivers=("LIBKML",),
@@ -178,6 +194,7 @@ _KML_READING = Reading(
     noise_columns=_KML_NOISE,
     feature_word=b"Placemark",
     left_out=_KML_LEFT_OUT,
+    alike=_KML_ALIKE,
 )
 _KML = Writing(
     driver="KML",

@@ -230,3 +230,14 @@ def test_a_file_with_nothing_to_mend_stays_as_it_is(tmp_path: Path, content: str
     path = write(tmp_path / "a.kml", PLACE.format(content))
     assert mended(path, tmp_path / "new" / "mended.kml") == (path, "")
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("cut", range(1, len("</outerBoundaryIs>")))
+def test_a_boundary_that_a_piece_of_the_file_cuts_off_is_not_mended(tmp_path: Path, cut: int) -> None:
+    """To write the file anew takes longer than everything else that is done with its text."""
+    before, end, after = KML.format(PLACE.format(POLYGON.format(RING.format(0, 1), ""))).partition("</outerBoundaryIs>")
+    start, mark, rest = before.partition("<Placemark")
+    filler = " " * (CHUNK - len(before) - cut)
+    path = tmp_path / "a.kml"
+    path.write_text(start + filler + mark + rest + end + after, encoding="utf-8")
+    assert mended(path, tmp_path / "new" / "mended.kml") == (path, "")
