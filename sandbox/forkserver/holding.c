@@ -12,6 +12,8 @@
 #include "answer.h"
 #include "columns.h"
 #include "holding.h"
+#include "mapped.h"
+#include "markup.h"
 #include "messages.h"
 #include "progress.h"
 #include "question.h"
@@ -23,6 +25,7 @@ enum { MOST_LAYERS = 1000, LEAST_STAYING = 500 };
 handle memory, latest, stayed, stayed_in;
 char stayed_table[TABLE_NAME];
 static handle source;
+static const char *source_name;
 static int tables_made;
 static int64_t expected; /* the features of the source; -1 if its driver does not know */
 
@@ -202,6 +205,25 @@ static int load_features(handle layer, handle copy, struct shapes *shapes, struc
     return stays;
 }
 
+/* Whether a layer surely has no features, because its driver reads the whole file for each layer, and the file has none of the
+ * tags of this one. */
+static int is_surely_empty(handle layer)
+{
+    static const struct {
+        const char *layer, *tag;
+    } tags[] = {{"waypoints", "<wpt"}, {"routes", "<rte"}, {"route_points", "<rte"}, {"tracks", "<trk"}, {"track_points", "<trk"}};
+    const char *tag = NULL;
+    if (strcmp(GDALGetDescription(GDALGetDatasetDriver(source)), "GPX") != 0)
+        return 0;
+    for (size_t number = 0; number < sizeof tags / sizeof *tags; number++)
+        if (strcmp(OGR_L_GetName(layer), tags[number].layer) == 0)
+            tag = tags[number].tag;
+    struct mapped file = map_file(source_name);
+    int is_empty = tag && file.size && !find(file.start, file.start + file.size, tag);
+    unmap_file(&file);
+    return is_empty;
+}
+
 /* ---- a layer that stays in its file ---- */
 
 static int is_plain_field(handle field)
@@ -266,7 +288,7 @@ static int load_layer(handle layer, const char *told_system)
     struct column *columns = make_columns(definition, copy, count);
     handle driver = GDALGetDatasetDriver(source);
     shapes.may_be_labels = driver && strcmp(GDALGetDescription(driver), LABELLING_DRIVER) == 0;
-    if (load_features(layer, copy, &shapes, columns, count, may_stay(layer, known))) {
+    if (!is_surely_empty(layer) && load_features(layer, copy, &shapes, columns, count, may_stay(layer, known))) {
         stayed = layer;
         strcpy(stayed_table, table);
     }
@@ -291,7 +313,7 @@ static int load_layer(handle layer, const char *told_system)
 
 void open_source(char **at)
 {
-    const char *name = *at++;
+    const char *name = source_name = *at++;
     char **drivers = take_list(&at), **open_options = take_list(&at);
     if (source)
         GDALClose(source);
