@@ -1,18 +1,17 @@
 """Break a fleet and see what comes of it.
 
-python -m bench.fleet [PART …] [--jobs N] [--seconds S] [--backlog N] [--bytes N] [--seed N]
+python -m bench.fleet [PART …] [--jobs N] [--seconds S] [--backlog N] [--seed N]
 """
 
 import argparse
 import signal
 import sys
 
-from bench.fleet import backlog, cost, drain, freezes, large, losses, partitions
+from bench.fleet import backlog, cost, drain, large, losses, partitions
 from bench.measure.meter import load_average
 
 PARTS = {
     "losses": losses.run,
-    "freezes": freezes.run,
     "partitions": partitions.run,
     "drain": drain.run,
     "backlog": backlog.run,
@@ -31,9 +30,6 @@ def main() -> None:
         "--seconds", type=float, default=3600.0, help="the most that clients may take; default: %(default).0f"
     )
     parser.add_argument("--backlog", type=int, default=100_000, help="jobs that wait; default: %(default)s")
-    parser.add_argument(
-        "--bytes", type=int, default=400_000, help="the size of inputs with which workers freeze; default: %(default)s"
-    )
     parser.add_argument("--seed", type=int, default=1, help="of all that is chosen by chance; default: %(default)s")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):

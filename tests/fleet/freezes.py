@@ -9,6 +9,7 @@ import psutil
 
 from tests.fleet.freezing import arm, program
 from tests.fleet.site import Site, wait_until
+from tests.support.data import lakes
 from tests.support.server import Server
 
 ASYNC = {"Prefer": "respond-async"}
@@ -24,8 +25,8 @@ class Freezer:
         self._directory = directory
         self._process = psutil.Process(server.process.pid)
 
-    def freeze(self, step: str, when: str, content: bytes) -> None:
-        """Freeze it with a job of this content; check that the end that another worker makes of the job stands.
+    def freeze(self, step: str, when: str) -> None:
+        """Freeze it with a job; check that the end that another worker makes of the job stands.
 
         The job is charged once and has its object, whatever the frozen worker does when it wakes up.
         """
@@ -33,7 +34,7 @@ class Freezer:
         arm(self._directory, step, when)
         with site.client("business") as client:
             with site.frozen_workers():
-                accepted = client.convert("a.geojson", content, outputFormat="csv", headers=ASYNC)["jobId"]
+                accepted = client.convert("a.geojson", lakes(), outputFormat="csv", headers=ASYNC)["jobId"]
                 wait_until(lambda: self._process.status() == psutil.STATUS_STOPPED)
             wait_until(lambda: site.rows("SELECT FROM job WHERE id = $1 AND completed_at IS NOT NULL", accepted))
             wait_until(lambda: not site.messages())

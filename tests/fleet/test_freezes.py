@@ -7,7 +7,6 @@ import pytest
 from tests.fleet.freezes import Freezer, open_freezer
 from tests.fleet.freezing import STEPS, WHEN
 from tests.fleet.site import Site
-from tests.support.data import lakes
 
 pytestmark = pytest.mark.xdist_group("fleet")
 
@@ -24,4 +23,4 @@ def freezer(shared_fleet: Site) -> Iterator[Freezer]:
 @pytest.mark.parametrize("when", WHEN)
 @pytest.mark.parametrize("step", STEPS)
 def test_the_end_of_another_worker_stands(freezer: Freezer, step: str, when: str) -> None:
-    freezer.freeze(step, when, lakes())
+    freezer.freeze(step, when)
