@@ -15,6 +15,7 @@ from sandbox.command import Command, Limits
 from sandbox.pool import Pool
 from sandbox.verdict import Ending, Verdict
 from service.app.converters import WORK, look_at_host, open_converters
+from service.engine.capabilities import Capabilities
 from service.engine.convert import Engine
 from service.engine.environment import converter_environment, prepared_environment
 from service.engine.session import Session
@@ -27,10 +28,15 @@ _KEEPER = "sandbox.process.keeper"
 
 
 class Converters:
-    """Converters in their own event loop, so that every test's loop can share them."""
+    """Converters in their own event loop, so that every test's loop can share them.
 
-    def __init__(self, portal: BlockingPortal, pool: Pool, engine: Engine, work_root: Path) -> None:
-        self.engine = engine
+    Tests share their engines too, one without and one with sessions: as in the service, each remembers what it has
+    found about coordinate systems.
+    """
+
+    def __init__(self, portal: BlockingPortal, pool: Pool, host: Capabilities, work_root: Path) -> None:
+        self.engines = {held: Engine(host, has_sessions=held) for held in (False, True)}
+        self.engine = self.engines[False]
         self._portal = portal
         self._pool = pool
         self._work_root = work_root
@@ -98,4 +104,4 @@ def running_converters(data_dir: Path) -> Iterator[Converters]:
     with start_blocking_portal() as portal:
         host = portal.call(look_at_host, settings)
         with portal.wrap_async_context_manager(open_converters(settings, host)) as pool:
-            yield Converters(portal, pool, Engine(host), data_dir / WORK)
+            yield Converters(portal, pool, host, data_dir / WORK)

@@ -11,7 +11,7 @@ import pytest
 
 from sandbox.command import Command
 from sandbox.verdict import Verdict
-from service.engine.convert import UNASKED, Engine
+from service.engine.convert import UNASKED
 from service.engine.output import Output
 from service.errors import Rejection
 from service.formats.detect import detect
@@ -40,7 +40,7 @@ async def convert(
     has_sessions: bool = False,
 ) -> Output:
     """Convert as a job does."""
-    engine, folder = Engine(converters.engine.capabilities, has_sessions=has_sessions), converters.new_directory()
+    engine, folder = converters.engines[has_sessions], converters.new_directory()
     upload = folder / name
     upload.write_bytes(document)
     source, target = detect(upload, name, folder / "unpacked"), find_output(output)

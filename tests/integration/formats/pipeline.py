@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from service.engine.convert import Engine, Output
+from service.engine.output import Output
 from service.engine.workspace import Run
 from service.formats.detect import Source, detect
 from service.formats.facts import Facts
@@ -40,7 +40,7 @@ class Pipeline:
     """Detect, inspect, plan and convert; each file has its own directory."""
 
     def __init__(self, converters: Converters, run: Run | None = None, *, has_sessions: bool = False) -> None:
-        self.engine = Engine(converters.engine.capabilities, has_sessions=has_sessions)
+        self.engine = converters.engines[has_sessions]
         self.run = run or converters.run
         self._converters = converters
 
