@@ -12,8 +12,6 @@ from service.engine.holding import Opening, hold
 from service.engine.jailed import lines
 from service.engine.reading.shapefiles import how_to_read
 from service.engine.reading.work_file import (
-    INTO_WORK_FILE,
-    NO_SYSTEM,
     UNGROUPED,
     WORK_DRIVER,
     WorkFile,
@@ -29,7 +27,6 @@ from service.engine.shape_records import require_match
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Part, Source
-from service.formats.esri_codes import esri_code, has_measures_alone
 from service.formats.format import Reading, reading_of
 from service.formats.mid_values import mid_warnings
 from service.formats.mif_charset import charset_warning
@@ -38,7 +35,6 @@ TAIL_BYTES = 4096
 AFTER_THE_END = b" \t\r\n\0\x1a"
 """White space, and characters that mark the end of texts on old systems."""
 LABELS_FILE = "labels.gpkg"
-MEASURES_LEFT_OUT = "Measures (M) were left out: of Esri JSON, they are read only beside elevations."
 
 
 async def read_single(place: Workplace, source: Source) -> WorkFile:
@@ -84,28 +80,6 @@ async def read_json(place: Workplace, source: Source) -> WorkFile:
     found = await read_document(place, source)
     await place.python(lines.__name__, staged_names(source)[0].removeprefix(source.prefix), WORK_FILE)
     return found
-
-
-async def read_esri_json(place: Workplace, source: Source) -> WorkFile:
-    """Read a document whose driver takes Esri's codes for EPSG's, and measures without elevations for elevations."""
-    code = await run_blocking(partial(esri_code, source.path), inline=place.is_small)
-    is_measured = await run_blocking(partial(has_measures_alone, source.path), inline=place.is_small)
-    if not code and not is_measured:
-        return await read_single(place, source)
-    system = f"ESRI:{code}" if code else ""
-    without_measures = ("-dim", "XY") if is_measured else ()
-    warnings = (MEASURES_LEFT_OUT,) if is_measured else ()
-    drivers = (*reading_of(source.format).drivers, WORK_DRIVER)
-
-    async def read(*system: str) -> str:
-        arguments = [*INTO_WORK_FILE, *system, *without_measures, WORK_FILE, staged_names(source)[0]]
-        return await place.ogr2ogr(arguments, drivers, tolerated=NO_SYSTEM)
-
-    if not NO_SYSTEM.search(await read(*(("-a_srs", system) if system else ()))):
-        return WorkFile(warnings)
-    await place.discard(WORK_FILE)
-    await read()
-    return WorkFile(warnings, claim=system)
 
 
 async def read_documents(place: Workplace, source: Source) -> WorkFile:

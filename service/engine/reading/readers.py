@@ -19,7 +19,8 @@ from service.engine.jailed import (
     topojson,
 )
 from service.engine.reading.databases import read_database, read_geopackage
-from service.engine.reading.files import read_esri_json, read_json, read_parts, read_single
+from service.engine.reading.esri_json import read_esri_json
+from service.engine.reading.files import read_json, read_parts, read_single
 from service.engine.reading.gml import read_gml
 from service.engine.reading.gpx import read_gpx
 from service.engine.reading.kml import read_kml

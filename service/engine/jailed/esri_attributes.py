@@ -1,0 +1,176 @@
+"""Declares the attributes of Esri JSON as they are. Runs in the sandbox: `python -m …esri_attributes FILE COPY REPORT`.
+
+Its driver reads only attributes that the file declares, makes 0 of other values than numbers in columns of numbers, and
+cuts whole numbers beyond 32 bits. It reads all geometries in the system of the file, whatever they name themselves, and
+no measures of points.
+"""
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from service.engine.jailed.exits import Exit
+from service.formats.facts import MAX_COLUMNS
+
+TEXT, DOUBLE, INTEGER = "esriFieldTypeString", "esriFieldTypeDouble", "esriFieldTypeInteger"
+BITS: Mapping[Any, int] = {"esriFieldTypeSmallInteger": 16, INTEGER: 32, "esriFieldTypeOID": 32, DOUBLE: 54}
+"""The types of numbers, and how many bits of a whole one, with its sign, the driver keeps."""
+NO_NUMBER = 64
+WIDER = {32: INTEGER, 54: DOUBLE, NO_NUMBER: TEXT}
+"""The types for values of so many bits."""
+NO_NUMBERS = frozenset({"", "nan"})
+"""Texts that stand for missing numbers: servers write "NaN"."""
+BOM = b"\xef\xbb\xbf"
+
+
+class _Feature(msgspec.Struct):
+    attributes: Any = None
+    geometry: Raw = Raw(b"null")
+
+
+class _Geometry(msgspec.Struct):
+    """What the driver does not read of a geometry."""
+
+    m: Any = None
+    x: Any = None
+    system: Any = msgspec.field(default=None, name="spatialReference")
+
+
+class _Document(msgspec.Struct):
+    features: list[_Feature]
+    fields: Any = None
+    aliases: Any = msgspec.field(default=None, name="fieldAliases")
+    system: Any = msgspec.field(default=None, name="spatialReference")
+
+
+_DOCUMENT = msgspec.json.Decoder(_Document)
+_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
+_GEOMETRY = msgspec.json.Decoder(_Geometry | None)
+
+
+def main(file: str, copy: str, report: str) -> None:
+    """Write `file` to `copy` with types that hold all values; nothing if it declares only such.
+
+    Write to `report` how many values of each column are of another type than it declares, and made it one of texts, and
+    how many geometries name another system than the file, or are points with measures.
+    """
+    text = Path(file).read_bytes().removeprefix(BOM)
+    found: dict[str, object] = {"mistyped": {}, "own_systems": 0, "first_own_system": 0, "measured_points": 0}
+    with suppress(
+        msgspec.DecodeError, UnicodeDecodeError, RecursionError
+    ):  # the driver says what is wrong, or reads it
+        document = _DOCUMENT.decode(text)
+        fields, mistyped = _fields(document)
+        found |= {"mistyped": mistyped, **_of_geometries(document)}
+        members = {} if fields is None else {"fields": Raw(msgspec.json.encode(fields))}
+        if _empty(document.features, fields or _declared(document)):
+            members["features"] = Raw(msgspec.json.encode(document.features))
+        if members:
+            Path(copy).write_bytes(msgspec.json.encode(_MEMBERS.decode(text) | members))
+    Path(report).write_text(json.dumps(found), encoding="utf-8")
+
+
+def _values(features: Iterable[_Feature]) -> dict[str, list[Any]]:
+    """The values of all attributes that are not null, by their names."""
+    columns: defaultdict[str, list[Any]] = defaultdict(list)
+    for feature in features:
+        if isinstance(feature.attributes, dict):
+            for name, value in feature.attributes.items():
+                if value is not None:
+                    columns[name].append(value)
+    return columns
+
+
+def _declared(document: _Document) -> list[dict[str, Any]]:
+    fields = document.fields if isinstance(document.fields, list) else []
+    return [field for field in fields if isinstance(field, dict) and isinstance(field.get("name"), str)]
+
+
+def _fields(document: _Document) -> tuple[list[dict[str, Any]] | None, dict[str, int]]:
+    """What to declare, None if that is what the file does; and how many values make which columns ones of texts."""
+    columns, declared = _values(document.features), _declared(document)
+    fields, mistyped = [], {}
+    for field in declared:
+        name, kind = field["name"], field.get("type")
+        needed = [_bits(value) for value in columns.get(name, ())] if kind in BITS else []
+        if max(needed, default=0) > BITS.get(kind, NO_NUMBER):
+            kind = WIDER[max(needed)]
+            if kind == TEXT:
+                mistyped[name] = sum(bits > BITS[field["type"]] for bits in needed)
+        fields.append(field if kind == field.get("type") else {"name": name, "alias": field.get("alias"), "type": kind})
+    names = [field["name"] for field in declared] or (document.aliases if isinstance(document.aliases, dict) else ())
+    known = set(map(str.lower, names))
+    missing = {name: values for name, values in columns.items() if name.lower() not in known}
+    if missing and not declared:  # those of its aliases would be left out beside others
+        missing = columns
+    fields += [{"name": name, "type": WIDER[max(32, *map(_bits, values))]} for name, values in missing.items()]
+    if len(fields) > MAX_COLUMNS:
+        sys.exit(Exit.TOO_MANY_COLUMNS)
+    return (None if fields == declared else fields), mistyped
+
+
+def _bits(value: Any) -> int:
+    """How many bits a column needs for a value, one of those in `WIDER` or fewer."""
+    if isinstance(value, str):
+        text = value.strip().lower()
+        return 0 if text in NO_NUMBERS else _bits(_number_in(text))
+    if isinstance(value, float):
+        return BITS[DOUBLE]
+    if not isinstance(value, int) or isinstance(value, bool):
+        return NO_NUMBER
+    bits = (value if value >= 0 else ~value).bit_length() + 1
+    return next((room for room in (16, *WIDER) if bits <= room), NO_NUMBER)
+
+
+def _number_in(text: str) -> float | None:
+    for read in (int, float):
+        with suppress(ValueError):
+            return read(text)
+    return None
+
+
+def _empty(features: Iterable[_Feature], fields: Sequence[Mapping[str, Any]]) -> bool:
+    """Make missing values of texts that stand for them in columns of numbers; returns whether there are any."""
+    numbers = {field["name"] for field in fields if field.get("type") in BITS}
+    has_any = False
+    for feature in features:
+        attributes = feature.attributes if isinstance(feature.attributes, dict) else {}
+        for name in numbers & attributes.keys():
+            if isinstance(attributes[name], str) and attributes[name].strip().lower() in NO_NUMBERS:
+                attributes[name], has_any = None, True
+    return has_any
+
+
+def _of_geometries(document: _Document) -> dict[str, int]:
+    own = first = measured = 0
+    systems = _names_of(document.system)
+    for number, feature in enumerate(document.features, 1):
+        geometry = _GEOMETRY.decode(feature.geometry)
+        if geometry is None:
+            continue
+        measured += geometry.x is not None and isinstance(geometry.m, int | float)
+        names = _names_of(geometry.system)
+        systems = systems or names
+        if names and systems.isdisjoint(names):
+            own, first = own + 1, first or number
+    return {"own_systems": own, "first_own_system": first, "measured_points": measured}
+
+
+def _names_of(system: Any) -> set[object]:
+    """The codes, or the text, that name a system."""
+    if not isinstance(system, dict):
+        return set()
+    found = {name: value for name in ("wkid", "latestWkid", "wkt") if isinstance(value := system.get(name), int | str)}
+    codes: set[object] = {value for name, value in found.items() if name != "wkt" and value}
+    return codes or set(found.values())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

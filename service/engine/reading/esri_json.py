@@ -1,0 +1,78 @@
+"""Reads Esri JSON, of which the driver takes attributes, systems and measures for others, or for none."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import PurePath
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from service.blocking import run_blocking
+from service.engine.holding import Opening, hold
+from service.engine.jailed import esri_attributes
+from service.engine.reading.work_file import INTO_WORK_FILE, NO_SYSTEM, WORK_DRIVER, WorkFile, read_layers
+from service.engine.workspace import WORK_FILE, Workplace, staged_names
+from service.formats.detect import Source
+from service.formats.esri_codes import esri_code, has_measures_alone
+from service.formats.facts import MAX_COLUMNS, Count, Name
+from service.formats.format import reading_of
+from service.formats.names import counted, values_of
+
+COPY, FOUND_FILE = "attributes.json", "found.json"
+MEASURES_LEFT_OUT = "Measures (M) were left out: of Esri JSON, they are read only beside elevations, and not of points."
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """What the program tells: as `esri_attributes.main`."""
+
+    mistyped: Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS)]
+    own_systems: Count
+    first_own_system: Count
+    measured_points: Count
+
+    def warnings(self, *, is_measured: bool) -> Iterator[str]:
+        """What is lost when the file is read; `is_measured`: its geometries have measures and no elevations."""
+        if is_measured or self.measured_points:
+            yield MEASURES_LEFT_OUT
+        if self.mistyped:
+            yield (
+                f"{values_of(self.mistyped)} are of other types than the file declares for the columns, which became "
+                "columns of texts with all their values."
+            )
+        if self.own_systems:
+            yield (
+                f"{counted(self.own_systems, 'feature')} with another coordinate system (spatialReference) in the "
+                "geometry than that of the file: it is not read, and the coordinates are taken for those of the file's "
+                f"system. Split the file by system. The first is feature {self.first_own_system:,}."
+            )
+
+
+async def read_esri_json(place: Workplace, source: Source) -> WorkFile:
+    """Read a document whose driver takes Esri's codes for EPSG's, and measures without elevations for elevations."""
+    code = await run_blocking(partial(esri_code, source.path), inline=place.is_small)
+    is_measured = await run_blocking(partial(has_measures_alone, source.path), inline=place.is_small)
+    name = staged_names(source)[0]
+    await place.python(esri_attributes.__name__, name, COPY, FOUND_FILE)
+    found = await place.read_json(FOUND_FILE, _Found)
+    if await place.has(COPY):
+        name = COPY
+    names = {PurePath(COPY).stem: source.parts[0].layer}
+    warnings = tuple(found.warnings(is_measured=is_measured))
+    reading = reading_of(source.format)
+    if not code and not is_measured:
+        facts = await hold(place, reading, [Opening(name, reading.options)])
+        read = WorkFile(facts=facts) if facts is not None else await read_layers(place, reading, name)
+        return msgspec.structs.replace(read, warnings=(*warnings, *read.warnings), names=names)
+    system = f"ESRI:{code}" if code else ""
+    without_measures = ("-dim", "XY") if is_measured else ()
+
+    async def read_in(*system: str) -> str:
+        arguments = [*INTO_WORK_FILE, *system, *without_measures, WORK_FILE, name]
+        return await place.ogr2ogr(arguments, (*reading.drivers, WORK_DRIVER), tolerated=NO_SYSTEM)
+
+    if not NO_SYSTEM.search(await read_in(*(("-a_srs", system) if system else ()))):
+        return WorkFile(warnings, names)
+    await place.discard(WORK_FILE)
+    await read_in()
+    return WorkFile(warnings, names, claim=system)
