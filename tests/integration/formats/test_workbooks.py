@@ -87,6 +87,16 @@ def write(path: Path, parts: Mapping[str, bytes]) -> None:
                 book.writestr(name, content)
 
 
+async def found_by_both(converters: Converters, parts: Mapping[str, bytes]) -> Found:
+    """What the open run finds in a workbook, and the other program as well."""
+    async with converters.open_run(("XLSX",)) as (held, directory):
+        write(directory / "in.xlsx", parts)
+        found = (await held.ask(Examined, "examine", "in.xlsx")).found()
+    styles.main(str(directory / "in.xlsx"), str(directory / "plain.xlsx"), str(directory / "found.json"))
+    assert msgspec.json.decode((directory / "found.json").read_bytes(), type=Found) == found
+    return found
+
+
 async def test_cells_are_counted_as_by_the_other_program(converters: Converters) -> None:
     """Also in texts that several cells share, and in sheets that were made to take long."""
     async with converters.open_run(("XLSX",)) as (held, directory):
@@ -161,12 +171,8 @@ async def test_moments_that_the_driver_changes_are_counted_as_by_the_other_progr
 ) -> None:
     """Those in a first row, and those with 0.999 s, if their format is one of dates or times."""
     formats = DATES.replace(b"</cellXfs>", b"<xf numFmtId='21'/></cellXfs>")
-    async with converters.open_run(("XLSX",)) as (held, directory):
-        write(directory / "in.xlsx", {styles.MEMBER: formats, SHEET: sheet})
-        found = (await held.ask(Examined, "examine", "in.xlsx")).found()
-        styles.main(str(directory / "in.xlsx"), str(directory / "plain.xlsx"), str(directory / "found.json"))
-        assert msgspec.json.decode((directory / "found.json").read_bytes(), type=Found) == found
-        assert (found.late, found.named) == LATE_AND_NAMED[sheet]
+    found = await found_by_both(converters, {styles.MEMBER: formats, SHEET: sheet})
+    assert (found.late, found.named) == LATE_AND_NAMED[sheet]
 
 
 DATE_ONLY = b"<xf numFmtId='0'/><xf numFmtId='14'/><xf numFmtId='164'/><xf numFmtId='165'/><xf numFmtId='22'/>"
@@ -185,13 +191,9 @@ async def test_times_behind_formats_of_dates_are_told_by_both_programs(converter
     """The driver reads what the format shows, and the time was lost without a warning."""
     formats = b"""<styleSheet><numFmts><numFmt numFmtId="164" formatCode="dd/mm/yyyy"/>
     <numFmt numFmtId="165" formatCode="yyyy-mm-dd hh:mm"/></numFmts><cellXfs>%b</cellXfs></styleSheet>"""
-    async with converters.open_run(("XLSX",)) as (held, directory):
-        write(directory / "in.xlsx", {styles.MEMBER: formats % DATE_ONLY, SHEET: sheet})
-        found = (await held.ask(Examined, "examine", "in.xlsx")).found()
-        styles.main(str(directory / "in.xlsx"), str(directory / "plain.xlsx"), str(directory / "found.json"))
-        assert msgspec.json.decode((directory / "found.json").read_bytes(), type=Found) == found
-        assert (found.timed, found.first_timed) == TIMES_BEHIND_DATES[sheet]
-        assert any("The first is in row" in warning for warning in found.warnings()) == bool(found.timed)
+    found = await found_by_both(converters, {styles.MEMBER: formats % DATE_ONLY, SHEET: sheet})
+    assert (found.timed, found.first_timed) == TIMES_BEHIND_DATES[sheet]
+    assert any("The first is in row" in warning for warning in found.warnings()) == bool(found.timed)
 
 
 CLOCKS = b"""<styleSheet><numFmts><numFmt numFmtId="164" formatCode="h:mm AM/PM"/>
@@ -211,14 +213,10 @@ BEHIND_CLOCKS = {
 @pytest.mark.parametrize("sheet", BEHIND_CLOCKS, ids=range(len(BEHIND_CLOCKS)))
 async def test_days_behind_formats_of_times_are_told_by_both_programs(converters: Converters, sheet: bytes) -> None:
     """The driver reads the time that the format shows, and elapsed times as numbers."""
-    async with converters.open_run(("XLSX",)) as (held, directory):
-        write(directory / "in.xlsx", {styles.MEMBER: CLOCKS, SHEET: sheet})
-        found = (await held.ask(Examined, "examine", "in.xlsx")).found()
-        styles.main(str(directory / "in.xlsx"), str(directory / "plain.xlsx"), str(directory / "found.json"))
-        assert msgspec.json.decode((directory / "found.json").read_bytes(), type=Found) == found
-        assert (found.dated, found.first_dated, found.elapsed, found.first_elapsed) == BEHIND_CLOCKS[sheet]
-        warnings = " ".join(found.warnings())
-        assert ("lost the days" in warnings, "Elapsed times" in warnings) == (bool(found.dated), bool(found.elapsed))
+    found = await found_by_both(converters, {styles.MEMBER: CLOCKS, SHEET: sheet})
+    assert (found.dated, found.first_dated, found.elapsed, found.first_elapsed) == BEHIND_CLOCKS[sheet]
+    warnings = " ".join(found.warnings())
+    assert ("lost the days" in warnings, "Elapsed times" in warnings) == (bool(found.dated), bool(found.elapsed))
 
 
 async def test_formats_that_the_driver_mistakes_are_replaced_as_by_the_other_program(converters: Converters) -> None:

@@ -1,7 +1,6 @@
 """Pruned books can still be audited, and what differs is never pruned."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import asyncpg
@@ -43,51 +42,49 @@ class Archive(Office):
             return tuple([await connection.fetchval(statement) for statement in COUNTS])
 
 
-@asynccontextmanager
-async def archive(dsn: str) -> AsyncIterator[Archive]:
-    """Open one whose books must agree at the end."""
-    async with open_ledger(dsn) as (database, ledger):
+@pytest.fixture
+async def here(database_url: str) -> AsyncIterator[Archive]:
+    """One whose books must agree at the end."""
+    async with open_ledger(database_url) as (database, ledger):
         yield Archive(database, ledger)
         assert await audit_books(database) == []
 
 
-async def test_jobs_go_first_then_charges_then_months(database_url: str) -> None:
+async def test_jobs_go_first_then_charges_then_months(here: Archive) -> None:
     """Each after its own time; what was paid is kept forever."""
-    async with archive(database_url) as here:
-        plan, wallet = await here.account(plan="free"), await here.account(wallet_cents=100)
-        for account in (plan, wallet):
-            await here.convert(account, 3)
-            await here.fail(account)
-        await here.pass_days(29)
-        await here.prune()
-        assert await here.rows() == (8, 6, 1, 0)
-        await here.pass_days(31)
-        await here.prune()
-        assert await here.rows() == (0, 6, 1, 0)
-        await here.pass_days(70)  # in April; January is more than two months before it
-        await here.convert(wallet)
-        await here.prune()
-        assert await here.rows() == (1, 1, 0, 2)
-        assert (await here.balance(wallet)).wallet_cents == 100 - 4 * PRICE
-        await here.pass_days(170)
-        await here.prune()
-        assert await here.rows() == (0, 0, 0, 2)
-        assert (await here.balance(wallet)).wallet_cents == 100 - 4 * PRICE
+    plan, wallet = await here.account(plan="free"), await here.account(wallet_cents=100)
+    for account in (plan, wallet):
+        await here.convert(account, 3)
+        await here.fail(account)
+    await here.pass_days(29)
+    await here.prune()
+    assert await here.rows() == (8, 6, 1, 0)
+    await here.pass_days(31)
+    await here.prune()
+    assert await here.rows() == (0, 6, 1, 0)
+    await here.pass_days(70)  # in April; January is more than two months before it
+    await here.convert(wallet)
+    await here.prune()
+    assert await here.rows() == (1, 1, 0, 2)
+    assert (await here.balance(wallet)).wallet_cents == 100 - 4 * PRICE
+    await here.pass_days(170)
+    await here.prune()
+    assert await here.rows() == (0, 0, 0, 2)
+    assert (await here.balance(wallet)).wallet_cents == 100 - 4 * PRICE
 
 
-async def test_an_open_job_keeps_its_month(database_url: str) -> None:
+async def test_an_open_job_keeps_its_month(here: Archive) -> None:
     """However old; once it has ended, it is pruned like others."""
-    async with archive(database_url) as here:
-        account = await here.account(plan="free")
-        await here.convert(account)
-        job_id = await here.admit(account)
-        await here.pass_days(100)
-        await here.prune()
-        assert await here.rows() == (1, 0, 1, 1)
-        assert await here.release(job_id)
-        await here.pass_days(140)
-        await here.prune()
-        assert await here.rows() == (0, 0, 0, 1)
+    account = await here.account(plan="free")
+    await here.convert(account)
+    job_id = await here.admit(account)
+    await here.pass_days(100)
+    await here.prune()
+    assert await here.rows() == (1, 0, 1, 1)
+    assert await here.release(job_id)
+    await here.pass_days(140)
+    await here.prune()
+    assert await here.rows() == (0, 0, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -118,27 +115,25 @@ async def test_what_differs_is_found_before_and_after(database_url: str, damage:
         assert len(await audit_books(database)) >= 1
 
 
-async def test_only_pruning_changes_the_ledger(database_url: str) -> None:
+async def test_only_pruning_changes_the_ledger(here: Archive) -> None:
     """Even right after pruning, on the same connection."""
-    async with archive(database_url) as here:
-        account = await here.account(plan="free")
-        await here.convert(account, 2)
-        await here.pass_days(100)
-        async with here.database.connection() as connection:
-            await connection.fetchval("SELECT prune_jobs(service_time(), 1)")
-            for statement in ("DELETE FROM ledger", "UPDATE ledger SET bytes = 0"):
-                with pytest.raises(asyncpg.RaiseError, match="append-only"):
-                    await connection.execute(statement)
+    account = await here.account(plan="free")
+    await here.convert(account, 2)
+    await here.pass_days(100)
+    async with here.database.connection() as connection:
+        await connection.fetchval("SELECT prune_jobs(service_time(), 1)")
+        for statement in ("DELETE FROM ledger", "UPDATE ledger SET bytes = 0"):
+            with pytest.raises(asyncpg.RaiseError, match="append-only"):
+                await connection.execute(statement)
 
 
-async def test_revoked_keys_are_forgotten_and_others_are_not(database_url: str) -> None:
+async def test_revoked_keys_are_forgotten_and_others_are_not(here: Archive) -> None:
     """Ten days later."""
-    async with archive(database_url) as here:
-        account = await here.account(plan="free")
-        key = await here.administration.create_key(account.account_id)
-        await here.administration.revoke_key(key.key_id)
-        for days, left in ((9, 2), (11, 1), (1000, 1)):
-            await here.pass_days(days)
-            await here.prune()
-            async with here.database.connection() as connection:
-                assert await connection.fetchval("SELECT count(*) FROM api_key") == left
+    account = await here.account(plan="free")
+    key = await here.administration.create_key(account.account_id)
+    await here.administration.revoke_key(key.key_id)
+    for days, left in ((9, 2), (11, 1), (1000, 1)):
+        await here.pass_days(days)
+        await here.prune()
+        async with here.database.connection() as connection:
+            assert await connection.fetchval("SELECT count(*) FROM api_key") == left

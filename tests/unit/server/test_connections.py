@@ -140,28 +140,32 @@ async def connection(
         server.cut_off()
 
 
-async def test_an_answer_leaves_in_one_piece() -> None:
-    async with connection() as client:
-        answer = await client.ask()
-        assert client.pieces == [answer]
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    """A client of a server with the usual limits."""
+    async with connection() as opened:
+        yield opened
 
 
-async def test_a_head_without_its_body_leaves_all_the_same() -> None:
-    async with connection() as client:
-        client.writer.write(REQUEST % b"/broken")
-        assert (await client.reader.read()).startswith(b"HTTP/1.1 200")
+async def test_an_answer_leaves_in_one_piece(client: Client) -> None:
+    answer = await client.ask()
+    assert client.pieces == [answer]
+
+
+async def test_a_head_without_its_body_leaves_all_the_same(client: Client) -> None:
+    client.writer.write(REQUEST % b"/broken")
+    assert (await client.reader.read()).startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize("head", [b"", b"GET / HTTP/1.1\r\n"])
-async def test_a_connection_whose_request_does_not_come_is_told_so(head: bytes) -> None:
+async def test_a_connection_whose_request_does_not_come_is_told_so(client: Client, head: bytes) -> None:
     """It is not reset if the request comes after all."""
-    async with connection() as client:
-        client.writer.write(head)
-        answer = await asyncio.wait_for(client.reader.read(), 10 * KEEP_ALIVE_SECONDS)
-        assert answer.startswith(b"HTTP/1.1 408")
-        assert b"connection: close" in answer
-        for piece in REQUEST.split(b" "):
-            await client.send(piece)
+    client.writer.write(head)
+    answer = await asyncio.wait_for(client.reader.read(), 10 * KEEP_ALIVE_SECONDS)
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"connection: close" in answer
+    for piece in REQUEST.split(b" "):
+        await client.send(piece)
 
 
 async def test_the_time_counts_from_the_last_answer() -> None:
@@ -175,16 +179,14 @@ async def test_the_time_counts_from_the_last_answer() -> None:
             await client.send(piece)
 
 
-async def test_work_that_takes_longer_is_not_cut_off() -> None:
-    async with connection() as client:
-        assert await client.ask(b"/slow")
+async def test_work_that_takes_longer_is_not_cut_off(client: Client) -> None:
+    assert await client.ask(b"/slow")
 
 
-async def test_requests_that_come_together_are_answered_in_turn() -> None:
-    async with connection() as client:
-        client.writer.write(REQUEST % b"/slow" + REQUEST % b"/")
-        for _ in range(2):
-            assert (await client.reader.readuntil(b"done")).startswith(b"HTTP/1.1 200")
+async def test_requests_that_come_together_are_answered_in_turn(client: Client) -> None:
+    client.writer.write(REQUEST % b"/slow" + REQUEST % b"/")
+    for _ in range(2):
+        assert (await client.reader.readuntil(b"done")).startswith(b"HTTP/1.1 200")
 
 
 async def test_what_came_behind_requests_that_the_gate_refuses_is_served() -> None:
@@ -227,11 +229,10 @@ async def test_an_idle_connection_of_http2_ends_in_its_own_protocol(requests: in
         assert len(answered) == requests
 
 
-async def test_a_server_that_stops_closes_idle_connections_at_once() -> None:
-    async with connection() as client:
-        assert await client.ask()
-        await client.server.stop(WORK_SECONDS)
-        assert await client.ended(KEEP_ALIVE_SECONDS / 2)
+async def test_a_server_that_stops_closes_idle_connections_at_once(client: Client) -> None:
+    assert await client.ask()
+    await client.server.stop(WORK_SECONDS)
+    assert await client.ended(KEEP_ALIVE_SECONDS / 2)
 
 
 @pytest.mark.parametrize(
@@ -239,20 +240,21 @@ async def test_a_server_that_stops_closes_idle_connections_at_once() -> None:
     [(0, 0), (0, 10), (1, 10), (1, len(REQUEST % b"/"))],
     ids=["connected", "first begun", "further begun", "further sent"],
 )
-async def test_a_server_that_stops_answers_requests_that_are_on_their_way(asked: int, sent: int) -> None:
+async def test_a_server_that_stops_answers_requests_that_are_on_their_way(
+    client: Client, asked: int, sent: int
+) -> None:
     """Those that have arrived, as a whole or in part, and those of clients that have just connected."""
     request = REQUEST % b"/"
-    async with connection() as client:
-        for _ in range(asked):
-            await client.ask()
-        await client.send(request[:sent])
-        stopping = asyncio.get_running_loop().create_task(client.server.stop(10))
-        await until(lambda: client.server.site.is_stopping)
-        if sent < len(request):
-            await asyncio.sleep(KEEP_ALIVE_SECONDS / 5)
-            await client.send(request[sent:])
-        assert (await client.reader.read()).endswith(b"done")
-        await asyncio.wait_for(stopping, 10)
+    for _ in range(asked):
+        await client.ask()
+    await client.send(request[:sent])
+    stopping = asyncio.get_running_loop().create_task(client.server.stop(10))
+    await until(lambda: client.server.site.is_stopping)
+    if sent < len(request):
+        await asyncio.sleep(KEEP_ALIVE_SECONDS / 5)
+        await client.send(request[sent:])
+    assert (await client.reader.read()).endswith(b"done")
+    await asyncio.wait_for(stopping, 10)
 
 
 async def test_a_server_that_stops_does_not_wait_for_a_client_that_sends_nothing() -> None:
@@ -262,125 +264,115 @@ async def test_a_server_that_stops_does_not_wait_for_a_client_that_sends_nothing
         assert await client.reader.read() == b""
 
 
-async def test_a_server_that_stops_lets_work_end() -> None:
-    async with connection() as client:
-        answer = asyncio.get_running_loop().create_task(client.ask(b"/slow"))
-        await asyncio.sleep(KEEP_ALIVE_SECONDS / 2)
-        await client.server.stop(2 * WORK_SECONDS)
-        assert await answer
-        assert await client.ended(KEEP_ALIVE_SECONDS / 2)
+async def test_a_server_that_stops_lets_work_end(client: Client) -> None:
+    answer = asyncio.get_running_loop().create_task(client.ask(b"/slow"))
+    await asyncio.sleep(KEEP_ALIVE_SECONDS / 2)
+    await client.server.stop(2 * WORK_SECONDS)
+    assert await answer
+    assert await client.ended(KEEP_ALIVE_SECONDS / 2)
 
 
-async def test_a_body_arrives_whole_and_as_it_came() -> None:
+async def test_a_body_arrives_whole_and_as_it_came(client: Client) -> None:
     """Whatever the sizes of the pieces."""
     body = b"first" + 8 * LARGE + b"last"
-    async with connection() as client:
-        client.application.read.set()
-        client.writer.write(UPLOAD % (b"/upload", len(body)) + body)
-        assert await client.reader.readuntil(b"done")
-        assert b"".join(message["body"] for message in client.application.received) == body
+    client.application.read.set()
+    client.writer.write(UPLOAD % (b"/upload", len(body)) + body)
+    assert await client.reader.readuntil(b"done")
+    assert b"".join(message["body"] for message in client.application.received) == body
 
 
 @pytest.mark.parametrize(("piece", "most"), [(LARGE, 10 * len(LARGE)), (b"x", 10_000)], ids=["large", "tiny"])
-async def test_a_client_that_sends_more_than_is_read_has_to_wait(piece: bytes, most: int) -> None:
+async def test_a_client_that_sends_more_than_is_read_has_to_wait(client: Client, piece: bytes, most: int) -> None:
     """Memory stays bounded; for tiny pieces the limit is lower, since each is an object."""
-    async with connection() as client:
-        body = 20 * len(LARGE)
-        client.writer.write(UPLOAD % (b"/upload", body))
-        await client.writer.drain()
-        own = client.socket.dup()
-        own.setblocking(False)
-        taken, refused = 0, 0
-        while refused < 20:
-            try:
-                taken += own.send(piece)
-                refused = 0
-            except BlockingIOError:
-                refused += 1
-            await asyncio.sleep(0)
-            assert taken < most
-        client.application.read.set()
-        await asyncio.get_running_loop().sock_sendall(own, bytes(body - taken))
-        assert await client.reader.readuntil(b"done")
-        assert sum(len(message["body"]) for message in client.application.received) == body
-        own.close()
+    body = 20 * len(LARGE)
+    client.writer.write(UPLOAD % (b"/upload", body))
+    await client.writer.drain()
+    own = client.socket.dup()
+    own.setblocking(False)
+    taken, refused = 0, 0
+    while refused < 20:
+        try:
+            taken += own.send(piece)
+            refused = 0
+        except BlockingIOError:
+            refused += 1
+        await asyncio.sleep(0)
+        assert taken < most
+    client.application.read.set()
+    await asyncio.get_running_loop().sock_sendall(own, bytes(body - taken))
+    assert await client.reader.readuntil(b"done")
+    assert sum(len(message["body"]) for message in client.application.received) == body
+    own.close()
 
 
-async def test_a_small_body_that_nobody_reads_may_come_after_the_answer() -> None:
+async def test_a_small_body_that_nobody_reads_may_come_after_the_answer(client: Client) -> None:
     """The connection stays open, and what follows the body is the next request."""
-    async with connection() as client:
-        client.writer.write(UPLOAD % (b"/unread", 10))
-        answer = await client.reader.readuntil(b"done")
-        assert b"connection: close" not in answer.lower()
-        for piece in (b"12345", b"67890", REQUEST % b"/"):
-            client.writer.write(piece)
-            await client.writer.drain()
-        assert (await client.reader.readuntil(b"done")).startswith(b"HTTP/1.1 200")
-
-
-async def test_a_small_body_that_nobody_reads_and_that_does_not_come_is_not_waited_for() -> None:
-    async with connection() as client:
-        client.writer.write(UPLOAD % (b"/unread", 10))
-        await client.reader.readuntil(b"done")
-        assert await client.ended(10 * KEEP_ALIVE_SECONDS)
-
-
-async def test_a_large_body_that_nobody_reads_may_come_after_the_answer() -> None:
-    """The response announces that the connection will close, and however late the rest arrives, there is no reset."""
-    async with connection() as client:
-        client.writer.write(UPLOAD % (b"/unread", SMALL_BODY_BYTES + 1) + b"first")
-        await asyncio.sleep(BUSY_SECONDS)
-        for _ in range(4):
-            await client.send(LARGE[: SMALL_BODY_BYTES // 4])
-        answer = await client.reader.read()
-        assert b"connection: close" in answer.lower()
-        assert answer.endswith(b"done")
-
-
-async def test_a_server_that_stops_lets_a_client_come_to_its_answer() -> None:
-    """What it still sends is discarded, and its connection is not reset."""
-    async with connection() as client:
-        client.writer.write(UPLOAD % (b"/unread", SMALL_BODY_BYTES + 1) + b"first")
-        await client.reader.readuntil(b"\r\n")
-        stopping = asyncio.get_running_loop().create_task(client.server.stop(WORK_SECONDS))
-        await asyncio.sleep(KEEP_ALIVE_SECONDS)
-        assert not stopping.done()
-        await client.send(LARGE[:SMALL_BODY_BYTES])
-        assert (await client.reader.read()).endswith(b"done")
-        client.writer.close()
-        await asyncio.wait_for(stopping, WORK_SECONDS)
-
-
-async def test_a_client_that_sends_first_and_reads_later_gets_a_large_answer() -> None:
-    """Neither side waits for the other to read."""
-    async with connection() as client:
-        client.writer.write(UPLOAD % (b"/large", 100 * len(LARGE)) + 100 * LARGE)
-        async with asyncio.timeout(20):
-            await client.writer.drain()
-            answer = await client.reader.read()
-        assert len(answer) > 100 * len(LARGE)
-
-
-async def test_no_interim_response_is_sent_within_a_response() -> None:
-    """If the application has begun its response before it reads, the body is not requested any more."""
-    async with connection() as client:
-        client.writer.write(UPLOAD.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n") % (b"/late", 10))
-        async with asyncio.timeout(20):
-            begun = await client.reader.readuntil(b"\r\n\r\nd")
-            client.writer.write_eof()
-            rest = await client.reader.read()
-        assert begun.startswith(b"HTTP/1.1 200 ")
-        assert b"HTTP/1.1" not in rest
-
-
-async def test_an_application_that_reads_is_told_that_its_client_has_gone() -> None:
-    async with connection() as client:
-        client.application.read.set()
-        client.writer.write(UPLOAD % (b"/upload", 10) + b"12345")
+    client.writer.write(UPLOAD % (b"/unread", 10))
+    answer = await client.reader.readuntil(b"done")
+    assert b"connection: close" not in answer.lower()
+    for piece in (b"12345", b"67890", REQUEST % b"/"):
+        client.writer.write(piece)
         await client.writer.drain()
-        client.writer.close()
-        async with asyncio.timeout(5):
-            await client.application.left.wait()
+    assert (await client.reader.readuntil(b"done")).startswith(b"HTTP/1.1 200")
+
+
+async def test_a_small_body_that_nobody_reads_and_that_does_not_come_is_not_waited_for(client: Client) -> None:
+    client.writer.write(UPLOAD % (b"/unread", 10))
+    await client.reader.readuntil(b"done")
+    assert await client.ended(10 * KEEP_ALIVE_SECONDS)
+
+
+async def test_a_large_body_that_nobody_reads_may_come_after_the_answer(client: Client) -> None:
+    """The response announces that the connection will close, and however late the rest arrives, there is no reset."""
+    client.writer.write(UPLOAD % (b"/unread", SMALL_BODY_BYTES + 1) + b"first")
+    await asyncio.sleep(BUSY_SECONDS)
+    for _ in range(4):
+        await client.send(LARGE[: SMALL_BODY_BYTES // 4])
+    answer = await client.reader.read()
+    assert b"connection: close" in answer.lower()
+    assert answer.endswith(b"done")
+
+
+async def test_a_server_that_stops_lets_a_client_come_to_its_answer(client: Client) -> None:
+    """What it still sends is discarded, and its connection is not reset."""
+    client.writer.write(UPLOAD % (b"/unread", SMALL_BODY_BYTES + 1) + b"first")
+    await client.reader.readuntil(b"\r\n")
+    stopping = asyncio.get_running_loop().create_task(client.server.stop(WORK_SECONDS))
+    await asyncio.sleep(KEEP_ALIVE_SECONDS)
+    assert not stopping.done()
+    await client.send(LARGE[:SMALL_BODY_BYTES])
+    assert (await client.reader.read()).endswith(b"done")
+    client.writer.close()
+    await asyncio.wait_for(stopping, WORK_SECONDS)
+
+
+async def test_a_client_that_sends_first_and_reads_later_gets_a_large_answer(client: Client) -> None:
+    """Neither side waits for the other to read."""
+    client.writer.write(UPLOAD % (b"/large", 100 * len(LARGE)) + 100 * LARGE)
+    async with asyncio.timeout(20):
+        await client.writer.drain()
+        answer = await client.reader.read()
+    assert len(answer) > 100 * len(LARGE)
+
+
+async def test_no_interim_response_is_sent_within_a_response(client: Client) -> None:
+    """If the application has begun its response before it reads, the body is not requested any more."""
+    client.writer.write(UPLOAD.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n") % (b"/late", 10))
+    async with asyncio.timeout(20):
+        begun = await client.reader.readuntil(b"\r\n\r\nd")
+        client.writer.write_eof()
+        rest = await client.reader.read()
+    assert begun.startswith(b"HTTP/1.1 200 ")
+    assert b"HTTP/1.1" not in rest
+
+
+async def test_an_application_that_reads_is_told_that_its_client_has_gone(client: Client) -> None:
+    client.application.read.set()
+    client.writer.write(UPLOAD % (b"/upload", 10) + b"12345")
+    await client.writer.drain()
+    client.writer.close()
+    async with asyncio.timeout(5):
+        await client.application.left.wait()
 
 
 async def test_a_closed_connection_needs_no_garbage_collector() -> None:
