@@ -9,6 +9,7 @@
  * without a body that no answer has.
  */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,6 +194,7 @@ int converse(const char *question_pipe, const char *answer_pipe)
     int answers = open(answer_pipe, O_WRONLY | O_CLOEXEC);
     if (questions < 0 || answers < 0)
         return 1;
+    signal(SIGPIPE, SIG_IGN); /* a run that is abandoned while it answers has not crashed */
     GDALAllRegister();
     CPLSetErrorHandler(hear);
     /* Nobody else opens a database of this run, so SQLite takes its locks once instead of for each statement, and looks for

@@ -16,8 +16,9 @@ import msgspec
 import pytest
 from anyio import run_process
 
-from sandbox.command import Command
-from sandbox.verdict import Verdict
+from sandbox.command import Command, Limits
+from sandbox.verdict import Ending, Verdict
+from service.engine.environment import MEMORY_DRIVERS, converter_environment
 from service.engine.session import Answer, Session
 from service.engine.workspace import FOLDER, OUT, Run
 from service.errors import Rejection
@@ -82,6 +83,23 @@ class Counted:
     async def __call__(self, command: Command) -> Verdict:
         self.commands.append(command)
         return await self._run(command)
+
+
+async def test_a_run_that_is_abandoned_while_it_answers_has_not_crashed(converters: Converters) -> None:
+    """A crash would begin the file anew, and be told to operators."""
+    host, directory, verdicts = converters.engine.capabilities, converters.new_directory(), list[Verdict]()
+
+    async def run(command: Command) -> Verdict:
+        verdicts.append(await converters.run(command))
+        return verdicts[-1]
+
+    write_geojson(directory / "in.geojson", [point(1, 2, a=number) for number in range(20_000)])
+    drivers = ("GeoJSON", *MEMORY_DRIVERS)
+    async with Session(run, (), {}) as held:
+        held.begin(host.ogr2ogr, directory, converter_environment(host, drivers), Limits())
+        assert (await held.open("in.geojson", drivers, (), then=("load", "", "10"))).ok
+        await held.abandon()
+    assert [verdict.ending for verdict in verdicts] == [Ending.EXIT]
 
 
 class Ways:
