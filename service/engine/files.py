@@ -4,12 +4,13 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from io import FileIO
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 
+from sandbox.verdict import Ending, Verdict, plain_language
 from service.errors import Rejection
 
 TAIL_BYTES = 256
@@ -18,11 +19,27 @@ LITTLE_BYTES = 1 << 20
 READABLE = 0o644
 _AS_IT_IS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """Flags to open what is there: no link is followed, and no reader or writer of a pipe is waited for."""
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_FILE = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO})
 """Errors of opening a directory, a link or a pipe that nobody reads, to write to it."""
 PathLike = str | os.PathLike[str]
 NO_RESULT = "The conversion gave no result: the file holds nothing that could be written."
 NO_USABLE_RESULT = "The conversion gave no usable result."
+
+
+@contextmanager
+def told_lack_of_room() -> Iterator[None]:
+    """Tell that there is no space left, in the words for a converter that has none. Also a decorator.
+
+    Raises:
+        Rejection: there is none.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        raise Rejection(plain_language(Verdict(ending=Ending.DISK_FULL))) from error
 
 
 def open_written(path: PathLike) -> tuple[int, int]:
@@ -42,13 +59,14 @@ def open_written(path: PathLike) -> tuple[int, int]:
     return descriptor, status.st_size
 
 
+@told_lack_of_room()
 def write_for_runs(path: PathLike, text: str) -> None:
     """Write `text` to a file at `path` that runs may read, in a directory that a converter may write to.
 
     A run has another user if the service is root, and gets the files of its directory only when it starts.
 
     Raises:
-        Rejection: a converter has put something there that is not a regular file.
+        Rejection: a converter has put something there that is not a regular file, or there is no space.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _AS_IT_IS, READABLE)

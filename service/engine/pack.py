@@ -15,7 +15,7 @@ from typing import BinaryIO
 import msgspec
 from isal import igzip_lib, isal_zlib
 
-from service.engine.files import PathLike, open_written
+from service.engine.files import PathLike, open_written, told_lack_of_room
 from service.errors import Rejection
 
 LEVEL = 1
@@ -54,13 +54,14 @@ class _Sizes(msgspec.Struct, frozen=True):
     bytes: int
 
 
+@told_lack_of_room()
 def write_zip(target: PathLike, entries: Sequence[Entry]) -> int:
     """Pack `entries`, which converters wrote, into a new file at `target`; return its size in bytes. Blocking.
 
     What a converter left at `target` is removed.
 
     Raises:
-        Rejection: an entry is not a regular file, or the result is too large.
+        Rejection: an entry is not a regular file, the result is too large, or there is no space for it.
     """
     with _opened(target) as output:
         headers: list[bytes] = []

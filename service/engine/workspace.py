@@ -17,7 +17,7 @@ from service.blocking import INLINE_BYTES, run_blocking
 from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import Subject, require_program_success, require_success
 from service.engine.environment import converter_environment, python_environment, wheel_environment
-from service.engine.files import holds_little, read_written, write_for_runs, written_files
+from service.engine.files import holds_little, read_written, told_lack_of_room, write_for_runs, written_files
 from service.engine.jailed import wheel
 from service.engine.session import NOT_AS_EXPECTED, Session, SessionOver
 from service.errors import Rejection
@@ -94,6 +94,7 @@ class Workplace:
         """Empty the directory and put the input into it, under our names."""
         await run_blocking(self._clear, inline=self.is_small)
 
+    @told_lack_of_room()
     def _clear(self) -> None:
         path = self._directory
         try:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from service.engine.files import open_written, read_written, size_of_written, written_files
+from service.engine.files import open_written, read_written, size_of_written, write_for_runs, written_files
 from service.engine.pack import CHUNK, Entry, write_zip
 from service.errors import Rejection
+from tests.support.small_disk import small_disk
 
 
 def test_every_unzipper_reads_it(tmp_path: Path) -> None:
@@ -28,6 +29,16 @@ def test_every_unzipper_reads_it(tmp_path: Path) -> None:
         assert archive.testzip() is None
         assert {name: archive.read(f"dir/{name}") for name in contents} == contents
         assert {info.external_attr >> 16 for info in archive.infolist()} == {0o100644}
+
+
+def test_a_lack_of_space_is_told(tmp_path: Path) -> None:
+    """As it is when a converter has none; it is no defect of the service."""
+    (tmp_path / "a.shp").write_bytes(os.urandom(1 << 20))
+    with small_disk(tmp_path / "full", 512) as full:
+        with pytest.raises(Rejection, match="no disk space left"):
+            write_zip(full / "out.zip", [Entry(tmp_path / "a.shp", "a.shp")])
+        with pytest.raises(Rejection, match="no disk space left"):
+            write_for_runs(full / "text", "a" * (1 << 20))
 
 
 @pytest.mark.parametrize("size", [0, 20, CHUNK, CHUNK + 1, 2 * CHUNK])
