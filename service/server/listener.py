@@ -24,6 +24,8 @@ TURNED_AWAY_AT_ONCE = 256
 """How many connections beyond the limit may be open, each until its client has its refusal."""
 RESERVED_DESCRIPTORS = 512
 """Files and sockets that the process needs in addition to client connections."""
+LEAST_SHARE = 8
+"""A fraction of the descriptors that are for connections even on a host that allows fewer than the process may need."""
 _AT_ONCE = 64
 """How many connections are accepted in one turn of the event loop."""
 _NO_DESCRIPTOR_SECONDS = 0.1
@@ -42,7 +44,7 @@ class Door:
 
     def __init__(self, listening: socket.socket, most_connections: int, welcome: Welcome, siblings: Siblings) -> None:
         self._listening = listening
-        self._most = min(most_connections, _room_for_connections(most_connections))
+        self._most = min(most_connections, room_for_connections(most_connections))
         self._welcome = welcome
         self._siblings = siblings
         self._loop = asyncio.get_running_loop()
@@ -147,11 +149,13 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _room_for_connections(wanted: int) -> int:
+def room_for_connections(wanted: int) -> int:
     """Raise the limit on open files as far as possible, and return the number of connections that it allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + RESERVED_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < needed:
         soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return wanted if soft == resource.RLIM_INFINITY else max(1, soft - RESERVED_DESCRIPTORS)
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    return max(soft // LEAST_SHARE, soft - RESERVED_DESCRIPTORS)
