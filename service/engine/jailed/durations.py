@@ -1,8 +1,8 @@
-"""Makes texts of the times in cells of an ODS workbook. Runs in the sandbox, for `opendocument`.
+"""Makes texts of times, and of dates before the year 0, in cells of an ODS workbook. Runs in the sandbox.
 
 The driver knows one notation, PT10H30M00S: it cuts fractions of seconds, takes 100 hours for 1, and makes nothing of
-others, such as PT010H30M00S, which Gnumeric writes. Beside texts it leaves times in that notation. Uses only the
-standard library.
+others, such as PT010H30M00S, which Gnumeric writes. Beside texts it leaves times in that notation. Of dates before the
+year 0 it makes nothing. For `opendocument`; uses only the standard library.
 """
 
 import re
@@ -10,14 +10,17 @@ from decimal import Decimal
 
 TIME = "time-value"
 """What every cell with a time holds."""
-CELL = re.compile(
-    rb"""<table:table-cell\b(?P<said>(?>[^<>]*?\boffice:time-value\s*+=\s*+["'](?P<time>[^"'<>]*+)["'])"""
+EARLY = 'date-value="-'
+"""What every cell with a date before the year 0 holds."""
+_CELL = (
+    rb"""<table:table-cell\b(?P<said>(?>[^<>]*?\boffice:%b\s*+=\s*+["'](?P<value>%b[^"'<>]*+)["'])"""
     rb"""(?:[^<>/]++|/(?!>))*+)"""
     rb"""(?:/>|>(?:[^<]++|<(?!/?table:table-cell\b))*+</table:table-cell\s*+>)"""
 )
-"""A cell with a time, and its text, which may say less. No look goes beyond the next cell, or back to another time."""
-TYPE = re.compile(rb"""(\boffice:value-type\s*+=\s*+["'])time\b""")
-VALUE = re.compile(rb"""\s*+\boffice:time-value\s*+=\s*+["'][^"']*+["']""")
+"""A cell with a value, and its text, which may say less. No look goes beyond the next cell, or back to others."""
+TIME_CELL, EARLY_CELL = re.compile(_CELL % (b"time-value", b"")), re.compile(_CELL % (b"date-value", b"-"))
+TYPE = re.compile(rb"""(\boffice:value-type\s*+=\s*+["'])(?:time|date)\b""")
+VALUE = re.compile(rb"""\s*+\boffice:(?:time|date)-value\s*+=\s*+["'][^"']*+["']""")
 NOTATION = re.compile(
     r"(?P<sign>-?)P(?:(?P<days>\d{1,9})D)?(?:T(?:(?P<hours>\d{1,9})H)?(?:(?P<minutes>\d{1,9})M)?"
     r"(?:(?P<seconds>\d{1,9}(?:[.,]\d{1,20})?)S)?)?",
@@ -28,16 +31,18 @@ MILLISECOND = Decimal("0.001")
 
 
 def times_as_texts(part: bytes) -> bytes:
-    """Cells with the times in them as texts, such as 10:30:00."""
-    return CELL.sub(_as_text, part)
+    """Cells with the times in them as texts, such as 10:30:00, and with dates such as -0044-03-15."""
+    return EARLY_CELL.sub(lambda cell: _with_text(cell, cell["value"]), TIME_CELL.sub(_with_clock, part))
 
 
-def _as_text(cell: re.Match[bytes]) -> bytes:
-    clock = _clock(cell["time"].decode("utf-8", "replace"))
-    if clock is None:
-        return cell[0]
+def _with_clock(cell: re.Match[bytes]) -> bytes:
+    clock = _clock(cell["value"].decode("utf-8", "replace"))
+    return cell[0] if clock is None else _with_text(cell, clock.encode())
+
+
+def _with_text(cell: re.Match[bytes], text: bytes) -> bytes:
     said = VALUE.sub(b"", TYPE.sub(rb"\1string", cell["said"]))
-    return b"<table:table-cell%b><text:p>%b</text:p></table:table-cell>" % (said, clock.encode())
+    return b"<table:table-cell%b><text:p>%b</text:p></table:table-cell>" % (said, text)
 
 
 def _clock(text: str) -> str | None:

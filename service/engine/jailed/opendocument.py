@@ -16,14 +16,14 @@ from itertools import chain
 from pathlib import Path
 
 from service.engine.jailed.cell_texts import COVERED, MARKS, plain_texts
-from service.engine.jailed.durations import TIME, times_as_texts
+from service.engine.jailed.durations import EARLY, TIME, times_as_texts
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.styles import UNREADABLE
 
 MEMBER = "content.xml"
 CHUNK = 1 << 20
 LONGEST_CELL = 1 << 16
-ODD = re.compile(b"|".join([COVERED.pattern, *(mark.encode() for mark in (TIME, *MARKS))]))
+ODD = re.compile(b"|".join([COVERED.pattern, *(mark.encode() for mark in (TIME, EARLY, *MARKS))]))
 MOST_ROWS = 10_000
 ROWS = re.compile(rb'\bnumber-rows-repeated="([^"]*+)"|(</table:table>)|<text:p\b|\soffice:value')
 """Rows that repeat, the end of a sheet, and the text or value of a cell that is not empty."""

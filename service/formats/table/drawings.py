@@ -139,6 +139,13 @@ XDATA = rb"\n[ \t]*1001" + _NEXT + rb"(?!ACAD)[^\s][^\n]*+\n[ \t]*10(?:0[0-5]|[1
 CODES_IN_TEXTS = rb"%%\d{3}|\\M\+[1-5][0-9A-Fa-f]{4}"
 FRACTIONS = rb"\\S[^\n;\\]{1,80}?[/#^][^\n;]{0,80};"
 """What MTEXT shows as one number above another, of which the driver joins the digits."""
+_ZERO = rb"[-+]?0*+(?:\.0*+)?(?:[eE][-+]?\d+)?[ \t\r]*+\n"
+RAISED_SPLINES = (
+    rb"\n[ \t]*0" + _NEXT + rb"SPLINE[ \t]*+\r?\n"
+    rb"(?:[ \t]*+(?!30[ \t\r]*\n)[1-9]\d{0,3}[ \t\r]*+\n[^\n]*+\n|[ \t]*+30" + _NEXT + _ZERO + rb"){0,1000}+"
+    rb"[ \t]*+30" + _NEXT + rb"(?=[-+.\d])"
+)
+"""Splines up to the first elevation of a control point that is not 0."""
 FIT_POINTS_ALONE = rb"\n[ \t]*" + _NEXT.join((rb"71", rb"[2-9]\d?", rb"72", rb"0", rb"73", rb"0", rb"74", rb"[1-9]"))
 """A spline, of a degree, with no knots and no control points, but with points that it passes through."""
 
@@ -169,6 +176,12 @@ DXF = Format(
                 "Splines without control points ({count}) were left out. Save the drawing with control points to keep "
                 "them.",
                 pattern=FIT_POINTS_ALONE,
+            ),
+            LeftOut(
+                "Elevations of splines ({count}) were left out. Convert them to polylines to keep them.",
+                pattern=RAISED_SPLINES,
+                within=b"SPLINE",
+                releases="-3.10.1",
             ),
             LeftOut(
                 "Insertions of blocks ({count}) became the parts of the blocks; names of blocks, and the tags of their "

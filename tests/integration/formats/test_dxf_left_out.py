@@ -62,6 +62,30 @@ async def test_entities_that_are_left_out_are_counted(
     assert warning.startswith(told)
 
 
+def spline(*elevations: str) -> str:
+    """A spline whose control points have such elevations."""
+    knots = "".join(f"40\n{knot}\n" for knot in (0, 0, 0, 0, 1, 1, 1, 1))
+    points = "".join(f"10\n{at}\n20\n{at % 2}\n30\n{z}\n" for at, z in enumerate(elevations))
+    head = "0\nSPLINE\n8\n30\n100\nAcDbSpline\n210\n0\n220\n0\n230\n1\n70\n8\n71\n3\n72\n8\n73\n4\n74\n0\n"
+    return f"{head}{knots}{points}"
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("count", [0, 1, 2])
+async def test_elevations_of_splines_are_read_or_told(
+    pipeline: Pipeline, tmp_path: Path, newline: str, count: int
+) -> None:
+    """They are told of releases whose driver leaves them out, and if any is not 0."""
+    level = spline("0", "0.0", "-0.0", "0.00E+00") + LINE.replace("20\n2", "20\n2\n30\n5")
+    raised = spline("0.0", "0.0", "1.5", "-2")
+    done = await pipeline.to("GeoPackage", write(tmp_path / "a.dxf", level + raised * count, newline), source_epsg=4326)
+    told = [warning for warning in done.output.warnings if warning.startswith(f"Elevations of splines ({count})")]
+    curves = [row for row in readers.geopackage(done.path)["a"] if "Spline" in str(row["SubClasses"])]
+    raised_in_result = sum(bytes(row["geom"])[3] & 0x0E == 0x04 for row in curves)  # type: ignore[call-overload]
+    assert len(curves) == 1 + count
+    assert (len(told) == 1) == (count > 0 and not raised_in_result)
+
+
 async def test_a_wipeout_is_read_or_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """Since GDAL 3.11, its driver reads it."""
     done = await pipeline.to("GeoJson", write(tmp_path / "a.dxf", ENDLESS.format("WIPEOUT")), source_epsg=4326)

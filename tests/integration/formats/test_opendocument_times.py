@@ -51,6 +51,17 @@ def workbook(path: Path, *rows: list[str]) -> Path:
     return path
 
 
+@pytest.mark.parametrize("moment", ["-0044-03-15", "-0001-12-31T10:30:00"])
+async def test_dates_before_the_year_0_become_texts(either: Pipeline, tmp_path: Path, moment: str) -> None:
+    """They became missing; LibreOffice counts the years before it with a minus."""
+    cell = '<table:table-cell office:value-type="date" office:date-value="{}"><text:p>x</text:p></table:table-cell>'
+    rows = [[cell.format(day), text_cell("a")] for day in (moment, "2020-01-02")]
+    source = workbook(tmp_path / "a.ods", [text_cell("d"), text_cell("t")], *rows)
+    done = await either.to("GeoJson", source)
+    values = [row["properties"] for row in readers.geojson(done.path)]
+    assert values == [{"d": moment, "t": "a"}, {"d": "2020-01-02", "t": "a"}]
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_times_in_all_notations_are_kept(either: Pipeline, tmp_path: Path, shape: str) -> None:
     """They became missing, lost fractions of seconds, or became other times, without a warning."""
