@@ -20,6 +20,7 @@ from service.formats.detect import Source
 from service.formats.facts import Count, Name
 from service.formats.left_out import has_match, pieces
 from service.formats.names import counted, listed, shown
+from service.formats.xml_columns import GML_ENDS, GML_NAMES, require_few_columns
 
 SRS_NAME, SRS_DIMENSION = b"srsName", b"srsDimension"
 NAME = re.compile(SRS_NAME + rb"(?<!\wsrsName)\s*=\s*[\"']([^\"'<>]*)[\"']")
@@ -51,8 +52,10 @@ async def read_gml(place: Workplace, source: Source) -> WorkFile:
     """Read the file, each geometry in the system that it, its parts, the collection or the envelope around all names.
 
     Raises:
-        Rejection: the features of a layer are in several systems.
+        Rejection: the features of a layer are in several systems, or the file has too many columns.
     """
+    few = partial(require_few_columns, source.parts[0].text, GML_ENDS, GML_NAMES)
+    await run_blocking(few, inline=place.is_small)
     names = await run_blocking(partial(_names, source.parts[0].text), inline=place.is_small)
     if not await run_blocking(partial(_misleads, source.parts[0].text, names), inline=place.is_small):
         return msgspec.structs.replace(await read_single(place, source), claim=_shown(names))

@@ -17,6 +17,7 @@ from service.formats.facts import MAX_COLUMNS, Name
 from service.formats.kml_tracks import require_times
 from service.formats.left_out import has_match
 from service.formats.names import listed, shown
+from service.formats.xml_columns import KML_ENDS, KML_NAMES, require_few_columns
 
 ELEMENTS = b"|".join((*kml_names.TEXTS, *kml_names.TYPED))
 LIKE_ELEMENTS = re.compile(rb"<(?:Data|SimpleField)\s[^<>]*?\bname\s*=\s*[\"'](?i:" + ELEMENTS + rb")[\"']")
@@ -30,11 +31,13 @@ async def read_kml(place: Workplace, source: Source) -> WorkFile:
     """Read the documents, after data was renamed that would replace elements of features.
 
     Raises:
-        Rejection: the driver would crash, or the file cannot be read.
+        Rejection: the driver would crash or take too long, or the file cannot be read.
     """
     renamed: dict[str, str] = {}
     for part, file in zip(source.parts, staged_names(source), strict=True):
         await run_blocking(partial(require_times, part.text), inline=place.is_small)
+        few = partial(require_few_columns, part.text, KML_ENDS, KML_NAMES)
+        await run_blocking(few, inline=place.is_small)
         if await run_blocking(partial(has_match, part.text, LIKE_ELEMENTS), inline=place.is_small):
             renamed |= await _rename(place, file)
     found = await read_documents(place, source)
