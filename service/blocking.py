@@ -17,6 +17,8 @@ from service.cancellation import outlast
 
 INLINE_BYTES = 256 * 1024
 """Up to here a file is small: read, written or removed in less time than others notice."""
+INLINE_COLUMNS = 1000
+"""Up to here the columns of a file are few; several hundred tables may have 15,000, which take a fifth of a second."""
 MOST_THREADS = 16
 
 _Result = TypeVar("_Result")

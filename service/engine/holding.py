@@ -1,11 +1,13 @@
 """Holds an upload in the memory of a session's open run, in place of the work file."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import msgspec
 
 from sandbox.verdict import Ending
+from service.blocking import INLINE_COLUMNS, run_blocking
 from service.engine.diagnostics import INCOMPLETE, MISREAD, UNDEFINED_TYPE, UNREAD_GEOMETRY
 from service.engine.seen import SAME, Seen, SeenLayer, changes_of, facts_of
 from service.engine.session import Session, SessionOver
@@ -58,14 +60,17 @@ async def hold(
         layers = await _load(place, session, reading, openings, find)
         if layers is not None and finish is not None:
             layers = await finish(session, layers)
-        changes = None if layers is None else changes_of(layers, reading)
-        if layers is None or changes is None:
+        if layers is None:
+            return None
+        is_little = sum(len(layer.columns) for layer in layers) <= INLINE_COLUMNS
+        changes = await run_blocking(partial(changes_of, layers, reading), inline=is_little)
+        if changes is None:
             return None
         session.changes = changes
         session.held = {
             layer.table: [(place, column.name, SAME) for place, column in enumerate(layer.columns)] for layer in layers
         }
-        return facts_of(layers, changes, reading)
+        return await run_blocking(partial(facts_of, layers, changes, reading), inline=is_little)
 
     return await in_open_run(place, reading, load)
 

@@ -1,7 +1,9 @@
 """Reads a result back before it counts as a success, and compares it with the plan."""
 
+from functools import partial
 from pathlib import Path
 
+from service.blocking import INLINE_COLUMNS, run_blocking
 from service.engine.arguments import result_name
 from service.engine.convert import Engine
 from service.engine.workspace import FOLDER, Run
@@ -33,7 +35,9 @@ async def verify_output(
     found = await engine.read_back(run, source, plan, directory)
     if found is None and plan.writing.read_back == JSON:
         found = await _scan(engine, run, plan, directory)
-    differences = (*strays, *(() if found is None else compare(plan, found)))
+    is_little = sum(len(dataset.columns) for dataset in plan.datasets) <= INLINE_COLUMNS
+    compared = () if found is None else await run_blocking(partial(compare, plan, found), inline=is_little)
+    differences = (*strays, *compared)
     odd_times = await engine.count_odd_times(run, source, plan, directory)
     if not odd_times:
         return differences
