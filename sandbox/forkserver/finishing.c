@@ -23,7 +23,7 @@ enum { HEAD_BYTES = 4096 };
 /* What makes readers such as GDAL 3.10 take coordinates of two numbers, which declare no dimension, for three. */
 static const char ENVELOPE[] = "<gml:Envelope", OF_THREE[] = " srsDimension=\"3\"";
 /* The line for a feature without geometry, so that lines and features stay aligned. */
-static const char NO_GEOMETRY_LINE[] = "GEOMETRYCOLLECTION EMPTY";
+static const char NO_GEOMETRY_LINE[] = "GEOMETRYCOLLECTION EMPTY", EMPTY_END[] = " EMPTY";
 
 /* Say why a file was not written, such as for lack of space. */
 static int failed(void)
@@ -151,6 +151,18 @@ int write_lines_of_wkt(const char *separated, const char *lines)
     return finish(written);
 }
 
+/* Whether a geometry in WKT ends where its line does: all its brackets are closed, and it has some unless it is empty. */
+static int is_whole_geometry(struct tag line)
+{
+    int64_t open = 0, most = 0;
+    for (const char *at = line.start; at < line.end; at++) {
+        open += (*at == '(') - (*at == ')');
+        most |= open;
+    }
+    size_t size = (size_t)(line.end - line.start), end = strlen(EMPTY_END);
+    return open == 0 && (most ? line.end[-1] == ')' : size > end && memcmp(line.end - end, EMPTY_END, end) == 0);
+}
+
 void tally_lines_of_wkt(const char *name)
 {
     struct mapped file = map_file(name);
@@ -160,7 +172,7 @@ void tally_lines_of_wkt(const char *name)
         size_t size = (size_t)(line.end - line.start);
         const char *bracket = memchr(line.start, '(', size);
         const char *dimensions = bracket ? memchr(line.start, ' ', (size_t)(bracket - line.start)) : NULL;
-        is_whole = !bracket || line.end[-1] == ')';
+        is_whole = is_whole_geometry(line);
         features++;
         geometries += size != strlen(NO_GEOMETRY_LINE) || memcmp(line.start, NO_GEOMETRY_LINE, size) != 0;
         has_z |= dimensions && find(dimensions, bracket, "Z");

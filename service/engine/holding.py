@@ -85,7 +85,7 @@ async def in_open_run(place: Workplace, reading: Reading, ask: Callable[[Session
         SessionOver: it took too long, as it would in any other run.
     """
     session = place.session
-    if session is None or place.input_bytes > LARGEST_BYTES:
+    if session is None or not may_hold(place.input_bytes):
         return None
     if place.host.spare_for(reading.drivers):
         return None
@@ -100,6 +100,11 @@ async def in_open_run(place: Workplace, reading: Reading, ask: Callable[[Session
     if found is None:
         await session.abandon()
     return found
+
+
+def may_hold(size_bytes: int) -> bool:
+    """Whether a file is small enough to be held in memory."""
+    return size_bytes <= LARGEST_BYTES
 
 
 def begin(place: Workplace, session: Session, drivers: Sequence[str], reading: Reading) -> None:

@@ -185,6 +185,10 @@ class Workplace:
         """Whether the file `name` exists."""
         return await run_blocking((self.path / name).is_file, inline=self.is_small)
 
+    async def size_of(self, name: str) -> int:
+        """The size of the file `name` in bytes."""
+        return (await run_blocking((self.path / name).lstat, inline=self.is_small)).st_size
+
     async def rename(self, name: str, new_name: str) -> None:
         """Rename the file `name`."""
         await run_blocking(lambda: (self.path / name).rename(self.path / new_name), inline=self.is_small)

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from service.engine import jailed
 from service.engine.diagnostics import find_changes
-from service.engine.holding import Opening, hold
+from service.engine.holding import Opening, hold, may_hold
 from service.engine.jailed import delimited, sheets
 from service.engine.jailed.places import WKT, Table, Wanted, X, Y, Z
 from service.engine.placing import Placing
@@ -215,8 +215,11 @@ async def read_parquet(place: Workplace, source: Source, request: ConversionRequ
 async def _hold_work_file(place: Workplace, reading: Reading) -> Facts | None:
     """Have a session hold the work file that a program of ours has written, so that one run does all that follows.
 
-    None if it cannot; the work file is unchanged then. Otherwise a session may need its name for one of its own.
+    None if it cannot; the work file is unchanged then. Otherwise a session may need its name for one of its own. It may
+    be much larger than the upload, which is compressed.
     """
+    if not may_hold(await place.size_of(WORK_FILE)):
+        return None
     await place.rename(WORK_FILE, GATHERED_FILE)
     facts = await hold(place, msgspec.structs.replace(reading, drivers=(WORK_DRIVER,)), [Opening(GATHERED_FILE)])
     if facts is None:

@@ -203,3 +203,18 @@ async def test_texts_of_geojson_are_checked_wherever_they_are(converters: Conver
         assert (found.ok, found.features, found.geometries) == (True, rows, rows)
         assert found.columns == {"name": rows, "n": rows}
         assert not (await held.ask(Tallied, "tally", "odd")).ok
+
+
+WHOLE_LINES = ("POINT (1 2)", "POINT EMPTY", "POLYGON Z ((0 0 1,1 1 1,0 1 1,0 0 1),(0 0 1,1 1 1,0 1 1,0 0 1))")
+CUT_LINES = ("POINT", "LINESTR", "POINT (1 2", "POLYGON ((0 0,1 1,0 1,0 0)", "MULTIPOINT (1 2,EMPTY", "EMPTY", "")
+
+
+async def test_a_line_of_wkt_that_is_cut_is_no_geometry(converters: Converters) -> None:
+    """Also one that ends before its first bracket, or behind one of several."""
+    async with converters.open_run(()) as (held, directory):
+        (directory / "whole").write_text("\n".join([*WHOLE_LINES, "GEOMETRYCOLLECTION EMPTY"]))
+        found = await held.ask(Tallied, "tally_lines", "whole")
+        assert (found.ok, found.features, found.geometries, found.has_z) == (True, 4, 3, True)
+        for number, line in enumerate(CUT_LINES):
+            (directory / f"cut{number}").write_text(f"{WHOLE_LINES[0]}\n{line}\n")
+            assert not (await held.ask(Tallied, "tally_lines", f"cut{number}")).ok, line

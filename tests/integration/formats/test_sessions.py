@@ -18,6 +18,7 @@ from anyio import run_process
 
 from sandbox.command import Command, Limits
 from sandbox.verdict import Ending, Verdict
+from service.engine import holding
 from service.engine.environment import MEMORY_DRIVERS, converter_environment
 from service.engine.session import Answer, Session
 from service.engine.workspace import FOLDER, OUT, Run
@@ -714,3 +715,16 @@ async def test_options_are_set_for_one_question(ways: Ways, tmp_path: Path) -> N
         for is_loaded in (True, False):
             assert (await held.open("a.sqlite", ["SQLite"], [])).ok
             assert (await held.ask(Answer, "query", "SELECT spatialite_version()")).ok is is_loaded
+
+
+async def test_a_work_file_that_is_too_large_is_not_held(
+    ways: Ways, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GeoParquet is compressed: the file that a program makes of it may be much larger than the upload."""
+    if ways.converters.engine.capabilities.can_write("Parquet"):
+        pytest.skip("GDAL reads GeoParquet itself")
+    written = write_geojson(tmp_path / "in.geojson", [point(n, 2, t="x" * 4000) for n in range(90)])
+    source = (await ways.filed.to("GeoParquet", written)).path
+    monkeypatch.setattr(holding, "LARGEST_BYTES", 2 * source.stat().st_size)
+    await ways.held.to("Csv", source)
+    assert not any("--session" in command.argv for command in ways.runs.commands)
