@@ -75,7 +75,7 @@ UNREAD_IN_GPX = (
 """The last element that the driver does not read in a point, route or track, outside of its extensions."""
 OLDER_IN_GPX = rb"</" + _OLDER + rb">" + _REST + rb"(</(?:wpt|(?:rte|trk)pt)>|<extensions\b)?"
 """Elements of GPX 1.0 in a point, which the driver reads if the file declares that version."""
-NOT_GPX_1_0 = rb"<gpx\b(?![^<>]*\sversion\s*=\s*[\"']1\.0[\"'])"
+NOT_GPX_1_0 = rb"<gpx\b(?![^<>]*\sversion\s*=\s*[\"']1\.0[\"'])[^<>]*+>"
 INFORMATION_IN_GPX = of_the_file(
     rb"(?:gpx|metadata)\b",
     rb"(?:gpx|metadata|wpt|rte|trk)\b|/metadata>",

@@ -1,6 +1,9 @@
 """Words and patterns are counted in files of any length, each occurrence once."""
 
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -232,6 +235,43 @@ def test_what_ends_a_piece_of_a_file_is_not_taken_for_whole(tmp_path: Path, at: 
     for start, told in (("<SchemaData/><Data name='a'/>", {}), (second, {SECOND_IN_KML: ""})):
         path.write_text(" " * (CHUNK - len(start) + at) + start, encoding="utf-8")
         assert look_at(KML, [path])[1] == told
+
+
+PARSER: Any = import_module("re._parser")
+"""The library has no public way to look at the parts of an expression."""
+WITHIN: Mapping[str, Callable[[Any], Sequence[Any]]] = {
+    **dict.fromkeys(("SUBPATTERN", "MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"), lambda content: content[-1:]),
+    "BRANCH": lambda content: content[1],
+    "ATOMIC_GROUP": lambda content: [content],
+}
+"""The expressions in a part of an expression, by its kind."""
+
+
+def ends_open(expression: Any) -> bool:
+    """Whether a match may end with what must not follow it."""
+    for kind, content in reversed(list(expression)):
+        if str(kind) == "ASSERT_NOT" and content[0] > 0:
+            return True
+        if any(map(ends_open, WITHIN.get(str(kind), lambda _: [])(content))):
+            return True
+        if PARSER.SubPattern(expression.state, [(kind, content)]).getwidth()[0]:
+            return False
+    return False
+
+
+@pytest.mark.parametrize("row", [row for row in FORMATS if row.reading], ids=lambda row: row.token)
+def test_no_pattern_ends_with_what_must_not_follow(row: Format) -> None:
+    """Nothing follows at the end of a piece of a file, so that what is usual would be told in large files."""
+    patterns = {pattern for entry in reading_of(row).left_out for pattern in (entry.pattern, entry.beside) if pattern}
+    assert not [pattern for pattern in patterns if ends_open(PARSER.parse(pattern))]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_open"),
+    [("a(?!b)", True), ("(?:a|b(?!c)d?)", True), ("(?>a(?!b))$", True), ("a(?!b).", False), ("a(?<!b)", False)],
+)
+def test_the_end_of_a_pattern_is_known_in_all_its_branches(pattern: str, *, is_open: bool) -> None:
+    assert ends_open(PARSER.parse(pattern)) is is_open
 
 
 @pytest.mark.parametrize("at", range(1, 60))
