@@ -14,6 +14,7 @@ from service.formats.facts import Facts
 from service.formats.plan import ConversionPlan, can_go_direct, plan_conversion
 from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
+from service.usecases.verify_output import verify_output
 from tests.support.converters import Converters
 
 Json = Mapping[str, object]
@@ -26,6 +27,8 @@ class Converted(msgspec.Struct, frozen=True):
     facts: Facts
     plan: ConversionPlan
     output: Output
+    differences: tuple[str, ...] = ()
+    """What reading the result back has told, if it was read."""
 
     @property
     def path(self) -> Path:
@@ -44,15 +47,20 @@ class Pipeline:
         self.run = run or converters.run
         self._converters = converters
 
-    async def convert(self, path: Path, request: ConversionRequest, name: str | None = None) -> Converted:
-        """Convert the file at `path`, uploaded as `name`."""
+    async def convert(
+        self, path: Path, request: ConversionRequest, name: str | None = None, *, verifies: bool = False
+    ) -> Converted:
+        """Convert the file at `path`, uploaded as `name`, and read the result back if asked to."""
         directory, source = self.receive(path, name)
         target = choose_target(source.format, request.output)
+        differences: tuple[str, ...] = ()
         async with self.engine.session(self.run, target) as run:
             facts = await self.engine.inspect(run, source, directory, request)
             plan = plan_conversion(source, target, facts, request, self.engine.catalogue)
-            await self.engine.convert(run, source, plan, directory)
-        return Converted(source, facts, plan, await self.engine.collect(plan, directory))
+            astray = await self.engine.convert(run, source, plan, directory)
+            if verifies:
+                differences = await verify_output(self.engine, run, source, plan, directory, astray=astray)
+        return Converted(source, facts, plan, await self.engine.collect(plan, directory), differences)
 
     async def convert_directly(self, path: Path, output: str, known: Facts) -> Converted | None:
         """Convert without the work file, as after a scan of the text; None if that is not possible."""
