@@ -138,7 +138,7 @@ class Examined(Answer, frozen=True):
         has_texts = any(of.texts for of in self._of(styles.MOMENTS))
         return self.ok and not self.messages and not has_texts and not any(map(styles.is_east_asian, self.built_in))
 
-    def _of(self, kind: styles.Kind) -> list[Moments]:
+    def _of(self, kind: styles.FormatKind) -> list[Moments]:
         """What there is of the formats of a kind."""
         codes: list[str | int] = [*self.codes, *self.built_in]
         return [of for of, code in zip(self.moments, codes, strict=False) if kind.has(code)]

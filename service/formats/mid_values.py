@@ -36,7 +36,7 @@ SURPLUS_ROWS = "{rows} of the .mid of {layer} were left out, because its .mif ha
 FIRST = " The first is feature {first:,}."
 
 
-class _Column(NamedTuple):
+class _MidColumn(NamedTuple):
     place: int
     name: str
     kind: str
@@ -58,11 +58,11 @@ def mid_warnings(mif: Path, mid: Path, layer: str) -> list[str]:
     return list(rows.sentences(repr(shown(layer))))
 
 
-def _columns(lines: Sequence[bytes]) -> Iterator[_Column]:
+def _columns(lines: Sequence[bytes]) -> Iterator[_MidColumn]:
     for place, line in enumerate(lines):
         found = COLUMN.match(line)
         name, kind = (found[1], found[2]) if found else (b"", b"")
-        yield _Column(place, name.decode("utf-8", "replace"), kind.decode("ascii").lower())
+        yield _MidColumn(place, name.decode("utf-8", "replace"), kind.decode("ascii").lower())
 
 
 def _count_objects(mif: Path, start: int) -> int:
@@ -92,7 +92,7 @@ class _Odd(NamedTuple):
 class _Rows:
     """Counts what is odd in rows."""
 
-    def __init__(self, columns: Sequence[_Column], objects: int) -> None:
+    def __init__(self, columns: Sequence[_MidColumn], objects: int) -> None:
         self._width = len(columns)
         self._numbers = [column for column in columns if column.kind in NUMBERS]
         self._dates = [(column, DIGITS[column.kind]) for column in columns if column.kind in DIGITS]

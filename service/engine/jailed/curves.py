@@ -17,7 +17,7 @@ from service.engine.jailed.wkb import (
     ISO_STEP,
     LINE,
     POLYGON,
-    Geometry,
+    WkbGeometry,
     gathered,
     read,
 )
@@ -34,7 +34,7 @@ def straightened(wkb: bytes) -> bytes:
     return _straightened(read(wkb))
 
 
-def _straightened(geometry: Geometry) -> bytes:
+def _straightened(geometry: WkbGeometry) -> bytes:
     code = geometry.kind * ISO_STEP
     if geometry.basic in {ARCS, COMPOUND}:
         return struct.pack("<BI", 1, code + LINE) + _packed(_positions_of_curve(geometry))
@@ -46,7 +46,7 @@ def _straightened(geometry: Geometry) -> bytes:
     return bytes(geometry.wkb)
 
 
-def _positions_of_curve(curve: Geometry) -> list[Position]:
+def _positions_of_curve(curve: WkbGeometry) -> list[Position]:
     """The positions of a line, of arcs, or of several of these joined."""
     if curve.basic == COMPOUND:
         joined: list[Position] = []

@@ -9,7 +9,7 @@ from array import array
 from contextlib import closing
 
 from service.engine.jailed.gpkg import quoted, wkb_offset
-from service.engine.jailed.wkb import DIMENSIONS, ISO_STEP, LINE, OF_LINES, POINT, WITH_Z, Geometry, gathered, read
+from service.engine.jailed.wkb import DIMENSIONS, ISO_STEP, LINE, OF_LINES, POINT, WITH_Z, WkbGeometry, gathered, read
 
 
 def leave_out_measures(gpkg: str) -> None:
@@ -27,7 +27,7 @@ def _unmeasured(blob: bytes) -> bytes:
     return blob[:at] + _without_measures(read(blob[at:]))
 
 
-def _without_measures(geometry: Geometry) -> bytes:
+def _without_measures(geometry: WkbGeometry) -> bytes:
     has_z = geometry.kind in WITH_Z
     code = geometry.basic + has_z * ISO_STEP
     lines = [_leave(line, DIMENSIONS[geometry.kind], 2 + has_z) for line in geometry.lines]

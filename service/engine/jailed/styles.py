@@ -75,7 +75,7 @@ PLAIN = frozenset({PLAIN_MOMENT, PLAIN_DATE, PLAIN_CLOCK})
 """The formats that we write for dates and times."""
 
 
-class Kind(NamedTuple):
+class FormatKind(NamedTuple):
     """A kind of formats: those of a workbook's own by their plain ones (`_kind`), and the numbers of built-in ones."""
 
     own: Container[bytes]
@@ -86,12 +86,12 @@ class Kind(NamedTuple):
         return b"%d" % code in self.built_in if isinstance(code, int) else _kind(code) in self.own
 
 
-MOMENTS = Kind(PLAIN, DATES | CLOCKS)
-ONLY_DATES = Kind({PLAIN_DATE}, DAYS)
+MOMENTS = FormatKind(PLAIN, DATES | CLOCKS)
+ONLY_DATES = FormatKind({PLAIN_DATE}, DAYS)
 """Those that do not show a time of day."""
-ONLY_CLOCKS = Kind({PLAIN_CLOCK}, CLOCKS - ELAPSED_BUILT_IN)
+ONLY_CLOCKS = FormatKind({PLAIN_CLOCK}, CLOCKS - ELAPSED_BUILT_IN)
 """Those that do not show a date."""
-ELAPSED_TIMES = Kind({ELAPSED_KIND}, ELAPSED_BUILT_IN)
+ELAPSED_TIMES = FormatKind({ELAPSED_KIND}, ELAPSED_BUILT_IN)
 """Those that are read as numbers of days."""
 REFERENCE = re.compile(rb"""\sr\s*+=\s*+["']([A-Za-z]*)(\d*)["']""")
 """Where a cell or row is in the sheet; they need not say it."""
@@ -228,7 +228,7 @@ def _largest(book: zipfile.ZipFile, wanted: Mapping[int, float]) -> dict[int, fl
     return found
 
 
-def _places(styles: bytes, kind: Kind) -> set[int]:
+def _places(styles: bytes, kind: FormatKind) -> set[int]:
     """The positions of the formats of a kind."""
     codes = {number: code.decode("utf-8", "replace") for number, code in _own(styles).items()}
     return {place for place, number in enumerate(_numbers(styles)) if kind.has(codes.get(number, int(number)))}

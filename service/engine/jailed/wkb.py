@@ -33,7 +33,7 @@ _HEAD = struct.Struct("<BI")
 _COUNT = struct.Struct("<I")
 
 
-class Geometry(NamedTuple):
+class WkbGeometry(NamedTuple):
     """A geometry, which consists of lines of positions (its point, its line, or its rings) or of other geometries."""
 
     wkb: memoryview
@@ -42,7 +42,7 @@ class Geometry(NamedTuple):
     basic: int
     """The rest of its code, which tells its type."""
     lines: Sequence["memoryview[float]"]
-    parts: Sequence["Geometry"]
+    parts: Sequence["WkbGeometry"]
 
     def heights(self) -> Iterator[float]:
         """The elevations of all positions, if it has any."""
@@ -53,7 +53,7 @@ class Geometry(NamedTuple):
                 yield from part.heights()
 
 
-def read(wkb: bytes) -> Geometry:
+def read(wkb: bytes) -> WkbGeometry:
     """Read a geometry.
 
     Raises:
@@ -107,14 +107,14 @@ def as_polygons(wkb: bytes) -> bytes:
     return _as_polygons(read(wkb))
 
 
-def _read(wkb: memoryview, start: int, depth: int) -> tuple[Geometry, int]:
+def _read(wkb: memoryview, start: int, depth: int) -> tuple[WkbGeometry, int]:
     """The geometry that begins at `start`, and where it ends."""
     order, code = _HEAD.unpack_from(wkb, start)
     kind, basic = divmod(code, ISO_STEP)
     if order != 1 or depth > MAX_DEPTH or kind not in DIMENSIONS or basic not in WKB_TYPES:
         raise ValueError("not a geometry that can be read")
     lines: list[memoryview[float]] = []
-    parts: list[Geometry] = []
+    parts: list[WkbGeometry] = []
     end, count = start + _HEAD.size, 1
     if basic not in {POINT, LINE, ARCS}:
         (count,) = _COUNT.unpack_from(wkb, end)
@@ -126,7 +126,7 @@ def _read(wkb: memoryview, start: int, depth: int) -> tuple[Geometry, int]:
         else:
             part, end = _read(wkb, end, depth + 1)
             parts.append(part)
-    return Geometry(wkb[start:end], kind, basic, lines, parts), end
+    return WkbGeometry(wkb[start:end], kind, basic, lines, parts), end
 
 
 def _line(wkb: memoryview, at: int, dimensions: int, count: int | None) -> tuple["memoryview[float]", int]:
@@ -140,7 +140,7 @@ def _line(wkb: memoryview, at: int, dimensions: int, count: int | None) -> tuple
     return wkb[at:end].cast("d"), end
 
 
-def _singles(geometry: Geometry, *, may_be_curved: bool = False) -> Iterator[tuple[Geometry, bool]]:
+def _singles(geometry: WkbGeometry, *, may_be_curved: bool = False) -> Iterator[tuple[WkbGeometry, bool]]:
     """The single geometries in one, and whether each is of a Multi geometry that may contain curves."""
     if geometry.basic in MULTI:
         yield geometry, may_be_curved
@@ -151,13 +151,13 @@ def _singles(geometry: Geometry, *, may_be_curved: bool = False) -> Iterator[tup
         raise ValueError("not a simple geometry")
 
 
-def _count_sloping(geometry: Geometry) -> int:
+def _count_sloping(geometry: WkbGeometry) -> int:
     if geometry.basic in GATHERINGS:
         return sum(map(_count_sloping, geometry.parts))
     return int(geometry.basic in AREAS and len(set(geometry.heights())) > 1)
 
 
-def _as_polygons(geometry: Geometry) -> bytes:
+def _as_polygons(geometry: WkbGeometry) -> bytes:
     code = geometry.kind * ISO_STEP + SURFACES.get(geometry.basic, geometry.basic)
     if geometry.basic in GATHERINGS | OF_PATCHES:
         return gathered(code, list(map(_as_polygons, geometry.parts)))

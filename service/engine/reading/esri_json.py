@@ -23,7 +23,7 @@ COPY, FOUND_FILE = "attributes.json", "found.json"
 MEASURES_LEFT_OUT = "Measures (M) were left out: of Esri JSON, they are read only beside elevations, and not of points."
 
 
-class _Found(msgspec.Struct, frozen=True):
+class _FoundAttributes(msgspec.Struct, frozen=True):
     """What the program tells: as `esri_attributes.main`."""
 
     mistyped: Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS)]
@@ -54,7 +54,7 @@ async def read_esri_json(place: Workplace, source: Source) -> WorkFile:
     is_measured = await run_blocking(partial(has_measures_alone, source.path), inline=place.is_small)
     name = staged_names(source)[0]
     await place.python(esri_attributes.__name__, name, COPY, FOUND_FILE)
-    found = await place.read_json(FOUND_FILE, _Found)
+    found = await place.read_json(FOUND_FILE, _FoundAttributes)
     if await place.has(COPY):
         name = COPY
     names = {PurePath(COPY).stem: source.parts[0].layer}

@@ -81,7 +81,7 @@ async def test_elevations_of_splines_are_read_or_told(
     done = await pipeline.to("GeoPackage", write(tmp_path / "a.dxf", level + raised * count, newline), source_epsg=4326)
     told = [warning for warning in done.output.warnings if warning.startswith(f"Elevations of splines ({count})")]
     curves = [row for row in readers.geopackage(done.path)["a"] if "Spline" in str(row["SubClasses"])]
-    raised_in_result = sum(bytes(row["geom"])[3] & 0x0E == 0x04 for row in curves)  # type: ignore[call-overload]
+    raised_in_result = sum(bytes(row["geom"])[3] & 0x0E == 0x04 for row in curves)  # type: ignore[call-overload]  # a blob
     assert len(curves) == 1 + count
     assert (len(told) == 1) == (count > 0 and not raised_in_result)
 

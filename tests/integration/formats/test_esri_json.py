@@ -62,7 +62,7 @@ async def test_attributes_are_kept_whatever_the_file_declares(either: Pipeline, 
     """Those that it does not declare were left out, and large numbers became the largest of the type."""
     values, read = NUMBERS[kind]
     done = await either.to("GeoJson", written(tmp_path / "a.json", [point(1, 2)] * 3, kind, values))
-    assert [row["properties"]["v"] for row in readers.geojson(done.path)] == list(read)  # type: ignore[index]
+    assert [row["properties"]["v"] for row in readers.geojson(done.path)] == list(read)  # type: ignore[index]  # JSON of a test
     assert done.plan.datasets[0].name == "a"
 
 
