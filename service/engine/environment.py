@@ -96,6 +96,7 @@ def python_environment(capabilities: Capabilities) -> dict[str, str]:
         "PYTHONSAFEPATH": "1",  # the untrusted file controls the working directory
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
+        "ARROW_DEFAULT_MEMORY_POOL": "system",  # others reserve a GiB of addresses, which a run is allowed for all
         **ONE_THREAD,
     }
 

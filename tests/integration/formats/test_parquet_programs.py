@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from anyio import run_process
+from msgspec.structs import replace
 
 from sandbox.command import Command
 from sandbox.config import LauncherName
@@ -69,3 +70,15 @@ async def test_a_forked_program_writes_what_a_started_one_writes(converters: Con
     assert alone.read_bytes() == parquet.read_bytes()
     threads = threads_of_servers()
     assert threads == [1] * len(threads) != []
+
+
+async def test_a_forked_program_has_the_memory_of_a_run_for_itself(converters: Converters, tmp_path: Path) -> None:
+    """The address space that its server has reserved leaves room for a file, although it counts for the run."""
+
+    async def run(command: Command) -> Verdict:
+        return await converters.run(replace(command, limits=replace(command.limits, memory_bytes=512 << 20)))
+
+    source = write_geojson(tmp_path / "points.geojson", [point(n / 100, 4, name=f"point {n}") for n in range(3_000)])
+    pipeline = Pipeline(converters, run)
+    back = await pipeline.to("Csv", (await pipeline.to("GeoParquet", source)).path)
+    assert back.output.path.read_text().count("point") == 3_000
