@@ -23,7 +23,11 @@ UNLISTED = """
     WHERE c.data_type = 'attributes'
 """
 """The query for how many tables have a geometry column that is not read, because they are listed as attributes."""
-TITLES = "SELECT count(*) FROM gpkg_data_columns WHERE trim(coalesce(title, '')) NOT IN ('', column_name)"
+TITLES = """
+    SELECT count(*) FROM gpkg_data_columns WHERE trim(coalesce(title, '')) NOT IN ('', column_name)
+        OR trim(coalesce(name, '')) NOT IN ('', column_name) OR trim(coalesce(description, '')) NOT IN ('', column_name)
+"""
+"""The query for how many columns have a title, an alias (name) or a description."""
 RELATIONS = "SELECT count(*) FROM gpkgext_relations"
 UNREGISTERED = """
     SELECT count(*) FROM sqlite_master
@@ -48,11 +52,15 @@ FURTHER = {
 """Queries that find a number, by the table that a GeoPackage needs for it."""
 _HAS = ", ".join(f"(SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '{name}')" for name in FURTHER)  # noqa: S608 -- ours
 DESCRIPTIONS = f"""
-    SELECT total(data_type IN ('features', 'attributes') AND trim(description) <> ''),
+    SELECT total(data_type IN ('features', 'attributes') AND trim(description) <> '') + total(
+            data_type IN ('features', 'attributes') AND trim(identifier) <> ''
+            AND lower(trim(identifier)) NOT LIKE '%' || lower(table_name)
+        ),
         total(data_type IN ('tiles', '2d-gridded-coverage', 'vector-tiles')), {_HAS}
     FROM gpkg_contents
 """  # noqa: S608 -- ours
-"""How many layers a user has described, how many tables have tiles, and which of the tables of `FURTHER` there are."""
+"""How often a user has described layers or given them a title, how many tables have tiles, and which of the tables of
+`FURTHER` there are."""
 BEFORE_FURTHER = 2
 
 

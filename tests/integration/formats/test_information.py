@@ -98,6 +98,15 @@ async def test_what_a_geopackage_says_of_itself_is_told(either: Pipeline, tmp_pa
     assert warnings == ((f"Descriptions of the file or its layers ({told}) were left out.",) if told else ())
 
 
+COLUMNS_SAID = {
+    "c": ("c", "Color", None),
+    "e": ("e", "e", ""),
+    "alias": ("Alias of it", None, None),
+    "said": (None, None, "Said of it"),
+}
+"""By column: its alias (name), its title and its description."""
+
+
 async def test_titles_of_columns_are_told(either: Pipeline, tmp_path: Path) -> None:
     """But not those that repeat the name of the column."""
     path = await database(either, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
@@ -107,12 +116,25 @@ async def test_titles_of_columns_are_told(either: Pipeline, tmp_path: Path) -> N
             "CREATE TABLE IF NOT EXISTS gpkg_data_columns "
             "(table_name, column_name, name, title, description, mime_type, constraint_name)"
         )
-        rows = [(table, "c", "c", "Color"), (table, "e", "e", "e")]
+        rows = [(table, name, *said) for name, said in COLUMNS_SAID.items()]
         connection.executemany(
-            "INSERT INTO gpkg_data_columns (table_name, column_name, name, title) VALUES (?, ?, ?, ?)", rows
+            "INSERT INTO gpkg_data_columns (table_name, column_name, name, title, description) VALUES (?, ?, ?, ?, ?)",
+            rows,
         )
     warnings = (await either.to("GeoJson", path)).output.warnings
-    assert warnings == ("Titles of columns (1) were left out; the columns keep their names.",)
+    assert warnings == ("Titles of columns (3) were left out; the columns keep their names.",)
+
+
+@pytest.mark.parametrize(("identifier", "told"), [("Wells of the county", 1), ("main.{}", 0), ("", 0), (None, 0)])
+async def test_titles_of_layers_are_told(either: Pipeline, tmp_path: Path, identifier: str | None, told: int) -> None:
+    """But not those that repeat the name of the table, perhaps behind that of the database."""
+    path = await database(either, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
+    with edited(path) as connection:
+        (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
+        said = None if identifier is None else identifier.format(table)
+        connection.execute("UPDATE gpkg_contents SET identifier = ?", (said,))
+    warnings = (await either.to("GeoJson", path)).output.warnings
+    assert warnings == (("Descriptions of the file or its layers (1) were left out.",) if told else ())
 
 
 async def test_geometries_of_tables_listed_as_attributes_are_told(either: Pipeline, tmp_path: Path) -> None:
