@@ -74,12 +74,12 @@ class Teller(BaseHTTPRequestHandler):
         """Read the body of an upload."""
         self.rfile.read(int(self.headers.get("Content-Length", "0")))
 
-    def respond(self, status: int, body: bytes, headers: Mapping[str, str], length: int | None = None) -> None:
-        """Send a response; with a `length` that is not the body's, a broken one."""
+    def respond(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+        """Send a response."""
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body) if length is None else length))
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 

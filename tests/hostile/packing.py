@@ -71,7 +71,7 @@ def blanks(mebibytes: int, head: bytes = b"", tail: bytes = b"", filler: bytes =
     return start + block * mebibytes + end, size, zlib.crc32(tail, crc)
 
 
-def bomb(name: str, mebibytes: int, head: bytes = b"", tail: bytes = b"", filler: bytes = b" ") -> Entry:
+def bomb(name: str, mebibytes: int, head: bytes = b"", tail: bytes = b"") -> Entry:
     """A member that unpacks to that many MiB."""
-    data, size, crc = blanks(mebibytes, head, tail, filler)
+    data, size, crc = blanks(mebibytes, head, tail)
     return Entry(name.encode(), data, size=size, crc=crc)
