@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from service.formats import left_out
 from service.formats.format import Format, reading_of
 from service.formats.left_out import CHUNK, LONGEST_MATCH, has_features
 from service.formats.looks import look_at
@@ -143,6 +144,7 @@ PARTS = {
     },
 }
 """Pieces of documents, and what is said of them."""
+PIECE = 4 * LONGEST_MATCH
 REPEATED = (
     b"</x><link><text>a</text><text>a</text>",
     b"</url><link><text>a</text></link>",
@@ -152,7 +154,14 @@ REPEATED = (
 """Elements that may be the last of a point, and begin what others of them may end with."""
 
 
-@pytest.mark.parametrize("before", [0, *range(CHUNK - 16, CHUNK + 1), CHUNK + LONGEST_MATCH])
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are read in pieces so small that one that goes on in the next piece is soon written and read."""
+    monkeypatch.setattr(left_out, "CHUNK", PIECE)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("before", [0, *range(PIECE - 16, PIECE + 1), PIECE + LONGEST_MATCH])
 def test_blanks_at_the_ends_of_texts_are_counted_once(tmp_path: Path, before: int) -> None:
     """Wherever the pieces begin in which a file is read."""
     path = tmp_path / "a.kml"
@@ -161,8 +170,9 @@ def test_blanks_at_the_ends_of_texts_are_counted_once(tmp_path: Path, before: in
     assert told == [f"Blanks at the end of texts ({len(ENDS)}) were left out."]
 
 
+@pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize(("name", "part"), [(name, part) for name, parts in PARTS.items() for part in parts])
-@pytest.mark.parametrize("before", [0, CHUNK - 50])
+@pytest.mark.parametrize("before", [0, PIECE - 50])
 def test_what_the_driver_leaves_out_is_counted(tmp_path: Path, name: str, part: str, before: int) -> None:
     """What it keeps is not, however similar it is."""
     path = tmp_path / "a"
@@ -196,8 +206,9 @@ def test_each_feature_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes
     assert SECOND_IN_KML in look_at(KML, [path])[1]
 
 
+@pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("row", [KML, GML, ESRI_JSON], ids=lambda row: row.token)
-@pytest.mark.parametrize("before", [0, *range(CHUNK - 20, CHUNK + 1, 3), CHUNK + LONGEST_MATCH])
+@pytest.mark.parametrize("before", [0, *range(PIECE - 20, PIECE + 1, 3), PIECE + LONGEST_MATCH])
 def test_every_word_is_counted_for_its_own_warning(tmp_path: Path, row: Format, before: int) -> None:
     """Words that begin with the same byte are looked for together."""
     path = tmp_path / "a"
@@ -207,11 +218,12 @@ def test_every_word_is_counted_for_its_own_warning(tmp_path: Path, row: Format, 
             assert list(look_at(row, [path])[1]) == [entry.sentence.format(count=3)]
 
 
-@pytest.mark.parametrize("before", [0, CHUNK - 5, CHUNK, 3 * CHUNK])
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("before", [0, PIECE - 5, PIECE, 3 * PIECE])
 def test_features_are_found_wherever_they_begin(tmp_path: Path, before: int) -> None:
     """Also in two pieces of a file."""
     path = tmp_path / "a.kml"
-    path.write_bytes(b"x" * before + b"<Placemark>" + b"x" * CHUNK)
+    path.write_bytes(b"x" * before + b"<Placemark>" + b"x" * PIECE)
     assert has_features(KML, path)
     path.write_bytes(b"x" * before)
     assert not has_features(KML, path)
@@ -227,13 +239,14 @@ def test_values_between_geometries_are_passed_once(tmp_path: Path, crafted: byte
     assert GEOMETRIES in look_at(GML, [path])[1]
 
 
+@pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("at", range(1, 60))
 def test_what_ends_a_piece_of_a_file_is_not_taken_for_whole(tmp_path: Path, at: int) -> None:
     """Neither the beginning of a longer name, nor a feature that goes on, which would count twice."""
     path = tmp_path / "a.kml"
     second = f"<Placemark>{POINT}{LINE}{'<a>b</a>' * 9}</Placemark>"
     for start, told in (("<SchemaData/><Data name='a'/>", {}), (second, {SECOND_IN_KML: ""})):
-        path.write_text(" " * (CHUNK - len(start) + at) + start, encoding="utf-8")
+        path.write_text(" " * (PIECE - len(start) + at) + start, encoding="utf-8")
         assert look_at(KML, [path])[1] == told
 
 
@@ -274,6 +287,7 @@ def test_the_end_of_a_pattern_is_known_in_all_its_branches(pattern: str, *, is_o
     assert ends_open(PARSER.parse(pattern)) is is_open
 
 
+@pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("at", range(1, 60))
 @pytest.mark.parametrize(("row", "text"), [(GML, BOUNDS), (ESRI_JSON, COLUMN)], ids=["gml", "esrijson"])
 def test_what_is_usual_is_not_told_where_a_piece_of_a_file_ends_in_it(
@@ -281,11 +295,12 @@ def test_what_is_usual_is_not_told_where_a_piece_of_a_file_ends_in_it(
 ) -> None:
     """Bounds of features count as boxes in other places, and titles of columns where they differ from their names."""
     path = tmp_path / "a"
-    path.write_text(" " * (CHUNK - len(text) + at) + text, encoding="utf-8")
+    path.write_text(" " * (PIECE - len(text) + at) + text, encoding="utf-8")
     assert look_at(row, [path])[1] == {}
 
 
-@pytest.mark.parametrize("before", [0, *range(CHUNK - 300, CHUNK, 23)])
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("before", [0, *range(PIECE - 300, PIECE, 23)])
 @pytest.mark.parametrize("text", ["1;2 3;4", "1 " * 200_000, "1,2 3;4"])
 def test_coordinates_that_are_no_numbers_are_counted_once(tmp_path: Path, before: int, text: str) -> None:
     """Wherever the pieces begin in which a file is read, and however long the text is."""
@@ -297,7 +312,8 @@ def test_coordinates_that_are_no_numbers_are_counted_once(tmp_path: Path, before
     assert [sentence[:35] for sentence in told] == ["Coordinates of geometries (1) that "]
 
 
-@pytest.mark.parametrize("before", range(CHUNK - 60, CHUNK, 7))
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("before", range(PIECE - 60, PIECE, 7))
 def test_points_without_degrees_are_counted_once(tmp_path: Path, before: int) -> None:
     """Wherever the pieces begin in which a file is read."""
     path = tmp_path / "a.gpx"
