@@ -2,6 +2,7 @@
 
 import ast
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -21,10 +22,16 @@ def modules() -> dict[str, Path]:
     return found
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The tree of a module."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported(path: Path, known: dict[str, Path]) -> set[str]:
     """The modules that one imports when it is loaded, or for type checkers."""
     named = set[str]()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             named.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -42,6 +49,6 @@ def test_no_module_leads_back_to_itself() -> None:
 
 def test_no_two_classes_share_a_name() -> None:
     """A name in a traceback, a type or a sentence means one class of the product and the bench."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in modules().values()]
-    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    nodes = (node for path in modules().values() for node in ast.walk(parsed(path)))
+    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
     assert [name for name, count in names.items() if count > 1] == []
