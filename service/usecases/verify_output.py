@@ -6,6 +6,7 @@ from pathlib import Path
 from service.blocking import INLINE_COLUMNS, run_blocking
 from service.engine.arguments import result_name
 from service.engine.convert import Engine
+from service.engine.files import size_of_written
 from service.engine.workspace import FOLDER, Run
 from service.formats.detect import Part, Source
 from service.formats.plan import ConversionPlan
@@ -47,6 +48,7 @@ async def verify_output(
 
 async def _scan(engine: Engine, run: Run, plan: ConversionPlan, directory: Path) -> ReadBack | None:
     path = directory / FOLDER / result_name(plan)
+    size_of_written(path)  # it is there, and a file
     written = Source(format=plan.target, parts=(Part({path.suffix: path}, plan.stem),), stem=plan.stem)
     try:
         scan = await scan_document(engine, run, written)

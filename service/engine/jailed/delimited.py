@@ -36,7 +36,7 @@ from service.engine.jailed.places import (
 
 OURS = "t0.csv"
 DELIMITERS = ",;\t|"
-UNDERSTOOD = ",;\t"
+UNDERSTOOD = (",", ";", "\t")
 """The delimiters that GDAL detects from a header line."""
 NO_UNICODE = "cp1252"
 """The encoding that all text is taken for that is neither UTF-8 nor UTF-16."""

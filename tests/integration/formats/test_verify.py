@@ -285,6 +285,13 @@ async def test_geoparquet_is_read_back_by_the_program_that_writes_it(
     assert told in warning
 
 
+async def test_a_document_that_was_not_written_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """A converter may succeed without it, as any other; that is no defect of the service."""
+    path = (await pipeline.to("GeoPackage", write_geojson(tmp_path / "a.geojson", ROWS))).path
+    with pytest.raises(Rejection, match="gave no result"):
+        await written(pipeline, path, "GeoJson", lambda result, _: result.unlink())
+
+
 async def test_a_result_that_nobody_would_want_is_refused(pipeline: Pipeline, tmp_path: Path) -> None:
     """All features, or all geometries, are missing."""
     path = (await pipeline.to("SpatiaLite", write_geojson(tmp_path / "a.geojson", ROWS))).path

@@ -13,8 +13,10 @@ import pytest
 from sandbox.command import Command, Limits
 from sandbox.conversation import ANSWERS, QUESTIONS
 from sandbox.verdict import Ending, Verdict
+from service.engine.jailed.places import Wanted
 from service.engine.seen import Seen
 from service.engine.session import Answer, NotOpened, Session, SessionOver
+from service.engine.tabulating import make_table
 
 pytestmark = pytest.mark.anyio
 LENGTH = struct.Struct("=I")
@@ -253,6 +255,12 @@ async def test_a_run_that_ends_well_without_an_answer_has_done_nothing(tmp_path:
 
     async with _begun(ends_at_once, tmp_path) as held:
         assert (await held.translate("out/a.gpkg", ())).ending is Ending.INTERNAL
+
+
+async def test_a_table_of_which_a_run_says_no_delimiter_is_left_to_the_other_program(tmp_path: Path) -> None:
+    """Ours names one of each table that it reads; one that was taken over may say anything."""
+    async with _begun(_Answering(look=b'{"ok":true,"messages":""}'), tmp_path) as held:
+        assert await make_table(held, "in.csv", Wanted(), "") is None
 
 
 ODD_ANSWERS = {"nested": b'{"x":' + b"[" * 100_000, "no text": b'{"ok":true,"messages":"\xff"}', "a list": b"[]"}
