@@ -2,7 +2,8 @@
 
 A request is the arguments, the environment and the directory of a `geomill` command, with three descriptors: a socket
 for what is told of the process, then its standard output and standard error. Told are the process id, together with a
-descriptor of the process, and in the end the exit code. The template ends when the other end of its socket is closed.
+descriptor of the process, and in the end the exit code. The template ends when the other end of its socket is closed,
+and asks what it has started and still runs to end too.
 """
 
 import gc
@@ -48,6 +49,8 @@ def main(link: socket.socket) -> None:
                 events.register(pidfd, select.POLLIN)
                 _tell(status, pid, pidfd)
             else:
+                for left in running:  # the tests were interrupted
+                    signal.pidfd_send_signal(left, signal.SIGTERM)
                 return
 
 
