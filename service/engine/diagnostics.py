@@ -109,7 +109,7 @@ _MESSAGES: tuple[_Row, ...] = (
     ),
     _row(
         # the statement that creates such a wide table fills the whole space for messages, so their end is lost
-        r"too many columns|more than \d+ columns|CREATE TABLE .{30000}",
+        r"too many (?:columns|fields)|more than \d+ columns|CREATE TABLE .{30000}",
         "The file has more columns than can be converted. Leave some out and send it again.",
     ),
     _row(
@@ -122,6 +122,11 @@ _MESSAGES: tuple[_Row, ...] = (
         r"Failed to parse field definition",
         "A column has a type that cannot be read, such as LargeInt. Give it another one, such as Float or Char, and "
         "send the file again.",
+    ),
+    _row(
+        r"Unexpected EOF while reading attribute record|Error during reading Record",
+        "A .mid has fewer rows than its .mif has objects, or an empty row between others. Send the .mid that belongs "
+        "to it, whole.",
     ),
     _row(
         r"Unrecognized geometry type|Geometry of feature \d+ .{0,2000}cannot be parsed",

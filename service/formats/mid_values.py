@@ -110,10 +110,10 @@ class _Rows:
         with mid.open(encoding="latin-1", newline="") as file:
             lines = iter(lambda: file.readline(LONGEST_LINE), "")
             for number, row in enumerate(csv.reader(lines, delimiter=delimiter), 1):
-                if not row:  # the driver reads no further
+                if not row and self._width > 1:  # the driver reads no further
                     return
                 if number <= self._objects:
-                    self._look(number, row)
+                    self._look(number, row or [""])
                 elif any(row):
                     self._surplus += 1
 

@@ -12,6 +12,7 @@ from service.engine.workspace import Workplace
 from service.formats.cpg import declared_encoding, impossible_encoding
 from service.formats.dbf_columns import dbf_columns, filled_foreign
 from service.formats.dbf_encoding import NO_UNICODE, UTF8, guess_encoding, looks_like_utf8
+from service.formats.dbf_texts import cut_texts
 from service.formats.dbf_values import odd_values
 from service.formats.detect import Part
 from service.formats.names import listed, quotes, shown
@@ -84,4 +85,4 @@ def _how_to_read_columns(part: Part) -> tuple[tuple[str, ...], tuple[str, ...]]:
             f"({listed(quotes(foreign))}), have values in the result that mean nothing. Save them as texts, numbers or "
             "dates, and send the file again."
         )
-    return tuple(options), (*told, *odd_values(dbf, columns, part.layer))
+    return tuple(options), (*told, *odd_values(dbf, columns, part.layer), *cut_texts(dbf, columns, part.layer))

@@ -90,6 +90,15 @@ TITLED_COLUMNS = (
     + _TEXT
 )
 """A column with an alias that differs from its name, in the list of columns."""
+_PAIR = rb"\s{0,8}%b\s{0,8}:\s{0,8}%b"
+TITLES_BY_NAME = (
+    rb'"fieldAliases"\s{0,8}:\s{0,8}\{(?:'
+    + _PAIR % (rb"(?P<same>" + _TEXT + rb")", rb'(?:(?P=same)|"")')
+    + rb"\s{0,8},){0,2000}+"
+    + _PAIR % (rb"(?P<other>" + _TEXT + rb")", rb'(?!(?P=other)|"")' + _TEXT)
+    + rb'(?![^\0]{0,8000}?"alias"\s{0,8}:)'
+)
+"""Aliases of which one differs from the name of its column, in a file whose list of columns, if any, has none."""
 _NUMBER_OF = rb"(?=[^{}]{0,400}?\"%b\"\s{0,8}:\s{0,8}-?[\d.])"
 POINT_WITHOUT_NUMBERS = (
     rb'"geometry"\s{0,8}:\s{0,8}\{(?=\s*+"[xyzm]"\s*+:)(?!'
@@ -140,6 +149,14 @@ ESRIJSON = Format(
                 "Titles of columns (aliases, {count}) were left out; the columns keep their names.",
                 pattern=TITLED_COLUMNS,
                 within=b'"alias"',
+            ),
+            LeftOut(
+                "Titles of columns (fieldAliases) were left out; the columns keep their names.", pattern=TITLES_BY_NAME
+            ),
+            LeftOut(
+                "Styles (symbols and drawingInfo, {count}) were left out.",
+                words=(b'"drawingInfo"',),
+                pattern=rb'"symbol"\s{0,8}:\s{0,8}\{',
             ),
             LeftOut(CODES_LEFT_OUT, words=(b'"codedValues"',)),
             LeftOut(

@@ -164,6 +164,7 @@ _KML_LEFT_OUT = (
     LeftOut("Addresses and phone numbers of features ({count}) were left out.", words=(b"<address>", b"<phoneNumber>")),
     LeftOut("Styles, such as colors and icons, were left out.", words=(b"<Style", b"<styleUrl")),
     LeftOut("Views (LookAt and Camera, {count}) were left out.", words=(b"<LookAt", b"<Camera")),
+    LeftOut("Regions, in which features are shown ({count}), were left out.", words=(b"<Region>", b"<Region ")),
     LeftOut(
         "Altitude modes other than absolute ({count}) were left out; elevations were taken as they are.",
         words=_MODES,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from service.errors import Rejection
 from service.formats.gpx_held import LONGEST, with_values_alone
 from service.formats.left_out import CHUNK
 from service.formats.looks import look_at
@@ -170,3 +171,22 @@ async def test_links_beyond_two_are_told(pipeline: Pipeline, tmp_path: Path, lin
     done = await pipeline.to("GeoPackage", path)
     told = "Of more than two links of a point, route or track, the first two were kept."
     assert done.output.warnings == (told,) * is_told
+
+
+@pytest.mark.parametrize("columns", [60, 120, 1995, 2050])
+async def test_more_extensions_than_the_driver_takes_are_the_reason_of_the_refusal(
+    either: Pipeline, tmp_path: Path, columns: int
+) -> None:
+    """A file with them was called damaged."""
+    extensions = "".join(f"<x:c{number}>v{number}</x:c{number}>" for number in range(columns))
+    path = tmp_path / "a.gpx"
+    path.write_text(f'{START}<wpt lat="1" lon="2"><extensions>{extensions}</extensions></wpt></gpx>')
+    try:
+        done = await either.to("GeoJson", path)
+    except Rejection as rejection:
+        assert "more columns than can be converted" in str(rejection)  # noqa: PT017 -- some releases take them
+        assert columns > 60
+    else:
+        (found,) = readers.geojson(done.path)
+        assert isinstance(found["properties"], dict)
+        assert len(found["properties"]) == columns

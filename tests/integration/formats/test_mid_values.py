@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from service.errors import Rejection
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 
@@ -68,6 +69,23 @@ async def test_rows_without_an_object_are_told(either: Pipeline, tmp_path: Path,
     noun = "row" if surplus == 1 else "rows"
     sentence = f"{surplus:,} {noun} of the .mid of 'a' were left out, because its .mif has only 9 objects."
     assert told == ([sentence] if surplus else [])
+
+
+@pytest.mark.parametrize("rows", ["", "1\n2\n", "1,a\n\n3,c\n"])
+async def test_objects_without_a_row_are_the_reason_of_the_refusal(either: Pipeline, tmp_path: Path, rows: str) -> None:
+    """The driver reads no more of the file, which was called damaged."""
+    columns = {"i": "Integer", "t": "Char(9)"} if "," in rows else {"i": "Integer"}
+    path = mapinfo(tmp_path / "a.zip", POINT * 3, rows, columns)
+    with pytest.raises(Rejection, match=r"A \.mid has fewer rows than its \.mif has objects"):
+        await either.to("GeoJson", path)
+
+
+async def test_an_empty_row_of_one_column_is_an_empty_number(either: Pipeline, tmp_path: Path) -> None:
+    """It became 0 without a word, as nothing behind it was looked at."""
+    done = await either.to("GeoJson", mapinfo(tmp_path / "a.zip", POINT * 3, "1\n\n3\n", {"i": "Integer"}))
+    assert [feature["properties"] for feature in readers.geojson(done.path)] == [{"i": 1}, {"i": 0}, {"i": 3}]
+    told = "1 value of 'i' in 'a' are empty and became 0, because MapInfo knows no missing numbers. "
+    assert done.output.warnings == (told + "The first is feature 2.",)
 
 
 def rows_of(text: str) -> list[list[str]]:

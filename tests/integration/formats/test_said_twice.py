@@ -45,6 +45,8 @@ ESRI = (
     '"esriFieldTypeInteger", {}}}], "features": [{{"attributes": {{"k": 1}}, "geometry": {{"x": 1, "y": 2}}}}]}}'
 )
 TITLES = "Titles of columns (aliases, 1) were left out; the columns keep their names."
+BY_NAME = "Titles of columns (fieldAliases) were left out; the columns keep their names."
+STYLES = "Styles (symbols and drawingInfo, {}) were left out."
 CODED = "Lists of what codes in columns stand for (1), such as domains, were left out; the columns keep their codes."
 EXTENSIONS = "Extensions of segments of tracks, and of the whole file ({}), were left out."
 MORE = "<extensions><e:a>x</e:a></extensions>"
@@ -112,6 +114,18 @@ FILES = {
         "a.json",
         ESRI.format("", '"domain": {"name": "d", "codedValues": [{"name": "x", "code": 1}]}, "alias": "k"'),
         {CODED},
+    ),
+    "titles by name": ("a.json", ESRI.format(', "fieldAliases": {"i": "i", "k": "Kind"}', '"length": 4'), {BY_NAME}),
+    "no titles by name": ("a.json", ESRI.format(', "fieldAliases": {"i": "", "k": "k"}', '"length": 4'), set()),
+    "symbols": (
+        "a.json",
+        ESRI.format(', "drawingInfo": {"renderer": {"symbol": {"type": "esriSMS"}}}', '"alias": "k"'),
+        {STYLES.format(2)},
+    ),
+    "regions": (
+        "a.kml",
+        KML.format("<Region><LatLonAltBox/></Region>", "<Region><Lod/></Region>"),
+        {"Regions, in which features are shown (2), were left out."},
     ),
     "no title": ("a.json", ESRI.format(', "fieldAliases": {"k": "Kind"}', '"alias": "k"'), set()),
 }

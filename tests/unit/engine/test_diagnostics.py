@@ -50,6 +50,8 @@ SAMPLES = [
         "LargeInt",
     ),
     ("ERROR 6: Too much accumulated memory in ODS parsing. Parsing stopped", "Save it as CSV"),
+    ("ERROR 3: Unexpected EOF while reading attribute record from MID file.", "fewer rows than its .mif has objects"),
+    ("ERROR 1: Too many fields. File probably corrupted", "more columns than can be converted"),
     ("ERROR 1: Too many nested levels in geometry", "nested too deeply"),
     (
         "FAILURE:\nUnable to open datasource `in0.kml' with the following drivers.\n  -> `KML'\n  -> `GPKG'",
