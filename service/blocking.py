@@ -7,7 +7,7 @@ the handful of calls that a file of some kilobytes needs.
 import asyncio
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sized
 from contextlib import suppress
 from contextvars import copy_context
 from threading import Lock, Thread
@@ -185,3 +185,8 @@ SHARED = Threads()
 async def run_blocking(work: Callable[[], _Result], *, inline: bool, threads: Threads = SHARED) -> _Result:
     """Run blocking work: at once if `inline`, else in one of `threads`; see `Threads.run`."""
     return work() if inline else await threads.run(work)
+
+
+async def run_for_columns(work: Callable[[], _Result], tables: Iterable[Sized]) -> _Result:
+    """Run work on the columns of `tables`: at once if these are few, else in a thread."""
+    return await run_blocking(work, inline=sum(map(len, tables)) <= INLINE_COLUMNS)

@@ -329,9 +329,11 @@ void tell_column(const struct column *column)
     }
     put("{\"name\":");
     put_text(column->name);
-    put(",\"type\":\"%s\",\"longest_bytes\":%zu,\"begins_empty\":%s", type_name(column), column->longest,
-        column->begins_empty ? "true" : "false");
-#define TELL(name) put(",\"" #name "\":%lld", (long long)column->name);
+    put(",\"type\":\"%s\",\"longest_bytes\":%zu,\"begins_empty\":%s,\"filled\":%lld", type_name(column), column->longest,
+        column->begins_empty ? "true" : "false", (long long)column->filled);
+#define TELL(name) \
+    if (column->name) \
+        put(",\"" #name "\":%lld", (long long)column->name);
     COLUMN_COUNTS(TELL)
 #undef TELL
     put(",\"inexact_in_dbf\":%lld,\"total\":", (long long)(is_whole ? column->inexact_whole : column->inexact));

@@ -6,9 +6,9 @@
 
 enum { DISTINCT = 3 };
 
-/* Counts of values and first rows, from 1 on or 0, by their names in the answer. */
+/* Further counts of values and first rows, from 1 on or 0, by their names in the answer. */
 #define COLUMN_COUNTS(each) \
-    each(filled) each(empty) each(over_dbf_limit) each(trailing_blanks) each(leading_blanks) each(carriage_returns) \
+    each(empty) each(over_dbf_limit) each(trailing_blanks) each(leading_blanks) each(carriage_returns) \
     each(control) each(like_json) each(like_markup) each(like_formulas) each(like_geometries) each(leading_zeros) \
     each(infinite) each(near_infinite) each(tiny) each(at_32_bits) each(at_64_bits) each(beyond_32_bits) each(beyond_53_bits) \
     each(no_day) each(first_no_day) each(before_1000) each(before_march_1900) each(until_1970) each(fractions) each(zoned) each(offsets) \
@@ -20,7 +20,7 @@ enum { FITS_BOOLEAN = 1, FITS_INTEGER = 2, FITS_REAL = 4, FITS_DATE = 8, FITS_DA
 struct column {
     const char *name;
     int type, subtype, fits, distinct, begins_empty, is_id;
-    int64_t row, inexact_whole, inexact, first_id;
+    int64_t row, filled, inexact_whole, inexact, first_id;
     COLUMN_COUNTS(DECLARE)
     size_t longest;
     double total;

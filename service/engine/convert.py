@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from sandbox.command import Limits
-from service.blocking import INLINE_BYTES, run_blocking
+from service.blocking import INLINE_BYTES, run_blocking, run_for_columns
 from service.engine.arguments import Origin, dataset_name, origin_of
 from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import EngineDefect, Subject, UnreachableSystem, require_success
@@ -105,12 +105,13 @@ class Engine:
         place.most_filled = most_filled
         await place.clear()
         found = await read_into_work_file(place, source, request)
-        if found.facts is not None:
-            return _named(found.facts, source, found, self.capabilities)
-        await place.python(
-            facts_program.__name__, WORK_FILE, _tidying(place, reading_of(source.format), found), FACTS_FILE
-        )
-        return _named(await place.read_json(FACTS_FILE, Facts), source, found, self.capabilities)
+        facts = found.facts
+        if facts is None:
+            known = _tidying(place, reading_of(source.format), found)
+            await place.python(facts_program.__name__, WORK_FILE, known, FACTS_FILE)
+            facts = await place.read_json(FACTS_FILE, Facts)
+        named = partial(_named, facts, source, found, self.capabilities)
+        return await run_for_columns(named, [layer.fields for layer in facts.layers])
 
     async def convert(self, run: Run, source: Source, plan: ConversionPlan, directory: Path) -> Astray:
         """Write the output of `plan`, which `collect` then packs; return what strays in it.

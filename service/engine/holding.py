@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from sandbox.verdict import Ending
-from service.blocking import INLINE_COLUMNS, run_blocking
+from service.blocking import run_for_columns
 from service.engine.diagnostics import INCOMPLETE, MISREAD, UNDEFINED_TYPE, UNREAD_GEOMETRY
 from service.engine.seen import SAME, Seen, SeenLayer, changes_of, facts_of
 from service.engine.session import Session, SessionOver
@@ -62,15 +62,7 @@ async def hold(
             layers = await finish(session, layers)
         if layers is None:
             return None
-        is_little = sum(len(layer.columns) for layer in layers) <= INLINE_COLUMNS
-        changes = await run_blocking(partial(changes_of, layers, reading), inline=is_little)
-        if changes is None:
-            return None
-        session.changes = changes
-        session.held = {
-            layer.table: [(place, column.name, SAME) for place, column in enumerate(layer.columns)] for layer in layers
-        }
-        return await run_blocking(partial(facts_of, layers, changes, reading), inline=is_little)
+        return await run_for_columns(partial(_note, session, layers, reading), [layer.columns for layer in layers])
 
     return await in_open_run(place, reading, load)
 
@@ -100,6 +92,18 @@ async def in_open_run(place: Workplace, reading: Reading, ask: Callable[[Session
     if found is None:
         await session.abandon()
     return found
+
+
+def _note(session: Session, layers: Sequence[SeenLayer], reading: Reading) -> Facts | None:
+    """The facts about what `session` holds, after it was told of their columns; None if the work file is needed."""
+    changes = changes_of(layers, reading)
+    if changes is None:
+        return None
+    session.changes = changes
+    session.held = {
+        layer.table: [(place, column.name, SAME) for place, column in enumerate(layer.columns)] for layer in layers
+    }
+    return facts_of(layers, changes, reading)
 
 
 def may_hold(size_bytes: int) -> bool:

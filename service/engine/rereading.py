@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from service.blocking import run_for_columns
 from service.engine.arguments import dataset_name, result_name
 from service.engine.capabilities import Capabilities
 from service.engine.environment import MEMORY_DRIVERS
@@ -122,7 +124,8 @@ async def reread(place: Workplace, plan: ConversionPlan, how: Reread) -> ReadBac
     found: dict[str, VerifiedLayer] = {}
     for name, datasets in _files(plan).items():
         layers = await _count(place, name, how)
-        found |= _by_dataset(plan, how, datasets, layers)
+        compared = partial(_by_dataset, plan, how, datasets, layers)
+        found |= await run_for_columns(compared, [dataset.columns for dataset in datasets])
     return ReadBack(found | await _read_further(place, plan, how, found))
 
 

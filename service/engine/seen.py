@@ -26,7 +26,7 @@ Code = Annotated[str, Meta(pattern=r"^\d{1,2}$")]
 Column = tuple[int, str, str]
 
 
-class SeenColumn(Field, frozen=True):
+class SeenColumn(Field, frozen=True, gc=False):
     """A column with the types that its texts fit, their common prefix, and its values if there are few."""
 
     like_geometries: Count = 0
@@ -77,8 +77,7 @@ class Seen(Answer, frozen=True):
     """All layers of a file."""
 
     most_objects: ClassVar[int] = 1 << 15
-    """More than fit into an answer: a column takes more than 500 bytes of it. A text with as many braces needs the work
-    file."""
+    """A file with more columns, or a text with as many braces, needs the work file."""
     layers: Annotated[tuple[SeenLayer, ...], Meta(max_length=MAX_LAYERS)]
 
 

@@ -46,7 +46,7 @@ class FieldType(StrEnum):
     BINARY = "binary"
 
 
-class Field(msgspec.Struct, frozen=True):
+class Field(msgspec.Struct, frozen=True, gc=False):
     """A column. `longest_bytes` is the length of its longest value in UTF-8, or 0 if it holds no text."""
 
     name: Name

@@ -3,7 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from service.blocking import INLINE_COLUMNS, run_blocking
+from service.blocking import run_for_columns
 from service.engine.arguments import result_name
 from service.engine.convert import Engine
 from service.engine.files import size_of_written
@@ -36,8 +36,8 @@ async def verify_output(
     found = await engine.read_back(run, source, plan, directory)
     if found is None and plan.writing.read_back == JSON:
         found = await _scan(engine, run, plan, directory)
-    is_little = sum(len(dataset.columns) for dataset in plan.datasets) <= INLINE_COLUMNS
-    compared = () if found is None else await run_blocking(partial(compare, plan, found), inline=is_little)
+    tables = [dataset.columns for dataset in plan.datasets]
+    compared = () if found is None else await run_for_columns(partial(compare, plan, found), tables)
     differences = (*strays, *compared)
     odd_times = await engine.count_odd_times(run, source, plan, directory)
     if not odd_times:

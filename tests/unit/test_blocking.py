@@ -12,7 +12,7 @@ from threading import Event, Lock, active_count
 import anyio.lowlevel
 import pytest
 
-from service.blocking import Threads, run_blocking
+from service.blocking import INLINE_COLUMNS, Threads, run_blocking, run_for_columns
 
 pytestmark = pytest.mark.anyio
 
@@ -61,6 +61,13 @@ async def test_the_caller_gets_the_result_or_the_error() -> None:
         await threads.run(_fail)
     assert await run_blocking(lambda: 3, inline=False) == 3
     assert await run_blocking(lambda: 2, inline=True) == 2
+
+
+async def test_work_on_many_columns_leaves_the_event_loop_free() -> None:
+    """Also if no table has many; that on few takes less than a thread."""
+    few, one_more = [range(INLINE_COLUMNS - 1), range(1)], [range(INLINE_COLUMNS), range(1)]
+    assert await run_for_columns(threading.get_ident, few) == threading.get_ident()
+    assert await run_for_columns(threading.get_ident, one_more) != threading.get_ident()
 
 
 async def test_as_much_goes_on_at_once_as_there_are_threads_and_the_rest_waits() -> None:

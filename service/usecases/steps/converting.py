@@ -1,9 +1,11 @@
 """The steps that need a converter: inspect the source, plan the output, convert, verify."""
 
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from service.blocking import run_for_columns
 from service.engine.convert import Engine
 from service.engine.workspace import Run, share_done
 from service.formats.detect import Source
@@ -98,7 +100,8 @@ async def plan(bench: Bench, inspected: Inspected) -> Planned:
         Rejection: the target cannot hold the data, or the request names something that does not exist.
     """
     facts, source = inspected.inspection.facts, inspected.inspection.source
-    planned = plan_conversion(source, inspected.target, facts, inspected.spec.request, bench.engine.catalogue)
+    work = partial(plan_conversion, source, inspected.target, facts, inspected.spec.request, bench.engine.catalogue)
+    planned = await run_for_columns(work, [layer.fields for layer in facts.layers])
     before = msgspec.structs.asdict(inspected)
     if planned.converted.layers != facts.layers:
         before["job"] = _with(inspected.job, planned.converted)
