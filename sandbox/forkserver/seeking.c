@@ -5,13 +5,15 @@
 #include <unistd.h>
 
 #include "gdal.h"
+#include "looks.h"
 #include "markup.h"
 #include "seeking.h"
 
 enum { PIECE = 1 << 20, LONGEST_PATH = 512, MOST_ROWS = 10000, KEPT = 64 };
 
 static const char REPEATED[] = "number-rows-repeated=\"", SHEET_END[] = "</table:table>", CELL_TEXT[] = "<text:p",
-                  CELL_VALUE[] = " office:value", COVERED[] = "<table:covered-table-cell";
+                  CELL_VALUE[] = " office:value", COVERED[] = "<table:covered-table-cell", DATE_VALUE[] = "date-value=\"",
+                  NUMBER_VALUE[] = " office:value=\"";
 
 /* Look for rows of a sheet that follow others that repeat so often that the driver stops there. `is_past` says if what
    begins at `at` is past such rows; until where it holds for the piece that follows is returned, NULL if there are some. */
@@ -43,6 +45,38 @@ static int hides_value(const char *at, const char *end)
     return 0;
 }
 
+/* Whether a date is written in another way than 2024-02-29T12:30:00.123; one that does not end in this piece is seen with the
+   next. */
+static int is_odd_date(const char *at)
+{
+    enum { MILLISECONDS = 3 };
+    const char *date = past_pattern(at, "9999-99-99"), *time = date ? past_pattern(date, "T29:59:59") : NULL;
+    const char *last = time ? time : date;
+    if (time && *time == '.') {
+        const char *exact = past_digits(time + 1);
+        last = exact - time - 1 > MILLISECONDS ? time + 1 + MILLISECONDS : exact;
+        last += strspn(last, "0");
+    }
+    return (!last || *last != '"') && strchr(at, '"');
+}
+
+/* Whether there is such a date, or a whole number of so many digits that no floating-point number may be it. */
+static int has_odd_value(const char *at, const char *end)
+{
+    enum { LEAST_DIGITS = 16 };
+    for (const char *date = at; (date = find(date, end, DATE_VALUE));)
+        if (is_odd_date(date += sizeof DATE_VALUE - 1))
+            return 1;
+    while ((at = find(at, end, NUMBER_VALUE))) {
+        at += sizeof NUMBER_VALUE - 1;
+        at += *at == '-';
+        const char *last = past_digits(at);
+        if (last - at >= LEAST_DIGITS && *last == '"')
+            return 1;
+    }
+    return 0;
+}
+
 struct sought seek_in_part(const char *file, const char *part, char *const *texts)
 {
     char path[LONGEST_PATH], *piece = malloc(PIECE + 1);
@@ -58,7 +92,7 @@ struct sought seek_in_part(const char *file, const char *part, char *const *text
         *end = 0;
         for (char *const *text = texts; *text && !found.text; text++)
             found.text = find(piece, end, *text) != NULL;
-        found.text = found.text || hides_value(piece, end);
+        found.text = found.text || hides_value(piece, end) || has_odd_value(piece, end);
         const char *kept = pass_rows(piece, end, &is_past);
         found.rows = !kept;
         rest = kept ? (size_t)(end - kept) : 0;

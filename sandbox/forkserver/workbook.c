@@ -35,8 +35,8 @@ struct moments {
 
 struct workbook {
     int is_odd, number_count, numbers[MOST_NUMBERS], is_own[MOST_NUMBERS];
-    int64_t uncalculated, escaped, errors;
-    int row, first_error; /* in the sheet, from 1 on; 0 before the first */
+    int64_t uncalculated, escaped, errors, rounded;
+    int row, first_error, first_rounded; /* in the sheet, from 1 on; 0 before the first */
     size_t scanned;
     char is_used[MOST_PLACES]; /* formats, by their position */
     struct moments by_place[MOST_PLACES], by_number[MOST_NUMBERS];
@@ -155,6 +155,21 @@ static void see_number_in(struct workbook *book, struct moments *moments, struct
     });
 }
 
+/* Whether the value in a cell, from the end of its start tag, is a whole number that no floating-point number is. */
+static int is_rounded(const char *at, const char *end)
+{
+    enum { LEAST_DIGITS = 16, LONGEST_NUMBER = 40 };
+    char number[LONGEST_NUMBER + 2] = "", exact[2 * LONGEST_NUMBER];
+    const char *value = value_in(at, end), *last = value ? value + (value < end && *value == '-') : end;
+    while (last < end && last - value < LONGEST_NUMBER && isdigit((unsigned char)*last))
+        last++;
+    if (!value || last == end || *last != '<' || last - value < LEAST_DIGITS)
+        return 0;
+    memcpy(number, value, (size_t)(last - value));
+    snprintf(exact, sizeof exact, "%.0f", strtod(number, NULL));
+    return strcmp(exact, number) != 0;
+}
+
 static int is_type(struct tag type, const char *name)
 {
     return type.end && (size_t)(type.end - type.start) == strlen(name) && begins(type.start, type.end, name);
@@ -171,11 +186,14 @@ static void see_cell(struct workbook *book, struct tag cell, const char *end)
     if (is_error && book->errors == 1)
         book->first_error = book->row;
     book->uncalculated += !is_text && lacks_result(cell.end + 1, end);
+    int is_number = !type.end || begins(type.start, type.end, "n");
+    if (is_number && is_filled && is_rounded(cell.end + 1, end) && !book->rounded++)
+        book->first_rounded = book->row;
     if (place < 0 || place >= MOST_PLACES)
         return;
     book->is_used[place] = 1;
     book->by_place[place].texts += is_text || is_error;
-    if (!type.end || begins(type.start, type.end, "n"))
+    if (is_number)
         see_number_in(book, book->by_place + place, cell, end);
 }
 
@@ -399,6 +417,7 @@ void examine_workbook(const char *file)
         tell_formats(book, file);
     put(",\"uncalculated\":%lld,\"escaped\":%lld,\"errors\":%lld,\"first_error\":%d", (long long)book->uncalculated,
         (long long)book->escaped, (long long)book->errors, book->first_error);
+    put(",\"rounded\":%lld,\"first_rounded\":%d", (long long)book->rounded, book->first_rounded);
     if (book->is_odd || refused) {
         take_back_answer();
         put("{\"ok\":false");

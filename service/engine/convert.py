@@ -1,7 +1,7 @@
 """The engine: inspects files and converts them. Every untrusted byte is read in the sandbox."""
 
 import json
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,7 @@ from service.formats.datasets import Dataset
 from service.formats.detect import Source
 from service.formats.facts import MAX_LAYERS, Crs, Facts, FieldType, Layer, require_short_names
 from service.formats.format import OF_RELEASES, Format, Reading, Reread, reading_of
-from service.formats.names import unique
+from service.formats.names import listed, quotes, unique
 from service.formats.plan import ConversionPlan
 from service.formats.request import ConversionRequest
 from service.formats.straying import Astray, that_may_stray
@@ -68,6 +68,10 @@ JAILED_PROGRAMS = (
 """The modules that run in the sandbox, for a launcher that keeps them loaded."""
 RARE_PROGRAMS = (PARQUET_READING, PARQUET_WRITING)
 """Those whose imports take more memory than all others, for a launcher that loads them when they are needed."""
+
+
+EXACT = 1 << 53
+"""Up to this number, all whole numbers are floating-point numbers."""
 
 
 class Engine:
@@ -291,7 +295,16 @@ def _named(facts: Facts, source: Source, found: WorkFile, host: Capabilities) ->
     )
     columns = {named for layer in layers for field in layer.fields for named in (field.name, f"*{field.type}")}
     unread = (warning for warning, condition in source.warnings_without.items() if _is_met(condition, columns, host))
-    return msgspec.structs.replace(facts, layers=layers, warnings=(*source.warnings, *unread, *found.warnings))
+    warnings = (*source.warnings, *unread, *found.warnings, *_rounded(layers, found.rounded))
+    return msgspec.structs.replace(facts, layers=layers, warnings=warnings)
+
+
+def _rounded(layers: Iterable[Layer], sentence: str) -> Iterator[str]:
+    """What is told of columns of floating-point numbers with some beyond 53 bits, if `sentence` is not empty."""
+    fields = (field for layer in layers for field in layer.fields if field.type is FieldType.REAL)
+    large = [field.name for field in fields if field.total is None or field.total > EXACT]
+    if sentence and large:
+        yield sentence.format(columns=listed(quotes(large)))
 
 
 def _is_met(condition: str, columns: Collection[str], host: Capabilities) -> bool:

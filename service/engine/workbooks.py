@@ -13,7 +13,7 @@ from msgspec import Meta
 from service.engine.holding import in_open_run
 from service.engine.jailed import opendocument, styles
 from service.engine.jailed.cell_texts import MARKS
-from service.engine.jailed.durations import EARLY, TIME
+from service.engine.jailed.durations import TIME
 from service.engine.session import Answer, Session
 from service.engine.workspace import Workplace
 from service.formats.facts import Count
@@ -22,6 +22,10 @@ from service.formats.properties import COMMENTS, LINKS
 
 PLAIN_FILE = "plain"
 FOUND_FILE = "found.json"
+ROUNDED = (
+    "Whole numbers with more digits than a floating-point number has ({count:,}) lost the last ones in columns of "
+    "decimals: {columns}.{first} Store them as texts to keep them."
+)
 FIRST = " The first is in row {:,} of its sheet."
 JAILED = (styles.__name__, opendocument.__name__)
 
@@ -48,6 +52,15 @@ class Found(msgspec.Struct, frozen=True):
     comments: Count = 0
     covered: Count = 0
     links: Count = 0
+    finer: Count = 0
+    rounded: Count = 0
+    """Whole numbers that no floating-point number is."""
+    first_rounded: Count = 0
+
+    def of_columns(self) -> str:
+        """The sentence for the client if `columns` are of decimals and may hold such numbers."""
+        first = FIRST.format(self.first_rounded)
+        return ROUNDED.format(count=self.rounded, first=first, columns="{columns}") if self.rounded else ""
 
     def warnings(self) -> Iterator[str]:
         """The sentences for the client."""
@@ -79,6 +92,7 @@ _SENTENCES = {
     "covered": "Values of cells that merged cells cover ({count:,}) were left out. To keep them, undo the merging of "
     "these cells.",
     "links": LINKS,
+    "finer": "Times with more digits than those of milliseconds ({count:,}) were rounded.",
 }
 """What is told of each member of what was found."""
 
@@ -113,6 +127,8 @@ class Examined(Answer, frozen=True):
     escaped: Count = 0
     errors: Count = 0
     first_error: Count = 0
+    rounded: Count = 0
+    first_rounded: Count = 0
 
     def found(self) -> Found:
         """What the driver does not tell."""
@@ -131,6 +147,8 @@ class Examined(Answer, frozen=True):
             first_dated=_first(of.first_dated for of in clocks),
             elapsed=sum(of.numbers for of in elapsed),
             first_elapsed=_first(of.first_number for of in elapsed),
+            rounded=self.rounded,
+            first_rounded=self.first_rounded,
         )
 
     def is_clear(self) -> bool:
@@ -172,7 +190,7 @@ async def prepare_workbook(place: Workplace, file: str, extension: str, reading:
 async def _in_plain_texts(place: Workplace, file: str, plain: str, reading: Reading) -> tuple[str, Found]:
     """The ODS workbook `file`, or a copy with all of its texts and times as the driver reads them, if need be."""
     sought = await in_open_run(
-        place, reading, lambda session: session.ask(Sought, "seek", file, opendocument.MEMBER, TIME, EARLY, *MARKS)
+        place, reading, lambda session: session.ask(Sought, "seek", file, opendocument.MEMBER, TIME, *MARKS)
     )
     if sought is not None and sought.ok and not sought.holds and not sought.stops:
         return file, Found()

@@ -41,6 +41,13 @@ it looks like one, or if its format is one of dates.
 ROW_OR_ERROR = re.compile(
     rb"""<(?:\w++:)?row\b(?P<row>[^<>]*+)>|(?><(?:\w++:)?c\b[^<>]*?\st\s*+=\s*+["']%b["'])[^<>]*+(?<!/)>""" % ERROR
 )
+LONG = (
+    rb"""<(?:\w++:)?c\b(?![^<>]*?\st\s*+=\s*+["'](?!n["']))[^<>]*+>\s*+(?:<(?:\w++:)?f\b[^<>]*+(?:(?<=/)>|>[^<]*+</"""
+    rb"""(?:\w++:)?f>)\s*+)?+<(?:\w++:)?v\b[^<>]*+>(?P<long>-?\d{15,40}+)<"""
+)
+ROW_OR_LONG = re.compile(rb"<(?:\w++:)?row\b(?P<row>[^<>]*+)>|" + LONG)
+"""A row, or a cell with a whole number of so many digits that no floating-point number may be it."""
+MAY_BE_LONG = re.compile(rb">-?\d{15}")
 ROW_NUMBER = re.compile(rb"""\sr\s*+=\s*+["'](\d{1,9})["']""")
 """Rows need not say where they are."""
 MAY_BE_MISTAKEN = re.compile(rb"""["'](?:%b|%b|%b)["']""" % (ISO, ERROR, TEXT))
@@ -80,6 +87,30 @@ def first_error(book: zipfile.ZipFile, sheets: Mapping[str, Counter[bytes]]) -> 
             said = ROW_NUMBER.search(found["row"])
             row = int(said[1]) if said else row + 1
     return 0
+
+
+def rounded(book: zipfile.ZipFile) -> tuple[int, int]:
+    """How many cells hold whole numbers that no floating-point number is, and the row of the first in its sheet.
+
+    Raises what `zipfile` does if the workbook is damaged.
+    """
+    count = first = 0
+    for sheet in filter(SHEET.fullmatch, book.namelist()):
+        if any(map(MAY_BE_LONG.search, pieces(book, sheet))):
+            rows = list(_rounded(book, sheet))
+            count, first = count + len(rows), first or next(iter(rows), 0)
+    return count, first
+
+
+def _rounded(book: zipfile.ZipFile, sheet: str) -> Iterator[int]:
+    """The rows of these cells."""
+    row = 0
+    for found in chain.from_iterable(map(ROW_OR_LONG.finditer, _cut(pieces(book, sheet)))):
+        if found["row"] is not None:
+            said = ROW_NUMBER.search(found["row"])
+            row = int(said[1]) if said else row + 1
+        elif int(found["long"]) != int(float(found["long"])):
+            yield row
 
 
 def with_texts(book: zipfile.ZipFile, sheet: str) -> Iterator[bytes]:

@@ -2,23 +2,28 @@
 
 The driver knows one notation, PT10H30M00S: it cuts fractions of seconds, takes 100 hours for 1, and makes nothing of
 others, such as PT010H30M00S, which Gnumeric writes. Beside texts it leaves times in that notation. Of dates before the
-year 0 it makes nothing. For `opendocument`; uses only the standard library.
+year 0 and beyond the year 9999 it makes nothing, and it cuts seconds at a comma. For `opendocument`; uses
+only the standard library.
 """
 
 import re
+from collections import Counter
 from decimal import Decimal
 
 TIME = "time-value"
 """What every cell with a time holds."""
-EARLY = 'date-value="-'
-"""What every cell with a date before the year 0 holds."""
 _CELL = (
     rb"""<table:table-cell\b(?P<said>(?>[^<>]*?\boffice:%b\s*+=\s*+["'](?P<value>%b[^"'<>]*+)["'])"""
     rb"""(?:[^<>/]++|/(?!>))*+)"""
     rb"""(?:/>|>(?:[^<]++|<(?!/?table:table-cell\b))*+</table:table-cell\s*+>)"""
 )
 """A cell with a value, and its text, which may say less. No look goes beyond the next cell, or back to others."""
-TIME_CELL, EARLY_CELL = re.compile(_CELL % (b"time-value", b"")), re.compile(_CELL % (b"date-value", b"-"))
+PLAIN_DATE = rb"""\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d{1,3}0*+)?+)?+["']"""
+TIME_CELL = re.compile(_CELL % (b"time-value", b""))
+DATE_CELL = re.compile(_CELL % (b"date-value", rb"(?!" + PLAIN_DATE + rb")"))
+BEYOND_4_DIGITS = re.compile(rb"-|\+?\d{5}")
+"""How dates begin whose years do not have four digits."""
+FRACTION = re.compile(rb"(\d\d:\d\d:\d\d)[.,](\d++)")
 TYPE = re.compile(rb"""(\boffice:value-type\s*+=\s*+["'])(?:time|date)\b""")
 VALUE = re.compile(rb"""\s*+\boffice:(?:time|date)-value\s*+=\s*+["'][^"']*+["']""")
 NOTATION = re.compile(
@@ -28,11 +33,28 @@ NOTATION = re.compile(
 )
 A_DAY, AN_HOUR, A_MINUTE = 86400, 3600, 60
 MILLISECOND = Decimal("0.001")
+ROUNDING = Decimal("0.000001")
+"""How far programs that calculate with days are from the milliseconds that they mean."""
+FINER = "finer"
 
 
-def times_as_texts(part: bytes) -> bytes:
-    """Cells with the times in them as texts, such as 10:30:00, and with dates such as -0044-03-15."""
-    return EARLY_CELL.sub(lambda cell: _with_text(cell, cell["value"]), TIME_CELL.sub(_with_clock, part))
+def times_as_texts(part: bytes, found: Counter[str]) -> bytes:
+    """Cells with the times in them as texts, such as 10:30:00, and with dates such as -0044-03-15 and 10000-01-01.
+
+    Other dates get a point before fractions of seconds. Adds to `found` how many have digits beyond milliseconds.
+    """
+    return DATE_CELL.sub(lambda cell: _with_date(cell, found), TIME_CELL.sub(_with_clock, part))
+
+
+def _with_date(cell: re.Match[bytes], found: Counter[str]) -> bytes:
+    if BEYOND_4_DIGITS.match(cell["value"]):
+        return _with_text(cell, cell["value"])
+    fraction = FRACTION.search(cell["value"])
+    if fraction is None:
+        return cell[0]
+    exact = Decimal(f"0.{fraction[2].decode()}")
+    found[FINER] += abs(exact - exact.quantize(MILLISECOND)) > ROUNDING
+    return cell[0].replace(cell["value"], FRACTION.sub(rb"\1.\2", cell["value"]), 1)
 
 
 def _with_clock(cell: re.Match[bytes]) -> bytes:

@@ -61,7 +61,7 @@ def _write(connection: sqlite3.Connection, table: str, number: int, wanted: Want
         _look(connection, table, original, column)
     path = Path(f"t{number}.csv")
     layout = lay_out(path.name, table, originals, seen, wanted=wanted, delimiter="")
-    rows = _rows(connection, table, originals)
+    rows = _rows(connection, table, declared)
     if layout.geometry is not None:
         rows = strip_srids(rows, layout.geometry)
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -90,9 +90,17 @@ def _begins_empty(connection: sqlite3.Connection, table: str, column: str) -> bo
     return bool(connection.execute(query).fetchone() == (1,))
 
 
-def _rows(connection: sqlite3.Connection, table: str, originals: Sequence[str]) -> Iterable[Sequence[object]]:
-    listed = ", ".join(map(quoted, originals)) or "NULL"
-    return connection.execute(f"SELECT {listed} FROM {quoted(table)}")  # noqa: S608 -- quoted
+def _rows(
+    connection: sqlite3.Connection, table: str, declared: Sequence[tuple[str, str]]
+) -> Iterable[Sequence[object]]:
+    """The rows, with infinite numbers as the driver of CSV reads them."""
+    listed = ", ".join(
+        f"iif(abs({quoted(name)}) = 9e999, replace({quoted(name)}, 'Inf', '9e999'), {quoted(name)})"
+        if kind == "REAL"
+        else quoted(name)
+        for name, kind in declared
+    )
+    return connection.execute(f"SELECT {listed or 'NULL'} FROM {quoted(table)}")  # noqa: S608 -- quoted
 
 
 if __name__ == "__main__":

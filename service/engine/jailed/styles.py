@@ -30,6 +30,7 @@ from service.engine.jailed.cells import (
     is_late,
     mistaken,
     pieces,
+    rounded,
     scan,
     with_texts,
 )
@@ -133,7 +134,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     become `late`, how many moments are cells of a header (`named`), and how many ISO dates (`iso`) and errors
     (`errors`) are texts in the copy, and the row of the first in its sheet (`first_errors`), and how many dates
     lose a time of day (`timed`), times of day lose days (`dated`), and times are numbers of days (`elapsed`), each with
-    the lowest row of these.
+    the lowest row of these, and how many whole numbers are `rounded` beside decimals.
     """
     try:
         with zipfile.ZipFile(workbook) as book:
@@ -143,6 +144,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
             is_early = SINCE_1904.search(description) is not None
             largest = _largest(book, _wanted(understood, built_in, is_early=is_early))
             uncalculated, escaped = scan(book)
+            long, first_long = rounded(book)
             moments = _moments(
                 book, _with_known_numbers(understood, built_in, largest), _places(content, ELAPSED_TIMES)
             )
@@ -159,6 +161,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     found = {"early": early, "uncalculated": uncalculated, "escaped": escaped, **moments}
     texts = sum(ours.values(), Counter())
     found |= {"iso": texts[ISO], "errors": texts[ERROR], "first_errors": error}
+    found |= {"rounded": long, "first_rounded": first_long}
     Path(found_file).write_text(json.dumps(found), encoding="ascii")
 
 

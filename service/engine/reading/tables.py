@@ -128,14 +128,15 @@ async def read_workbook(place: Workplace, source: Source, request: ConversionReq
         facts = await hold(place, reading, [Opening(file)], placing)
         if facts is not None:
             require_places(placing.tables, request)
-            return WorkFile((*told, *table_warnings(placing.tables)), facts=facts)
+            return WorkFile((*told, *table_warnings(placing.tables)), facts=facts, rounded=found.of_columns())
     elif place.session is not None:
         await place.session.abandon()
     read = await read_layers(place, reading, file)
     await place.rename(WORK_FILE, SHEETS_FILE)
     tables = await _read_tables(place, request, await _sheets(place, request))
     names = {table: read.names.get(name, name) for table, name in tables.names.items()}
-    return msgspec.structs.replace(tables, warnings=(*told, *read.warnings, *tables.warnings), names=names)
+    told = (*told, *read.warnings, *tables.warnings)
+    return msgspec.structs.replace(tables, warnings=told, names=names, rounded=found.of_columns())
 
 
 async def _sheets(place: Workplace, request: ConversionRequest) -> Tables:

@@ -66,6 +66,8 @@ class WorkFile(msgspec.Struct, frozen=True):
     """The name of the system that the file gives for layers without a known one."""
     has_other_texts: bool = False
     """Whether the work file has texts that are not UTF-8."""
+    rounded: str = ""
+    """What to tell, with `columns`, if there are columns of floating-point numbers beyond 53 bits; "" if nothing."""
     assumes_system: bool = False
     """Whether the driver assumes a system that the file does not record."""
 

@@ -52,7 +52,7 @@ ODS = Format(
         reader=Reader.WORKBOOK,
         environment={"OGR_ODS_HEADERS": "FORCE"},
         records_crs=False,
-        overflows=frozenset({"at_64_bits", "no_day"}),
+        overflows=frozenset({"at_64_bits", "infinite", "no_day"}),
         properties="meta.xml",
     ),
     writing=Writing(
@@ -89,7 +89,7 @@ XLSX = Format(
         reader=Reader.WORKBOOK,
         environment={"OGR_XLSX_HEADERS": "FORCE"},
         records_crs=False,
-        overflows=frozenset({"old_dates", "at_64_bits"}),
+        overflows=frozenset({"old_dates", "at_64_bits", "infinite"}),
         properties="docProps/core.xml",
         doubts_dates=True,
         unread=(ENCRYPTED_WORKBOOK,),

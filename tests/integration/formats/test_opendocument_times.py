@@ -38,6 +38,18 @@ SHAPES = {
 """How a cell may be written."""
 
 
+DATE = '<table:table-cell office:value-type="date" office:date-value="{}"><text:p>x</text:p></table:table-cell>'
+FRACTIONS = {
+    "2024-01-02T03:04:05.5": ("2024-01-02T03:04:05.500", 0),
+    "2024-01-02T03:04:05.123000000": ("2024-01-02T03:04:05.123", 0),
+    "2024-01-02T03:04:05.122999999": ("2024-01-02T03:04:05.123", 0),
+    "2024-01-02T03:04:05.1234567": ("2024-01-02T03:04:05.123", 1),
+    "2024-01-02T03:04:05,25": ("2024-01-02T03:04:05.250", 0),
+    "2024-01-02T03:04:05,2506": ("2024-01-02T03:04:05.251", 1),
+}
+"""Dates with fractions of seconds, and what becomes of them: LibreOffice writes nine digits, as it calculates them."""
+
+
 def text_cell(text: str) -> str:
     return f'<table:table-cell office:value-type="string"><text:p>{text}</text:p></table:table-cell>'
 
@@ -51,15 +63,25 @@ def workbook(path: Path, *rows: list[str]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("moment", ["-0044-03-15", "-0001-12-31T10:30:00"])
-async def test_dates_before_the_year_0_become_texts(either: Pipeline, tmp_path: Path, moment: str) -> None:
+@pytest.mark.parametrize("moment", ["-0044-03-15", "-0001-12-31T10:30:00", "10000-01-01", "12345-06-07T01:02:03"])
+async def test_dates_beyond_four_digits_of_a_year_become_texts(either: Pipeline, tmp_path: Path, moment: str) -> None:
     """They became missing; LibreOffice counts the years before it with a minus."""
-    cell = '<table:table-cell office:value-type="date" office:date-value="{}"><text:p>x</text:p></table:table-cell>'
-    rows = [[cell.format(day), text_cell("a")] for day in (moment, "2020-01-02")]
+    rows = [[DATE.format(day), text_cell("a")] for day in (moment, "2020-01-02")]
     source = workbook(tmp_path / "a.ods", [text_cell("d"), text_cell("t")], *rows)
     done = await either.to("GeoJson", source)
     values = [row["properties"] for row in readers.geojson(done.path)]
     assert values == [{"d": moment, "t": "a"}, {"d": "2020-01-02", "t": "a"}]
+
+
+@pytest.mark.parametrize("moment", FRACTIONS)
+async def test_fractions_of_seconds_are_read_or_told(either: Pipeline, tmp_path: Path, moment: str) -> None:
+    """Those after a comma were left out, and so were digits beyond milliseconds, without a word."""
+    rows = [[DATE.format(day), text_cell("a")] for day in ("2024-01-02T03:04:05", moment)]
+    done = await either.to("GeoJson", workbook(tmp_path / "a.ods", [text_cell("d"), text_cell("t")], *rows))
+    expected, told = FRACTIONS[moment]
+    assert [row["properties"] for row in readers.geojson(done.path)][1] == {"d": expected, "t": "a"}
+    finer = "Times with more digits than those of milliseconds (1) were rounded."
+    assert done.output.warnings == ((finer,) if told else ())
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import math
 import struct
 from pathlib import Path
 
@@ -51,6 +52,41 @@ async def test_whole_numbers_of_workbooks_beyond_64_bits_are_told(either: Pipeli
     assert told.endswith(" The first is feature 2.")
     replace_in(written.path, path, rb"123454", b"1234567890123456789")
     assert (await either.to("GeoPackage", path, source_epsg=4326)).output.warnings == ()
+
+
+@pytest.mark.parametrize("kind", ["Ods", "Xlsx"])
+@pytest.mark.parametrize("number", ["12345678901234567", "-123456789012345678901", "12345678901234568", "1E+20"])
+async def test_whole_numbers_beside_decimals_that_lose_digits_are_told(
+    either: Pipeline, tmp_path: Path, kind: str, number: str
+) -> None:
+    """A column of both holds floating-point numbers, of which some are the number that was written."""
+    rows = [point(1, 2, n=n) for n in (1.5, 123454.25)]
+    written = await either.to(kind, write_geojson(tmp_path / "a.geojson", rows))
+    path = tmp_path / f"a{written.path.suffix}"
+    replace_in(written.path, path, rb"123454\.250*", number.encode())
+    done = await either.to("GeoPackage", path, source_epsg=4326)
+    assert [row["n"] for row in rows_of(done.path)] == [1.5, float(number)]
+    told = (
+        "Whole numbers with more digits than a floating-point number has (1) lost the last ones in columns of "
+        "decimals: 'n'. The first is in row 3 of its sheet. Store them as texts to keep them."
+    )
+    assert done.output.warnings == ((told,) if number.endswith(("567", "901")) else ())
+    replace_in(written.path, path, rb"1\.50*(?=[\"<])", b"12")
+    replace_in(path, tmp_path / f"b{path.suffix}", rb"123454\.250*", b"12345678901234567")
+    assert (await either.to("GeoPackage", tmp_path / f"b{path.suffix}", source_epsg=4326)).output.warnings == ()
+
+
+@pytest.mark.parametrize("kind", ["Ods", "Xlsx"])
+async def test_numbers_of_workbooks_that_become_infinite_are_told(either: Pipeline, tmp_path: Path, kind: str) -> None:
+    """They became missing in the work file, without a word."""
+    rows = [point(1, 2, n=n) for n in (1.5, 123454.25)]
+    written = await either.to(kind, write_geojson(tmp_path / "a.geojson", rows))
+    path = tmp_path / f"a{written.path.suffix}"
+    replace_in(written.path, path, rb"123454\.250*", b"-1E400")
+    done = await either.to("GeoPackage", path, source_epsg=4326)
+    assert [row["n"] for row in rows_of(done.path)] == [1.5, -math.inf]
+    (told,) = done.output.warnings
+    assert "numbers from 1.8e308 on, or infinite ones; 1 value of 'n' became infinite" in told
 
 
 @pytest.mark.parametrize("kind", ["Ods", "Xlsx"])

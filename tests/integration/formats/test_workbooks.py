@@ -30,6 +30,11 @@ CELLS: Mapping[str, bytes] = {
     "errors": b"<c r='A1' t='e'><f>1/0</f><v>#DIV/0!</v></c><c t = 'e'><v>#N/A</v></c><c t='e'/><c t='error'/>",
     "texts that are no numbers": b"<c r='A1' t='str'><v>2 b</v></c><c t='str'><v>d1</v></c><c t='str'><v> </v></c>"
     b"<c t='str'/><c t='str'></c><c t='str'><f>A1</f><v/></c><c t='str'><v></v ></c>",
+    "long numbers": b"<row r='2'><c r='A2'><v>12345678901234568</v></c><c r='B2' t='n'><f>1</f>"
+    b"<v>-12345678901234567</v></c></row>"
+    b"<row r='7'><c><v>123456789012345678901</v></c><c t='s'><v>12345678901234567</v></c></row>"
+    b"<row><c t='str'><v>b 1234567890123456789</v></c><c><v>1234567890123456.5</v></c>"
+    b"<c><v>100000000000000000000</v></c><c><v>9007199254740993</v></c><c><v>123456789012345</v></c></row>",
     "escapes": b"<c><is><t>_x000D__x00e4_ _x00_x000A_ _x12_ _xyz_ _x000g_ _x0041</t></is></c>",
     "no end of a tag": b"<c <f" * REPEATED + UNCALCULATED,
     "no end of a formula": b"<c><f>" * REPEATED + UNCALCULATED,
@@ -103,11 +108,14 @@ async def test_cells_are_counted_as_by_the_other_program(converters: Converters)
         for number, (name, text) in enumerate(CELLS.items()):
             write(directory / f"in{number}.xlsx", {SHEET: text, TEXTS: b"<si><t>_x000D_</t></si>"})
             with zipfile.ZipFile(directory / f"in{number}.xlsx") as book:
-                expected = (*cells.scan(book), cells.mistaken(book).get(SHEET, Counter())[cells.ERROR])
+                errors = cells.mistaken(book).get(SHEET, Counter())[cells.ERROR]
+                expected = (*cells.scan(book), errors, *cells.rounded(book))
             found = await held.ask(Examined, "examine", f"in{number}.xlsx")
             assert (found.ok, found.messages) == (True, ""), name
-            assert (found.uncalculated, found.escaped, found.errors) == expected, name
-            assert expected != (0, 1, 0) or name in {
+            counts = (found.uncalculated, found.escaped, found.errors, found.rounded, found.first_rounded)
+            assert counts == expected, name
+            assert (counts[3:] == (3, 2)) == (name == "long numbers")
+            assert expected != (0, 1, 0, 0, 0) or name in {
                 "a result",
                 "a text as result",
                 "other tags",

@@ -101,6 +101,8 @@ def test_parts_in_utf_16_are_read(tmp_path: Path, encoding: str) -> None:
         "iso": 0,
         "errors": 0,
         "first_errors": 0,
+        "rounded": 0,
+        "first_rounded": 0,
     }
     assert json.loads(found.read_text()) == told
     with zipfile.ZipFile(plain) as packed:
@@ -170,6 +172,8 @@ def test_formats_that_do_not_end_are_passed_once(tmp_path: Path, crafted: bytes)
         "iso": 0,
         "errors": 0,
         "first_errors": 0,
+        "rounded": 0,
+        "first_rounded": 0,
     }
 
 
