@@ -68,7 +68,8 @@ class Document:
     @property
     def foreign(self) -> tuple[str, ...]:
         """The names of the foreign members of features and of the document itself."""
-        own = [name for name in self._others if name not in OF_GEOMETRIES] if self.kind != FEATURE else ()
+        known = OF_GEOMETRIES if self.kind in FAMILIES else OF_GEOMETRIES | UNDERSTOOD
+        own = [name for name in self._others if name not in known] if self.kind != FEATURE else ()
         of_features = (name for name in self._decoder.foreign if name not in OF_FEATURES)
         return tuple(dict.fromkeys((*of_features, *own)))
 
@@ -129,7 +130,7 @@ class Document:
         start = self._cursor.position
         self._cursor.pass_value()
         self._is_esri |= name in ESRI_MEMBERS
-        if name not in UNDERSTOOD and len(self._others) < KEPT_NAMES:
+        if len(self._others) < KEPT_NAMES:
             self._others.append(name[:KEPT_NAME_CHARACTERS])
         if name in KEPT_MEMBERS and self._cursor.position - start <= KEPT_MEMBER_BYTES:
             content = replace_lone(bytes(self._cursor.view[start : self._cursor.position]))

@@ -19,9 +19,11 @@ from msgspec import Raw, UnsetType
 from service.formats.geometry import FAMILIES
 from service.geojson.crs import crs_epsg
 from service.geojson.features import Feature, Geometry, geometry_of, lenient_decode
+from service.geojson.members import foreign_to
 from service.geojson.refusals import Reason, Unreadable
 
 PIECE_BYTES = 1 << 20
+MOST_FOREIGN = 50
 SAMPLE_BYTES = 1 << 16
 FLAT, WITH_Z, WITH_MORE = 2, 3, 4
 MAX_COLLECTIONS = 200
@@ -56,6 +58,8 @@ class Shape(msgspec.Struct):
     lost_parts: int = 0
     parts: list["Shape"] = []
     """The geometries in a collection, including those of nested collections."""
+    foreign: dict[str, None] = {}
+    """The names of members of these that GeoJSON does not define, as `foreign_to` has them."""
 
     @property
     def is_half_raised(self) -> bool:
@@ -84,6 +88,8 @@ class GeometryTally:
         self.first_longer = 0
         self.systems: dict[int | None, tuple[int, int]] = {}
         """How many features or their geometries name each coordinate system, and the first of them, from 1."""
+        self.foreign: dict[str, None] = {}
+        """The names of members of geometries in collections that GeoJSON does not define, some of them."""
         self.exceeds_degrees = False
         self.near_edges = False
 
@@ -181,6 +187,8 @@ class GeometryTally:
         if shape.type is None:
             self.unreadable += 1
             return
+        if len(self.foreign) < MOST_FOREIGN:
+            self.foreign.update(shape.foreign)
         self.damaged += shape.lost_parts > 0
         self.half_raised += shape.is_half_raised
         self.longer += shape.has_more
@@ -333,6 +341,8 @@ def _collection(members: Any, collections: int) -> Shape | None:
     for shape in shapes:
         joined.parts.extend(shape.parts if shape.type == COLLECTION else [shape] if shape.type else [])
     joined.parts = [part for part in joined.parts if not part.is_empty]
+    names = [name for member in members if isinstance(member, dict) for name in foreign_to(member)]
+    joined.foreign = dict.fromkeys(chain(names, *(shape.foreign for shape in shapes)))
     return joined
 
 

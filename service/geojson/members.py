@@ -37,8 +37,12 @@ def geometry_member(value: dict[str, Any]) -> Any:
 def foreign_to_geometry(value: dict[str, Any]) -> list[str]:
     """The names of members of the geometry of a feature that GeoJSON does not define."""
     geometry = geometry_member(value)
-    names = geometry if isinstance(geometry, dict) else ()
-    return [f"{INSIDE}{name}" for name in names if name.lower() not in OF_GEOMETRIES]
+    return foreign_to(geometry) if isinstance(geometry, dict) else []
+
+
+def foreign_to(geometry: dict[str, Any]) -> list[str]:
+    """The names of members of a geometry that GeoJSON does not define."""
+    return [f"{INSIDE}{name}" for name in geometry if name.lower() not in OF_GEOMETRIES]
 
 
 def is_repeated(names: Iterable[str]) -> bool:

@@ -70,6 +70,7 @@ class Tally:
         fields = self._fields if id_column is None else {"id": id_column} | self._fields
         layer_name = document.members.get("name")
         epsg = crs_epsg(document.members.get("crs"))
+        foreign = dict.fromkeys((*document.foreign, *geometries.foreign))
         own_systems, first_own_system = geometries.other_systems(epsg)
         return Scan(
             kind=document.kind,
@@ -77,7 +78,7 @@ class Tally:
             features=self._features,
             not_features=document.skipped + self._untyped,
             repeated_members=document.repeated,
-            foreign_members=tuple(name[:MAX_NAME_CHARACTERS] for name in document.foreign[:MAX_FOREIGN]),
+            foreign_members=tuple(name[:MAX_NAME_CHARACTERS] for name in [*foreign][:MAX_FOREIGN]),
             half_letters=document.half_letters,
             fields=tuple(field.findings(name) for name, field in fields.items()),
             dropped_ids=self._ids.dropped,

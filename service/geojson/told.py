@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from service.formats.geometry import FAMILIES
 from service.formats.names import counted, first_of, listed, shown
 from service.geojson.findings import Scan
 
@@ -74,7 +75,7 @@ _READ_POSITIONS = (
 def reading_warnings(scan: Scan, *, into_json: bool = False, rounds: bool = False) -> list[str]:
     """What is lost when a document is read.
 
-    `into_json`: the target is JSON, which keeps texts and members; `rounds`: the driver reads some integers as reals.
+    `into_json`: the target is JSON, which keeps texts, and the members of features; `rounds`: the driver reads some integers as reals.
     """
     return list(_reading_warnings(scan, into_json=into_json, rounds=rounds))
 
@@ -89,7 +90,7 @@ def _reading_warnings(scan: Scan, *, into_json: bool, rounds: bool) -> Iterator[
     if scan.not_features:
         count = counted(scan.not_features, "element")
         yield f"{count} of 'features' without the type Feature: content of such elements may have been left out."
-    if scan.foreign_members and not into_json:
+    if scan.foreign_members and (not into_json or scan.kind in FAMILIES):
         names = listed([shown(name) for name in scan.foreign_members], NAMES_SHOWN)
         yield f"Members that are not part of GeoJSON are not kept: {names}. Put them into the properties to keep them."
     if scan.dropped_ids and not into_json:

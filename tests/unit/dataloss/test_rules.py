@@ -287,8 +287,21 @@ def test_foreign_members_of_geometries_are_found_however_they_are_written(kind: 
 
 
 def test_members_of_a_geometry_alone_that_are_foreign_are_told() -> None:
-    """Its coordinates are not."""
-    assert scan_bytes(b'{"type": "Point", "coordinates": [1, 2], "a": 1}').foreign_members == ("a",)
+    """Also those that a document or feature has; its coordinates are not."""
+    text = b'{"name": "here", "type": "Point", "coordinates": [1, 2], "a": 1, "bbox": [1, 2, 1, 2], "id": 7}'
+    scan = scan_bytes(text)
+    assert scan.foreign_members == ("name", "a", "id")
+    (told,) = reading_warnings(scan, into_json=True)
+    assert told.startswith("Members that are not part of GeoJSON are not kept: name, a, id.")
+
+
+@pytest.mark.parametrize("around", [b"%b", b'{"type": "Feature", "properties": {}, "geometry": %b}'])
+def test_members_of_geometries_in_collections_that_are_foreign_are_told(around: bytes) -> None:
+    """Also in collections within them."""
+    nested = b'{"type": "GeometryCollection", "geometries": [%b]}'
+    part = b'{"type": "Point", "coordinates": [1, 2], "bbox": [1, 2, 1, 2], "%b": 1}'
+    parts = b",".join([part % b"a", nested % (part % b"name"), part % b"a"])
+    assert scan_bytes(around % (nested % parts)).foreign_members == ("geometry.a", "geometry.name")
 
 
 def test_members_of_features_that_only_a_document_has_are_foreign() -> None:
