@@ -75,7 +75,8 @@ _READ_POSITIONS = (
 def reading_warnings(scan: Scan, *, into_json: bool = False, rounds: bool = False) -> list[str]:
     """What is lost when a document is read.
 
-    `into_json`: the target is JSON, which keeps texts, and the members of features; `rounds`: the driver reads some integers as reals.
+    `into_json`: the target is JSON, which keeps texts, and the members of features; `rounds`: the driver reads some
+    integers as reals.
     """
     return list(_reading_warnings(scan, into_json=into_json, rounds=rounds))
 
