@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from service.formats.left_out import has_match, pieces_to, written
+from service.formats.xml_columns import Room
 
 _VALUE = rb"<([\w.:-]++)>[^<>]*+</\%d>\s*+"
 _SPACES = rb"(?:\s++xmlns(?::[\w.-]++)?+\s*+=\s*+\"[^\"<>]*+\")*+"
@@ -27,15 +28,19 @@ def with_values_alone(path: Path, target: Path, text: Path | None = None) -> tup
 
     It is `path` if no extensions hold values within other elements; otherwise `target`, a new file whose directory is
     created if needed. `text` is where to look for them, if not in the file itself.
+
+    Raises:
+        Rejection: there are too many names of values.
     """
     if not has_match(text or path, HELD):
         return path, ""
-    holders: dict[bytes, bytes] = {}
+    holders, room = dict[bytes, bytes](), Room()
     pieces = pieces_to(path, END, LONGEST)
-    return written(target, (EXTENSIONS.sub(lambda found: _taken_out(found, holders), piece) for piece in pieces)), ""
+    texts = (EXTENSIONS.sub(lambda found: _taken_out(found, holders, room), piece) for piece in pieces)
+    return written(target, texts), ""
 
 
-def _taken_out(extensions: re.Match[bytes], holders: dict[bytes, bytes]) -> bytes:
+def _taken_out(extensions: re.Match[bytes], holders: dict[bytes, bytes], room: Room) -> bytes:
     """The extensions without the elements around values, unless something else, or two of a name, would be lost.
 
     `holders` are the elements that have been around the values of each name: if others are, it means something else.
@@ -45,6 +50,9 @@ def _taken_out(extensions: re.Match[bytes], holders: dict[bytes, bytes]) -> byte
     values = HOLDER.sub(rb"\2", extensions[1])
     names = NAME.findall(values)
     around = {name: holder[1] for holder in HOLDER.finditer(extensions[1]) for name in NAME.findall(holder[2])}
+    for name, holder in around.items():
+        if name not in holders:
+            room.take(name, holder)
     if len(set(names)) < len(names) or any(holders.setdefault(name, around[name]) != around[name] for name in around):
         return extensions[0]
     return b"<extensions>" + values + END

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from service.formats.left_out import pieces
 from service.formats.names import listed, quotes
+from service.formats.xml_columns import Room
 
 _QUOTED = rb"\s*=\s*(?:\"([^\"<]*)\"|'([^'<]*)')"
 NAMED = re.compile(rb"<Simple(Field|Data)\s[^<>]*?\bname" + _QUOTED)
@@ -34,19 +35,24 @@ class UndeclaredData:
     """Finds the names of typed data that are not declared, in the text of a KML."""
 
     def __init__(self) -> None:
-        self._declared: set[bytes] = set()
+        self._declared: dict[bytes, bytes] = {}
         self._used: dict[bytes, bytes] = {}
+        self._room = Room()
         self._rest = b""
 
     def add(self, text: bytes) -> None:
-        """Look at the next piece of the text."""
+        """Look at the next piece of the text.
+
+        Raises:
+            Rejection: there are too many names.
+        """
         text = self._rest + text
         for element, *names in set(NAMED.findall(NO_MARKUP.sub(b"", text))):
             name = b"".join(names).strip()
-            if element == b"Field":
-                self._declared.add(_key(name))
-            else:
-                self._used.setdefault(_key(name), name)
+            key, kept = _key(name), self._declared if element == b"Field" else self._used
+            if key not in kept:
+                self._room.take(key, name)
+                kept[key] = name
         self._rest = text[max(text.rfind(b"<"), len(text) - LONGEST_TAG) :]
 
     @property

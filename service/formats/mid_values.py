@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from service.formats.names import counted, shown, values_of
 
@@ -14,7 +14,7 @@ HEAD_BYTES = 256 << 10
 """More than a header of 2,000 columns has."""
 CHUNK = 1 << 20
 LONGEST_LINE = 1 << 20
-"""Longer lines are of another kind of file; what follows is not looked at."""
+"""Longer lines, and rows that go on over more lines, are of another kind of file; what follows is not looked at."""
 COLUMNS = re.compile(rb"^[ \t]*columns[ \t]+(\d{1,5})[ \t]*\r?\n", re.IGNORECASE | re.MULTILINE)
 COLUMN = re.compile(rb"[ \t]*(\S+)[ \t]+([a-z]+)", re.IGNORECASE)
 DELIMITER = re.compile(rb'^[ \t]*delimiter[ \t]+"([^"\r\n])"', re.IGNORECASE | re.MULTILINE)
@@ -82,6 +82,21 @@ def _count_objects(mif: Path, start: int) -> int:
     return count + (last is not None and not parts)
 
 
+class _Lines:
+    """The lines of a .mid; whoever takes rows of them says where one begins, so that none takes much memory."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self.row_length = 0
+
+    def __iter__(self) -> Iterator[str]:
+        while line := self._file.readline(LONGEST_LINE):
+            self.row_length += len(line)
+            if self.row_length > LONGEST_LINE:
+                raise csv.Error("the row is too long")
+            yield line
+
+
 class _Odd(NamedTuple):
     """How often something is odd in which columns, and the number of the first row."""
 
@@ -105,11 +120,12 @@ class _Rows:
         """Look through the rows of `mid`.
 
         Raises:
-            csv.Error: a row has a text that is too long.
+            csv.Error: a row, or a text in one, is too long.
         """
         with mid.open(encoding="latin-1", newline="") as file:
-            lines = iter(lambda: file.readline(LONGEST_LINE), "")
+            lines = _Lines(file)
             for number, row in enumerate(csv.reader(lines, delimiter=delimiter), 1):
+                lines.row_length = 0
                 if not row and self._width > 1:  # the driver reads no further
                     return
                 if number <= self._objects:

@@ -2,12 +2,14 @@
 
 import csv
 import io
+import tracemalloc
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from service.errors import Rejection
+from service.formats.mid_values import LONGEST_LINE, mid_warnings
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 
@@ -86,6 +88,19 @@ async def test_an_empty_row_of_one_column_is_an_empty_number(either: Pipeline, t
     assert [feature["properties"] for feature in readers.geojson(done.path)] == [{"i": 1}, {"i": 0}, {"i": 3}]
     told = "1 value of 'i' in 'a' are empty and became 0, because MapInfo knows no missing numbers. "
     assert done.output.warnings == (told + "The first is feature 2.",)
+
+
+def test_a_row_without_end_takes_a_bounded_amount_of_memory(tmp_path: Path) -> None:
+    """Its texts went on over line ends, and the list of them took fourteen times the memory of the file."""
+    mif, mid = tmp_path / "a.mif", tmp_path / "a.mid"
+    mif.write_text('Delimiter ","\nColumns 1\n  t Char(9)\nData\n\nPoint 7 50\n')
+    mid.write_text('"a\n",' * (LONGEST_LINE * 4 // 5))
+    tracemalloc.start()
+    try:
+        mid_warnings(mif, mid, "a")
+        assert tracemalloc.get_traced_memory()[1] < 30 * LONGEST_LINE
+    finally:
+        tracemalloc.stop()
 
 
 def rows_of(text: str) -> list[list[str]]:
