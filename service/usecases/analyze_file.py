@@ -36,7 +36,7 @@ async def analyze_file(services: Services, account_id: AccountId, upload: Upload
         Rejection: the service does not accept the file, or its name wrongly says GeoJSON.
         Overloaded, TooManyRequests: no converter is available for the scan.
     """
-    _, source = await detect_received(upload, workspace, looks=False)
+    _, source = await detect_received(upload, account_id, workspace, looks=False)
     if not is_document(source):
         is_other_json = bool(reading_of(source.format).told_by)
         return Analysed(not_applicable(), (NOT_ANALYSED.format(source.format.title),) if is_other_json else ())

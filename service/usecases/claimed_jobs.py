@@ -193,7 +193,8 @@ class ClaimedJobs:
             with span("fetch", job_id=str(job.id)):
                 await copy_observed(self._parts.storage, ObjectKey(claim.input or ""), path)
         source = await detect_format(
-            Upload(untrusted_name=job.original_file_name, path=path, size_bytes=job.input_size_bytes)
+            Upload(untrusted_name=job.original_file_name, path=path, size_bytes=job.input_size_bytes),
+            handover.account_id,
         )
         self._offer.require_readable(source.format)
         choose_target(source.format, handover.target, self._offer.unwritable())

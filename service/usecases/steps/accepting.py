@@ -81,18 +81,17 @@ async def detect(desk: Desk, received: Received) -> Detected:
     Raises:
         Rejection: the upload is too large, or the service does not accept it.
     """
-    upload = received.order.upload
-    if upload.oversize:
+    order = received.order
+    if order.upload.oversize:
         ceiling = desk.services.intake.max_file_bytes // MEBIBYTE
         raise Rejection(
             f"The file exceeds {ceiling} MB, the largest size that the service accepts. Split it into smaller files."
         )
     with span("detect", job_id=str(received.job.id)):
         looks = desk.services.converts
-        upload, source = await detect_received(upload, received.order.workspace, looks=looks)
-    order = (
-        received.order if upload is received.order.upload else msgspec.structs.replace(received.order, upload=upload)
-    )
+        upload, source = await detect_received(order.upload, order.account_id, order.workspace, looks=looks)
+    if upload is not order.upload:
+        order = msgspec.structs.replace(order, upload=upload)
     job = msgspec.structs.replace(received.job, input_format=source.format.token)
     return Detected(order=order, job=job, source=source)
 
