@@ -162,6 +162,7 @@ class Run:
         self._stderr = bytearray()
         self._computed, self._skipped = 0.0, 0
         self._over = False
+        self._was_full = quota.disk_is_full(self._directory)
         self._listening = self._draining = True
         loop.watch(child.stderr, self._drain)
         loop.watch(child.control.fileno(), self._hear)
@@ -229,7 +230,7 @@ class Run:
             wait_status=status,
             stopped_for=self._stopped_for,
             failure=self._failure,
-            disk_full=quota.disk_is_full(self._directory),
+            disk_full=self._has_been_full(),
             killed_for_memory=self._killed_for_memory(),
             over_cpu=cpu_seconds >= self._limits.cpu_seconds,
             untrusted_stderr=bytes(self._stderr),
@@ -275,7 +276,13 @@ class Run:
             self._loop.unwatch(self._child.control.fileno())
             self._child.control.close()
 
+    def _has_been_full(self) -> bool:
+        """Whether its disk is full or was at an earlier look, when its writes may have failed."""
+        self._was_full = self._was_full or quota.disk_is_full(self._directory)
+        return self._was_full
+
     def _look_at_what_it_holds(self) -> None:
+        self._has_been_full()
         computed = _computing_seconds(self._child.pid)
         # A run that has hardly computed has hardly written: on a busy host a small conversion mostly waits.
         if computed - self._computed < _LEAST_COMPUTING_SECONDS and self._skipped < _MOST_SKIPPED:

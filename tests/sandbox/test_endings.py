@@ -1,9 +1,18 @@
 """Every ending of a run, caused by a program."""
 
+import sys
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
 
+from sandbox.command import Command
+from sandbox.config import Config
+from sandbox.pool import open_pool
+from sandbox.quota import disk_is_full
 from sandbox.verdict import Ending, ProcessEnd, Verdict, judge, plain_language
 from tests.sandbox.conftest import RunPython
+from tests.support.small_disk import small_disk
 
 MIB = 1 << 20
 
@@ -107,3 +116,19 @@ def test_what_was_observed_decides_the_ending(end: ProcessEnd, ending: Ending) -
 def test_every_ending_has_a_sentence(ending: Ending) -> None:
     """Clients get one complete sentence for every ending."""
     assert plain_language(Verdict(ending=ending)).endswith(".")
+
+
+async def test_a_disk_that_was_full_is_told_although_there_is_room_again(tmp_path: Path) -> None:
+    """What the run wrote meanwhile may be cut off, whatever its exit code."""
+    with small_disk(tmp_path / "small", 4096) as work_root:
+        directory = work_root / "job"
+        directory.mkdir()
+        command = Command(argv=(sys.executable, "-c", "import os; os.remove('other')"), directory=directory)
+        async with open_pool(Config(work_root=work_root)) as pool, pool.lease("tenant") as converter:
+            with suppress(OSError), (directory / "other").open("wb", buffering=0) as other:
+                while other.write(bytes(4096)):
+                    pass
+            assert disk_is_full(str(work_root))
+            verdict = await converter.run(command)
+        assert (verdict.ending, verdict.exit_code) == (Ending.DISK_FULL, 0)
+        assert not disk_is_full(str(work_root))
