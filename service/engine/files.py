@@ -128,7 +128,7 @@ def size_of_written(path: PathLike, trailer: bytes = b"") -> int:
     """The size in bytes of the file at `path`, which must end with `trailer` and optional white space.
 
     Raises:
-        Rejection: it does not exist, or is not a regular file, or is empty or truncated.
+        Rejection: it does not exist, or is not a regular file, or is truncated.
     """
     if not trailer:
         return _status_of_written(path).st_size

@@ -7,12 +7,14 @@ import msgspec
 
 from service.engine.arguments import dataset_name, result_name
 from service.engine.diagnostics import EngineDefect
-from service.engine.files import size_of_written, written_files
+from service.engine.files import NO_RESULT, size_of_written, written_files
 from service.engine.pack import Entry, write_zip
 from service.engine.workspace import OUT
+from service.errors import Rejection
 from service.formats.datasets import Dataset
 from service.formats.format import Packaging
 from service.formats.plan import ConversionPlan
+from service.formats.verify import expected_in
 
 PACKED = "packed"
 
@@ -34,11 +36,13 @@ def collect(place: str, plan: ConversionPlan, *, is_little: bool) -> Output:
     """Check what the converter wrote in `place`, and pack it if it is several files. Blocking.
 
     Raises:
-        Rejection: a planned file is missing, truncated or not a regular file.
+        Rejection: a planned file is missing, empty, truncated or not a regular file.
         EngineDefect: the result does not record its coordinate system.
     """
     writing = plan.writing
     path, size = _packed(place, plan) if writing.delivery is not Packaging.FILE else _single(place, plan)
+    if not size and any(expected_in(writing, dataset)[0] for dataset in plan.datasets):
+        raise Rejection(NO_RESULT)
     return Output(
         path=path,
         size_bytes=size,

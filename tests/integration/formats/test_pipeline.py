@@ -1,5 +1,6 @@
 """The pipeline on real files: GeoJSON and Shapefile into the common targets, checked by independent readers."""
 
+import os
 import subprocess
 import zipfile
 from pathlib import Path
@@ -59,6 +60,19 @@ async def test_a_shapefile_without_its_system_is_no_success(converters: Converte
 
     with pytest.raises(EngineDefect, match="EPSG:4326"):
         await Pipeline(converters, run_and_lose_the_system).convert(points, DEFAULT)
+
+
+async def test_a_result_without_a_byte_is_no_success(converters: Converters, points: Path) -> None:
+    """A driver that cannot write, as on a full disk, may end with code 0."""
+
+    async def run_and_lose_what_was_written(command: Command) -> Verdict:
+        verdict = await converters.run(command)
+        for path in (command.directory / "out").iterdir():
+            os.truncate(path, 0)
+        return verdict
+
+    with pytest.raises(Rejection, match="gave no result"):
+        await Pipeline(converters, run_and_lose_what_was_written).to("Csv", points)
 
 
 async def test_a_shapefile_becomes_geojson_by_default(pipeline: Pipeline, points: Path) -> None:
