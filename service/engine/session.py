@@ -25,8 +25,8 @@ from service.engine.environment import VIRTUAL_DRIVER
 T = TypeVar("T", bound="Answer")
 FAILED = 1 << 8
 """The wait status of a process that exits with code 1."""
-UNANSWERED = Verdict(ending=Ending.INTERNAL, detail="the run that was held open ended without an answer")
-"""In place of the verdict of a run that exits with code 0 although it was asked something: it has not done that."""
+LIED = Verdict(ending=Ending.EXIT, exit_code=1)
+"""In place of the verdict of a run that gives no answer that fits, or exits with code 0 before it has answered."""
 NOT_AS_EXPECTED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding raises if untrusted JSON is not the record that is expected, is no text or is nested too deeply."""
 Traced = Callable[[str], AbstractContextManager[object]]
@@ -210,14 +210,14 @@ class Session:
             answer = b"" if self._talk is None else await self._talk.hear()
         if not answer:
             verdict = await self._end()
-            raise SessionOver(UNANSWERED if verdict.ending is Ending.OK else verdict)
+            raise SessionOver(LIED if verdict.ending is Ending.OK else verdict)
         try:
             if answer.count(b"{") <= kind.most_objects:
                 return msgspec.json.decode(answer, type=kind)
         except NOT_AS_EXPECTED:
             pass
         await self._end()
-        raise SessionOver(Verdict(ending=Ending.EXIT, exit_code=1))
+        raise SessionOver(LIED)
 
     async def open(
         self, name: str, drivers: Iterable[str], options: Iterable[str], then: tuple[str, ...] = ()
@@ -231,10 +231,10 @@ class Session:
         if different:
             await self.ask(Answer, "configure", *chain.from_iterable(sorted(different)))
 
-    async def alter(self, table: str, name: str, columns: Iterable[tuple[int, str, str]]) -> Answer:
+    async def alter(self, table: str, name: str, columns: Iterable[tuple[int, str, str]]) -> Verdict:
         """Rename a table that is held, and give it these columns: by position, new name, and type or "same"."""
         listed = [text for place, column, kind in columns for text in (str(place), column, kind)]
-        return await self.ask(Answer, "alter", table, name, *listed)
+        return await self.carry_out("alter", table, name, *listed)
 
     async def translate(self, target: str, arguments: Iterable[str], detour: str = "") -> Verdict:
         """Convert what is held, or the virtual file `detour` if given; return the verdict that ogr2ogr would get."""

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
+from sandbox.verdict import Ending, plain_language
 from service.engine.arguments import TYPE_IN_MEMORY
-from service.engine.diagnostics import EngineDefect
 from service.engine.editing import shaped_tables
 from service.engine.environment import MEMORY_DRIVERS, VIRTUAL_DRIVER
 from service.engine.reading.work_file import WORK_DRIVER
 from service.engine.session import Session
 from service.engine.workspace import WORK_FILE, Workplace
+from service.errors import Rejection
 from service.formats.format import Format, Writer, writing_of
 from service.formats.geometry import Family
 from service.formats.plan import ConversionPlan
@@ -70,7 +71,7 @@ async def shape(session: Session, plan: ConversionPlan) -> None:
     """Give what is held the names and columns of `plan`; other columns are left out.
 
     Raises:
-        EngineDefect: this failed.
+        Rejection: this failed.
     """
     is_copied = plan.writing.shows_geometry_name or any(
         dataset.only_types or dataset.lacks_nulls for dataset in plan.datasets
@@ -109,6 +110,6 @@ async def _alter(
     """
     if table == name and columns == session.held[table] and not is_copied:
         return
-    done = await session.alter(table, name, columns)
-    if not done.ok:
-        raise EngineDefect(f"a table could not be altered: {done.messages}")
+    altered = await session.alter(table, name, columns)
+    if altered.ending is not Ending.OK:
+        raise Rejection(plain_language(altered))

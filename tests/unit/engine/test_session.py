@@ -16,7 +16,9 @@ from sandbox.verdict import Ending, Verdict
 from service.engine.jailed.places import Wanted
 from service.engine.seen import Seen
 from service.engine.session import Answer, NotOpened, Session, SessionOver
+from service.engine.shaping import tidy
 from service.engine.tabulating import make_table
+from service.errors import Rejection
 
 pytestmark = pytest.mark.anyio
 LENGTH = struct.Struct("=I")
@@ -254,7 +256,16 @@ async def test_a_run_that_ends_well_without_an_answer_has_done_nothing(tmp_path:
         return Verdict(ending=Ending.OK)
 
     async with _begun(ends_at_once, tmp_path) as held:
-        assert (await held.translate("out/a.gpkg", ())).ending is Ending.INTERNAL
+        assert (await held.translate("out/a.gpkg", ())).ending is Ending.EXIT
+
+
+async def test_a_table_that_a_run_does_not_alter_is_no_defect(tmp_path: Path) -> None:
+    """It may lack memory for that, and one that was taken over may say anything."""
+    answer = msgspec.json.encode(Answer(ok=False, messages="ERROR 2: out of memory"))
+    async with _begun(_Answering(alter=answer), tmp_path) as held:
+        held.changes, held.held = {"a": [(1, "b", "same")]}, {"a": []}
+        with pytest.raises(Rejection, match="more memory than allowed"):
+            await tidy(held)
 
 
 async def test_a_table_of_which_a_run_says_no_delimiter_is_left_to_the_other_program(tmp_path: Path) -> None:
