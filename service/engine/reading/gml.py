@@ -1,7 +1,7 @@
 """Reads GML, in which each geometry may name its coordinate system, and of which the driver gives a layer one."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -16,8 +16,9 @@ from service.engine.reading.files import read_single, reading_with_options
 from service.engine.reading.work_file import WorkFile, read_layers
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
+from service.formats.crs import CrsCatalogue
 from service.formats.detect import Source
-from service.formats.facts import Count, Name
+from service.formats.facts import Count, Layer, Name
 from service.formats.left_out import has_match, pieces
 from service.formats.names import counted, listed, shown
 from service.formats.xml_columns import GML_ENDS, GML_NAMES, require_few_columns
@@ -43,6 +44,9 @@ LISTS = re.compile(rb"<(?:[\w.-]++:)?+posList(?=[\s>])(?![^<>]*?\bsrsDimension\b
 """Lists of positions that do not say how many dimensions they have; of other coordinates, the driver sees it."""
 NAMED_FILE, FOUND_FILE = "named.gml", "systems.json"
 FEW = 2
+AND = " and "
+COMPOUND = re.compile(r"/def/crs-compound\b|:crs,crs:")
+"""What names of two systems have, one of positions and one of heights."""
 Found = Annotated[
     dict[Name, Annotated[dict[Name, tuple[Count, Count]], Meta(max_length=MOST_SYSTEMS)]], Meta(max_length=MOST_TYPES)
 ]
@@ -67,10 +71,24 @@ async def read_gml(place: Workplace, source: Source) -> WorkFile:
     await place.rename(NAMED_FILE, file)
     (only, *others) = {system for systems in found.values() for system in systems} or {NO_SYSTEM}
     if CODE.fullmatch(only) and not others:
-        return await read_layers(place, reading_with_options(source), file, system=only)
+        layers = await read_layers(place, reading_with_options(source), file, system=only)
+        return msgspec.structs.replace(layers, claim=only)
     read = await read_single(place, source)
-    claim = " and ".join(sorted({only, *others} - {NO_SYSTEM})) + " or none" * bool(warnings)
+    claim = AND.join(sorted({only, *others} - {NO_SYSTEM})) + " or none" * bool(warnings)
     return msgspec.structs.replace(read, claim=claim, warnings=(*read.warnings, *warnings))
+
+
+def heights_warnings(claim: str, layers: Iterable[Layer], catalogue: CrsCatalogue) -> Iterator[str]:
+    """What is told of elevations if the systems that a file names, `claim`, say what these are: nothing reads it."""
+    if not any(layer.has_z for layer in layers):
+        return
+    for name in claim.split(AND):
+        code = CODE.fullmatch(name)
+        if COMPOUND.search(name) or (code and catalogue.is_compound(int(code[1]))):
+            yield (
+                f"Elevations are in the system of heights that {shown(name)!r} names beside that of positions. It was "
+                "not read: they were kept as they are."
+            )
 
 
 def _names(path: Path) -> set[bytes]:

@@ -211,6 +211,35 @@ async def test_a_system_that_is_sent_replaces_one_that_is_not_known(pipeline: Pi
     assert len(features) == 2
 
 
+BOTH = "urn:ogc:def:crs,crs:EPSG::4326,crs:EPSG::5773"
+EPSG = "http://www.opengis.net/def/crs/EPSG/0/"
+ADDRESS_OF_BOTH = f"http://www.opengis.net/def/crs-compound?1={EPSG}4326&amp;2={EPSG}5773"
+WITH_HEIGHTS = "urn:ogc:def:crs:EPSG::7409"
+HEIGHTS = {
+    "two systems": ([point(BOTH, "50 9 100")], BOTH),
+    "two systems in an address": ([point(ADDRESS_OF_BOTH, "50 9 100")], "http://www.opengis.net/def/crs-compound?"),
+    "a code": ([point(WITH_HEIGHTS, "50 9 100")], WITH_HEIGHTS),
+    "a code in several ways": ([point("EPSG:7409", "9 50 100"), point(WITH_HEIGHTS, "50 9 100")], "EPSG:7409"),
+    "a code without heights": ([point(WITH_HEIGHTS, "50 9")], ""),
+    "a code of three axes": ([point("urn:ogc:def:crs:EPSG::4979", "50 9 100")], ""),
+}
+"""Geometries in systems of positions and heights, and how the name in what is told begins."""
+
+
+@pytest.mark.parametrize("name", HEIGHTS)
+async def test_a_system_of_heights_is_told(either: Pipeline, tmp_path: Path, name: str) -> None:
+    """Only the one of positions was read, without a word."""
+    geometries, shown = HEIGHTS[name]
+    path = document(tmp_path / "a.gml", geometries)
+    done = await either.to("GeoPackage", path)
+    told = [warning for warning in done.output.warnings if "they were kept as they are" in warning]
+    assert [warning.startswith(f"Elevations are in the system of heights that '{shown}") for warning in told] == (
+        [True] if shown else []
+    )
+    assert len(done.output.warnings) == len(told)
+    assert (await either.to("GeoPackage", path, source_epsg=4326)).output.warnings == ()
+
+
 ORDINARY = {
     "elevations of points": ([point(URN, "50 9 1")], ENVELOPE.format(named(URN) + ' srsDimension="3"')),
     "the envelope's": ([point("", "50 9")], ENVELOPE.format(named(URN))),
