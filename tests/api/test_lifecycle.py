@@ -19,7 +19,8 @@ import pytest
 
 from service.accounts.administration import Terms
 from service.accounts.keys import new_key
-from tests.support.data import lakes, lengthy
+from tests.support.converters import at_a_standstill
+from tests.support.data import lakes
 from tests.support.endless import NAME, endless_file
 from tests.support.patience import PATIENCE_SECONDS, looks
 from tests.support.server import Client, Server, create_account, running_server
@@ -34,12 +35,6 @@ selftest._STARTING_SECONDS = {PATIENCE_SECONDS}
 sys.exit(main())
 """
 """The service, which otherwise opens without a fork server that is not there after half a minute, and uses it later."""
-
-
-@pytest.fixture(scope="module")
-def slow_file() -> bytes:
-    """A document whose conversion takes a second or more."""
-    return lengthy(150_000)
 
 
 def children_of(server: Server) -> list[psutil.Process]:
@@ -73,32 +68,36 @@ async def _expire_leases(dsn: str) -> None:
     await connection.close()
 
 
-def test_a_stopping_server_finishes_what_it_has_accepted(tmp_path: Path, database_url: str, slow_file: bytes) -> None:
+def test_a_stopping_server_finishes_what_it_has_accepted(tmp_path: Path, database_url: str) -> None:
     """SIGTERM while a client waits: the client receives its result, then the process exits in order."""
     with running_server(tmp_path, database_url) as server, create_account(server, TEAM) as client:
         answers: list[httpx.Response] = []
 
         def send() -> None:
-            answers.append(client.post("/api/geo/convert/file", files={"file": ("a.geojson", slow_file)}))
+            answers.append(client.post("/api/geo/convert/file", files={"file": ("a.geojson", lakes())}))
 
         sender = threading.Thread(target=send)
-        sender.start()
-        assert any(server.events("job.admitted") for _ in looks())
-        assert server.stop(signal.SIGTERM) == 0
+        with at_a_standstill(server):
+            sender.start()
+            assert any(server.events("job.admitted") for _ in looks())
+            server.process.send_signal(signal.SIGTERM)
+            assert any(server.events("server.stopping") for _ in looks())
+        assert server.process.wait(PATIENCE_SECONDS) == 0
         sender.join()
         assert answers[0].json()["success"] is True
         assert server.work_files() == []
 
 
-def test_an_accepted_job_outlives_its_client(client: Client, slow_file: bytes) -> None:
+def test_an_accepted_job_outlives_its_client(client: Client) -> None:
     """A client that disconnects after its upload finds the job completed (interface 3)."""
-    request = httpx.Request("POST", "http://x", files={"file": ("a.geojson", slow_file)})
+    request = httpx.Request("POST", "http://x", files={"file": ("a.geojson", lakes())})
     address = urlsplit(client.server.url)
     connection = http.client.HTTPConnection(str(address.hostname), address.port)
     headers = {"X-API-Key": client.key.api_key, "Content-Type": request.headers["Content-Type"]}
-    connection.request("POST", "/api/geo/convert/file", request.read(), headers)
-    assert any(jobs := client.get("/api/geo/convert/jobs").json()["jobs"] for _ in looks())
-    connection.close()
+    with at_a_standstill(client.server):
+        connection.request("POST", "/api/geo/convert/file", request.read(), headers)
+        assert any(jobs := client.get("/api/geo/convert/jobs").json()["jobs"] for _ in looks())
+        connection.close()
     assert client.wait_for(jobs[0]["jobId"])["status"] == "Completed"
     assert client.usage()[0] == 1
 

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import select
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from service.accounts.administration import Terms
 from tests.database import TestServer
 from tests.support.converters import at_a_standstill
 from tests.support.data import collection, feature, lakes, point
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, looks
 from tests.support.server import Client, Server, create_account, running_server
 
 FILE = "/api/geo/convert/file"
@@ -221,7 +222,7 @@ def test_an_account_within_its_share_is_served_while_another_floods(start: Start
 
 def test_requests_that_arrive_together_do_not_slip_past_the_share(sharing: Server) -> None:
     """Two requests at a time proceed, however many pass the first check while uploading."""
-    content = collection(*(feature(point(n % 90, 1), n=n) for n in range(30_000)))
+    content = lakes() + b" " * 3_000_000  # more than is on its way at a time: who has sent nearly all has been let in
     with create_account(sharing, TEAM) as client:
         body = httpx.Request("POST", "http://x", files={"file": ("a.geojson", content)})
         head = {"X-API-Key": client.key.api_key, "Content-Type": body.headers["Content-Type"]}
@@ -229,13 +230,16 @@ def test_requests_that_arrive_together_do_not_slip_past_the_share(sharing: Serve
         connections = [
             http.client.HTTPConnection(str(address.hostname), address.port, timeout=PATIENCE_SECONDS) for _ in range(6)
         ]
-        for connection in connections:  # all have been let in when the last bytes of each are sent
+        for connection in connections:
             connection.putrequest("POST", FILE)
             for name, value in {**head, "Content-Length": str(len(body.read()))}.items():
                 connection.putheader(name, value)
             connection.endheaders(body.read()[:-10])
-        for connection in connections:
-            connection.send(body.read()[-10:])
+        with at_a_standstill(sharing):  # none of the two ends before the others are refused
+            for connection in connections:
+                connection.send(body.read()[-10:])
+            sockets = [connection.sock for connection in connections]
+            assert any(len(select.select(sockets, [], [], 0)[0]) == 4 for _ in looks())
         assert sorted(map(end, connections)) == [200, 200, 429, 429, 429, 429]
         assert client.usage()[0] == 2
 
