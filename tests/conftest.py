@@ -11,6 +11,7 @@ from httpx._transports import default
 from hypothesis import HealthCheck, settings
 from structlog.dev import ConsoleRenderer, plain_traceback
 
+from tests.support import probed
 from tests.support.patience import PATIENCE_SECONDS
 
 # A test run starts hundreds of Pythons: they compile once, whatever is set here.
@@ -43,6 +44,8 @@ for phase in ("connect", "read", "write", "pool"):
 # Tracebacks are as plain as those of a service: to draw one with its variables takes seconds, in which an event loop
 # stands still.
 ConsoleRenderer.get_active().exception_formatter = plain_traceback
+
+probed.look_once()
 
 pytest_plugins = [
     "tests.database",

@@ -22,6 +22,7 @@ from typing import NoReturn
 import anyio
 
 from service.cli.main import main as geomill
+from tests.support import probed
 
 MOST_BYTES = 1 << 17
 
@@ -30,6 +31,8 @@ def main(link: socket.socket) -> None:
     """Serve requests until the tests end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: what was forked obeys it, and the tests end this one
     anyio.run(anyio.sleep, 0)  # imports what event loops need
+    probed.look_once()
+    probed.look_now()
     gc.freeze()
     running: dict[int, tuple[int, socket.socket]] = {}
     events = select.poll()
