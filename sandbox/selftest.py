@@ -43,8 +43,8 @@ _SAMPLE = (
     '{"type":"FeatureCollection","features":[{"type":"Feature","properties":{"name":"Žižkov \\"3\\""},'
     '"geometry":{"type":"Point","coordinates":[14.45,50.08]}}]}'
 )
-_CONVERTED = 'X,Y,name\n14.45,50.08,"Žižkov ""3"""\n'
-"""The sample as the GDALs that we know convert it."""
+_CONVERTED = tuple(f'X,Y,name{end}\n14.45,50.08,"Žižkov ""3"""\n'.encode() for end in ("", ","))
+"""The sample as the GDALs that we know convert it; 3.6 ends the line of names with a comma."""
 
 
 class SelfTest:
@@ -265,7 +265,7 @@ class _Trial:
             OSError: it has not become ready, or a run has not come to its end.
         """
         converted = await self._convert(LauncherName.FORK_SERVER, ogr2ogr, _SAMPLE_NAME)
-        if converted != _CONVERTED.encode():  # another GDAL may spell it differently
+        if converted not in _CONVERTED:  # another GDAL may spell it differently
             expected = await self._convert(LauncherName.EXEC, ogr2ogr, _SAMPLE_NAME)
             if not expected:
                 return "even plain exec does not convert a sample"

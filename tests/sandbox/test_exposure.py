@@ -126,12 +126,21 @@ async def test_the_self_test_is_set_upon_what_is_private(
     assert "nothing" not in report.escapes
 
 
+@pytest.mark.skipif(not OGR2OGR, reason="no ogr2ogr")
+def test_the_gdal_of_this_host_converts_the_sample_as_is_known(tmp_path: Path) -> None:
+    """Otherwise each start converts it twice."""
+    (tmp_path / selftest._SAMPLE_NAME).write_text(selftest._SAMPLE, "utf-8")
+    command = [OGR2OGR, "-f", "CSV", "-lco", "GEOMETRY=AS_XY", "out.csv", selftest._SAMPLE_NAME]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert (tmp_path / "out.csv").read_bytes() in selftest._CONVERTED
+
+
 @pytest.mark.skipif(not OGR2OGR or not shutil.which("cc"), reason="no ogr2ogr, or no C compiler")
 async def test_a_sample_that_is_written_in_another_way_is_compared(
     tree: Tree, library: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With what plain exec makes of it: a GDAL that spells a result differently does not stop the fork server."""
-    monkeypatch.setattr(selftest, "_CONVERTED", "as no GDAL writes it")
+    monkeypatch.setattr(selftest, "_CONVERTED", (b"as no GDAL writes it",))
     ogr2ogr = Ogr2ogr(program=Path(OGR2OGR), environment={"PATH": "/usr/bin"}, fork_server=library)
     launchers = (LauncherName.FORK_SERVER, LauncherName.EXEC)
     config = Config(work_root=tree.work_root, converters=1, ogr2ogr=ogr2ogr, launchers=launchers)
