@@ -272,7 +272,11 @@ def describe(
         finer={column.name: column.finer for column in columns if column.finer and column.type == "DateTime"},
         longer={column.name: column.longer for column in geometries},
         assumed={column.name: column.geometries - column.named for column in geometries if srids},
-        returned={column.name: column.returned for column in columns if column.returned},
+        returned={
+            column.name: column.returned
+            for at, column in enumerate(columns)
+            if column.returned and places.get(at) != WKT
+        },
         flat={columns[at].name: columns[at].filled - columns[at].numbers for at, ours in places.items() if ours == Z},
         srid=next(iter(srids), None),
         has_only_texts=all(column.type == "String" for column in columns),

@@ -28,6 +28,13 @@ CODES_LEFT_OUT = (
 TITLES_LEFT_OUT = "Titles of columns ({count}) were left out; the columns keep their names."
 RELATIONS_LEFT_OUT = "Relations between tables ({count}) were left out."
 DESCRIPTIONS_LEFT_OUT = "Descriptions of the file or its layers ({count}) were left out."
+_COLUMN = rb"<GPFieldInfoEx[\s>](?:[^<]++|<(?!/GPFieldInfoEx>))*+</GPFieldInfoEx>"
+TITLED_LAYERS = (
+    rb"</CatalogPath>\s*+<Name>([^<]{1,400}+)</Name>(?:[^<]++|"
+    + _COLUMN
+    + rb"|<(?!AliasName>|CatalogPath>|GPFieldInfoEx[\s>]))*+<AliasName>(?!\1</)[^<\s]"
+)
+"""A layer with an alias that differs from its name, behind its columns, which have aliases of their own."""
 GEOPACKAGE = Format(
     name="GeoPackage",
     token="gpkg",
@@ -105,6 +112,11 @@ OPENFILEGDB = Format(
             LeftOut(
                 TITLES_LEFT_OUT,
                 pattern=rb"<GPFieldInfoEx\b[^<>]{0,400}>\s*<Name>([^<]{1,400})</Name>\s*<AliasName>(?!\1</)[^<\s][^<]{0,400}</",
+                within=b"<AliasName>",
+            ),
+            LeftOut(
+                "Titles of layers (aliases, {count}) were left out; the layers keep their names.",
+                pattern=TITLED_LAYERS,
                 within=b"<AliasName>",
             ),
             LeftOut(RELATIONS_LEFT_OUT, pattern=rb"<(?:\w{1,20}:)?DERelationshipClassInfo[\s>]"),

@@ -274,10 +274,21 @@ async def test_titles_and_relations_of_a_geodatabase_are_told(
     assert [w for w in warnings if w.startswith(DESCRIBED_BY_ESRI[element] or "none")] == [*warnings]
 
 
-def geodatabase(path: Path, directory: Path) -> Path:
+@pytest.mark.parametrize(("title", "is_told"), [("Roads & ways", True), ("roads", False)])
+async def test_titles_of_layers_of_a_geodatabase_are_told(
+    pipeline: Pipeline, tmp_path: Path, title: str, *, is_told: bool
+) -> None:
+    """Programs show them in place of the names, and they were left out without a word."""
+    path = await database(pipeline, tmp_path, ["n MEDIUMINT", "e TEXT"], (1, "x"))
+    titled = geodatabase(path, tmp_path, "-nln", "roads", "-lco", f"LAYER_ALIAS={title}")
+    told = "Titles of layers (aliases, 1) were left out; the layers keep their names."
+    assert (await pipeline.to("Csv", titled)).output.warnings == ((told,) if is_told else ())
+
+
+def geodatabase(path: Path, directory: Path, *options: str) -> Path:
     """The GeoPackage at `path` as a zipped File Geodatabase with its domains."""
     folder = directory / "a.gdb"
-    subprocess.run(["ogr2ogr", "-q", "-f", "OpenFileGDB", folder, path], check=True)
+    subprocess.run(["ogr2ogr", "-q", "-f", "OpenFileGDB", *options, folder, path], check=True)
     with zipfile.ZipFile(directory / "gdb.zip", "w") as packed:
         for file in folder.iterdir():
             packed.write(file, f"a.gdb/{file.name}")

@@ -297,3 +297,13 @@ async def test_names_that_are_longer_in_all_than_can_be_planned_are_refused(
     texts = {"a.csv": f"{','.join(names)}\n{','.join('1' * len(names))}\n", "a.gml": GML.format(cells)}
     with pytest.raises(Rejection, match="names of the columns are too long"):
         await either.to("GeoPackage", table(tmp_path / name, texts[name]))
+
+
+async def test_geometries_over_several_lines_are_read_without_a_warning(either: Pipeline, tmp_path: Path) -> None:
+    """Their carriage returns, which no result holds, were told as lost; those of other texts are."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b'a,wkt\r\n1,"POINT (1\r\n 2)"\r\n2,"LINESTRING (1 2,\r\n3 4)"\r\n')
+    done = await either.to("GeoJson", path, source_epsg=4326)
+    shapes = [{"type": "Point", "coordinates": [1, 2]}, {"type": "LineString", "coordinates": [[1, 2], [3, 4]]}]
+    assert [feature["geometry"] for feature in readers.geojson(done.path)] == shapes
+    assert done.output.warnings == ()
