@@ -252,7 +252,7 @@ def find_changes(messages: str, *, values: bool = True) -> Iterator[str]:
     """Warnings about columns that the converter renamed and `values` that it changed while it read the file."""
     for found in islice(_RENAMED.finditer(messages), MAX_FOUND):
         old, new = shown(found["old"]), shown(found["new"])
-        yield f"The column {old!r} differs from another only in case and became {new!r}."
+        yield f"The column {old!r} has the name of another, ignoring case, and became {new!r}."
     misread: dict[str, re.Match[str]] = {}
     for found in MISREAD.finditer(messages) if values else ():
         misread.setdefault(found["column"].rpartition(".")[2], found)

@@ -49,6 +49,7 @@ class Found(msgspec.Struct, frozen=True):
     first_dated: Count = 0
     elapsed: Count = 0
     first_elapsed: Count = 0
+    phonetic: Count = 0
     comments: Count = 0
     covered: Count = 0
     links: Count = 0
@@ -88,6 +89,7 @@ _SENTENCES = {
     "dated": "Times of day with a date, or of more than a day, that their format does not show ({count:,}) lost the "
     "days.{first} To keep the days, give these cells a format with days, or with elapsed hours ([h]).",
     "elapsed": "Elapsed times ({count:,}) are numbers of days, such as 1.5 for 36:00:00.{first}",
+    "phonetic": "Phonetic guides of texts (furigana, {count:,}) were left out.",
     "comments": COMMENTS,
     "covered": "Values of cells that merged cells cover ({count:,}) were left out. To keep them, undo the merging of "
     "these cells.",

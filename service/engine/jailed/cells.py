@@ -29,7 +29,7 @@ No part of the pattern goes beyond the next tag, so that the time it takes grows
 """
 ESCAPED = re.compile(rb"_x[0-9A-Fa-f]{4}_")
 """How workbooks write characters that XML lacks, and carriage returns."""
-ISO, ERROR, TEXT = b"d", b"e", b"str"
+ISO, ERROR, TEXT, PHONETIC = b"d", b"e", b"str", b"rPh"
 MISTAKEN = re.compile(
     rb"""(?>(<(?:\w++:)?c\b[^<>]*?\st\s*+=\s*+["'])(%b|%b|%b)(?=["']))(?=[^<>]*+(?<!/)>)""" % (ISO, ERROR, TEXT)
 )
@@ -50,7 +50,12 @@ ROW_OR_LONG = re.compile(rb"<(?:\w++:)?row\b(?P<row>[^<>]*+)>|" + LONG)
 MAY_BE_LONG = re.compile(rb">-?\d{15}")
 ROW_NUMBER = re.compile(rb"""\sr\s*+=\s*+["'](\d{1,9})["']""")
 """Rows need not say where they are."""
-MAY_BE_MISTAKEN = re.compile(rb"""["'](?:%b|%b|%b)["']""" % (ISO, ERROR, TEXT))
+READING = re.compile(
+    rb"<(?:\w++:)?rPh\b[^<>]*+>\s*+(?:<(?:\w++:)?t\b[^<>]*+(?:(?<=/)>|>[^<]*+</(?:\w++:)?t\s*+>)\s*+)?+"
+    rb"</(?:\w++:)?rPh\s*+>"
+)
+"""How a part of a text is pronounced, which the driver takes for more of the text."""
+MAY_BE_MISTAKEN = re.compile(rb"""["'](?:%b|%b|%b)["']|<(?:\w++:)?rPh\b""" % (ISO, ERROR, TEXT))
 
 
 def scan(book: zipfile.ZipFile) -> tuple[int, int]:
@@ -66,12 +71,12 @@ def scan(book: zipfile.ZipFile) -> tuple[int, int]:
 
 
 def mistaken(book: zipfile.ZipFile) -> dict[str, Counter[bytes]]:
-    """How many cells of each type the driver may mistake, in each sheet that has such.
+    """How many cells of each type, and readings of texts, the driver may mistake, in each part that has such.
 
     Raises what `zipfile` does if the workbook is damaged.
     """
-    counts = {sheet: Counter(_types(book, sheet)) for sheet in filter(SHEET.fullmatch, book.namelist())}
-    return {sheet: count for sheet, count in counts.items() if count}
+    counts = {part: Counter(_types(book, part)) for part in filter(MEMBER.fullmatch, book.namelist())}
+    return {part: count for part, count in counts.items() if count}
 
 
 def first_error(book: zipfile.ZipFile, sheets: Mapping[str, Counter[bytes]]) -> int:
@@ -113,10 +118,10 @@ def _rounded(book: zipfile.ZipFile, sheet: str) -> Iterator[int]:
             yield row
 
 
-def with_texts(book: zipfile.ZipFile, sheet: str) -> Iterator[bytes]:
-    """The content of `sheet`, in which these cells are texts of the type that the driver knows."""
-    for part in _cut(pieces(book, sheet)):
-        yield MISTAKEN.sub(rb"\1inlineStr", part) if MAY_BE_MISTAKEN.search(part) else part
+def with_texts(book: zipfile.ZipFile, member: str) -> Iterator[bytes]:
+    """The content of `member`, in which these cells are texts of the type that the driver knows, without readings."""
+    for part in _cut(pieces(book, member)):
+        yield READING.sub(b"", MISTAKEN.sub(rb"\1inlineStr", part)) if MAY_BE_MISTAKEN.search(part) else part
 
 
 def is_late(days: float) -> bool:
@@ -152,10 +157,11 @@ def _wide_encoding(beginning: bytes) -> str:
     return "utf-16-le" if mark == codecs.BOM_UTF16_LE or zero == 1 else ""
 
 
-def _types(book: zipfile.ZipFile, sheet: str) -> Iterator[bytes]:
-    for part in _cut(pieces(book, sheet)):
+def _types(book: zipfile.ZipFile, member: str) -> Iterator[bytes]:
+    for part in _cut(pieces(book, member)):
         if MAY_BE_MISTAKEN.search(part):
             yield from (cell[1] for cell in MISTAKEN.findall(part))
+            yield from (PHONETIC for _ in READING.finditer(part))
 
 
 def _parts(book: zipfile.ZipFile) -> Iterator[bytes]:

@@ -24,6 +24,7 @@ from service.engine.jailed.cells import (
     CHUNK,
     ERROR,
     ISO,
+    PHONETIC,
     SHEET,
     first_error,
     has_time,
@@ -132,9 +133,10 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     Also write to `found_file`, as JSON, what the driver does not tell: whether it, which counts days from 1900, reads
     dates as earlier ones (`early`), how many formulas have no result, how many characters are escaped, how many times
     become `late`, how many moments are cells of a header (`named`), and how many ISO dates (`iso`) and errors
-    (`errors`) are texts in the copy, and the row of the first in its sheet (`first_errors`), and how many dates
-    lose a time of day (`timed`), times of day lose days (`dated`), and times are numbers of days (`elapsed`), each with
-    the lowest row of these, and how many whole numbers are `rounded` beside decimals.
+    (`errors`) are texts in the copy, the row of the first in its sheet (`first_errors`), how many readings of texts
+    the copy lacks (`phonetic`), and how many dates lose a time of day (`timed`), times of day lose days (`dated`), and
+    times are numbers of days (`elapsed`), each with the lowest row of these, and how many whole numbers are `rounded`
+    beside decimals.
     """
     try:
         with zipfile.ZipFile(workbook) as book:
@@ -160,7 +162,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     early = is_early and any(place in largest for place in _dates(understood))
     found = {"early": early, "uncalculated": uncalculated, "escaped": escaped, **moments}
     texts = sum(ours.values(), Counter())
-    found |= {"iso": texts[ISO], "errors": texts[ERROR], "first_errors": error}
+    found |= {"iso": texts[ISO], "errors": texts[ERROR], "first_errors": error, "phonetic": texts[PHONETIC]}
     found |= {"rounded": long, "first_rounded": first_long}
     Path(found_file).write_text(json.dumps(found), encoding="ascii")
 
@@ -371,20 +373,20 @@ def _kind(code: str) -> bytes:
 
 
 def _copy_with(restyled: Mapping[str, bytes], retyped: Container[str], workbook: str, plain: str) -> None:
-    """Copy `workbook`, and put what differs after its members: `restyled`, and the sheets `retyped`.
+    """Copy `workbook`, and put what differs after its members: `restyled`, and those that are `retyped`.
 
     The former ones are not listed any more.
     """
     shutil.copyfile(workbook, plain)
     with zipfile.ZipFile(workbook) as former, zipfile.ZipFile(plain, "a", zipfile.ZIP_DEFLATED) as book:
-        sheets = [name for name in former.namelist() if name in retyped]
+        changed = [name for name in former.namelist() if name in retyped]
         book.filelist = [
             member for member in book.filelist if member.filename not in retyped and member.filename not in restyled
         ]
         for name, content in restyled.items():
             del book.NameToInfo[name]
             book.writestr(name, content)
-        for name in dict.fromkeys(sheets):
+        for name in dict.fromkeys(changed):
             del book.NameToInfo[name]
             with book.open(name, "w", force_zip64=True) as file:
                 file.writelines(with_texts(former, name))

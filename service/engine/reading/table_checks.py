@@ -146,7 +146,7 @@ def _unnamed(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
         is_above_labels = made == [*table.columns[: len(made)]] and len(table.columns) >= len(made) + FEWEST_NAMES
         is_title = not table.name and table.has_only_texts and len(made) > 1
         what = repr(shown(table.name)) if table.name else "the file"
-        if made == of_driver == [*table.columns]:
+        if made and made == of_driver == [*table.columns]:
             yield (
                 f"The first row of {what} is empty or its only one, so that all rows count as data: the columns are "
                 f"called {listed(quotes(made), LISTED)}. If there is a header, delete the rows above it, and send the "

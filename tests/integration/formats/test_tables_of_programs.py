@@ -102,6 +102,31 @@ async def test_sheets_without_a_header_say_so(either: Pipeline, tmp_path: Path, 
         await either.to("GeoPackage", path, source_epsg=4326)
 
 
+async def test_sheets_without_any_cell_say_nothing_of_their_header(either: Pipeline, tmp_path: Path) -> None:
+    """A new workbook of some programs has three sheets, of which two stay empty: nothing of them is lost."""
+    written = await either.to("Xlsx", write_geojson(tmp_path / "a.geojson", [point(1, 2, name="oak")]))
+    replace_in(written.path, tmp_path / "a.xlsx", rb"(?s)<sheetData>.*</sheetData>", b"<sheetData/>")
+    assert (await either.to("GeoPackage", tmp_path / "a.xlsx")).output.warnings == ()
+
+
+@pytest.mark.parametrize("column", ["oak", "\u6771\u4eac"])
+async def test_readings_of_texts_are_no_part_of_them(either: Pipeline, tmp_path: Path, column: str) -> None:
+    """Excel writes how Japanese texts are pronounced behind them, in headers too; drivers add it to the texts."""
+    written = await either.to("Xlsx", write_geojson(tmp_path / "a.geojson", [point(1, 2, **{column: "plane"})] * 2))
+    read = b"</t><rPh sb=\"0\" eb=\"1\"><t>x &amp; y</t></rPh><rPh sb='1' eb='2'>\n<t/></rPh><phoneticPr fontId='1'/>"
+    for number, text in enumerate((column.encode(), b"plane")):
+        replace_in(
+            written.path if not number else tmp_path / "0.xlsx",
+            tmp_path / f"{number}.xlsx",
+            text + b"</t>",
+            text + read,
+        )
+    done = await either.to("GeoPackage", tmp_path / "1.xlsx", source_epsg=4326)
+    assert rows_of(done.path) == [{column: "plane"}] * 2
+    (told,) = done.output.warnings
+    assert told == "Phonetic guides of texts (furigana, 4) were left out."
+
+
 async def test_what_reading_a_csv_file_changes_in_cells_is_told(either: Pipeline, tmp_path: Path) -> None:
     """The driver makes line feeds of carriage returns; what is no number is no elevation."""
     path = tmp_path / "a.csv"

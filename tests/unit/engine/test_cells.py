@@ -101,6 +101,7 @@ def test_parts_in_utf_16_are_read(tmp_path: Path, encoding: str) -> None:
         "iso": 0,
         "errors": 0,
         "first_errors": 0,
+        "phonetic": 0,
         "rounded": 0,
         "first_rounded": 0,
     }
@@ -116,7 +117,9 @@ def test_tags_that_do_not_end_are_passed_once(crafted: bytes) -> None:
         assert cells.scan(book) == (1, 0)
 
 
-@pytest.mark.parametrize("crafted", [b"<c ", b"<c t='d'", b" t='d'", b"<c t=", b"<c t", b"'d'<c t='d"])
+@pytest.mark.parametrize(
+    "crafted", [b"<c ", b"<c t='d'", b" t='d'", b"<c t=", b"<c t", b"'d'<c t='d", b"<rPh><t>", b"<rPh "]
+)
 def test_types_that_do_not_end_are_passed_once(crafted: bytes) -> None:
     """The one after them is found."""
     with zipfile.ZipFile(workbook(b"<c " + crafted * REPEATED + b"<c t='d'><v>2024-01-02</v></c>")) as book:
@@ -172,6 +175,7 @@ def test_formats_that_do_not_end_are_passed_once(tmp_path: Path, crafted: bytes)
         "iso": 0,
         "errors": 0,
         "first_errors": 0,
+        "phonetic": 0,
         "rounded": 0,
         "first_rounded": 0,
     }
