@@ -38,6 +38,8 @@ DELETED = rb"\n\*[^\n]*+"
 NOT_DELETED = b"\n "
 WITHOUT_MARKS = bytes.maketrans(b"\n|", b"\1\1")
 """What ends rows and cells here has no place in them."""
+MARKS = bytes(byte if byte == ord("*") else ord(" ") for byte in range(256))
+"""How the driver reads the first byte of a record: deleted or not."""
 NO_NUMBERS = (
     "Values of {column} in {layer} that are no numbers of the declared type ({count}, first {first!r} in feature "
     "{feature:,}) were read as the number with which they begin, or 0. Declare the column as text (string) to keep "
@@ -113,15 +115,16 @@ class _Search:
             self._add(records[: len(records) // self._size * self._size])
 
     def _add(self, records: bytes) -> None:
-        text = b"\n".join([b"", *map(b"|".join, self._unpack(records.translate(WITHOUT_MARKS)))])
+        rows = bytearray(records.translate(WITHOUT_MARKS))
+        rows[:: self._size] = rows[:: self._size].translate(MARKS)
+        text = b"\n".join([b"", *map(b"|".join, self._unpack(rows))])
         at = 0
         while self.cells_left > 0 and (odd := self._end(text, at)) < len(text):
             self._features += text.count(NOT_DELETED, at, odd)
             at = odd + self._row_bytes
-            if text.startswith(NOT_DELETED, odd):
-                self._features += 1
-                self.cells_left -= len(self._columns)
-                self._look(text[odd + len(NOT_DELETED) : at])
+            self._features += 1
+            self.cells_left -= len(self._columns)
+            self._look(text[odd + len(NOT_DELETED) : at])
         self._features += text.count(NOT_DELETED, at)
 
     def _end(self, text: bytes, at: int) -> int:
