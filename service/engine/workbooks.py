@@ -54,6 +54,7 @@ class Found(msgspec.Struct, frozen=True):
     covered: Count = 0
     links: Count = 0
     finer: Count = 0
+    first_finer: Count = 0
     rounded: Count = 0
     """Whole numbers that no floating-point number is."""
     first_rounded: Count = 0
@@ -94,7 +95,7 @@ _SENTENCES = {
     "covered": "Values of cells that merged cells cover ({count:,}) were left out. To keep them, undo the merging of "
     "these cells.",
     "links": LINKS,
-    "finer": "Times with more digits than those of milliseconds ({count:,}) were rounded.",
+    "finer": "Times with more digits than those of milliseconds ({count:,}) were rounded.{first}",
 }
 """What is told of each member of what was found."""
 

@@ -7,7 +7,6 @@ only the standard library.
 """
 
 import re
-from collections import Counter
 from decimal import Decimal
 
 TIME = "time-value"
@@ -23,7 +22,7 @@ TIME_CELL = re.compile(_CELL % (b"time-value", b""))
 DATE_CELL = re.compile(_CELL % (b"date-value", rb"(?!" + PLAIN_DATE + rb")"))
 BEYOND_4_DIGITS = re.compile(rb"-|\+?\d{5}")
 """How dates begin whose years do not have four digits."""
-FRACTION = re.compile(rb"(\d\d:\d\d:\d\d)[.,](\d++)")
+COMMA = re.compile(rb"(?<=\d\d:\d\d:\d\d),(?=\d)")
 TYPE = re.compile(rb"""(\boffice:value-type\s*+=\s*+["'])(?:time|date)\b""")
 VALUE = re.compile(rb"""\s*+\boffice:(?:time|date)-value\s*+=\s*+["'][^"']*+["']""")
 NOTATION = re.compile(
@@ -35,26 +34,26 @@ A_DAY, AN_HOUR, A_MINUTE = 86400, 3600, 60
 MILLISECOND = Decimal("0.001")
 ROUNDING = Decimal("0.000001")
 """How far programs that calculate with days are from the milliseconds that they mean."""
-FINER = "finer"
 
 
-def times_as_texts(part: bytes, found: Counter[str]) -> bytes:
+def times_as_texts(part: bytes) -> bytes:
     """Cells with the times in them as texts, such as 10:30:00, and with dates such as -0044-03-15 and 10000-01-01.
 
-    Other dates get a point before fractions of seconds. Adds to `found` how many have digits beyond milliseconds.
+    Other dates get a point before fractions of seconds.
     """
-    return DATE_CELL.sub(lambda cell: _with_date(cell, found), TIME_CELL.sub(_with_clock, part))
+    return DATE_CELL.sub(_with_date, TIME_CELL.sub(_with_clock, part))
 
 
-def _with_date(cell: re.Match[bytes], found: Counter[str]) -> bytes:
+def is_finer(fraction: bytes) -> bool:
+    """Whether the digits of a fraction of a second say more than milliseconds."""
+    exact = Decimal(f"0.{fraction.decode()}")
+    return abs(exact - exact.quantize(MILLISECOND)) > ROUNDING
+
+
+def _with_date(cell: re.Match[bytes]) -> bytes:
     if BEYOND_4_DIGITS.match(cell["value"]):
         return _with_text(cell, cell["value"])
-    fraction = FRACTION.search(cell["value"])
-    if fraction is None:
-        return cell[0]
-    exact = Decimal(f"0.{fraction[2].decode()}")
-    found[FINER] += abs(exact - exact.quantize(MILLISECOND)) > ROUNDING
-    return cell[0].replace(cell["value"], FRACTION.sub(rb"\1.\2", cell["value"]), 1)
+    return cell[0].replace(cell["value"], COMMA.sub(b".", cell["value"]), 1)
 
 
 def _with_clock(cell: re.Match[bytes]) -> bytes:

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from service.engine.jailed.cell_texts import COVERED, MARKS, plain_texts
-from service.engine.jailed.durations import PLAIN_DATE, TIME, times_as_texts
+from service.engine.jailed.durations import PLAIN_DATE, TIME, is_finer, times_as_texts
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.styles import UNREADABLE
 
@@ -26,11 +26,13 @@ LONGEST_CELL = 1 << 16
 LONG = rb"""\soffice:value=["'](-?\d{15,40}+)["']"""
 ODD_DATE = rb"""\boffice:date-value=["'](?!%b)""" % PLAIN_DATE
 ODD = re.compile(b"|".join([COVERED.pattern, LONG, ODD_DATE, *(mark.encode() for mark in (TIME, *MARKS))]))
-ROW_OR_LONG = re.compile(
+ROW_OR_EXACT = re.compile(
     rb"""<table:table(?P<sheet>[\s>])|<table:table-row\b(?:[^<>]*?number-rows-repeated=["'](?P<rows>\d{1,7}+))?+|"""
-    rb"""\soffice:value=["'](?P<long>-?\d{15,40}+)["']"""
+    rb"""\soffice:value=["'](?P<long>-?\d{15,40}+)["']|"""
+    rb"""\boffice:date-value=["']\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.,](?P<fraction>\d{4,40}+)"""
 )
-"""A sheet, a row, or a whole number of so many digits that no floating-point number may be it."""
+"""A sheet, a row, a whole number of so many digits that no floating-point number may be it, or more than
+milliseconds."""
 MOST_ROWS = 10_000
 ROWS = re.compile(rb'\bnumber-rows-repeated="([^"]*+)"|(</table:table>)|<text:p\b|\soffice:value')
 """Rows that repeat, the end of a sheet, and the text or value of a cell that is not empty."""
@@ -47,7 +49,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
         if is_odd:
             _copy(workbook, plain, found)
             with zipfile.ZipFile(workbook) as book:
-                _count_rounded(_parts(book), found)
+                _count_exact(_parts(book), found)
     except UNREADABLE:
         Path(plain).unlink(missing_ok=True)  # the driver reports what is wrong
         return
@@ -80,17 +82,22 @@ def _stops_early(parts: Iterator[bytes]) -> bool:
     return False
 
 
-def _count_rounded(parts: Iterator[bytes], found: Counter[str]) -> None:
-    """Add to `found` how many whole numbers no floating-point number is, and the row of the first in its sheet."""
+def _count_exact(parts: Iterator[bytes], found: Counter[str]) -> None:
+    """Add to `found` what loses digits: whole numbers (`rounded`) and times (`finer`), and the first row of each."""
     row = 0
-    for at in chain.from_iterable(map(ROW_OR_LONG.finditer, parts)):
+    for at in chain.from_iterable(map(ROW_OR_EXACT.finditer, parts)):
+        kind = ""
         if at["sheet"] is not None:
             row = 0
-        elif at["long"] is None:
+        elif at["long"] is not None:
+            kind = "rounded" if int(at["long"]) != int(float(at["long"])) else ""
+        elif at["fraction"] is not None:
+            kind = "finer" if is_finer(at["fraction"]) else ""
+        else:
             row += int(at["rows"] or 1)
-        elif int(at["long"]) != int(float(at["long"])):
-            found["first_rounded"] = found["first_rounded"] or row
-            found["rounded"] += 1
+        if kind:
+            found[kind] += 1
+            found[f"first_{kind}"] = found[f"first_{kind}"] or row
 
 
 def _copy(workbook: str, plain: str, found: Counter[str]) -> None:
@@ -100,7 +107,7 @@ def _copy(workbook: str, plain: str, found: Counter[str]) -> None:
         book.filelist = [member for member in book.filelist if member.filename != MEMBER]
         del book.NameToInfo[MEMBER]
         with book.open(MEMBER, "w", force_zip64=True) as file:
-            file.writelines(times_as_texts(plain_texts(part, found), found) for part in _parts(former))
+            file.writelines(times_as_texts(plain_texts(part, found)) for part in _parts(former))
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ async def test_fractions_of_seconds_are_read_or_told(either: Pipeline, tmp_path:
     done = await either.to("GeoJson", workbook(tmp_path / "a.ods", [text_cell("d"), text_cell("t")], *rows))
     expected, told = FRACTIONS[moment]
     assert [row["properties"] for row in readers.geojson(done.path)][1] == {"d": expected, "t": "a"}
-    finer = "Times with more digits than those of milliseconds (1) were rounded."
+    finer = "Times with more digits than those of milliseconds (1) were rounded. The first is in row 3 of its sheet."
     assert done.output.warnings == ((finer,) if told else ())
 
 
