@@ -29,6 +29,7 @@ GeomillError
 ├── StorageUnavailable          the store of results failed; neither the request nor the file is at fault
 └── Rejection                   this file cannot be converted: HTTP 200, success false
     ├── LimitRefusal            a plan limit, the wallet, access or a payment past due refused it
+    ├── NoRoom                  a disk of the service is full: it can be converted later
     └── MultipleLayers          the file has several layers, and the target stores one
 
 Messages are for the person who sent the request. They say what is wrong and what to do, and never contain a path,
@@ -216,6 +217,10 @@ class LimitRefusal(Rejection):
         self.limit = limit
         self.needs_upgrade = needs_upgrade
         self.payment_past_due = payment_past_due
+
+
+class NoRoom(Rejection):
+    """A disk of the service is full, which says nothing of the file."""
 
 
 class MultipleLayers(Rejection):

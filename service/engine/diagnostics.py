@@ -8,7 +8,7 @@ import msgspec
 
 from sandbox.verdict import Ending, Verdict, plain_language
 from service.engine.jailed.exits import Exit
-from service.errors import Rejection
+from service.errors import NoRoom, Rejection
 from service.formats.names import shown
 from service.geojson.refusals import NOT_ALL_FEATURES
 
@@ -200,6 +200,12 @@ UNREAD_GEOMETRY = re.compile(r"Unable to read geometry")
 MAX_FOUND = 20
 
 
+def rejection(verdict: Verdict) -> Rejection:
+    """Return what the client is told of a run that did not succeed."""
+    kind = NoRoom if verdict.ending is Ending.DISK_FULL else Rejection
+    return kind(plain_language(verdict))
+
+
 def require_success(verdict: Verdict, subject: Subject) -> str:
     """Return the messages of a successful run.
 
@@ -211,7 +217,7 @@ def require_success(verdict: Verdict, subject: Subject) -> str:
     if verdict.ending is Ending.INTERNAL:
         raise EngineDefect(verdict.detail or shown(messages))
     if verdict.ending not in {Ending.EXIT, Ending.OK}:
-        raise Rejection(plain_language(verdict))
+        raise rejection(verdict)
     if verdict.ending is Ending.EXIT or INCOMPLETE.search(messages):
         kind = UnreachableSystem if UNREACHABLE.search(messages) else Rejection
         raise kind(explain(messages, subject))
@@ -232,7 +238,7 @@ def require_program_success(verdict: Verdict, subject: Subject) -> None:
         raise Rejection(_filled(reason, subject))
     if verdict.ending in {Ending.INTERNAL, Ending.EXIT}:
         raise EngineDefect(verdict.detail or verdict.untrusted_stderr.decode("utf-8", "replace")[-2000:])
-    raise Rejection(plain_language(verdict))
+    raise rejection(verdict)
 
 
 def explain(messages: str, subject: Subject) -> str:

@@ -10,7 +10,8 @@ from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 
-from sandbox.verdict import Ending, Verdict, plain_language
+from sandbox.verdict import Ending, Verdict
+from service.engine.diagnostics import rejection
 from service.errors import Rejection
 
 TAIL_BYTES = 256
@@ -32,14 +33,14 @@ def told_lack_of_room() -> Iterator[None]:
     """Tell that there is no space left, in the words for a converter that has none. Also a decorator.
 
     Raises:
-        Rejection: there is none.
+        NoRoom: there is none.
     """
     try:
         yield
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
-        raise Rejection(plain_language(Verdict(ending=Ending.DISK_FULL))) from error
+        raise rejection(Verdict(ending=Ending.DISK_FULL)) from error
 
 
 def open_written(path: PathLike) -> tuple[int, int]:

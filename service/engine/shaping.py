@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from sandbox.verdict import Ending, plain_language
+from sandbox.verdict import Ending
 from service.engine.arguments import TYPE_IN_MEMORY
+from service.engine.diagnostics import rejection
 from service.engine.editing import shaped_tables
 from service.engine.environment import MEMORY_DRIVERS, VIRTUAL_DRIVER
 from service.engine.reading.work_file import WORK_DRIVER
 from service.engine.session import Session
 from service.engine.workspace import WORK_FILE, Workplace
-from service.errors import Rejection
 from service.formats.format import Format, Writer, writing_of
 from service.formats.geometry import Family
 from service.formats.plan import ConversionPlan
@@ -112,4 +112,4 @@ async def _alter(
         return
     altered = await session.alter(table, name, columns)
     if altered.ending is not Ending.OK:
-        raise Rejection(plain_language(altered))
+        raise rejection(altered)

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from service.errors import GeomillError, Rejection, RetryableFault, StorageUnavailable
+from service.errors import GeomillError, NoRoom, Rejection, RetryableFault, StorageUnavailable
 from service.jobs.lifecycle import Situation, Stage
 from service.usecases.ending import FORGOTTEN, STOPPED, JobOutcome
 from service.usecases.steps.accepting import admit, choose, detect
@@ -53,8 +53,11 @@ class Step(msgspec.Struct, frozen=True):
 
 
 _REFUSED = Failure(raised=Rejection, outcome="refused")
-_REJECTED = Failure(raised=Rejection, outcome="rejected")
-_UNSTORED = Failure(raised=StorageUnavailable, outcome="storage")
+_REJECTED = (
+    Failure(raised=NoRoom, outcome="rejected", says_nothing_of_the_file=True),
+    Failure(raised=Rejection, outcome="rejected"),
+)
+_UNSTORED = Failure(raised=StorageUnavailable, outcome="storage", says_nothing_of_the_file=True)
 
 ACCEPT = (
     Step(detect, (_REFUSED,)),
@@ -64,15 +67,15 @@ ACCEPT = (
 """Bound to the request: until the job is submitted, a client that disconnects leaves nothing behind."""
 
 CONVERT = (
-    Step(inspect, (_REJECTED,), stage="reading", part="inspecting"),
-    Step(plan, (_REJECTED,), stage="reading", part="planning"),
-    Step(convert, (_REJECTED,), stage="converting", part="converting"),
-    Step(verify, (_REJECTED,), stage="verifying", part="verifying"),
+    Step(inspect, _REJECTED, stage="reading", part="inspecting"),
+    Step(plan, _REJECTED, stage="reading", part="planning"),
+    Step(convert, _REJECTED, stage="converting", part="converting"),
+    Step(verify, _REJECTED, stage="verifying", part="verifying"),
 )
 """Bound to the job, with a converter from the first command to the last."""
 
 DELIVER = (
-    Step(pack, (_REJECTED,), stage="storing"),
+    Step(pack, _REJECTED, stage="storing"),
     Step(secure, stage="storing"),
     Step(store, (_UNSTORED,), may_have_stored=True, stage="storing"),
     Step(settle, may_have_stored=True, stage="storing"),

@@ -6,7 +6,7 @@ from typing import get_type_hints
 
 import pytest
 
-from service.errors import DatabaseUnavailable, LimitRefusal, Overloaded, Rejection, StorageUnavailable
+from service.errors import DatabaseUnavailable, LimitRefusal, NoRoom, Overloaded, Rejection, StorageUnavailable
 from service.jobs.spec import JobSpec
 from service.usecases.pipeline import ACCEPT, ANYWHERE, CONVERT, DEFECT, DELIVER, Progress, Step
 from service.usecases.steps.accepting import Received
@@ -59,6 +59,24 @@ async def test_every_error_of_a_job_has_one_outcome(name: str, error: BaseExcept
     assert failure.outcome == outcome
     assert failure.message_for(error) == (failure.message or getattr(error, "message", DEFECT))
     assert progress.record == "record"
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "is_final"),
+    [
+        *((name, Rejection("no"), True) for name in ("inspect", "plan", "convert", "verify", "pack")),
+        *((name, NoRoom("full"), False) for name in ("inspect", "plan", "convert", "verify", "pack")),
+        ("store", StorageUnavailable("down", "refused"), False),
+        ("store", CancelledError(), False),
+    ],
+)
+async def test_a_repeat_with_its_key_converts_what_only_the_service_failed(
+    name: str, error: BaseException, *, is_final: bool
+) -> None:
+    """Its client is told to try again, which must not return the same failure for a day."""
+    failure = (await _failed_in(STEPS[name], error, Progress("record", ANYWHERE))).failure(error)
+    assert failure is not None
+    assert failure.says_nothing_of_the_file is not is_final
 
 
 async def test_before_the_seam_a_refusal_is_the_files_and_all_else_the_requests() -> None:
