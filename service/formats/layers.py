@@ -27,7 +27,8 @@ def choose_layers(
         return (msgspec.structs.replace(chosen, is_derived=False),), ()  # asked for, it counts
     filled = [layer for layer in facts.layers if layer.features and (not layer.is_derived or _keeps_derived(target))]
     if not filled:
-        return (_first(facts.layers),), ()
+        first = _first(facts.layers)
+        return (first,), _empty_ones(source, facts, first)
     dropped = (*_empty_ones(source, facts), *_derived_ones(source, target, facts))
     if writing_of(target).multi_layer:
         return tuple(filled), dropped
@@ -63,10 +64,10 @@ def _first(layers: Sequence[Layer]) -> Layer:
     return next((layer for layer in layers if not layer.is_derived), layers[0])
 
 
-def _empty_ones(source: Format, facts: Facts) -> tuple[str, ...]:
+def _empty_ones(source: Format, facts: Facts, kept: Layer | None = None) -> tuple[str, ...]:
     if reading_of(source).fixed_layers:
         return ()
-    empty = [layer.name for layer in facts.layers if not layer.features]
+    empty = [layer.name for layer in facts.layers if not layer.features and layer is not kept]
     return tuple(f"The layer {shown(name)!r} is empty and was left out." for name in empty[:LISTED])
 
 

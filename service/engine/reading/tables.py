@@ -61,6 +61,10 @@ PLACES: Mapping[str, tuple[str, ...]] = {
 """The open options with which the CSV driver finds the header and the geometry."""
 OURS = Reading(drivers=(CSV_DRIVER,))
 """How normalized tables are read."""
+NO_GEOMETRIES = (
+    "No line of the file begins with a geometry in WKT, such as POINT (7 50). Write one a line, or send a table with "
+    "other columns as .csv."
+)
 Counts = Annotated[dict[Name, Count], Meta(max_length=MAX_COLUMNS)]
 
 
@@ -110,12 +114,15 @@ _CHANGED = {
 
 async def read_delimited(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
     """Normalize the table in the run that will hold it, or else in a Python program."""
-    file, delimiter = staged_names(source)[0], reading_of(source.format).delimiter
-    table = await tabulate(place, file, Wanted(**_wanted_columns(request)), delimiter, OURS)
-    if table is not None:
-        return await _read_tables(place, request, [table])
-    await place.python(delimited.__name__, file, TABLES_FILE, _wanted(request), delimiter)
-    return await _read_tables(place, request, await _written_tables(place))
+    file, reading = staged_names(source)[0], reading_of(source.format)
+    table = await tabulate(place, file, Wanted(**_wanted_columns(request)), reading.delimiter, OURS)
+    tables: Sequence[WrittenTable | Table] = [table] if table is not None else []
+    if not tables:
+        await place.python(delimited.__name__, file, TABLES_FILE, _wanted(request), reading.delimiter)
+        tables = await _written_tables(place)
+    if reading.only_geometries and not any(table.places for table in tables):
+        raise Rejection(NO_GEOMETRIES)
+    return await _read_tables(place, request, tables)
 
 
 async def read_workbook(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:

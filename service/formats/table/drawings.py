@@ -224,6 +224,7 @@ WKT = Format(
         drivers=("CSV",),
         reader=Reader.DELIMITED,
         delimiter="\t",
+        only_geometries=True,
         records_crs=False,
         unread=(UTF_16_WITHOUT_MARK,),
     ),

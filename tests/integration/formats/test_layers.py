@@ -49,6 +49,15 @@ async def test_several_layers_into_a_single_layer_target(pipeline: Pipeline, fol
     assert caught.value.layers == (LayerCount("Städte", 1), LayerCount("(b) roads", 1))
 
 
+async def test_of_layers_that_are_all_empty_those_left_out_are_told(either: Pipeline, tmp_path: Path) -> None:
+    """One of them becomes an empty result."""
+    path = tmp_path / "a.kml"
+    path.write_text(kml().replace("</Document>", "<Folder><name>f</name></Folder></Document>"))
+    done = await either.to("GeoPackage", path)
+    assert done.facts.feature_count == 0
+    assert done.output.warnings == ("The layer 'f' is empty and was left out.",)
+
+
 async def test_one_layer_can_be_chosen(pipeline: Pipeline, folders: Path) -> None:
     """By its name."""
     done = await pipeline.to("GeoJson", folders, layer="(b) roads")

@@ -287,6 +287,17 @@ async def test_a_first_line_that_is_no_geometry_after_all_is_no_header(pipeline:
     assert any("in 1 row of 'a' could not be read, first in row 1" in told for told in done.output.warnings)
 
 
+@pytest.mark.parametrize("epsg", [None, 4326])
+async def test_a_file_of_wkt_without_any_geometry_is_refused(
+    either: Pipeline, tmp_path: Path, epsg: int | None
+) -> None:
+    """Such as one of a coordinate system, or with names before its geometries: it became a table of texts."""
+    for text in ('GEOGCS["WGS 84",UNIT["degree",0.0174532925199433]]\n', "A;LINESTRING (1 2, 3 4)\nB;POINT (1 2)\n"):
+        (tmp_path / "a.wkt").write_text(text)
+        with pytest.raises(Rejection, match="No line of the file begins with a geometry in WKT"):
+            await either.to("GeoPackage", tmp_path / "a.wkt", source_epsg=epsg)
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.gml"])
 async def test_names_that_are_longer_in_all_than_can_be_planned_are_refused(
     either: Pipeline, tmp_path: Path, name: str
