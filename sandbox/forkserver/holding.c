@@ -32,6 +32,9 @@ static int64_t expected; /* the features of the source; -1 if its driver does no
 /* How the style of a label begins, which alone holds its text in files of this driver. */
 static const char LABEL[] = "LABEL(", LABELLING_DRIVER[] = "MapInfo File";
 
+/* The driver that need not have read all texts, and then does not know their widths. */
+static const char WIDE_DRIVER[] = "GML";
+
 int memory_index(const char *table)
 {
     for (int number = 0, count = memory ? GDALDatasetGetLayerCount(memory) : 0; number < count; number++)
@@ -265,6 +268,19 @@ void bring_in(void)
     forget_columns(columns, count);
 }
 
+/* Give the texts of a copy the width of the longest, as the driver does if it reads the whole file for the names of columns. */
+static void set_widths(handle copy, const struct column *columns, int count)
+{
+    for (int number = 0; number < count; number++) {
+        if (columns[number].type != STRING || columns[number].is_id)
+            continue;
+        handle field = OGR_Fld_Create(columns[number].name, STRING);
+        OGR_Fld_SetWidth(field, (int)columns[number].longest);
+        OGR_L_AlterFieldDefn(copy, number, field, ALTER_WIDTH);
+        OGR_Fld_Destroy(field);
+    }
+}
+
 /* Copy a layer into memory and tell of it. Returns whether it has features. */
 static int load_layer(handle layer, const char *told_system)
 {
@@ -292,6 +308,8 @@ static int load_layer(handle layer, const char *told_system)
         stayed = layer;
         strcpy(stayed_table, table);
     }
+    if (driver && strcmp(GDALGetDescription(driver), WIDE_DRIVER) == 0)
+        set_widths(copy, columns, count);
     put("{\"name\":");
     put_text(OGR_L_GetName(layer));
     put(",\"geometry_column\":");

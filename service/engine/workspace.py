@@ -158,6 +158,20 @@ class Workplace:
             return
         require_program_success(await self.session.carry_out(question, *names), self._subject)
 
+    async def bring(self, file: Path, name: str) -> None:
+        """Put a file of the upload into the directory as `name`, for runs that start after that."""
+        await run_blocking(partial(_place, str(file), f"{self._directory}/{name}", without_bom=False), inline=True)
+
+    async def read_text(self, name: str) -> str:
+        """What a converter wrote to the file `name`, untrusted.
+
+        Raises:
+            Rejection: it is too large, or no regular file.
+        """
+        path = self.path / name
+        content = await run_blocking(partial(read_written, path, MAX_JSON_BYTES), inline=holds_little(path))
+        return content.decode("utf-8", "replace")
+
     async def read_json(self, name: str, kind: type[T]) -> T:
         """What one of our programs in the sandbox wrote to the file `name`, untrusted until it fits `kind`.
 

@@ -10,15 +10,18 @@ import msgspec
 from msgspec import Meta
 
 from service.blocking import run_blocking
+from service.engine.holding import in_open_run
 from service.engine.jailed import gml_systems
 from service.engine.jailed.gml_systems import CODE, HIGH, MOST_SYSTEMS, MOST_TYPES, NO_SYSTEM
 from service.engine.reading.files import read_single, reading_with_options
 from service.engine.reading.work_file import WorkFile, read_layers
-from service.engine.workspace import Workplace, staged_names
+from service.engine.session import Session
+from service.engine.workspace import INPUT, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.crs import CrsCatalogue
-from service.formats.detect import Source
+from service.formats.detect import Part, Source
 from service.formats.facts import Count, Layer, Name
+from service.formats.format import Reading
 from service.formats.left_out import has_match, pieces
 from service.formats.names import counted, listed, shown
 from service.formats.xml_columns import GML_ENDS, GML_NAMES, require_few_columns
@@ -43,6 +46,11 @@ HIGH_AROUND = re.compile(rb"<[\w:.-]*?(?:Envelope|Box|Collection)\s[^<>]*?\bsrsD
 LISTS = re.compile(rb"<(?:[\w.-]++:)?+posList(?=[\s>])(?![^<>]*?\bsrsDimension\b)")
 """Lists of positions that do not say how many dimensions they have; of other coordinates, the driver sees it."""
 NAMED_FILE, FOUND_FILE = "named.gml", "systems.json"
+SHORTER_FILE, ITS_SCHEMA, SCHEMA = "shorter.gml", "shorter.gfs", f"{INPUT}0.gfs"
+OF_ONE_FILE = re.compile(r"<(Width|FeatureCount|Extent[XY]M(?:in|ax))>[^<]*</\1>")
+"""What a schema says of the values in a file, in place of the names and types of columns."""
+COORDINATES = re.compile(rb"<(?:[\w.-]++:)?+coordinates[\s>]")
+"""Coordinates that themselves tell whether there are elevations, in texts that are alike otherwise."""
 FEW = 2
 AND = " and "
 COMPOUND = re.compile(r"/def/crs-compound\b|:crs,crs:")
@@ -62,6 +70,7 @@ async def read_gml(place: Workplace, source: Source) -> WorkFile:
     await run_blocking(few, inline=place.is_small)
     names = await run_blocking(partial(_names, source.parts[0].text), inline=place.is_small)
     if not await run_blocking(partial(_misleads, source.parts[0].text, names), inline=place.is_small):
+        await _describe(place, reading_with_options(source), source.parts[0])
         return msgspec.structs.replace(await read_single(place, source), claim=_shown(names))
     file = staged_names(source)[0]
     await place.python(gml_systems.__name__, file, NAMED_FILE, FOUND_FILE)
@@ -89,6 +98,24 @@ def heights_warnings(claim: str, layers: Iterable[Layer], catalogue: CrsCatalogu
                 f"Elevations are in the system of heights that {shown(name)!r} names beside that of positions. It was "
                 "not read: they were kept as they are."
             )
+
+
+async def _describe(place: Workplace, reading: Reading, part: Part) -> None:
+    """Put the schema of the file beside it, where the driver looks before it reads the whole file for that.
+
+    It is what the driver finds in a shorter one with all kinds of tags, if there is one of which it reads everything.
+    """
+    shorter = part.shorter
+    if shorter is None or await run_blocking(partial(has_match, shorter, COORDINATES), inline=False):
+        return
+    await place.bring(shorter, SHORTER_FILE)
+
+    async def describe(session: Session) -> bool | None:
+        opened = await session.open(SHORTER_FILE, reading.drivers, ("WRITE_GFS=YES",))
+        return (opened.ok and not opened.messages) or None
+
+    if await in_open_run(place, reading, describe) and await place.has(ITS_SCHEMA):
+        await place.write_text(SCHEMA, OF_ONE_FILE.sub("", await place.read_text(ITS_SCHEMA)))
 
 
 def _names(path: Path) -> set[bytes]:
