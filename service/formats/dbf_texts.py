@@ -1,27 +1,26 @@
 """Finds texts of a .dbf that its driver cuts: at zero bytes, and the blanks at their beginning."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from struct import Struct
 
 from service.formats.dbf_columns import CHUNK, HEADER_BYTES, RECORD_BYTES_AT, RECORDS_AT, DbfColumn, number_of
 from service.formats.names import shown
 
-FIRST_BLANK, ZERO = b" ", b"\0"
-NOT_DELETED = b"\n "
-WITHOUT_LINE_ENDS = bytes.maketrans(b"\n", b"\1")
-"""What ends cells here has no place in them."""
-KINDS: Mapping[str, re.Pattern[bytes]] = {
-    "Texts of {column} in {layer} ({count:,}, first in feature {feature:,}) lost the blanks at their beginning.": (
-        re.compile(rb"\n  ++[^ \0\n]")
+BLANK, ZERO, DELETED = b" ", b"\0", b"*"
+NOTHING = BLANK + ZERO
+KINDS: Mapping[str, Callable[[bytes], object]] = {
+    "Texts of {column} in {layer} ({count}, first in feature {feature:,}) lost the blanks at their beginning.": (
+        lambda text: text.startswith(BLANK) and text.lstrip(BLANK)[:1].strip(NOTHING)
     ),
-    "Texts of {column} in {layer} ({count:,}, first in feature {feature:,}) were cut at a zero byte (NUL).": (
-        re.compile(rb"\n [^\0\n]*+\0[ \0]*+[^ \0\n]")
+    "Texts of {column} in {layer} ({count}, first in feature {feature:,}) were cut at a zero byte (NUL).": (
+        lambda text: ZERO in text.rstrip(NOTHING)
     ),
 }
-"""The sentence about each kind of texts, and the record and text of one, up to what is behind blanks or zeros."""
+"""The sentence about each kind of texts, and what finds one."""
 MOST_TOLD = 20
+MOST_FOUND = 500_000
+"""How many texts are counted before the others are left uncounted; a crafted file unpacks to many times as many."""
 
 
 def cut_texts(dbf: Path, columns: Sequence[DbfColumn], layer: str) -> list[str]:
@@ -33,14 +32,16 @@ def cut_texts(dbf: Path, columns: Sequence[DbfColumn], layer: str) -> list[str]:
         size = number_of(head[RECORD_BYTES_AT])
         texts = [column for column in columns if column.kind == "C" and column.start + column.width <= size]
         file.seek(number_of(head[RECORDS_AT]))
-        while texts and (records := file.read(size * max(1, CHUNK // size))):
+        left = MOST_FOUND
+        while texts and left > 0 and (records := file.read(size * max(1, CHUNK // size))):
             records = records[: len(records) // size * size]
             for sentence, column, first, count in _cut(records, size, texts):
                 found.setdefault((sentence, column), [0, features + first])[0] += count
-            features += len(records) // size - records[::size].count(b"*")
-    told = repr(shown(layer))
+                left -= count
+            features += len(records) // size - records[::size].count(DELETED)
+    told, least = repr(shown(layer)), "" if left > 0 else "at least "
     return [
-        sentence.format(column=repr(shown(column)), layer=told, count=count, feature=feature)
+        sentence.format(column=repr(shown(column)), layer=told, count=f"{least}{count:,}", feature=feature)
         for (sentence, column), (count, feature) in found.items()
     ][:MOST_TOLD]
 
@@ -49,13 +50,17 @@ def _cut(records: bytes, size: int, columns: Sequence[DbfColumn]) -> Iterator[tu
     """The sentence, the column, the first feature, from 1, and the number of texts of each kind among `records`."""
     has_zeros = ZERO in records
     for column in columns:
-        if not has_zeros and FIRST_BLANK not in records[column.start :: size]:
+        if not has_zeros and BLANK not in records[column.start :: size]:
             continue
+        empty = BLANK * column.width
         behind = size - column.start - column.width
-        cells = Struct(f"1s{column.start - 1}x{column.width}s{behind}x").iter_unpack(
-            records.translate(WITHOUT_LINE_ENDS)
-        )
-        text = b"\n".join([b"", *map(b"".join, cells)])
-        for sentence, pattern in KINDS.items():
-            if first := pattern.search(text):
-                yield sentence, column.name, text.count(NOT_DELETED, 0, first.end()), len(pattern.findall(text))
+        cells = Struct(f"1s{column.start - 1}x{column.width}s{behind}x").iter_unpack(records)
+        odd = [
+            (record, text)
+            for record, (mark, text) in enumerate(cells, 1)
+            if text != empty and (has_zeros or text.startswith(BLANK)) and mark != DELETED
+        ]
+        for sentence, is_of_kind in KINDS.items() if odd else ():
+            if found := [record for record, text in odd if is_of_kind(text)]:
+                first = found[0] - records[: found[0] * size : size].count(DELETED)
+                yield sentence, column.name, first, len(found)
