@@ -32,7 +32,7 @@ KEPT_NAME_CHARACTERS = 200
 KEPT_MEMBERS = frozenset({"type", "name", "crs"})
 OF_FEATURES = frozenset({*OWN, "bbox", "crs"})
 UNDERSTOOD = frozenset({*OWN, *KEPT_MEMBERS, "features", "bbox"})
-ESRI_MEMBERS = frozenset({"geometryType", "spatialReference", "fieldAliases"})
+ESRI_MEMBERS = frozenset({"geometryType", "spatialReference", "fieldAliases", "objectIdFieldName", "displayFieldName"})
 COLLECTION, FEATURE = "FeatureCollection", "Feature"
 
 _BETWEEN = re.compile(rb'[^ \t\r\n][ \t\r\n]*,[ \t\r\n]*\{(?:[ \t\r\n]*"[^"\\]{0,64}"[ \t\r\n]*:)?')

@@ -57,6 +57,8 @@ REFUSED = {
     f'{{"features": [{FEATURE}]}}': Reason.NOT_GEOJSON,
     '{"type": "Topology", "objects": {}, "arcs": []}': Reason.TOPOJSON,
     '{"geometryType": "esriGeometryPoint", "features": []}': Reason.ESRI_JSON,
+    '{"objectIdFieldName": "id", "fields": [], "features": []}': Reason.ESRI_JSON,
+    '{"displayFieldName": "", "fields": [], "features": []}': Reason.ESRI_JSON,
     '{"type": "FeatureCollection"}': Reason.NO_FEATURES,
     '{"type": "FeatureCollection", "features": null}': Reason.NO_FEATURES,
     '{"type": "FeatureCollection", "features": {}}': Reason.NO_FEATURES,
