@@ -17,6 +17,7 @@ from sandbox.command import MIB, Limits
 # A program can nest directories until their paths exceed what the kernel accepts, where they could not be counted.
 _DEEPEST: Final = 32
 _ROOM_BYTES: Final = 64 * 1024
+_ROOM_FILES: Final = 16  # more than a run creates for a small result
 _BLOCK_BYTES: Final = 512
 # The less room is left, the sooner the next check, so that a run that writes this fast cannot exceed the limit by much.
 # More frequent checks would slow converters: each takes a millisecond, in which the kernel lists the mappings.
@@ -93,5 +94,5 @@ def disk_is_full(directory: str) -> bool:
         disk = os.statvfs(directory)
     except OSError:
         return False
-    no_files_left = disk.f_files > 0 and disk.f_favail == 0
-    return disk.f_bavail * disk.f_frsize < _ROOM_BYTES or no_files_left
+    lacks_files = disk.f_files > 0 and disk.f_favail < _ROOM_FILES
+    return disk.f_bavail * disk.f_frsize < _ROOM_BYTES or lacks_files

@@ -14,6 +14,7 @@ from sandbox.verdict import Ending
 from tests.sandbox import holding
 from tests.sandbox.escapes import compile_hostile
 from tests.sandbox.test_hosts import NEEDS_ROOT, NOBODY, printed_by_nobody
+from tests.support.small_disk import small_disk
 
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where a service makes a directory of its own
 
@@ -50,6 +51,15 @@ def test_a_directory_that_is_gone_holds_nothing(tmp_path: Path) -> None:
     """A run may remove its own directory."""
     assert not exceeded(str(tmp_path / "gone"), Limits())
     assert not quota.disk_is_full(str(tmp_path / "gone"))
+
+
+def test_a_disk_that_has_no_room_for_the_files_of_a_result_is_full(tmp_path: Path) -> None:
+    """A Shapefile takes five; a driver that cannot create one says nothing of the reason."""
+    with small_disk(tmp_path / "small", 4096, files=20) as disk:
+        assert not quota.disk_is_full(str(disk))
+        for name in range(5):
+            (disk / str(name)).touch()
+        assert quota.disk_is_full(str(disk))
 
 
 def test_unnamed_files_count_as_those_with_a_name(tmp_path: Path) -> None:

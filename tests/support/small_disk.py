@@ -10,10 +10,11 @@ import pytest
 
 
 @contextmanager
-def small_disk(directory: Path, kibibytes: int) -> Iterator[Path]:
-    """Mount a file system of that size; the test is skipped where it cannot be mounted."""
+def small_disk(directory: Path, kibibytes: int, files: int = 0) -> Iterator[Path]:
+    """Mount a file system of that size, for so many `files` unless 0; skip the test where it cannot be mounted."""
     directory.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={kibibytes}k,mode=1777", "tmpfs", str(directory)]
+    options = f"size={kibibytes}k,nr_inodes={files},mode=1777"
+    mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(directory)]
     if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("only root, outside of most containers, can mount a small file system to fill")
     try:
