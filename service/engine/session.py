@@ -20,6 +20,7 @@ from sandbox.command import Command, Limits
 from sandbox.conversation import ANSWERS, QUESTIONS, Conversation
 from sandbox.verdict import Ending, ProcessEnd, Verdict, judge
 from service.cancellation import outlast
+from service.engine.diagnostics import rejection
 from service.engine.environment import VIRTUAL_DRIVER
 
 T = TypeVar("T", bound="Answer")
@@ -231,10 +232,24 @@ class Session:
         if different:
             await self.ask(Answer, "configure", *chain.from_iterable(sorted(different)))
 
-    async def alter(self, table: str, name: str, columns: Iterable[tuple[int, str, str]]) -> Verdict:
-        """Rename a table that is held, and give it these columns: by position, new name, and type or "same"."""
+    async def alter(self, table: str, name: str, columns: Iterable[tuple[int, str, str]]) -> None:
+        """Rename a table that is held, and give it these columns: by position, new name, and type or "same".
+
+        Raises:
+            Rejection: this failed.
+        """
         listed = [text for place, column, kind in columns for text in (str(place), column, kind)]
-        return await self.carry_out("alter", table, name, *listed)
+        await self.do("alter", table, name, *listed)
+
+    async def do(self, *question: str) -> None:
+        """Have the open run do what `question` says.
+
+        Raises:
+            Rejection: it did not.
+        """
+        done = await self.carry_out(*question)
+        if done.ending is not Ending.OK:
+            raise rejection(done)
 
     async def translate(self, target: str, arguments: Iterable[str], detour: str = "") -> Verdict:
         """Convert what is held, or the virtual file `detour` if given; return the verdict that ogr2ogr would get."""

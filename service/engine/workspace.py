@@ -151,12 +151,12 @@ class Workplace:
         """Have the open run answer `question`, or our program `module` if there is none: both do the same with files.
 
         Raises:
-            Rejection: the run exceeded its limits.
+            Rejection: the run did not.
         """
         if self.session is None or not self.session.is_open:
             await self.python(module, *names)
             return
-        require_program_success(await self.session.carry_out(question, *names), self._subject)
+        await self.session.do(question, *names)
 
     async def bring(self, file: Path, name: str) -> None:
         """Put a file of the upload into the directory as `name`, for runs that start after that."""

@@ -268,6 +268,14 @@ async def test_a_table_that_a_run_does_not_alter_is_no_defect(tmp_path: Path) ->
             await tidy(held)
 
 
+@pytest.mark.parametrize("answer", [b"", b"{}", b'{"ok":false,"messages":""}'])
+async def test_a_step_that_a_run_does_not_take_is_no_defect(tmp_path: Path, answer: bytes) -> None:
+    """Only one that was taken over refuses it without a reason."""
+    async with _begun(_Answering(declare=answer), tmp_path) as held:
+        with pytest.raises(Rejection, match="could not be converted"):
+            await held.do("declare", "out/a.gml")
+
+
 async def test_a_table_of_which_a_run_says_no_delimiter_is_left_to_the_other_program(tmp_path: Path) -> None:
     """Ours names one of each table that it reads; one that was taken over may say anything."""
     async with _begun(_Answering(look=b'{"ok":true,"messages":""}'), tmp_path) as held:
