@@ -96,9 +96,9 @@ TITLES_BY_NAME = (
     + _PAIR % (rb"(?P<same>" + _TEXT + rb")", rb'(?:(?P=same)|"")')
     + rb"\s{0,8},){0,2000}+"
     + _PAIR % (rb"(?P<other>" + _TEXT + rb")", rb'(?!(?P=other)|"")' + _TEXT)
-    + rb'(?![^\0]{0,8000}?"alias"\s{0,8}:)'
+    + rb'(?:[^"]++|"(?!alias"\s{0,8}:|features"|fieldAliases"))*+"features"'
 )
-"""Aliases of which one differs from the name of its column, in a file whose list of columns, if any, has none."""
+"""Aliases of which one differs from its name, before features; a list of columns between them, if any, has none."""
 _NUMBER_OF = rb"(?=[^{}]{0,400}?\"%b\"\s{0,8}:\s{0,8}-?[\d.])"
 POINT_WITHOUT_NUMBERS = (
     rb'"geometry"\s{0,8}:\s{0,8}\{(?=\s*+"[xyzm]"\s*+:)(?!'
