@@ -26,7 +26,7 @@ def look_once() -> None:
     """Remember from now on what is found out."""
     capabilities._output_of = _remembered(capabilities._output_of)
     capabilities.linked_with = _remembered(capabilities.linked_with)  # type: ignore[attr-defined]  # where `probe` looks it up
-    capabilities.private_database = _private_database  # type: ignore[attr-defined]
+    capabilities.private_database = _private_database  # type: ignore[attr-defined]  # the same
 
 
 def look_now() -> None:
