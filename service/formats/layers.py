@@ -68,7 +68,10 @@ def _empty_ones(source: Format, facts: Facts, kept: Layer | None = None) -> tupl
     if reading_of(source).fixed_layers:
         return ()
     empty = [layer.name for layer in facts.layers if not layer.features and layer is not kept]
-    return tuple(f"The layer {shown(name)!r} is empty and was left out." for name in empty[:LISTED])
+    told = [f"The layer {shown(name)!r} is empty and was left out." for name in empty[:LISTED]]
+    if len(empty) > LISTED:
+        told.append(f"Further layers ({len(empty) - LISTED:,}) are empty and were left out.")
+    return tuple(told)
 
 
 def _derived_ones(source: Format, target: Format, facts: Facts) -> Iterator[str]:

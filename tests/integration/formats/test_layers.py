@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape
 import pytest
 
 from service.errors import LayerCount, MultipleLayers, Rejection
+from service.formats.layers import LISTED
 from service.formats.plan import MAX_DATASETS
 from service.formats.registry import find_output
 from service.formats.request import ConversionRequest
@@ -56,6 +57,18 @@ async def test_of_layers_that_are_all_empty_those_left_out_are_told(either: Pipe
     done = await either.to("GeoPackage", path)
     assert done.facts.feature_count == 0
     assert done.output.warnings == ("The layer 'f' is empty and was left out.",)
+
+
+async def test_empty_layers_beyond_those_that_are_named_are_counted(either: Pipeline, tmp_path: Path) -> None:
+    """None vanishes without a word."""
+    path = tmp_path / "a.kml"
+    empty = "".join(f"<Folder><name>f{number}</name></Folder>" for number in range(LISTED + 2))
+    path.write_text(kml("full").replace("</Document>", f"{empty}</Document>"))
+    done = await either.to("GeoPackage", path)
+    assert done.output.warnings[-2:] == (
+        f"The layer 'f{LISTED - 2}' is empty and was left out.",
+        "Further layers (3) are empty and were left out.",
+    )
 
 
 async def test_one_layer_can_be_chosen(pipeline: Pipeline, folders: Path) -> None:
