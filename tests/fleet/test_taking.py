@@ -321,20 +321,22 @@ async def test_a_worker_without_the_database_leaves_its_jobs_to_others(
             world(relayed, tmp_path / "away", settings=settings) as away,
             working(away, server, LEASE_SECONDS) as queue,
         ):
-            told = await admitted(here, POINT)
-            database = here.services.database
-            async with database.transaction() as holder, database.connection() as observer:
-                await holder.execute("LOCK TABLE ledger IN SHARE MODE")  # so that the job cannot be settled
-                await queue.offer(told)
-                while not await observer.fetch(SETTLING):  # noqa: ASYNC110 -- nothing announces it
-                    await anyio.sleep(0.02)
-                relay.silence(new=True)
-                await observer.execute(f"SELECT pg_terminate_backend(pid) FROM ({SETTLING}) AS settling")  # noqa: S608 -- ours
-            await here.advance(timedelta(seconds=2 * LEASE_SECONDS))
-            async with working(here, server, LEASE_SECONDS) as other_queue:
-                await until_empty(other_queue)
-            relay.mend()
-            await relay.close()  # rather than that each statement on a silent connection runs into its limit
+            try:
+                told = await admitted(here, POINT)
+                database = here.services.database
+                async with database.transaction() as holder, database.connection() as observer:
+                    await holder.execute("LOCK TABLE ledger IN SHARE MODE")  # so that the job cannot be settled
+                    await queue.offer(told)
+                    while not await observer.fetch(SETTLING):  # noqa: ASYNC110 -- nothing announces it
+                        await anyio.sleep(0.02)
+                    relay.silence(new=True)
+                    await observer.execute(f"SELECT pg_terminate_backend(pid) FROM ({SETTLING}) AS settling")  # noqa: S608 -- ours
+                await here.advance(timedelta(seconds=2 * LEASE_SECONDS))
+                async with working(here, server, LEASE_SECONDS) as other_queue:
+                    await until_empty(other_queue)
+            finally:  # the worker never stops trying to end its job
+                relay.mend()
+                await relay.close()  # rather than that each statement on a silent connection runs into its limit
         job = await here.services.jobs.find(told.job.id, here.account.account_id)
         assert (job.status, job.attempt) == (Status.COMPLETED, 3)
 
