@@ -49,6 +49,7 @@ from service.formats.plan import ConversionPlan
 from service.formats.request import ConversionRequest
 from service.formats.straying import Astray, that_may_stray
 from service.formats.verify import ReadBack, Recorded
+from service.geojson.fields import EXACT_IN_REAL
 
 __all__ = ["Engine", "Output"]
 
@@ -69,10 +70,6 @@ JAILED_PROGRAMS = (
 """The modules that run in the sandbox, for a launcher that keeps them loaded."""
 RARE_PROGRAMS = (PARQUET_READING, PARQUET_WRITING)
 """Those whose imports take more memory than all others, for a launcher that loads them when they are needed."""
-
-
-EXACT = 1 << 53
-"""Up to this number, all whole numbers are floating-point numbers."""
 
 
 class Engine:
@@ -306,7 +303,7 @@ def _named(facts: Facts, source: Source, found: WorkFile, host: Capabilities) ->
 def _rounded(layers: Iterable[Layer], sentence: str) -> Iterator[str]:
     """What is told of columns of floating-point numbers with some beyond 53 bits, if `sentence` is not empty."""
     fields = (field for layer in layers for field in layer.fields if field.type is FieldType.REAL)
-    large = [field.name for field in fields if field.total is None or field.total > EXACT]
+    large = [field.name for field in fields if field.total is None or field.total > EXACT_IN_REAL]
     if sentence and large:
         yield sentence.format(columns=listed(quotes(large)))
 

@@ -58,7 +58,7 @@ class Shape(msgspec.Struct):
     lost_parts: int = 0
     parts: list["Shape"] = []
     """The geometries in a collection, including those of nested collections."""
-    foreign: dict[str, None] = {}
+    foreign: tuple[str, ...] = ()
     """The names of members of these that GeoJSON does not define, as `foreign_to` has them."""
 
     @property
@@ -187,8 +187,8 @@ class GeometryTally:
         if shape.type is None:
             self.unreadable += 1
             return
-        if len(self.foreign) < MOST_FOREIGN:
-            self.foreign.update(shape.foreign)
+        if shape.foreign and len(self.foreign) < MOST_FOREIGN:
+            self.foreign.update(dict.fromkeys(shape.foreign))
         self.damaged += shape.lost_parts > 0
         self.half_raised += shape.is_half_raised
         self.longer += shape.has_more
@@ -342,7 +342,7 @@ def _collection(members: Any, collections: int) -> Shape | None:
         joined.parts.extend(shape.parts if shape.type == COLLECTION else [shape] if shape.type else [])
     joined.parts = [part for part in joined.parts if not part.is_empty]
     names = [name for member in members if isinstance(member, dict) for name in foreign_to(member)]
-    joined.foreign = dict.fromkeys(chain(names, *(shape.foreign for shape in shapes)))
+    joined.foreign = tuple(dict.fromkeys(chain(names, *(shape.foreign for shape in shapes))))
     return joined
 
 

@@ -19,7 +19,7 @@ from tests.support.data import lakes
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Client, Server, create_account, running_server
 
-PARALLEL = 200
+PARALLEL = 500
 """So many are an overload, of which those that come again take turns."""
 SIDE_BY_SIDE = 100
 """So many are admitted side by side."""
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.xdist_group("concurrency")  # one server for all
 def server(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Two serving processes behind one port."""
     dsn = postgres.create_database(postgres.migrated_template())
-    settings = {"GEOMILL_PROCESSES": "2", "GEOMILL_CONVERTERS": "8", "GEOMILL_MAX_PER_ACCOUNT": "140"}
+    settings = {"GEOMILL_PROCESSES": "2", "GEOMILL_CONVERTERS": "8"}  # many converters, many places before them
     with running_server(tmp_path_factory.mktemp("concurrency"), dsn, settings) as running:
         yield running
 
@@ -95,7 +95,7 @@ async def _audit(dsn: str) -> list[str]:
 
 
 def test_exactly_the_conversions_that_are_left_succeed(server: Server) -> None:
-    """Ten are left of two hundred: ten succeed, the rest are refused by `conversions`, nothing else counts."""
+    """Ten are left of five hundred: ten succeed, the rest are refused by `conversions`, nothing else counts."""
     with create_account(server, Terms(plan="free")) as client:
         answers = anyio.run(_send_all, server, client.key.api_key, PARALLEL)
         assert _outcomes(answers) == {(True, None): LEFT, (False, "conversions"): PARALLEL - LEFT}

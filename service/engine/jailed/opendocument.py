@@ -23,16 +23,16 @@ from service.engine.jailed.styles import UNREADABLE
 MEMBER = "content.xml"
 CHUNK = 1 << 20
 LONGEST_CELL = 1 << 16
-LONG = rb"""\soffice:value=["'](-?\d{15,40}+)["']"""
+LONG = rb"""\soffice:value=["'](?P<long>-?\d{15,40}+)["']"""
+"""A whole number of so many digits that no floating-point number may be it."""
 ODD_DATE = rb"""\boffice:date-value=["'](?!%b)""" % PLAIN_DATE
 ODD = re.compile(b"|".join([COVERED.pattern, LONG, ODD_DATE, *(mark.encode() for mark in (TIME, *MARKS))]))
 ROW_OR_EXACT = re.compile(
     rb"""<table:table(?P<sheet>[\s>])|<table:table-row\b(?:[^<>]*?number-rows-repeated=["'](?P<rows>\d{1,7}+))?+|"""
-    rb"""\soffice:value=["'](?P<long>-?\d{15,40}+)["']|"""
-    rb"""\boffice:date-value=["']\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.,](?P<fraction>\d{4,40}+)"""
+    + LONG
+    + rb"""|\boffice:date-value=["']\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.,](?P<fraction>\d{4,40}+)"""
 )
-"""A sheet, a row, a whole number of so many digits that no floating-point number may be it, or more than
-milliseconds."""
+"""A sheet, a row, such a number, or a time of more than milliseconds."""
 MOST_ROWS = 10_000
 ROWS = re.compile(rb'\bnumber-rows-repeated="([^"]*+)"|(</table:table>)|<text:p\b|\soffice:value')
 """Rows that repeat, the end of a sheet, and the text or value of a cell that is not empty."""
