@@ -46,8 +46,11 @@ class _Connection(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_HEAD(self) -> None:
-        """Say whether there is a bucket."""
-        self._answer(HTTPStatus.OK if self._path.is_dir() else HTTPStatus.NOT_FOUND)
+        """Say whether there is a bucket, or how large an object is."""
+        if self._path.is_file():
+            self._begin(HTTPStatus.OK, self._path.stat().st_size)
+        else:
+            self._answer(HTTPStatus.OK if self._path.is_dir() else HTTPStatus.NOT_FOUND)
 
     def do_PUT(self) -> None:
         """Store an object under its name once all of it is there and is what the client has signed."""

@@ -86,6 +86,7 @@ def _config(bucket_config: BucketConfig, effort: Effort) -> AioConfig:
     signing = {"payload_signing_enabled": False} if not bucket_config.endpoint.startswith("http://") else {}
     return AioConfig(
         region_name=bucket_config.region,
+        user_agent="geomill",  # otherwise built for each request, at a tenth of its cost
         signature_version="s3v4",
         s3={"addressing_style": bucket_config.addressing_style, **signing},
         # Many servers other than AWS reject additional checksums, which cost as much as the rest of the request.

@@ -1,5 +1,7 @@
 """Upload of a file to a bucket: in one request if it is small, otherwise in parts, without holding it in memory.
 
+The server is then asked for the object: what it has confirmed and does not have would be charged and never found.
+
 The HTTP client takes each part in small pieces, which the system still has in memory because the file was just written,
 and can take it again, so that a failed part is sent again without the others. Several parts are sent at a time. A
 failed upload is aborted, because its parts would otherwise remain in the bucket, unlisted but billed.
@@ -96,16 +98,27 @@ async def upload(
     """Upload `file` to `destination` atomically; one request may take `timeout_seconds` plus the time for its size.
 
     Raises:
-        StorageUnavailable: the upload failed.
+        StorageUnavailable: the upload failed, or the server has lost the object or a part of it.
     """
     size = os.fstat(file.fileno()).st_size
     if size > PART_BYTES:
         await _upload_parts(client, destination, metadata, file, timeout_seconds)
-        return
-    # Read a small file directly: a thread hop would cost more than the request.
-    body = FileSlice(file, 0, size).body() if size > SMALL_BYTES else file.read()
-    with within(_allowed(timeout_seconds, size)):
-        await client.put_object(**destination, **metadata, Body=body, ContentLength=size)
+    else:
+        # Read a small file directly: a thread hop would cost more than the request.
+        body = FileSlice(file, 0, size).body() if size > SMALL_BYTES else file.read()
+        with within(_allowed(timeout_seconds, size)):
+            await client.put_object(**destination, **metadata, Body=body, ContentLength=size)
+    await _confirm(client, destination, size, timeout_seconds)
+
+
+async def _confirm(client: "S3Client", destination: Destination, size: int, timeout_seconds: float) -> None:
+    try:
+        with within(timeout_seconds):
+            found = (await client.head_object(**destination))["ContentLength"]
+    except StorageUnavailable as error:
+        raise StorageUnavailable(error.fault, f"asked for the object that it had confirmed, {error.detail}") from error
+    if found != size:
+        raise StorageUnavailable("down", f"the server has {found} of the {size} bytes that it had confirmed")
 
 
 async def _upload_parts(

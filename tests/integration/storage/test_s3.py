@@ -14,12 +14,14 @@ import msgspec
 import pytest
 
 from bench.fleet.hosts import network
+from bench.fleet.object_server import ObjectServer
 from service.errors import StorageFault, StorageUnavailable
 from service.storage.bucket_config import HOME, BucketConfig
 from service.storage.clients import Effort
 from service.storage.port import ObjectKey, new_key
 from service.storage.s3 import open_s3
 from service.storage.upload import PART_BYTES, SMALL_BYTES
+from tests.schedules.tap import OfS3, Tap
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.small_disk import small_disk
 
@@ -215,6 +217,35 @@ async def test_an_answer_that_breaks_off_is_a_failure_of_the_store(hasty: Stage,
         with failing("down"):
             async for _ in pieces:
                 pass
+
+
+@pytest.mark.parametrize("left", [None, 10, 0])
+async def test_what_a_server_has_confirmed_and_lost_is_not_stored(
+    tmp_path: Path, clock: MovableClock, left: int | None
+) -> None:
+    """Wholly or in part, before its answer arrives."""
+    (tmp_path / "server").mkdir()
+    with s3_server(tmp_path / "server", kind=ObjectServer) as server:
+        tap = Tap(OfS3, server.host_and_port())
+        await tap.listen()
+        async with s3_stage({HOME: place(f"http://127.0.0.1:{tap.port}")}, clock, tmp_path) as stage:
+            key, put = new_key(), tap.hold("put", "after")
+            async with anyio.create_task_group() as group:
+                group.start_soon(_fail_to_put, stage, key)
+                await until(put.reached.is_set)
+                [stored] = (server.directory / BUCKET).glob(f"*/{key}")
+                if left is None:
+                    stored.unlink()
+                else:
+                    stored.write_bytes(CONTENT[:left])
+                put.let_go()
+        await tap.close()
+
+
+async def _fail_to_put(stage: Stage, key: ObjectKey) -> None:
+    with pytest.raises(StorageUnavailable, match="cannot be stored") as failure:
+        await stage.put(CONTENT, key)
+    assert "confirmed" in failure.value.detail
 
 
 async def test_a_connection_that_the_network_has_lost_is_given_up(tmp_path: Path, clock: MovableClock) -> None:
