@@ -89,10 +89,11 @@ def held_bytes(status: os.stat_result) -> int:
 
 
 def disk_is_full(directory: str) -> bool:
-    """Whether the file system of `directory` is full."""
+    """Whether the file system of `directory` is full, or takes nothing for another reason."""
     try:
         disk = os.statvfs(directory)
     except OSError:
         return False
     lacks_files = disk.f_files > 0 and disk.f_favail < _ROOM_FILES
-    return disk.f_bavail * disk.f_frsize < _ROOM_BYTES or lacks_files
+    is_read_only = bool(disk.f_flag & os.ST_RDONLY)
+    return disk.f_bavail * disk.f_frsize < _ROOM_BYTES or lacks_files or is_read_only

@@ -20,7 +20,7 @@ LITTLE_BYTES = 1 << 20
 READABLE = 0o644
 _AS_IT_IS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """Flags to open what is there: no link is followed, and no reader or writer of a pipe is waited for."""
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _NO_FILE = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO})
 """Errors of opening a directory, a link or a pipe that nobody reads, to write to it."""
 PathLike = str | os.PathLike[str]

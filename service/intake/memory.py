@@ -16,6 +16,7 @@ from service.telemetry import events
 
 LEAST_FREE_BYTES = 256 << 20
 """Free space below which small uploads go to disk like all others."""
+LEAST_FREE_FILES = 1000
 
 _MODE = 0o711
 _log = structlog.get_logger()
@@ -55,9 +56,14 @@ def leave_memory_root(path: Path) -> None:
 
 
 def has_room(path: Path) -> bool:
-    """Return whether `path` has enough free space for small conversions."""
-    found = os.statvfs(path)
-    return found.f_bavail * found.f_frsize >= LEAST_FREE_BYTES
+    """Return whether `path` exists, can be written and has enough free space for small conversions."""
+    try:
+        found = os.statvfs(path)
+    except OSError:  # another program has removed it
+        return False
+    lacks_files = found.f_files > 0 and found.f_favail < LEAST_FREE_FILES
+    is_writable = not found.f_flag & os.ST_RDONLY
+    return is_writable and not lacks_files and found.f_bavail * found.f_frsize >= LEAST_FREE_BYTES
 
 
 def _require_own(path: Path) -> None:

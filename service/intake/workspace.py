@@ -30,7 +30,7 @@ DISK_THREADS = 2
 RETRY_SECONDS = 30
 BUFFERS_BYTES = 32 * MEBIBYTE
 
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE})
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.EROFS})
 _LEAST_BUFFER_BYTES = 64 * 1024
 _MOST_BUFFER_BYTES = MEBIBYTE
 _Result = TypeVar("_Result")
@@ -38,7 +38,7 @@ _log = structlog.get_logger()
 
 
 class lack_of_room:  # noqa: N801 - used like a function
-    """Translate a full disk, a limit on the size of files, or a lack of descriptors, into a request fault.
+    """Translate a disk that is full or read-only, a limit on the size of files, or a lack of descriptors, into a fault.
 
     Raises:
         Overloaded: there is no space; the operating system's error is its cause.

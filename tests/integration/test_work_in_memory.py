@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import shutil
 import zipfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,11 +12,15 @@ from pathlib import Path
 import anyio
 import pytest
 
+from service.engine.files import write_for_runs
+from service.errors import NoRoom, Overloaded
 from service.intake.areas import claim_area
+from service.intake.files import IncomingFile
 from service.intake.memory import memory_path, memory_root
 from service.intake.workspace import open_work_area
 from service.usecases import run_job
 from tests.support.data import lakes
+from tests.support.small_disk import remount, small_disk
 from tests.support.world import world
 
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 -- where the service makes a directory of its own
@@ -117,6 +122,52 @@ async def test_without_a_directory_in_memory_all_lies_on_disk(database_url: str,
             async with watched(tmp_path / "data") as seen:
                 await here.convert()
             assert seen == {"disk"}
+
+
+@pytest.mark.parametrize("harm", ["ro", "rw,nr_inodes={files}"])
+async def test_while_the_directory_in_memory_takes_nothing_all_lies_on_disk(
+    database_url: str, tmp_path: Path, harm: str
+) -> None:
+    """Whether it has become read-only or has no room for files; afterwards it is used again."""
+    with small_disk(tmp_path / "memory", 300 << 10, files=10_000) as memory:
+        async with world(database_url, tmp_path / "data", settings={"memory_dir": str(memory)}) as here:
+            await here.services.pool.complete_report()
+            room = os.statvfs(memory)
+            remount(memory, harm.format(files=room.f_files - room.f_ffree))
+            await here.convert()
+            remount(memory, "rw,nr_inodes=10k")
+            (made,) = memory.glob("geomill-*/[0-9a-f]*")
+            before = made.stat().st_mtime_ns
+            await here.convert()
+            assert made.stat().st_mtime_ns > before
+
+
+async def test_a_directory_in_memory_that_others_remove_is_not_missed(database_url: str, tmp_path: Path) -> None:
+    """The system may remove what a user has in shared memory when that user logs out."""
+    (tmp_path / "memory").mkdir()
+    async with world(database_url, tmp_path / "data", settings={"memory_dir": str(tmp_path / "memory")}) as here:
+        await here.services.pool.complete_report()
+        (root,) = (tmp_path / "memory").iterdir()
+        shutil.rmtree(root)
+        await here.convert()
+
+
+async def test_an_upload_for_a_disk_that_has_become_read_only_may_be_sent_again(tmp_path: Path) -> None:
+    """It is refused as one for a full disk is, and a conversion ends as it does there."""
+    with small_disk(tmp_path / "disk", 4096) as disk:
+        async with open_work_area(disk) as area:
+            directory = area.new_directory()
+            remount(disk, "ro")
+            with pytest.raises(Overloaded):
+                area.new_directory()
+            file = IncomingFile(directory, "a.geojson", max_bytes=10, hashed=False)
+            file.add(b"x")
+            with pytest.raises(Overloaded):
+                file.write_out()
+            with pytest.raises(NoRoom):
+                write_for_runs(directory / "planned", "x")
+            remount(disk, "rw")
+            await area.remove(directory)
 
 
 def test_a_directory_of_somebody_else_is_not_used(tmp_path: Path) -> None:

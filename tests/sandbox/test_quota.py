@@ -14,7 +14,7 @@ from sandbox.verdict import Ending
 from tests.sandbox import holding
 from tests.sandbox.escapes import compile_hostile
 from tests.sandbox.test_hosts import NEEDS_ROOT, NOBODY, printed_by_nobody
-from tests.support.small_disk import small_disk
+from tests.support.small_disk import remount, small_disk
 
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where a service makes a directory of its own
 
@@ -59,6 +59,13 @@ def test_a_disk_that_has_no_room_for_the_files_of_a_result_is_full(tmp_path: Pat
         assert not quota.disk_is_full(str(disk))
         for name in range(5):
             (disk / str(name)).touch()
+        assert quota.disk_is_full(str(disk))
+
+
+def test_a_disk_that_has_become_read_only_is_full(tmp_path: Path) -> None:
+    """It takes nothing, which says nothing of the file."""
+    with small_disk(tmp_path / "small", 4096) as disk:
+        remount(disk, "ro")
         assert quota.disk_is_full(str(disk))
 
 

@@ -21,3 +21,8 @@ def small_disk(directory: Path, kibibytes: int, files: int = 0) -> Iterator[Path
         yield directory
     finally:
         subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+def remount(disk: Path, options: str) -> None:
+    """Change the options of a `small_disk`, such as `ro`."""
+    subprocess.run(["mount", "-o", f"remount,{options}", str(disk)], check=True)
