@@ -1,6 +1,8 @@
 """Upload of a file to a bucket: in one request if it is small, otherwise in parts, without holding it in memory.
 
-The server is then asked for the object: what it has confirmed and does not have would be charged and never found.
+What a server has confirmed and does not have would be charged and never found. So its answer must name what it has
+stored, as that of a proxy in its place does not, and it is asked for the size of all but small objects: for those this
+would take a tenth of the whole conversion.
 
 The HTTP client takes each part in small pieces, which the system still has in memory because the file was just written,
 and can take it again, so that a failed part is sent again without the others. Several parts are sent at a time. A
@@ -11,7 +13,7 @@ import io
 import os
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, BinaryIO, TypedDict, cast
+from typing import IO, TYPE_CHECKING, BinaryIO, Literal, TypedDict, cast
 
 from anyio import CancelScope, create_task_group
 
@@ -22,7 +24,14 @@ from service.storage.faults import within
 if TYPE_CHECKING:
     from types_aiobotocore_s3.client import S3Client
     from types_aiobotocore_s3.literals import ServerSideEncryptionType
-    from types_aiobotocore_s3.type_defs import CompletedPartTypeDef
+    from types_aiobotocore_s3.type_defs import (
+        CompletedPartTypeDef,
+        CreateMultipartUploadOutputTypeDef,
+        PutObjectOutputTypeDef,
+        UploadPartOutputTypeDef,
+    )
+
+    Answer = CreateMultipartUploadOutputTypeDef | PutObjectOutputTypeDef | UploadPartOutputTypeDef
 
 SMALL_BYTES = 64 << 10
 PART_BYTES = 32 << 20
@@ -98,7 +107,7 @@ async def upload(
     """Upload `file` to `destination` atomically; one request may take `timeout_seconds` plus the time for its size.
 
     Raises:
-        StorageUnavailable: the upload failed, or the server has lost the object or a part of it.
+        StorageUnavailable: the upload failed, or the server's answer shows that it does not have the object.
     """
     size = os.fstat(file.fileno()).st_size
     if size > PART_BYTES:
@@ -107,8 +116,9 @@ async def upload(
         # Read a small file directly: a thread hop would cost more than the request.
         body = FileSlice(file, 0, size).body() if size > SMALL_BYTES else file.read()
         with within(_allowed(timeout_seconds, size)):
-            await client.put_object(**destination, **metadata, Body=body, ContentLength=size)
-    await _confirm(client, destination, size, timeout_seconds)
+            _named(await client.put_object(**destination, **metadata, Body=body, ContentLength=size), "ETag")
+    if size > SMALL_BYTES:
+        await _confirm(client, destination, size, timeout_seconds)
 
 
 async def _confirm(client: "S3Client", destination: Destination, size: int, timeout_seconds: float) -> None:
@@ -125,7 +135,7 @@ async def _upload_parts(
     client: "S3Client", destination: Destination, metadata: Metadata, file: BinaryIO, timeout_seconds: float
 ) -> None:
     with within(timeout_seconds):
-        upload_id = (await client.create_multipart_upload(**destination, **metadata))["UploadId"]
+        upload_id = _named(await client.create_multipart_upload(**destination, **metadata), "UploadId")
     try:
         parts = await _send_parts(client, destination, upload_id, _cut(file), timeout_seconds)
         with within(timeout_seconds):
@@ -148,7 +158,7 @@ async def _send_parts(
                 answer = await client.upload_part(
                     **destination, UploadId=upload_id, PartNumber=number, Body=part.body(), ContentLength=part.size
                 )
-            sent.append({"PartNumber": number, "ETag": answer["ETag"]})
+            sent.append({"PartNumber": number, "ETag": _named(answer, "ETag")})
 
     try:
         async with create_task_group() as group:
@@ -157,6 +167,13 @@ async def _send_parts(
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return sorted(sent, key=lambda part: part["PartNumber"])
+
+
+def _named(answer: "Answer", field: Literal["ETag", "UploadId"]) -> str:
+    """Return what the server calls what it has stored or begun."""
+    if name := answer.get(field):
+        return str(name)
+    raise StorageUnavailable("misconfigured", f"what answers at the endpoint is no S3 server: it gives no {field}")
 
 
 def _cut(file: BinaryIO) -> list[FileSlice]:

@@ -1,5 +1,6 @@
 """The S3 store: parts, buckets, credentials, and failures on the way to a server."""
 
+import asyncio
 import json
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -240,6 +241,24 @@ async def test_what_a_server_has_confirmed_and_lost_is_not_stored(
                     stored.write_bytes(CONTENT[:left])
                 put.let_go()
         await tap.close()
+
+
+@pytest.mark.parametrize("size", [10, PART_BYTES + 1])
+async def test_what_is_no_s3_server_stores_nothing(tmp_path: Path, clock: MovableClock, size: int) -> None:
+    """As a proxy or a sign-in page in its place, which answers every request with a page of its own."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 13\r\n\r\n<p>Hello!</p>")
+            await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1") as proxy:
+        port = proxy.sockets[0].getsockname()[1]
+        async with s3_stage({HOME: place(f"http://127.0.0.1:{port}")}, clock, tmp_path) as stage:
+            with failing("misconfigured"):
+                await stage.put(bytes(size))
 
 
 async def _fail_to_put(stage: Stage, key: ObjectKey) -> None:
