@@ -52,8 +52,10 @@ static void set_parsed(handle copy, int field, handle feature, struct made_colum
         OGR_F_SetFieldInteger64(copy, field, strtoll(text, NULL, 10));
     else if (column.type == REAL)
         OGR_F_SetFieldDouble(copy, field, CPLStrtod(text, NULL));
-    else
+    else {
+        OGR_F_UnsetField(copy, field); /* of what is no date, nothing would be set */
         OGR_F_SetFieldString(copy, field, text);
+    }
 }
 
 /* The third coordinate of a point. */
@@ -63,15 +65,6 @@ static void set_elevation(handle copy, int field, handle geometry)
         OGR_F_SetFieldDouble(copy, field, OGR_G_GetZ(geometry, 0));
     else
         OGR_F_SetFieldNull(copy, field);
-}
-
-/* Put the copy of a feature into a table. Returns 0 if that fails. */
-static int add(handle made, handle copy, handle feature)
-{
-    int ok = OGR_L_CreateFeature(made, copy) == 0;
-    OGR_F_Destroy(copy);
-    OGR_F_Destroy(feature);
-    return ok;
 }
 
 /* Whether all columns of a table stay in place with their types. */
@@ -105,32 +98,32 @@ static int make_anew(handle old, const char *name, char **at)
     handle made = GDALDatasetCreateLayer(memory, name, OGR_L_GetSpatialRef(old), OGR_FD_GetGeomType(definition), NULL);
     struct made_column columns[MOST_COLUMNS];
     int map[MOST_COLUMNS], count = OGR_FD_GetFieldCount(definition), kept = 0, ok = 1;
-    if (!made)
+    if (!made || count > MOST_COLUMNS)
         return 0;
-    for (int field = 0; field < count && field < MOST_COLUMNS; field++)
+    for (int field = 0; field < count; field++)
         map[field] = -1;
     for (; at[0] && at[1] && at[2] && kept < MOST_COLUMNS; at += 3, kept++) {
         int from = atoi(at[0]);
         struct made_column column = columns[kept] = made_from(from, definition, at[2]);
+        if (!column.is_parsed && map[from] >= 0) /* its values move to one place */
+            _exit(1);
         if (!column.is_parsed)
             map[from] = kept;
         create_field(made, at[1], column.type, column.subtype,
                      column.is_parsed ? 0 : OGR_Fld_GetWidth(OGR_FD_GetFieldDefn(definition, from)));
     }
     GDALSetMetadata(made, GDALGetMetadata(old, NULL), NULL);
+    handle carrier = OGR_F_Create(OGR_L_GetLayerDefn(made));
     OGR_L_ResetReading(old);
-    while ((feature = OGR_L_GetNextFeature(old))) {
-        handle copy = OGR_F_Create(OGR_L_GetLayerDefn(made)), geometry = OGR_F_StealGeometry(feature);
-        OGR_F_SetFromWithMap(copy, feature, 1, map);
+    while ((feature = next_held(old))) {
         for (int field = 0; field < kept; field++)
             if (columns[field].is_elevation)
-                set_elevation(copy, field, geometry);
+                set_elevation(carrier, field, OGR_F_GetGeometryRef(feature));
             else if (columns[field].is_parsed)
-                set_parsed(copy, field, feature, columns[field]);
-        if (geometry)
-            OGR_F_SetGeometryDirectly(copy, geometry);
-        ok &= add(made, copy, feature);
+                set_parsed(carrier, field, feature, columns[field]);
+        ok &= move_feature(feature, map, count, carrier, made);
     }
+    OGR_F_Destroy(carrier);
     return ok;
 }
 
@@ -203,7 +196,7 @@ void place(char **at)
     if (made) {
         copy_columns(definition, made, axes, count, map);
         OGR_L_ResetReading(old);
-        while ((feature = OGR_L_GetNextFeature(old))) {
+        while ((feature = next_held(old))) {
             handle copy = OGR_F_Create(OGR_L_GetLayerDefn(made));
             OGR_F_SetFromWithMap(copy, feature, 1, map);
             shapes.features++;
@@ -211,7 +204,9 @@ void place(char **at)
                 see_geometry(&shapes, point);
                 OGR_F_SetGeometryDirectly(copy, point);
             }
-            ok &= add(made, copy, feature);
+            ok &= OGR_L_CreateFeature(made, copy) == 0;
+            OGR_F_Destroy(copy);
+            OGR_F_Destroy(feature);
         }
         GDALDatasetDeleteLayer(memory, index);
     }

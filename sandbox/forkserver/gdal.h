@@ -106,6 +106,7 @@ GDAL int OGR_F_IsFieldSet(handle, int);
 GDAL const char *OGR_F_GetStyleString(handle);
 GDAL int OGR_F_IsFieldSetAndNotNull(handle, int);
 GDAL void OGR_F_SetFieldNull(handle, int);
+GDAL void OGR_F_UnsetField(handle, int);
 GDAL double OGR_F_GetFieldAsDouble(handle, int);
 GDAL const char *OGR_F_GetFieldAsString(handle, int);
 GDAL void OGR_F_SetFieldInteger(handle, int, int);

@@ -20,7 +20,7 @@
 #include "shapes.h"
 #include "systems.h"
 
-enum { MOST_LAYERS = 1000, LEAST_STAYING = 500 };
+enum { MOST_LAYERS = 1000, LEAST_STAYING = 500, LEAST_ROOM = 64 };
 
 handle memory, latest, stayed, stayed_in;
 char stayed_table[TABLE_NAME];
@@ -153,58 +153,114 @@ static int is_changed_by_copying(handle feature, const struct column *columns, i
     return is_changed;
 }
 
-/* Put a feature into a layer. Its values pass through `carrier`, a feature of the layer, which leaves those of the feature
- * before in their place to be freed: the layer copies what it is given, and one copy is enough. */
-static void load_feature(handle layer, handle from, handle carrier, const struct column *columns, int count)
+/* ---- features that wait for their table ---- */
+
+/* What was read of the table that was loaded last. A table copies what it is given, so it is given its features once its
+ * columns are certain. */
+static struct {
+    handle layer, *features;
+    size_t count, taken, room;
+} waiting;
+
+/* Have a feature wait, without what a copy in memory would not have. */
+static void wait_with(handle feature, const struct column *columns, int count)
 {
-    handle geometry = OGR_F_StealGeometry(from);
-    if (geometry && OGR_G_IsEmpty(geometry)) {
-        OGR_G_DestroyGeometry(geometry);
-        geometry = NULL;
-    }
+    handle geometry = OGR_F_GetGeometryRef(feature);
+    if (geometry && OGR_G_IsEmpty(geometry))
+        OGR_G_DestroyGeometry(OGR_F_StealGeometry(feature));
     for (int field = 0; field < count; field++)
-        if (is_value(from, field, columns[field].type)) {
-            union value *value = OGR_F_GetRawFieldRef(from, field), *place = OGR_F_GetRawFieldRef(carrier, field), old = *place;
+        if (!is_value(feature, field, columns[field].type))
+            OGR_F_SetFieldNull(feature, field);
+    if (waiting.count == waiting.room) {
+        waiting.room = waiting.room ? 2 * waiting.room : LEAST_ROOM;
+        waiting.features = realloc(waiting.features, waiting.room * sizeof *waiting.features);
+        if (!waiting.features)
+            _exit(1);
+    }
+    waiting.features[waiting.count++] = feature;
+}
+
+handle next_held(handle layer)
+{
+    if (layer != waiting.layer)
+        return OGR_L_GetNextFeature(layer);
+    if (waiting.taken < waiting.count)
+        return waiting.features[waiting.taken++];
+    waiting.layer = NULL;
+    return NULL;
+}
+
+int move_feature(handle feature, const int *map, int count, handle carrier, handle layer)
+{
+    for (int field = 0; field < count; field++) {
+        if (map[field] < 0)
+            continue;
+        if (OGR_F_IsFieldSetAndNotNull(feature, field)) {
+            union value *value = OGR_F_GetRawFieldRef(feature, field), *place = OGR_F_GetRawFieldRef(carrier, map[field]), old = *place;
             *place = *value;
             *value = old;
         } else
-            OGR_F_SetFieldNull(carrier, field);
-    OGR_F_SetGeometryDirectly(carrier, geometry);
+            OGR_F_SetFieldNull(carrier, map[field]);
+    }
+    OGR_F_SetGeometryDirectly(carrier, OGR_F_StealGeometry(feature));
     OGR_F_SetFID(carrier, NO_FID);
-    if (OGR_L_CreateFeature(layer, carrier) != 0)
-        refused = "memory";
+    OGR_F_Destroy(feature);
+    return OGR_L_CreateFeature(layer, carrier) == 0;
 }
 
-/* Put the first features of a layer into its copy in memory. */
+/* Have the next features wait for a table, once none wait for another one. */
+static void begin_waiting(handle layer)
+{
+    if (!seat())
+        refused = "memory";
+    waiting.layer = layer;
+    waiting.count = waiting.taken = 0;
+}
+
+int seat(void)
+{
+    handle layer = waiting.layer, feature;
+    int map[MOST_COLUMNS], ok = 1;
+    if (!layer)
+        return 1;
+    handle carrier = OGR_F_Create(OGR_L_GetLayerDefn(layer));
+    for (int field = 0; field < MOST_COLUMNS; field++)
+        map[field] = field;
+    while ((feature = next_held(layer)))
+        ok &= move_feature(feature, map, OGR_FD_GetFieldCount(OGR_L_GetLayerDefn(layer)), carrier, layer);
+    OGR_F_Destroy(carrier);
+    return ok;
+}
+
+/* Have the first features of a layer wait for its copy in memory. */
 static void load_first(handle layer, handle copy, const struct column *columns, int count, int64_t features)
 {
-    handle feature, carrier = OGR_F_Create(OGR_L_GetLayerDefn(copy));
+    handle feature;
+    begin_waiting(copy);
     OGR_L_ResetReading(layer);
-    while (features-- && !refused && (feature = OGR_L_GetNextFeature(layer))) {
-        load_feature(copy, feature, carrier, columns, count);
-        OGR_F_Destroy(feature);
-    }
-    OGR_F_Destroy(carrier);
+    while (features-- && (feature = OGR_L_GetNextFeature(layer)))
+        wait_with(feature, columns, count);
 }
 
-/* Look at all features of a layer and put them into its copy in memory. If the layer may stay where it is, copy nothing
- * before a feature that a copy would change. Returns whether it has stayed. */
+/* Look at all features of a layer and have them wait for its copy in memory. If the layer may stay where it is, none waits
+ * before one that a copy would change. Returns whether it has stayed. */
 static int load_features(handle layer, handle copy, struct shapes *shapes, struct column *columns, int count, int stays)
 {
-    handle feature, carrier = OGR_F_Create(OGR_L_GetLayerDefn(copy));
+    handle feature;
+    begin_waiting(copy);
     OGR_L_ResetReading(layer);
     while (!refused && (feature = OGR_L_GetNextFeature(layer))) {
         int is_changed = stays && is_changed_by_copying(feature, columns, count);
         see_feature(shapes, columns, count, feature);
-        if (!stays)
-            load_feature(copy, feature, carrier, columns, count);
-        OGR_F_Destroy(feature);
+        if (stays)
+            OGR_F_Destroy(feature);
+        else
+            wait_with(feature, columns, count);
         if (is_changed)
             load_first(layer, copy, columns, count, shapes->features);
         stays &= !is_changed;
         report_feature();
     }
-    OGR_F_Destroy(carrier);
     return stays;
 }
 
@@ -333,10 +389,11 @@ void open_source(char **at)
 {
     const char *name = source_name = *at++;
     char **drivers = take_list(&at), **open_options = take_list(&at);
+    int ok = seat(); /* before what read those that wait is closed */
     if (source)
         GDALClose(source);
     latest = source = GDALOpenEx(name, OF_VECTOR | OF_VERBOSE, (options)drivers, (options)open_options, NULL);
-    end_answer("{", source && !has_failed());
+    end_answer("{", ok && source && !has_failed());
 }
 
 /* Copy the layers of what is open into memory: all, or those of the names that follow the code of their system and a number.

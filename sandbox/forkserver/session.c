@@ -133,6 +133,7 @@ static void stray(char **at)
     double meters = strtod(at[METERS], NULL);
     struct reach reach = {strtod(at[LEAST], NULL), strtod(at[MOST], NULL)};
     char **names = at + NAMES;
+    int ok = seat();
     put("{\"layers\":[");
     for (int number = 0, layers = *names || !latest ? 0 : GDALDatasetGetLayerCount(latest); number < layers; number++) {
         put(told++ ? "," : "");
@@ -146,7 +147,7 @@ static void stray(char **at)
         else
             put("{}");
     }
-    end_answer("],", 1);
+    end_answer("],", ok);
 }
 
 static void tally(char **at)

@@ -42,6 +42,7 @@ void translate(char **at)
     int is_update = 0, misused = 0;
     for (char **argument = at; *argument; argument++)
         is_update |= strcmp(*argument, "-update") == 0 || strcmp(*argument, "-append") == 0;
+    int is_seated = from != memory || seat();
     if (stayed && from == memory) {
         from = stayed_in;
         at = with_stayed_layer(at);
@@ -60,5 +61,5 @@ void translate(char **at)
         written = GDALVectorTranslate(existing ? NULL : target, existing, 1, &from, wishes, &misused);
     if (written || existing)
         GDALClose(written ? written : existing);
-    end_answer("{", written && !misused && (!taken || write_spatialite(target)));
+    end_answer("{", is_seated && written && !misused && (!taken || write_spatialite(target)));
 }

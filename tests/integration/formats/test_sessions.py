@@ -104,6 +104,30 @@ async def test_a_run_that_is_abandoned_while_it_answers_has_not_crashed(converte
     assert [verdict.ending for verdict in verdicts] == [Ending.EXIT]
 
 
+async def test_a_table_with_other_columns_takes_the_memory_of_the_first(converters: Converters) -> None:
+    """Both were held until the second was complete, so that 90 MB of GeoJSON to DXF took 297 MB."""
+    host, directory, peaks = converters.engine.capabilities, converters.new_directory(), list[int]()
+    texts = {f"text {number}": f"a text of some length {number}" for number in range(12)}
+    write_geojson(directory / "in.geojson", [point(1, 2, **texts)] * 30_000)
+    drivers = ("GeoJSON", *MEMORY_DRIVERS)
+
+    async def run(command: Command) -> Verdict:
+        verdict = await converters.run(command)
+        peaks.append(verdict.peak_memory_bytes)
+        return verdict
+
+    async with Session(run, (), {}) as held:
+        for columns in ((), [(number, name, "same") for number, name in enumerate(texts)][1:]):
+            held.begin(host.ogr2ogr, directory, converter_environment(host, drivers), Limits())
+            assert (await held.open("in.geojson", drivers, (), then=("load", "", "10"))).ok
+            assert (await held.ask(Answer, "load", "", "10")).ok
+            if columns:
+                await held.alter("t0", "t0", columns)
+            await held.finish()
+    loaded, altered = peaks
+    assert altered - loaded < 10 << 20
+
+
 class Ways:
     """Both ways in one jail."""
 
