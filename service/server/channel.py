@@ -36,7 +36,7 @@ class Channel(ABC):
         self.speaks_http2 = False
         """Whether requests are streams of this connection, which begin and end without it."""
         self._loop = site.loop
-        self._wire = Wire(client, self)
+        self._wire = Wire(client, self, site.sockets)
         self._pieces: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._arrival: asyncio.Future[None] | None = None
@@ -116,6 +116,7 @@ class Channel(ABC):
     def begin(self, work: Coroutine[None, None, None]) -> None:
         """Run the task that serves a request and reads its body."""
         self._is_served = self._was_served = True
+        self._wire.move(self.site.sockets)
         self.rest(resting=False)
         self.site.run(work)
 

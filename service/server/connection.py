@@ -117,11 +117,13 @@ class ClientConnection(Channel):
             if not isinstance(found, Refusal):
                 return data, found
             self._wire.write(found.answer)
+            self._wire.move(self.site.refused_sockets)
             self._was_served = True
             self.rest(resting=True)
             if found.body_bytes is None or self._writable is not None:
                 self.part()
                 return b"", None
-            self._skipped_bytes = found.body_bytes
-            data = data[found.head_bytes :]
+            end = found.head_bytes + found.body_bytes
+            self._skipped_bytes = max(0, end - len(data))
+            data = data[end:]
         return data, None

@@ -26,8 +26,8 @@ RESERVED_DESCRIPTORS = 512
 """Files and sockets that the process needs in addition to client connections."""
 LEAST_SHARE = 8
 """A fraction of the descriptors that are for connections even on a host that allows fewer than the process may need."""
-_AT_ONCE = 64
-"""How many connections are accepted in one turn of the event loop."""
+_AT_ONCE = 16
+"""How many connections are accepted, and read, in one turn of the event loop."""
 _NO_DESCRIPTOR_SECONDS = 0.1
 _LEAVE_SECONDS = 0.002
 """How long a connection is left to a process that has fewer."""

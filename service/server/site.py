@@ -12,6 +12,7 @@ from hypercorn.utils import wrap_app
 from starlette.types import ASGIApp
 
 from service.server.gate import Gate
+from service.server.turns import ReadableSockets
 
 if TYPE_CHECKING:  # Hypercorn offers these names to type checkers only
     from hypercorn.typing import ASGIFramework, LifespanState
@@ -38,6 +39,10 @@ class ListenerState:
         self.application = application
         self.gate = gate
         self.limits = limits
+        self.sockets = ReadableSockets()
+        """The sockets of clients."""
+        self.refused_sockets = ReadableSockets()
+        """Those of clients whose last upload was refused by the gate: they make no others wait."""
         self.loop = asyncio.get_running_loop()
         self.is_stopping = False
         """Whether connections end after the response under way."""

@@ -11,6 +11,8 @@ import socket
 from contextlib import suppress
 from typing import Protocol
 
+from service.server.turns import ReadableSockets
+
 _FIRST_BYTES = 16 * 1024
 _LARGE_BYTES = 256 * 1024
 _MOST_UNSENT_BYTES = 64 * 1024
@@ -37,13 +39,14 @@ class Owner(Protocol):
 
 
 class Wire:
-    """A connected, non-blocking socket, which this object closes."""
+    """A connected, non-blocking socket, which this object closes, and which is read with `sockets`."""
 
-    def __init__(self, client: socket.socket, owner: Owner) -> None:
+    def __init__(self, client: socket.socket, owner: Owner, sockets: ReadableSockets) -> None:
         self._loop = asyncio.get_running_loop()
         self._socket = client
         self._number = client.fileno()  # by which the loop knows it: to a socket it did not know it would ask its name
         self._owner = owner
+        self._sockets = sockets
         self._unsent = bytearray()
         self._most_bytes = _FIRST_BYTES
         self._reads = self._is_closing = self._sends_no_more = self._is_slow = False
@@ -68,13 +71,21 @@ class Wire:
         """Stop reading from the socket; pausing twice has no effect."""
         if self._reads:
             self._reads = False
-            self._loop.remove_reader(self._number)
+            self._sockets.remove(self._number)
 
     def resume_reading(self) -> None:
         """Resume reading; resuming twice has no effect."""
         if not (self._reads or self._is_closing):
             self._reads = True
-            self._loop.add_reader(self._number, self._read)
+            self._sockets.add(self._number, self._read)
+
+    def move(self, sockets: ReadableSockets) -> None:
+        """Read this socket with those from now on; moving twice has no effect."""
+        if sockets is not self._sockets:
+            if self._reads:
+                self._sockets.remove(self._number)
+                sockets.add(self._number, self._read)
+            self._sockets = sockets
 
     def write(self, data: bytes) -> None:
         """Send bytes; what the socket does not accept now is sent later."""
