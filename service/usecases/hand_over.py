@@ -291,8 +291,7 @@ class Gateway:
     async def _fail(self, spec: JobSpec, outcome: JobOutcome, message: str) -> Job:
         """Fail a job that no worker has claimed; return the ended job, which another process may have ended."""
         failed = msgspec.structs.replace(spec.job, status=Status.FAILED, error_message=message)
-        interrupted = outcome != "storage"
-        ended, is_ours = await release(self._parts, spec, failed, interrupted=interrupted, may_have_stored=False)
+        ended, is_ours = await release(self._parts, spec, failed, interrupted=True, may_have_stored=False)
         if is_ours:
             formats = {"input": ended.input_format, "output": ended.output_format}
             metrics.JOBS_ENDED.labels(outcome).inc()

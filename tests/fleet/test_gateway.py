@@ -466,6 +466,20 @@ async def test_an_input_that_no_message_may_contain_is_stored(database_url: str,
             tasks.cancel_scope.cancel()
 
 
+async def test_a_job_whose_input_cannot_be_stored_is_one_that_the_service_has_interrupted(
+    database_url: str, tmp_path: Path, nats: NatsServer
+) -> None:
+    """A repeat with its key hands it over once the store is back."""
+    async with opened(database_url, tmp_path, nats, NEVER) as here:
+        spec = await here.admit()
+        large = msgspec.structs.replace(spec, job=msgspec.structs.replace(spec.job, input_size_bytes=2000))
+        objects = tmp_path / "store" / "objects"
+        objects.rename(tmp_path / "away")
+        assert (await here.run(large, bytes(2000))).status is Status.FAILED
+        (tmp_path / "away").rename(objects)
+        assert await here.world.services.database.fetchval("SELECT interrupted FROM job WHERE id = $1", spec.job.id)
+
+
 async def test_a_limit_of_messages_that_is_too_small_is_named(tmp_path: Path, nats: NatsServer) -> None:
     """By `geomill doctor`, which compares it with GEOMILL_INLINE_BYTES."""
     (config := tmp_path / "limits.conf").write_text("max_payload: 64KB\n")

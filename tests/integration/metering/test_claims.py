@@ -110,6 +110,22 @@ async def test_a_claim_ends_with_its_lease_unless_it_is_prolonged(here: Here) ->
     assert not (await here.others.claim(here.claim())).earlier
 
 
+async def test_what_the_service_has_interrupted_is_done_at_once_by_a_repeat(here: Here) -> None:
+    """Nobody is at it any more once all of its jobs have ended; until then a batch may still admit the others."""
+    first, second = here.claim(files=2), here.claim(files=2)
+    await here.keys.claim(first)
+    for job_id in first.job_ids:
+        with pytest.raises(IdempotencyKeyInUse):
+            await here.others.claim(here.claim(files=2))
+        await here.admit(job_id)
+        with pytest.raises(IdempotencyKeyInUse):
+            await here.others.claim(here.claim(files=2))
+        assert await here.ledger.release(Release(job_id=job_id, attempt=1, error_message="no", interrupted=True))
+    assert (await here.others.claim(second)).job_ids == second.job_ids
+    with pytest.raises(IdempotencyKeyInUse):
+        await here.keys.claim(here.claim(files=2))
+
+
 async def test_another_request_never_gets_the_key(here: Here) -> None:
     """Not while the first one runs or after it was interrupted, unless it gave the key back, or a day has passed."""
     held = await here.keys.claim(here.claim())
