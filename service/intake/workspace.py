@@ -96,6 +96,11 @@ class WorkArea:
         """Run `work`, which accesses the disk, in a thread or `inline`; see `Threads.run`."""
         return await run_blocking(work, inline=inline, threads=self._threads)
 
+    async def sweep(self) -> None:
+        """Delete what processes that were killed have left beside the areas of this one."""
+        for area in filter(None, (self._on_disk, self._in_memory)):
+            await to_thread.run_sync(sweep, area.parent)
+
     async def remove(self, directory: Path, *, inline: bool = False) -> None:
         """Delete a directory of `new_directory` and its contents; `inline` if there is little in it.
 

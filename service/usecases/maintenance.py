@@ -88,6 +88,12 @@ async def sweep(services: Services) -> None:
             pass
 
 
+async def sweep_work_area(services: Services) -> None:
+    """Remove the uploads of services that were killed and have not been started again."""
+    if services.siblings.leads:
+        await services.work_area.sweep()
+
+
 async def forget(services: Services) -> None:
     """Remove idempotency keys that are old by all clocks."""
     if services.siblings.leads:
@@ -173,6 +179,7 @@ PERIODIC_TASKS: tuple[PeriodicTask, ...] = (
     PeriodicTask(notice_ends, lambda _services: timedelta(seconds=1)),
     PeriodicTask(recover, lambda services: 2 * services.leases.heartbeat),
     PeriodicTask(sweep, lambda _services: timedelta(seconds=60), needs_agreement=True),
+    PeriodicTask(sweep_work_area, lambda _services: timedelta(minutes=10)),
     PeriodicTask(notice_usage, lambda _services: timedelta(seconds=60)),
     PeriodicTask(forget, lambda _services: timedelta(hours=1)),
     PeriodicTask(prune, lambda _services: timedelta(hours=1), needs_agreement=True),

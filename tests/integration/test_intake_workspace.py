@@ -109,6 +109,20 @@ def test_a_start_sweeps_what_a_killed_process_left(living: tuple[subprocess.Pope
     assert entries(root) == []
 
 
+async def test_a_server_removes_what_another_has_left(living: tuple[subprocess.Popen[str], Path], root: Path) -> None:
+    """Once that one was killed, without a start of either."""
+    process, directory = living
+    async with open_work_area(root) as area:
+        own = area.new_directory()
+        await area.sweep()
+        assert (directory / "upload").exists()
+        process.kill()
+        process.wait()
+        await area.sweep()
+        assert entries(root) == [own.parent]
+        assert own.exists()
+
+
 async def test_servers_share_a_root(living: tuple[subprocess.Popen[str], Path], root: Path) -> None:
     """A server that starts and ends beside another leaves the other's uploads alone."""
     _, directory = living
