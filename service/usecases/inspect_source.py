@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from sandbox.command import Command
-from service.blocking import run_blocking
+from service.blocking import INLINE_COLUMNS, run_blocking, run_for_columns
 from service.engine.convert import UNASKED, Engine
 from service.engine.diagnostics import Subject, require_program_success
 from service.engine.environment import python_environment
@@ -67,7 +67,7 @@ async def inspect_source(
     if found is None:
         return Inspection(await engine.inspect(run, source, directory, request, most), source, None)
     fit = await normalized(engine, run, source, found)
-    facts = found.facts(source.stem)
+    facts = await run_for_columns(partial(found.facts, source.stem), [found.fields])
     # Only the converter can tell whether a system that is not in the catalogue exists.
     is_odd = found.crs_epsg is None or not engine.catalogue.has(found.crs_epsg)
     in_degrees = engine.catalogue.is_geographic(request.source_epsg or found.crs_epsg or WGS84)
@@ -109,7 +109,8 @@ async def scan_document(engine: Engine, run: Run, source: Source, *, seeks_edges
     path = source.path
     document = read_light(path)
     if document is not None:
-        found = scan_bytes(document, seeks_edges=seeks_edges)
+        is_quick = document.count(b":") <= INLINE_COLUMNS  # one follows each name of a column
+        found = await run_blocking(partial(scan_bytes, document, seeks_edges=seeks_edges), inline=is_quick)
     else:
         await _run_program(engine, run, scan_program.__name__, path, SCAN_FILE, *(EDGES,) * seeks_edges)
         found = await run_blocking(partial(read_scan, path.parent / SCAN_FILE), inline=False)

@@ -1,5 +1,6 @@
 """What reading GeoJSON must not lose for any target, in either way of conversion."""
 
+import asyncio
 import csv
 import json
 import sqlite3
@@ -22,7 +23,7 @@ from service.geojson import scan as scan_program
 from service.geojson.refusals import MAX_FIELDS
 from service.geojson.scan import scan
 from service.geojson.told import reading_warnings
-from service.usecases.inspect_source import inspect_source
+from service.usecases.inspect_source import inspect_source, scan_document
 from tests.support.converters import Converters
 from tests.support.geojson import POINT, collection, feature, geometry
 
@@ -314,3 +315,16 @@ async def test_no_driver_reads_a_document_with_more_names_than_columns(
     with pytest.raises(Rejection, match=r"(?:more than 2,000 different|names of the) properties"):
         await inspect_source(converters.engine, run, received, find_output("Csv"), folder)
     assert programs <= {(converters.engine.capabilities.python, "-m", scan_program.__name__)}
+
+
+@pytest.mark.parametrize(("columns", "turns"), [(20, 0), (2000, 1)])
+async def test_others_have_their_turn_while_many_columns_are_scanned(
+    converters: Converters, columns: int, turns: int
+) -> None:
+    """A document of 240 KB kept the event loop for a tenth of a second; a small one needs no thread."""
+    upload, taken = converters.new_directory() / "in.geojson", list[None]()
+    upload.write_bytes(collection(feature({f"c{number}": number for number in range(columns)}, POINT)))
+    source = detect(upload, upload.name, upload.parent / "unpacked")
+    asyncio.get_running_loop().call_soon(taken.append, None)
+    await scan_document(converters.engine, converters.run, source)
+    assert len(taken) == turns
