@@ -411,6 +411,8 @@ void load(char **at)
     refused = !memory ? "memory" : count > MOST_LAYERS ? "layers" : NULL;
     bring_in();
     expected = begin_reading(refused || at[0] ? NULL : source); /* counting would look at layers that are not read, too */
+    if (expected < 0 && count == 1) /* for each further layer, the file may be read again */
+        follow_file(source_name);
     put("{\"layers\":[");
     for (int number = 0; !refused && left > 0 && (at[0] ? at[number] != NULL : number < count); number++) {
         handle layer = at[0] ? GDALDatasetGetLayerByName(source, at[number]) : GDALDatasetGetLayer(source, number);

@@ -1,14 +1,17 @@
 /* How far a command of a session is. */
 #include <math.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "progress.h"
 
-enum { REPORT_MS = 250, REPORTS_AT_ONE_PACE = 1000, PERMILLE = 1000 };
+enum { REPORT_MS = 250, REPORTS_AT_ONE_PACE = 1000, PERMILLE = 1000, MOST_OPEN = 64 };
 static const uint32_t IS_REPORT = 1u << 31;
 static int reports, pipe_to_service;
 static int64_t features_done, features_in_all, report_at_ms;
+static int followed = -1; /* the descriptor of a file that is read from its beginning to its end */
+static double followed_bytes;
 
 static int64_t now_ms(void)
 {
@@ -35,6 +38,23 @@ void report_feature(void)
     features_done++;
     if (features_in_all > 0)
         report((double)features_done / (double)features_in_all);
+    else if (followed >= 0 && now_ms() >= report_at_ms)
+        report((double)lseek(followed, 0, SEEK_CUR) / followed_bytes);
+}
+
+void follow_file(const char *path)
+{
+    struct stat file, found;
+    int number = 0, at = -1;
+    if (stat(path, &file) != 0)
+        return;
+    for (int open = 0; open < MOST_OPEN; open++)
+        if (fstat(open, &found) == 0 && found.st_dev == file.st_dev && found.st_ino == file.st_ino) {
+            number++;
+            at = open;
+        }
+    followed = number == 1 && file.st_size ? at : -1;
+    followed_bytes = (double)file.st_size;
 }
 
 int report_share(double share, const char *text, void *nothing)
@@ -58,6 +78,7 @@ int64_t known_features(handle dataset)
 int64_t begin_reading(handle dataset)
 {
     features_done = 0;
+    followed = -1;
     return features_in_all = known_features(dataset);
 }
 

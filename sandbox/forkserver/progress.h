@@ -12,6 +12,9 @@ int64_t known_features(handle dataset);
 /* Begin with the features of a dataset, all of which will be read; returns their number, as `known_features` does. */
 int64_t begin_reading(handle dataset);
 
+/* Report which part of the file at `path` was read, for features of an unknown number, unless it is open several times. */
+void follow_file(const char *path);
+
 /* Note that another feature was read, and report it from time to time. */
 void report_feature(void);
 

@@ -1,5 +1,6 @@
 """One run that reads, converts and verifies gives the same results as several runs through the work file."""
 
+import asyncio
 import csv
 import json
 import re
@@ -38,6 +39,15 @@ MANY = 500
 """From so many features on, a quick driver reads a file once more in place of a copy in memory."""
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 -- a private directory is made in it
+MEMBERS = (
+    '<ogr:FeatureCollection xmlns:ogr="http://ogr.maptools.org/" xmlns:gml="http://www.opengis.net/gml">{}'
+    "</ogr:FeatureCollection>"
+)
+SCHEMA = (
+    "<GMLFeatureClassList><GMLFeatureClass><Name>a</Name><ElementPath>a</ElementPath><PropertyDefn><Name>b</Name>"
+    "<ElementPath>b</ElementPath><Type>String</Type></PropertyDefn></GMLFeatureClass></GMLFeatureClassList>"
+)
+MEMBER = "<gml:featureMember><ogr:a><ogr:b>1</ogr:b></ogr:a></gml:featureMember>"
 UNLIKE = re.compile(r"gpkg_contents|metadata|Metadata|MDI key|^</GDAL", re.MULTILINE)
 """Times, and what some drivers say of a file besides its data."""
 TIMED = re.compile(r"history|_time|statistics")
@@ -126,6 +136,24 @@ async def test_a_table_with_other_columns_takes_the_memory_of_the_first(converte
             await held.finish()
     loaded, altered = peaks
     assert altered - loaded < 10 << 20
+
+
+async def test_a_file_that_does_not_say_how_much_is_in_it_has_a_share_while_it_is_read(converters: Converters) -> None:
+    """The driver of GML knows the number of features only if it has read the file for its schema."""
+    shares = set[float]()
+    for count in (20_000, 100_000, 500_000):  # a host that reads these in no time reports nothing
+        async with converters.open_run(("GML", *MEMORY_DRIVERS)) as (held, directory):
+            (directory / "in.gml").write_text(MEMBERS.format(MEMBER * count))
+            (directory / "in.gfs").write_text(SCHEMA)
+            assert (await held.open("in.gml", ("GML",), ("WRITE_GFS=NO",))).ok
+            loaded = asyncio.ensure_future(held.ask(Answer, "load", "", "10"))
+            while not loaded.done():
+                await asyncio.wait([loaded], timeout=0.01)
+                shares |= set(filter(None, [held.share]))
+            assert loaded.result().ok
+        if any(0 < share < 1 for share in shares):
+            return
+    pytest.fail("no share was reported")
 
 
 class Ways:
