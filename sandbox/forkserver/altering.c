@@ -46,8 +46,10 @@ static void set_parsed(handle copy, int field, handle feature, struct made_colum
         return;
     }
     const char *text = OGR_F_GetFieldAsString(feature, column.from);
-    if (column.subtype == BOOLEAN)
-        OGR_F_SetFieldInteger(copy, field, strcmp(text, "true") == 0);
+    if (column.subtype == BOOLEAN && !*text)
+        OGR_F_SetFieldNull(copy, field);
+    else if (column.subtype == BOOLEAN)
+        OGR_F_SetFieldInteger(copy, field, strcmp(text, "true") == 0 || (strchr("TtYy", *text) && !text[1]));
     else if (column.type == INTEGER64)
         OGR_F_SetFieldInteger64(copy, field, strtoll(text, NULL, 10));
     else if (column.type == REAL)

@@ -32,6 +32,9 @@ static int64_t expected; /* the features of the source; -1 if its driver does no
 /* How the style of a label begins, which alone holds its text in files of this driver. */
 static const char LABEL[] = "LABEL(", LABELLING_DRIVER[] = "MapInfo File";
 
+/* The driver that reports measures that stand for none. */
+static const char MEASURING_DRIVER[] = "ESRI Shapefile";
+
 /* The driver that need not have read all texts, and then does not know their widths. */
 static const char WIDE_DRIVER[] = "GML";
 
@@ -128,6 +131,8 @@ static void see_feature(struct shapes *shapes, struct column *columns, int count
 {
     handle geometry = OGR_F_GetGeometryRef(feature);
     shapes->features++;
+    if (geometry && shapes->lacks_measures)
+        leave_out_absent(geometry);
     for (int field = 0; field < count; field++)
         if (is_value(feature, field, columns[field].type))
             see(columns + field, feature, field, OGR_F_GetRawFieldRef(feature, field), shapes->features);
@@ -360,6 +365,7 @@ static int load_layer(handle layer, const char *told_system)
     struct column *columns = make_columns(definition, copy, count);
     handle driver = GDALGetDatasetDriver(source);
     shapes.may_be_labels = driver && strcmp(GDALGetDescription(driver), LABELLING_DRIVER) == 0;
+    shapes.lacks_measures = driver && strcmp(GDALGetDescription(driver), MEASURING_DRIVER) == 0;
     if (!is_surely_empty(layer) && load_features(layer, copy, &shapes, columns, count, may_stay(layer, known))) {
         stayed = layer;
         strcpy(stayed_table, table);
@@ -370,8 +376,8 @@ static int load_layer(handle layer, const char *told_system)
     put_text(OGR_L_GetName(layer));
     put(",\"geometry_column\":");
     put_text(OGR_L_GetGeometryColumn(layer));
-    put(",\"table\":\"%s\",\"has_geometry_column\":%s,\"system\":\"%s\",\"epsg\":%d", table,
-        geometry_type == NO_GEOMETRY ? "false" : "true", known, code);
+    put(",\"table\":\"%s\",\"has_geometry_column\":%s,\"geometry_type\":%u,\"system\":\"%s\",\"epsg\":%d", table,
+        geometry_type == NO_GEOMETRY ? "false" : "true", (unsigned)geometry_type, known, code);
     tell_shapes(&shapes);
     put(",\"columns\":[");
     for (int field = 0; field < count; field++) {

@@ -9,6 +9,9 @@ enum { BLOB_HEAD = 8, ENVELOPE = 32 };
 /* Longitudes may exceed 180 by another turn, so that a geometry can cross the date line in one piece. */
 static const double FARTHEST = 540.0, POLE = 90.001;
 
+/* Smaller measures stand for none in a shapefile. */
+static const double ABSENT = -1e38;
+
 /* How many areas of a geometry have points with different elevations. */
 static int count_sloping(handle geometry, int flat)
 {
@@ -21,6 +24,41 @@ static int count_sloping(handle geometry, int flat)
         return found;
     OGR_G_GetEnvelope3D(geometry, box);
     return box[4] != box[5];
+}
+
+/* Whether a position of a geometry has a measure. */
+static int is_measured(handle geometry)
+{
+    int found = 0, parts = OGR_G_GetGeometryCount(geometry);
+    for (int number = 0; number < parts && !found; number++)
+        found = is_measured(OGR_G_GetGeometryRef(geometry, number));
+    for (int at = 0, count = parts ? 0 : OGR_G_GetPointCount(geometry); at < count && !found; at++)
+        found = OGR_G_GetM(geometry, at) >= ABSENT;
+    return found;
+}
+
+static void replace_absent(handle geometry, double measure)
+{
+    int is_high = OGR_GT_HasZ(OGR_G_GetGeometryType(geometry)), parts = OGR_G_GetGeometryCount(geometry);
+    for (int number = 0; number < parts; number++)
+        replace_absent(OGR_G_GetGeometryRef(geometry, number), measure);
+    for (int at = 0, count = parts ? 0 : OGR_G_GetPointCount(geometry); at < count; at++)
+        if (OGR_G_GetM(geometry, at) >= ABSENT)
+            continue;
+        else if (is_high)
+            OGR_G_SetPointZM(geometry, at, OGR_G_GetX(geometry, at), OGR_G_GetY(geometry, at), OGR_G_GetZ(geometry, at), measure);
+        else
+            OGR_G_SetPointM(geometry, at, OGR_G_GetX(geometry, at), OGR_G_GetY(geometry, at), measure);
+}
+
+void leave_out_absent(handle geometry)
+{
+    if (!OGR_GT_HasM(OGR_G_GetGeometryType(geometry)))
+        return;
+    int keeps = is_measured(geometry);
+    replace_absent(geometry, keeps ? NAN : 0); /* what is left out here would appear again in a layer of measured geometries */
+    if (!keeps)
+        OGR_G_SetMeasured(geometry, 0);
 }
 
 void see_geometry(struct shapes *shapes, handle geometry)

@@ -9,12 +9,16 @@ enum { TYPES = 32 };
 
 struct shapes {
     int64_t features, filled, flat, sloping, unmeasured, first_beyond, labels, counts[TYPES];
-    int has_z, has_m, may_be_labels;
+    int has_z, has_m, may_be_labels, lacks_measures;
     size_t longest;
     double west, east, south, north;
 };
 
 #define NO_SHAPES {.west = INFINITY, .south = INFINITY, .east = -INFINITY, .north = -INFINITY}
+
+/* Leave out the measures of a geometry that stand for none in a shapefile: they are no numbers then, or, if there are no others,
+ * it has no measures. */
+void leave_out_absent(handle geometry);
 
 /* Look at a geometry that is not empty. */
 void see_geometry(struct shapes *shapes, handle geometry);

@@ -13,6 +13,7 @@ from service.formats.detect import Source
 from service.formats.format import Packaging, Writer, Writing, reading_of
 from service.formats.geometry import NO_GEOMETRY
 from service.formats.plan import ConversionPlan
+from service.formats.systems import is_placed
 
 RESULT = "result"
 DOCUMENT = "doc"
@@ -136,7 +137,8 @@ def systems(plan: ConversionPlan, datasets: Sequence[Dataset]) -> list[str]:
     """The source and target coordinate systems."""
     if plan.keeps_coordinates:
         return list(plan.writing.no_system)
-    if plan.output_epsg is None or not any(dataset.layer.is_spatial for dataset in datasets):
+    placed = any(is_placed(plan.writing, dataset.layer, plan.source_epsg) for dataset in datasets)
+    if plan.output_epsg is None or not placed:
         return []
     from_ = ["-s_srs", f"EPSG:{plan.source_epsg}"] if plan.source_epsg is not None else []
     wrap = ["-wrapdateline"] if plan.wraps else []

@@ -270,6 +270,8 @@ def _tidying(place: Workplace, reading: Reading, found: WorkFile) -> str:
         "prefix": reading.column_prefix,
         "guesses_types": reading.guesses_types,
         "numbers": sorted(reading.numbers),
+        "absent_measures": reading.absent_measures,
+        "logical": dict(found.logical),
         "names": dict(found.names),
         "cells": dict(found.cells),
         "has_other_texts": found.has_other_texts or reading.unchecked_texts,

@@ -147,6 +147,11 @@ _MESSAGES: tuple[_Row, ...] = (
         "{target} cannot hold some geometries of this file. Choose another outputFormat, such as GeoPackage.",
     ),
     _row(
+        r"Cannot encode [XYZM] value",
+        "{target} cannot hold a coordinate or measure (M) of the file that is missing, no number or very large. Choose "
+        "another outputFormat, such as GeoPackage.",
+    ),
+    _row(
         r"Unable to write feature|Terminating translation",
         "A feature of the file could not be written as {target}. Choose another outputFormat.",
     ),

@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from service.engine.jailed.gpkg import WKB_TYPES
-from service.engine.jailed.tidy import ROW_NUMBER
+from service.engine.jailed.gpkg import WKB_TYPES, has_measures, split_code
+from service.engine.jailed.tidy import FALSE, NEITHER, ROW_NUMBER, TRUE
 from service.engine.jailed.values import counts_of
 from service.engine.session import Answer
 from service.formats.crs import MAX_CODE
-from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Crs, Facts, Field, FieldType, Layer, Name
+from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Crs, Declared, Facts, Field, FieldType, Layer, Name
 from service.formats.format import Reading
 from service.formats.geometry import FAMILIES
 
@@ -37,6 +37,8 @@ class SeenColumn(Field, frozen=True, gc=False):
     """How many of its ids do not end with the number of their feature."""
     begins_empty: bool = False
     """Whether the first feature has no value in this column."""
+    is_logical: bool = False
+    """Whether its texts stand for true, false and neither, as in a .dbf."""
     fits: Annotated[tuple[FieldType, ...], Meta(max_length=5)] = ()
     prefix: Name = ""
     values: Annotated[tuple[Name, ...], Meta(max_length=3)] | None = None
@@ -68,6 +70,8 @@ class SeenLayer(Shapes, frozen=True, kw_only=True):
     has_geometry_column: bool
     geometry_column: Name = ""
     """Its name if it has one."""
+    geometry_type: Annotated[int, Meta(ge=0, lt=1 << 32)] = 0
+    """The code of the type that it declares for all of its geometries, as in WKB."""
     system: Literal["none", "code", "other"]
     epsg: Annotated[int, Meta(ge=0, le=MAX_CODE)]
     columns: Annotated[tuple[SeenColumn, ...], Meta(max_length=MAX_COLUMNS)]
@@ -102,6 +106,15 @@ def facts_of(layers: Sequence[SeenLayer], changes: Mapping[str, Sequence[Column]
     return Facts(layers=tuple(_layer(layer, changes[layer.table], reading) for layer in layers), in_work_file=True)
 
 
+def with_logical(layer: SeenLayer, places: Sequence[int]) -> SeenLayer:
+    """`layer` with the columns at `places` as logical ones."""
+    columns = (
+        msgspec.structs.replace(column, is_logical=True) if place in places else column
+        for place, column in enumerate(layer.columns)
+    )
+    return msgspec.structs.replace(layer, columns=tuple(columns)) if places else layer
+
+
 def _is_plain(layer: SeenLayer) -> bool:
     names = {column.name.casefold() for column in layer.columns}
     return (
@@ -109,6 +122,7 @@ def _is_plain(layer: SeenLayer) -> bool:
         and layer.system != "other"
         and len(names) == len(layer.columns)
         and all(column.name and not column.unsteady and not _is_time_of_day(column) for column in layer.columns)
+        and not any(map(_is_unclear, layer.columns))
     )
 
 
@@ -126,7 +140,18 @@ def _tidied(layer: SeenLayer, reading: Reading) -> Iterator[Column]:
         name = bare if bare and bare.casefold() not in taken else column.name
         taken.add(name.casefold())
         guesses = reading.guesses_types and column.type is FieldType.TEXT and column.fits
-        yield place, name, str(column.fits[0]) if guesses else SAME
+        kind = str(column.fits[0]) if guesses else SAME
+        yield place, name, FieldType.BOOLEAN if _is_logical(column) else kind
+
+
+def _is_unclear(column: SeenColumn) -> bool:
+    """Whether it is logical, but not known without a work file how many of its texts say something."""
+    return column.is_logical and (column.values is None or NEITHER in column.values)
+
+
+def _is_logical(column: SeenColumn) -> bool:
+    values = set(column.values or ())
+    return column.is_logical and column.type is FieldType.TEXT and values <= {"", *TRUE, *FALSE}
 
 
 def _is_noise(layer: SeenLayer, column: SeenColumn, noise: Mapping[str, Sequence[str]]) -> bool:
@@ -167,9 +192,16 @@ def _layer(layer: SeenLayer, columns: Sequence[Column], reading: Reading) -> Lay
         crs=Crs(known=layer.system == "code", epsg=layer.epsg or None) if layer.has_geometry_column else Crs(),
         extent=layer.extent,
         first_beyond_degrees=layer.first_beyond_degrees,
+        declared=None if layer.geometries else _declared(layer.geometry_type),
         fields=tuple(field for _, field in fields),
         guessed_columns=tuple(guessed),
     )
+
+
+def _declared(code: int) -> Declared | None:
+    """The type of geometries with a code, unless it stands for any."""
+    basic, has_z = split_code(code)
+    return Declared(WKB_TYPES[basic], has_z, has_measures(code)) if basic in SIMPLE_CODES else None
 
 
 def _is_guess(column: SeenColumn, reading: Reading) -> bool:
@@ -180,7 +212,8 @@ def _field(column: SeenColumn, name: str, kind: str) -> Field:
     """The column as a field of its new type, with the counts that this type has."""
     final = column.type if kind == SAME else FieldType(kind)
     of_type = FieldType.TEXT if final is FieldType.TIME else final
-    field = Field(name, of_type, filled=column.filled)
+    empty = column.empty if column.is_logical and final is FieldType.BOOLEAN else 0
+    field = Field(name, of_type, filled=(column.filled or 0) - empty)
     return msgspec.structs.replace(field, **{key: getattr(column, key) for key in _COUNTED[of_type]})
 
 

@@ -37,7 +37,8 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
 
     def dimensions(self, writing: Writing) -> str:
         """The letters of the written dimensions beyond x and y: "", "Z", "M" or "ZM"."""
-        measures = self.layer.has_m and writing.m and self.geometry_type != NO_GEOMETRY
+        may_have = self.layer.has_m or (self.layer.declared is not None and self.layer.declared.has_m)
+        measures = may_have and writing.m and self.geometry_type != NO_GEOMETRY
         return ("Z" if self.declares_z else "") + ("M" if measures else "")
 
     @property
@@ -53,7 +54,8 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def declares_z(self) -> bool:
         """Whether its geometries are three-dimensional."""
-        return self.layer.has_z and self.geometry_type != NO_GEOMETRY
+        may_have = self.layer.has_z or (self.layer.declared is not None and self.layer.declared.has_z)
+        return may_have and self.geometry_type != NO_GEOMETRY
 
 
 def make_datasets(target: Format, stem: str, layers: Sequence[Layer]) -> tuple[Dataset, ...]:
@@ -90,12 +92,18 @@ def _parts(writing: Writing, layer: Layer, name: str) -> list[Dataset]:
         layer=layer,
         name=name,
         columns=_columns(writing, layer),
-        geometry_type="" if _is_of_any(writing, layer) else _declared(layer.geometry_types),
+        geometry_type=_geometry_type(writing, layer),
         features=layer.features - (0 if writing.null_geometry else layer.null_geometries),
         takes_nulls=writing.null_geometry,
         linearise=layer.has_curves and not writing.curves,
     )
     return _split(whole) if needs_splitting(writing, layer) else [whole]
+
+
+def _geometry_type(writing: Writing, layer: Layer) -> str:
+    if writing.declares and layer.declared is not None:
+        return layer.declared.type
+    return "" if _is_of_any(writing, layer) else _declared(layer.geometry_types)
 
 
 def _is_of_any(writing: Writing, layer: Layer) -> bool:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 HEADER_BYTES = FIELD_BYTES = 32
 RECORDS_AT, RECORD_BYTES_AT = slice(8, 10), slice(10, 12)
 END_OF_FIELDS = 0x0D
-NUMBERS, READ = "NF", "CNFLD"
+NUMBERS, LOGICAL, READ = "NF", "L", "CNFLD"
 LONGEST_READ = 18
 """Integers with more digits are read as floating-point numbers."""
 BLANK = b" \0"

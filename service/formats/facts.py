@@ -127,6 +127,14 @@ class Crs(msgspec.Struct, frozen=True):
     """The name of a system that no database of systems has, if the layer records one."""
 
 
+class Declared(msgspec.Struct, frozen=True):
+    """The type that a layer declares for geometries that it does not have."""
+
+    type: GeometryName
+    has_z: bool
+    has_m: bool
+
+
 class Layer(msgspec.Struct, frozen=True, kw_only=True):
     """A layer as read. `table` is its name in the work file, `name` the one in the upload."""
 
@@ -146,12 +154,16 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     unmeasured_geometries: Count = 0
     """Geometries without measures, in a layer in which others have them."""
     has_curves: bool = False
+    surfaces: Count = 0
+    """Geometries that were polyhedral surfaces, TINs or triangles and became polygons when they were read."""
     longest_geometry_bytes: Count = 0
     crs: Crs = Crs()
     extent: tuple[float, float, float, float] | None = None
     """Smallest x and y, largest x and y, in the layer's own system."""
     first_beyond_degrees: Count = 0
     """The number of the first feature whose coordinates cannot be degrees, from 1; 0 if there is none."""
+    declared: Declared | None = None
+    """The type of its geometries if it has none yet; None if it has some, or does not say what they may be."""
     fields: Annotated[tuple[Field, ...], Meta(max_length=MAX_COLUMNS)] = ()
     guessed_columns: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)] = ()
     """Columns that may contain text but look like numbers and were read as such."""

@@ -223,6 +223,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """How a complete file ends, apart from white space, if the driver does not detect truncated files."""
     unread: tuple[Unread, ...] = ()
     """The files with its extension that the driver cannot read."""
+    absent_measures: bool = False
+    """Whether measures (M) below -1e38 stand for none."""
     unchecked_texts: bool = False
     """Whether the driver copies texts that are not UTF-8, although the format requires it, without a warning."""
     column_prefix: str = ""
@@ -303,6 +305,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     null_geometry: bool = True
     tables: bool = True
     """Whether a dataset without any geometry can be stored."""
+    declares: bool = False
+    """Whether a dataset without any geometry can declare of which type and in which system they would be."""
     empty: bool = True
     """Whether a dataset without any feature can be read again."""
     root_attributes: str = ""

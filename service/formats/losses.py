@@ -198,6 +198,12 @@ def _geometries(
         yield f"{target.title} stores measures for all features of a layer or for none; {unmeasured:,} without got 0."
     if not writing.m and any(layer.has_m for layer in layers):
         yield f"{target.title} stores no measures (M); they were left out."
+    surfaces = sum(layer.surfaces for layer in layers)
+    if surfaces:
+        yield (
+            f"Surfaces of triangles or other areas (TIN, PolyhedralSurface, Triangle; {surfaces:,}) became "
+            "polygons: the areas were kept, but not that they are one surface."
+        )
     if any(dataset.linearise for dataset in datasets):
         yield f"{target.title} stores no curves; they became lines of short segments."
 

@@ -9,7 +9,7 @@ from service.errors import Rejection
 from service.formats.crs import WGS84, CrsCatalogue
 from service.formats.dateline import FARTHEST
 from service.formats.facts import Layer
-from service.formats.format import Format, writing_of
+from service.formats.format import Format, Writing, writing_of
 from service.formats.names import shown
 from service.formats.request import ConversionRequest
 
@@ -55,7 +55,8 @@ def choose_systems(
             return Systems(source_epsg=None, output_epsg=None, keeps_coordinates=True, warnings=(KEPT_AS_THEY_ARE,))
     for layer in spatial:
         _require_system(target, layer, source_epsg, catalogue)
-    output_epsg = (writing_of(target).epsg or target_epsg) if spatial else None
+    has_system = any(is_placed(writing_of(target), layer, source_epsg) for layer in layers)
+    output_epsg = (writing_of(target).epsg or target_epsg) if has_system else None
     warnings = _warnings(target, output_epsg, target_epsg)
     if output_epsg is not None:
         sources = {source_epsg or layer.crs.epsg for layer in spatial}
@@ -65,6 +66,12 @@ def choose_systems(
         warnings += tuple(_beyond_dateline(in_degrees, output_epsg, catalogue))
         warnings += tuple(_beyond_mercator(in_degrees, output_epsg))
     return Systems(source_epsg=source_epsg, output_epsg=output_epsg, warnings=warnings)
+
+
+def is_placed(writing: Writing, layer: Layer, source_epsg: int | None) -> bool:
+    """Whether a layer is written with a coordinate system: it has geometries, or the target declares those to come."""
+    declares = writing.declares and layer.declared is not None and (layer.crs.known or source_epsg is not None)
+    return layer.is_spatial or declares
 
 
 def _refuse_to_keep(target: Format, spatial: Sequence[Layer], unknown: Sequence[Layer]) -> None:

@@ -32,6 +32,7 @@ from service.engine.jailed.gpkg import (
     tables,
     wkb_offset,
 )
+from service.engine.jailed.measures import leave_out_absent
 from service.engine.jailed.moments import carry_seconds
 from service.engine.jailed.shapes import collection_parts, sloping_areas, surfaces_to_polygons
 from service.engine.jailed.tidy import Tidying, tidy
@@ -103,13 +104,17 @@ def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying, cells: 
         "fields": list(_fields(connection, table)),
     }
     if has_geometry(connection, table):
+        if tidying.absent_measures:
+            leave_out_absent(connection, table)
         facts |= _geometry_facts(connection, table, features) | {"crs": system_of(connection, table)}
     return facts
 
 
 def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -> dict[str, object]:
     histogram, basics, with_z, with_m = _histogram(connection, table)
-    parts, curved_parts = collection_parts(connection, table) if histogram["GeometryCollection"] else ({}, False)
+    surfaces = surfaces_to_polygons(connection, table) if basics & SURFACES.keys() else 0
+    found = collection_parts(connection, table) if histogram["GeometryCollection"] else ({}, False, 0)
+    parts, curved_parts, surfaces_in_parts = found
     longest = connection.execute(f"SELECT max(length({GEOMETRY})) FROM {quoted(table)}").fetchone()[0]  # noqa: S608 -- quoted
     extent = _extent(connection, table)
     may_slope = with_z and not {name for name, count in histogram.items() if count}.isdisjoint(WITH_AREAS)
@@ -123,6 +128,8 @@ def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -
         "sloping_areas": sloping_areas(connection, table) if may_slope else 0,
         "has_m": bool(with_m),
         "unmeasured_geometries": sum(histogram.values()) - with_m if with_m else 0,
+        "declared": None if histogram.total() else _declared(connection, table),
+        "surfaces": surfaces + surfaces_in_parts,
         "has_curves": curved_parts or bool(basics & CURVES),
         "longest_geometry_bytes": longest or 0,
         "collection_parts": parts,
@@ -145,9 +152,15 @@ def _histogram(connection: sqlite3.Connection, table: str) -> tuple[Counter[str]
         basics.add(basic)
         with_z += count if z else 0
         with_m += count if has_measures(code) else 0
-    if basics & SURFACES.keys():
-        surfaces_to_polygons(connection, table)
     return histogram, basics, with_z, with_m
+
+
+def _declared(connection: sqlite3.Connection, table: str) -> dict[str, object] | None:
+    """The type that `table` declares for its geometries, unless it is any."""
+    query = "SELECT geometry_type_name, z, m FROM gpkg_geometry_columns WHERE table_name = ?"
+    name, z, m = connection.execute(query, (table,)).fetchone()
+    types = {simple.upper(): simple for simple in WKB_TYPES.values() if simple != "GeometryCollection"}
+    return {"type": types[name], "has_z": z == 1, "has_m": m == 1} if name in types else None
 
 
 def _heads(connection: sqlite3.Connection, table: str) -> Iterator[tuple[int, bool, int]]:

@@ -1,15 +1,20 @@
-"""Takes the measures (M) out of the geometries of a GeoPackage. Runs in the sandbox.
+"""Takes the measures (M) out of the geometries of a GeoPackage, all or those that stand for none. Runs in the sandbox.
 
 Operates on ISO WKB in little-endian order, without curves, which become lines before.
 """
 
+import math
 import sqlite3
 import struct
 from array import array
+from collections.abc import Iterator
 from contextlib import closing
 
-from service.engine.jailed.gpkg import quoted, wkb_offset
+from service.engine.jailed.gpkg import GEOMETRY, has_measures, quoted, wkb_offset
 from service.engine.jailed.wkb import DIMENSIONS, ISO_STEP, LINE, OF_LINES, POINT, WITH_Z, WkbGeometry, gathered, read
+
+ABSENT = -1e38
+"""Smaller measures stand for none in a shapefile."""
 
 
 def leave_out_measures(gpkg: str) -> None:
@@ -20,6 +25,40 @@ def leave_out_measures(gpkg: str) -> None:
             name = quoted(column)
             connection.execute(f"UPDATE {quoted(table)} SET {name} = unmeasured({name}) WHERE {name} IS NOT NULL")  # noqa: S608 -- quoted
         connection.execute("UPDATE gpkg_geometry_columns SET m = 0")
+
+
+def leave_out_absent(connection: sqlite3.Connection, table: str) -> None:
+    """Take out the measures of `table` that stand for none in a shapefile.
+
+    They are no numbers (NaN) then; a geometry without any other has no measures.
+    """
+    connection.create_function("present", 1, _present, deterministic=True)
+    name = quoted(GEOMETRY)
+    connection.execute(f"UPDATE {quoted(table)} SET {name} = present({name}) WHERE {name} IS NOT NULL")  # noqa: S608 -- quoted
+
+
+def _present(blob: bytes) -> bytes:
+    at = wkb_offset(blob[3])
+    if not has_measures(struct.unpack_from("<I", blob, at + 1)[0]):
+        return blob
+    kept = bytearray(blob[at:])
+    geometry = read(kept)
+    is_measured = [_keep(line, DIMENSIONS[geometry.kind]) for line in _lines(geometry)]
+    return blob[:at] + (bytes(kept) if any(is_measured) else _without_measures(geometry))
+
+
+def _lines(geometry: WkbGeometry) -> "Iterator[memoryview[float]]":
+    yield from geometry.lines
+    for part in geometry.parts:
+        yield from _lines(part)
+
+
+def _keep(numbers: "memoryview[float]", size: int) -> bool:
+    """Whether a position has a measure; those that stand for none become no numbers."""
+    absent = [at for at in range(size - 1, len(numbers), size) if numbers[at] < ABSENT]
+    for at in absent:
+        numbers[at] = math.nan
+    return len(absent) * size < len(numbers)
 
 
 def _unmeasured(blob: bytes) -> bytes:

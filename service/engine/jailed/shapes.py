@@ -15,16 +15,17 @@ UNKNOWN = (ValueError, struct.error)
 """What geometries raise that are truncated, nested too deeply, or neither simple nor curves."""
 
 
-def collection_parts(connection: sqlite3.Connection, table: str) -> tuple[dict[str, int], bool]:
+def collection_parts(connection: sqlite3.Connection, table: str) -> tuple[dict[str, int], bool, int]:
     """How many Multi geometries of each type the collections of `table` contain, and whether any has curves.
 
-    If they contain surfaces, these become polygons; exits if they contain what cannot be converted.
+    If they contain surfaces, these become polygons, in the number of geometries that is the last of what is returned;
+    exits if they contain what cannot be converted.
     """
     with suppress(*UNKNOWN):
-        return _parts(connection, table)
-    surfaces_to_polygons(connection, table)
+        return *_parts(connection, table), 0
+    surfaces = surfaces_to_polygons(connection, table)
     try:
-        return _parts(connection, table)
+        return *_parts(connection, table), surfaces
     except UNKNOWN:
         sys.exit(Exit.UNKNOWN_GEOMETRY)
 
@@ -77,15 +78,16 @@ def _straight(blob: bytes) -> bytes:
     return blob[:at] + straightened(blob[at:])
 
 
-def surfaces_to_polygons(connection: sqlite3.Connection, table: str) -> None:
-    """Turn polyhedral surfaces, TINs and triangles, which few targets support, into polygons."""
+def surfaces_to_polygons(connection: sqlite3.Connection, table: str) -> int:
+    """Turn polyhedral surfaces, TINs and triangles, which few targets support, into polygons; return how many."""
     connection.create_function("polygons", 1, _polygons, deterministic=True)
-    connection.execute(
-        f"UPDATE {quoted(table)} SET {GEOMETRY} = polygons({GEOMETRY}) WHERE {GEOMETRY} IS NOT NULL"  # noqa: S608 -- quoted
-    )
+    changed = f"UPDATE {quoted(table)} SET {GEOMETRY} = polygons({GEOMETRY}) WHERE polygons({GEOMETRY}) <> {GEOMETRY}"  # noqa: S608 -- quoted
+    return connection.execute(changed).rowcount
 
 
-def _polygons(blob: bytes) -> bytes:
+def _polygons(blob: bytes | None) -> bytes | None:
+    if blob is None:
+        return None
     at = wkb_offset(blob[3])
     try:
         return blob[:at] + as_polygons(blob[at:])

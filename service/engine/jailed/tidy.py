@@ -18,6 +18,8 @@ NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d+)?$")
 DATE = re.compile(r"\d{4}-\d\d-\d\d$")
 DATETIME = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?Z?$")
 MAX_DIGITS = 18
+TRUE, FALSE, NEITHER = "TtYy", "FfNn", "?"
+"""How logical columns of a .dbf say so; an empty text says neither, too."""
 NUMBERS = ("INT", "MEDIUMINT", "REAL", "DOUBLE", "FLOAT")
 
 
@@ -31,6 +33,10 @@ class Tidying:
     numbers: Sequence[str] = ()
     has_other_texts: bool = False
     """Whether the driver found texts that are not UTF-8."""
+    absent_measures: bool = False
+    """Whether measures below -1e38 stand for none."""
+    logical: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """By table: the positions of the columns whose texts stand for true, false and neither."""
     names: Mapping[str, str] = field(default_factory=dict)
     """What layers are called in the upload, by their tables, where that differs."""
 
@@ -51,8 +57,12 @@ def tidy(connection: sqlite3.Connection, table: str, tidying: Tidying) -> list[s
     found = columns(connection, table)
     taken = {name.casefold() for name, _ in found}
     kept = []
-    for name, declared in found:
+    logical = tidying.logical.get(table, ())
+    for place, (name, declared) in enumerate(found):
         if _is_noise(connection, table, name, tidying):
+            continue
+        if place in logical and declared.startswith("TEXT") and _is_logical(connection, table, name):
+            kept.append(_Column(name, name, "BOOLEAN", _in(name, TRUE)))
             continue
         kept.append(_column(connection, table, (name, declared), tidying, taken))
     if [(column.new_name, column.type) for column in kept] != found:
@@ -91,6 +101,16 @@ def _is_noise(connection: sqlite3.Connection, table: str, name: str, tidying: Ti
     arguments = [*exact, *(argument for start in begins for argument in (len(start), start))]
     query = f"SELECT 1 FROM {quoted(table)} WHERE {' AND '.join(conditions)} LIMIT 1"  # noqa: S608 -- quoted
     return connection.execute(query, arguments).fetchone() is None
+
+
+def _is_logical(connection: sqlite3.Connection, table: str, name: str) -> bool:
+    query = f"SELECT 1 FROM {quoted(table)} WHERE NOT {_in(name, TRUE + FALSE)} LIMIT 1"  # noqa: S608 -- quoted
+    return connection.execute(query).fetchone() is None
+
+
+def _in(name: str, letters: str) -> str:
+    listed = ", ".join(f"'{letter}'" for letter in letters)
+    return f"(nullif(nullif({quoted(name)}, ''), '{NEITHER}') IN ({listed}))"
 
 
 def _number_rows(connection: sqlite3.Connection, table: str, name: str, start: str) -> bool:

@@ -53,8 +53,8 @@ class WkbGeometry(NamedTuple):
                 yield from part.heights()
 
 
-def read(wkb: bytes) -> WkbGeometry:
-    """Read a geometry.
+def read(wkb: bytes | bytearray) -> WkbGeometry:
+    """Read a geometry, whose positions can be changed if `wkb` can.
 
     Raises:
         ValueError: it contains something other than a geometry, is nested too deeply, or is cut off.

@@ -21,7 +21,7 @@ from service.engine.reading.work_file import (
     open_options,
     read_layers,
 )
-from service.engine.seen import SeenLayer
+from service.engine.seen import SeenLayer, with_logical
 from service.engine.session import Session
 from service.engine.shape_records import require_match
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
@@ -113,10 +113,12 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
         warnings += await _mid_warnings(place, part)
     labels = 0
 
+    logical = {f"t{number}": way.logical for number, way in enumerate(ways)}
+
     async def count_labels(_: Session, layers: list[SeenLayer]) -> list[SeenLayer]:
         nonlocal labels
         labels = sum(layer.labels for layer in layers)
-        return layers
+        return [with_logical(layer, logical.get(layer.table, ())) for layer in layers]
 
     facts = None
     if all(environment == environments[0] for environment in environments):
@@ -136,7 +138,7 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
         *find_changes(told, values=not source.parts[0].files.keys() & {".dbf"}),
         *_label_warnings(labels),
     )
-    return WorkFile(changes, names, has_other_texts=has_other_texts(told))
+    return WorkFile(changes, names, logical=logical, has_other_texts=has_other_texts(told))
 
 
 async def _count_labels(place: Workplace, reading: Reading, opening: Opening) -> int:

@@ -10,7 +10,7 @@ from service.engine.reading.work_file import TAKEN_FOR_WINDOWS
 from service.engine.shape_records import counts
 from service.engine.workspace import Workplace
 from service.formats.cpg import declared_encoding, impossible_encoding
-from service.formats.dbf_columns import dbf_columns, filled_foreign
+from service.formats.dbf_columns import LOGICAL, dbf_columns, filled_foreign
 from service.formats.dbf_encoding import NO_UNICODE, UTF8, guess_encoding, looks_like_utf8
 from service.formats.dbf_texts import cut_texts
 from service.formats.dbf_values import odd_values
@@ -31,6 +31,8 @@ class Way(NamedTuple):
     options: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     environment: Mapping[str, str] = {}
+    logical: tuple[int, ...] = ()
+    """The positions of its logical columns, which some releases of the driver report as texts."""
 
 
 async def how_to_read(place: Workplace, part: Part) -> Way:
@@ -42,7 +44,8 @@ def _how_to_read(part: Part) -> Way:
     shp = part.files.get(".shp")
     if shp is None:
         return Way()
-    return Way(*_how_to_read_columns(part), {} if _has_index(part, shp) else INDEX_ANEW)
+    options, told, logical = _how_to_read_columns(part)
+    return Way(options, told, {} if _has_index(part, shp) else INDEX_ANEW, logical)
 
 
 def _has_index(part: Part, shp: Path) -> bool:
@@ -54,10 +57,10 @@ def _has_index(part: Part, shp: Path) -> bool:
     return records == indexed and is_whole(shx, shp)
 
 
-def _how_to_read_columns(part: Part) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _how_to_read_columns(part: Part) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]]:
     dbf, cpg = part.files.get(".dbf"), part.files.get(".cpg")
     if dbf is None:
-        return (), ()
+        return (), (), ()
     columns, layer = dbf_columns(dbf), repr(shown(part.layer))
     impossible = "" if cpg is None else impossible_encoding(cpg)
     if impossible:
@@ -85,4 +88,5 @@ def _how_to_read_columns(part: Part) -> tuple[tuple[str, ...], tuple[str, ...]]:
             f"({listed(quotes(foreign))}), have values in the result that mean nothing. Save them as texts, numbers or "
             "dates, and send the file again."
         )
-    return tuple(options), (*told, *odd_values(dbf, columns, part.layer), *cut_texts(dbf, columns, part.layer))
+    told += [*odd_values(dbf, columns, part.layer), *cut_texts(dbf, columns, part.layer)]
+    return tuple(options), tuple(told), tuple(at for at, column in enumerate(columns) if column.kind == LOGICAL)

@@ -60,6 +60,8 @@ class WorkFile(msgspec.Struct, frozen=True):
     names: Mapping[str, str] = {}
     facts: Facts | None = None
     """The facts, if the upload is held in memory; None if there is a work file."""
+    logical: Mapping[str, Sequence[int]] = {}
+    """By table: the positions of columns whose texts stand for true and false."""
     cells: Mapping[str, Mapping[str, object]] = {}
     """For each table with coordinate columns: the CSV that was read, its delimiter, and their original names."""
     claim: str = ""

@@ -43,6 +43,7 @@ GEOPACKAGE = Format(
     reading=Reading(drivers=("GPKG",), reader=Reader.GEOPACKAGE, zoned_texts=True, unchecked_texts=True),
     writing=Writing(
         driver="GPKG",
+        declares=True,
         reread=Reread(drivers=("GPKG",)),
         read_back="geopackage",
         extension=".gpkg",
@@ -65,6 +66,7 @@ SPATIALITE = Format(
     title="SpatiaLite",
     writing=Writing(
         driver="SQLite",
+        declares=True,
         reread=Reread(drivers=("SQLite",), tables=False, hides_names=True),
         read_back="spatialite",
         extension=".sqlite",
@@ -133,6 +135,7 @@ OPENFILEGDB = Format(
     ),
     writing=Writing(
         driver="OpenFileGDB",
+        declares=True,
         reread=Reread(drivers=("OpenFileGDB",)),
         value_losses=frozenset({"beyond_53_bits", "fractions", "leap_seconds", "offsets", "unzoned", "dates"}),
         options=("-mapFieldType", "Integer64=Real", "-lco", "GEOMETRY_NAME=SHAPE"),
@@ -188,6 +191,7 @@ GEOPARQUET = Format(
     reading=Reading(drivers=("Parquet",), reader=Reader.PARQUET),
     writing=Writing(
         driver="Parquet",
+        declares=True,
         reread=Reread(drivers=("Parquet",)),
         value_losses=frozenset({"leap_seconds", "mixed_zones", "offsets"}),
         extension=".parquet",

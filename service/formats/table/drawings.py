@@ -51,6 +51,7 @@ SHAPEFILE = Format(
         reader=Reader.PARTS,
         # otherwise the driver decides by the first shape whether there are measures, and it may be a null shape
         options=("ADJUST_GEOM_TYPE=ALL_SHAPES",),
+        absent_measures=True,
         bundles=(Bundle(".shp", (".shx", ".dbf"), {".prj": "", ".cpg": ""}, alone=LONE_SHP),),
     ),
     writing=Writing(
@@ -58,6 +59,7 @@ SHAPEFILE = Format(
         reread=Reread(drivers=("ESRI Shapefile",)),
         value_losses=frozenset({"binary", "before_1000"}),
         read_back="shapefile",
+        declares=True,
         empty_is_null=True,
         extension=".zip",
         media_type="application/zip",

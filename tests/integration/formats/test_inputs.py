@@ -170,6 +170,8 @@ async def test_curves_and_surfaces_go_into_targets_that_know_neither(
         assert done.facts.geometry_type == SHAPES[wkt]
         assert readers.read_content(done.plan.target.token, done.path).features == 1
         assert any("curves" in warning for warning in done.output.warnings) is ("CURVE" in wkt or "CIRCULAR" in wkt)
+        told = "Surfaces of triangles or other areas (TIN, PolyhedralSurface, Triangle; 1) became polygons"
+        assert any(told in warning for warning in done.output.warnings) is ("TIN" in wkt or "SURFACE" in wkt)
 
 
 @pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n\x1a"])
