@@ -108,6 +108,11 @@ _MESSAGES: tuple[_Row, ...] = (
         "The file is nested too deeply to be read. Simplify it and send it again.",
     ),
     _row(
+        r"Too many fields\. File probably corrupted",
+        "The file has more kinds of elements in its points, routes or tracks, extensions among them, than the 99 that "
+        "are read of {input}. Leave some extensions out and send it again.",
+    ),
+    _row(
         # the statement that creates such a wide table fills the whole space for messages, so their end is lost
         r"too many (?:columns|fields)|more than \d+ columns|CREATE TABLE .{30000}",
         "The file has more columns than can be converted. Leave some out and send it again.",

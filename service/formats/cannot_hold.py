@@ -32,6 +32,7 @@ _COLUMNS: tuple[tuple[Callable[[Writing], object], str], ...] = (
     (lambda writing: writing.max_cell, "texts of more than {0.max_cell:,} characters in full"),
     (lambda writing: writing.max_rows, "more than {0.max_rows:,} features a layer"),
     (lambda writing: writing.max_columns, "more than {0.max_columns:,} columns"),
+    (lambda writing: writing.max_with_own, "more than {0.max_with_own} columns, those of its own elements among them"),
     (lambda writing: writing.max_record_bytes, "columns of more than {0.max_record_bytes:,} bytes together"),
 )
 """Conditions on how a format is written, and what it cannot hold if they are met."""

@@ -108,6 +108,16 @@ def _refuse_size(target: Format, writing: Writing, layer: Layer) -> None:
         raise Rejection(
             f"{target.title} holds {writing.max_columns:,} columns; the file has {columns:,}. Choose another."
         )
+    filled = {field.name.casefold() for field in layer.fields if field.filled != 0}
+    for family in layer.families & writing.own_columns.keys():
+        own = writing.own_columns[family]
+        further, most = len(filled - own), writing.max_with_own - len(own)
+        if further > most:
+            raise Rejection(
+                f"GDAL, and with it programs such as QGIS, reads {most} columns of a {family} of {target.title} beside "
+                f"the elements of the format; {shown(layer.name)!r} has {further}. Choose another outputFormat, such "
+                "as GeoPackage, or leave columns out."
+            )
     if writing.max_record_bytes is not None and _record_bytes(writing, layer.fields) > writing.max_record_bytes:
         raise Rejection(
             f"The {columns} columns are wider together than {target.title} can store "

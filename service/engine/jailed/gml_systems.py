@@ -19,6 +19,13 @@ CODE = re.compile(
     r"|https?://www\.opengis\.net/gml/srs/epsg\.xml#)(\d{1,9})",
     re.IGNORECASE | re.ASCII,
 )
+_ADDRESS = r"https?://(?:www\.)?opengis\.net/def/crs"
+PAIR = re.compile(
+    r"urn:(?:x-)?ogc:def:crs,crs:EPSG:[\d.]*:(\d{1,9}),crs:EPSG:[\d.]*:(\d{1,9})|EPSG:(\d{1,9})\+(\d{1,9})"
+    rf"|{_ADDRESS}-compound\?1={_ADDRESS}/EPSG/[\d.]+/(\d{{1,9}})&2={_ADDRESS}/EPSG/[\d.]+/(\d{{1,9}})",
+    re.IGNORECASE | re.ASCII,
+)
+"""Names of a system of positions and one of heights."""
 CRS84 = re.compile(r"(?:urn:ogc:def:crs:OGC:[\d.]*:|https?://(?:www\.)?opengis\.net/def/crs/OGC/[\d.]+/)CRS84")
 MEMBERS = re.compile(r"\w*[mM]embers?")
 COLLECTION = "FeatureCollection"
@@ -177,10 +184,13 @@ class _Reader:
 
 
 def system_of(name: str) -> str:
-    """The system that `name` stands for: `EPSG:n`, or `name` if it is no code of EPSG's."""
-    code = CODE.fullmatch(name)
+    """The system that `name` stands for: `EPSG:n`, the URN of two, or `name` if it is no code of EPSG's."""
+    code, pair = CODE.fullmatch(name), PAIR.fullmatch(name)
     if code is not None:
         return f"EPSG:{int(code[1])}"
+    if pair is not None:
+        positions, heights = (int(number) for number in pair.groups() if number)
+        return f"urn:ogc:def:crs,crs:EPSG::{positions},crs:EPSG::{heights}"
     return WGS84 if CRS84.fullmatch(name) else name[:LONGEST_NAME]
 
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 from service.blocking import run_blocking
 from service.engine.holding import in_open_run
 from service.engine.jailed import gml_systems
-from service.engine.jailed.gml_systems import CODE, HIGH, MOST_SYSTEMS, MOST_TYPES, NO_SYSTEM
+from service.engine.jailed.gml_systems import CODE, HIGH, MOST_SYSTEMS, MOST_TYPES, NO_SYSTEM, PAIR
 from service.engine.reading.files import read_single, reading_with_options
 from service.engine.reading.work_file import WorkFile, read_layers
 from service.engine.session import Session
@@ -53,7 +53,7 @@ COORDINATES = re.compile(rb"<(?:[\w.-]++:)?+coordinates[\s>]")
 """Coordinates that themselves tell whether there are elevations, in texts that are alike otherwise."""
 FEW = 2
 AND = " and "
-COMPOUND = re.compile(r"/def/crs-compound\b|:crs,crs:")
+COMPOUND = re.compile(r"/def/crs-compound\b|:crs,crs:|EPSG:\d+\+")
 """What names of two systems have, one of positions and one of heights."""
 Found = Annotated[
     dict[Name, Annotated[dict[Name, tuple[Count, Count]], Meta(max_length=MOST_SYSTEMS)]], Meta(max_length=MOST_TYPES)
@@ -79,8 +79,10 @@ async def read_gml(place: Workplace, source: Source) -> WorkFile:
     await place.discard(file)
     await place.rename(NAMED_FILE, file)
     (only, *others) = {system for systems in found.values() for system in systems} or {NO_SYSTEM}
-    if CODE.fullmatch(only) and not others:
-        layers = await read_layers(place, reading_with_options(source), file, system=only)
+    pair = PAIR.fullmatch(only)
+    if (pair or CODE.fullmatch(only)) and not others:
+        system = f"EPSG:{pair[1]}" if pair else only
+        layers = await read_layers(place, reading_with_options(source), file, system=system)
         return msgspec.structs.replace(layers, claim=only)
     read = await read_single(place, source)
     claim = AND.join(sorted({only, *others} - {NO_SYSTEM})) + " or none" * bool(warnings)

@@ -125,6 +125,15 @@ GPX_TYPES: Mapping[Family, Mapping[str, frozenset[FieldType]]] = {
 }
 """The elements that are no texts; the driver writes a text in one of them as 0, or leaves it out."""
 
+_OF_ALL = frozenset({"name", "cmt", "desc", "src", "type"}) | {
+    f"link{number}_{part}" for number in (1, 2) for part in ("href", "text", "type")
+}
+GPX_COLUMNS: Mapping[Family, frozenset[str]] = {
+    Family.POINT: _OF_ALL | {"sym", "fix"} | GPX_TYPES[Family.POINT].keys(),
+    Family.LINE: _OF_ALL | GPX_TYPES[Family.LINE].keys(),
+}
+"""What GPX defines of waypoints and tracks."""
+
 GPX = Format(
     name="Gpx",
     token="gpx",
@@ -199,6 +208,8 @@ GPX = Format(
         empty_columns_lost=frozenset({"*"}),
         value_losses=XML_LOSSES | {"moments", "like_markup"},
         typed_columns=GPX_TYPES,
+        own_columns=GPX_COLUMNS,
+        max_with_own=99,
         live_text="<",
         extension=".gpx",
         media_type="application/gpx+xml",

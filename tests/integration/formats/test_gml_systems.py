@@ -218,6 +218,10 @@ WITH_HEIGHTS = "urn:ogc:def:crs:EPSG::7409"
 HEIGHTS = {
     "two systems": ([point(BOTH, "50 9 100")], BOTH),
     "two systems in an address": ([point(ADDRESS_OF_BOTH, "50 9 100")], "http://www.opengis.net/def/crs-compound?"),
+    "two systems in several ways": (
+        [point(BOTH, "50 9 100"), point(ADDRESS_OF_BOTH, "50 9 100"), point("EPSG:4326+5773", "9 50 100")],
+        BOTH,
+    ),
     "a code": ([point(WITH_HEIGHTS, "50 9 100")], WITH_HEIGHTS),
     "a code in several ways": ([point("EPSG:7409", "9 50 100"), point(WITH_HEIGHTS, "50 9 100")], "EPSG:7409"),
     "a code without heights": ([point(WITH_HEIGHTS, "50 9")], ""),

@@ -11,7 +11,8 @@ from service.formats.left_out import CHUNK
 from service.formats.looks import look_at
 from service.formats.registry import find_output
 from tests.integration.formats import readers
-from tests.integration.formats.pipeline import Pipeline
+from tests.integration.formats.pipeline import Pipeline, write_geojson
+from tests.integration.formats.samples import line, point
 
 START = '<?xml version="1.0"?>\n<!-- <gpx> --><gpx version="1.1" creator="a > b" xmlns:o=\'http://o\'>'
 PLAIN = '<wpt lat="1" lon="9"><name>n</name></wpt>\n'
@@ -188,3 +189,19 @@ async def test_more_extensions_than_the_driver_takes_are_the_reason_of_the_refus
     (found,) = readers.geojson((await either.to("GeoJson", path)).path)
     assert isinstance(found["properties"], dict)
     assert len(found["properties"]) == columns
+
+
+@pytest.mark.parametrize(("kind", "most"), [("point", 76), ("line", 87)])
+async def test_more_columns_than_are_read_are_refused_with_their_number(
+    either: Pipeline, tmp_path: Path, kind: str, most: int
+) -> None:
+    """Elements that the format defines do not count, nor do columns without a value."""
+    columns = {f"c{number}": number for number in range(most)} | {"name": "n", "none": None}
+    held, beyond = [
+        line(**values) if kind == "line" else point(1, 2, **values) for values in (columns, columns | {"more": 1})
+    ]
+    done = await either.to("Gpx", write_geojson(tmp_path / "a.geojson", [held]))
+    back = await either.to("Csv", done.path)
+    assert [row[f"c{most - 1}"] for row in readers.table(back.path)] == [f"{most - 1}"]
+    with pytest.raises(Rejection, match=rf"reads {most} columns of a {kind} of GPX .*; 'b' has {most + 1}\. Choose"):
+        await either.to("Gpx", write_geojson(tmp_path / "b.geojson", [beyond]))
