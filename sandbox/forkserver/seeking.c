@@ -12,8 +12,8 @@
 enum { PIECE = 1 << 20, LONGEST_PATH = 512, MOST_ROWS = 10000, KEPT = 64 };
 
 static const char REPEATED[] = "number-rows-repeated=\"", SHEET_END[] = "</table:table>", CELL_TEXT[] = "<text:p",
-                  CELL_VALUE[] = " office:value", COVERED[] = "<table:covered-table-cell", DATE_VALUE[] = "date-value=\"",
-                  NUMBER_VALUE[] = " office:value=\"";
+                  CELL_VALUE[] = " office:value", COVERED[] = "<table:covered-table-cell", DATE_VALUE[] = "date-value=",
+                  NUMBER_VALUE[] = " office:value=";
 
 /* Look for rows of a sheet that follow others that repeat so often that the driver stops there. `is_past` says if what
    begins at `at` is past such rows; until where it holds for the piece that follows is returned, NULL if there are some. */
@@ -45,11 +45,15 @@ static int hides_value(const char *at, const char *end)
     return 0;
 }
 
-/* Whether a date is written in another way than 2024-02-29T12:30:00.123; one that does not end in this piece is seen with the
-   next. */
+/* Whether a date in quotation marks is written in another way than 2024-02-29T12:30:00.123; one that does not end in this piece is
+   seen with the next. */
 static int is_odd_date(const char *at)
 {
     enum { MILLISECONDS = 3 };
+    char mark = *at;
+    if (!mark)
+        return 0;
+    at++;
     const char *date = past_pattern(at, "9999-99-99"), *time = date ? past_pattern(date, "T29:59:59") : NULL;
     const char *last = time ? time : date;
     if (time && *time == '.') {
@@ -57,7 +61,7 @@ static int is_odd_date(const char *at)
         last = exact - time - 1 > MILLISECONDS ? time + 1 + MILLISECONDS : exact;
         last += strspn(last, "0");
     }
-    return (!last || *last != '"') && strchr(at, '"');
+    return (!last || *last != mark) && strchr(at, mark);
 }
 
 /* Whether there is such a date, or a whole number of so many digits that no floating-point number may be it. */
@@ -69,9 +73,11 @@ static int has_odd_value(const char *at, const char *end)
             return 1;
     while ((at = find(at, end, NUMBER_VALUE))) {
         at += sizeof NUMBER_VALUE - 1;
+        char mark = *at;
+        at += mark != 0;
         at += *at == '-';
         const char *last = past_digits(at);
-        if (last - at >= LEAST_DIGITS && *last == '"')
+        if (last - at >= LEAST_DIGITS && *last == mark)
             return 1;
     }
     return 0;

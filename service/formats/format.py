@@ -195,6 +195,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Columns of derived layers that contain nothing beyond what other layers have."""
     member: str = ""
     """The extension of the documents in an archive, if files of this format are archives of documents."""
+    main_part: str = ""
+    """The part of its archives that lists the others, if they are workbooks whose driver knows only this name."""
     properties: str = ""
     """The member of its archives that holds what users wrote about the file, if they are workbooks."""
     has_texts_in_header: bool = False

@@ -90,6 +90,7 @@ XLSX = Format(
         environment={"OGR_XLSX_HEADERS": "FORCE"},
         records_crs=False,
         overflows=frozenset({"old_dates", "at_64_bits", "infinite"}),
+        main_part="xl/workbook.xml",
         properties="docProps/core.xml",
         doubts_dates=True,
         unread=(ENCRYPTED_WORKBOOK,),

@@ -1,0 +1,80 @@
+"""Refuses workbooks that spreadsheet programs open, but of which the driver finds or reads no content."""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from html import unescape
+from itertools import islice
+from pathlib import Path
+from urllib.parse import unquote
+
+from service.errors import Rejection
+from service.formats.archive import Archive, open_archive
+from service.formats.bounds import Bounds
+from service.formats.format import Format, reading_of
+from service.formats.names import shown
+from service.formats.xml_root import ROOT
+
+HEAD_BYTES = 4 << 10
+MOST_PARTS = 1000
+MOST_BYTES = 1 << 20
+"""How much of a list of parts is read."""
+TYPES = "[Content_Types].xml"
+ENTRY = re.compile(rb"<(?:\w{1,20}:)?(?:Override|Relationship)\s[^<>]*+>")
+MAIN = re.compile(rb"\sContentType\s*=\s*[\"'][^\"'<>]*sheet(?:\.macroEnabled)?\.main\+xml[\"']")
+SHEET = re.compile(rb"\sType\s*=\s*[\"'][^\"'<>]*/worksheet[\"']")
+NAME = re.compile(rb"\s(?:PartName|Target)\s*=\s*[\"']([^\"'<>]*)[\"']")
+READ = re.compile(r"xl/(?:workbook|styles|sharedStrings|worksheets/[^/]+)\.xml", re.IGNORECASE)
+"""The parts that hold cells, and what is known of them."""
+SAVE = "Open it in a spreadsheet program, save it as .xlsx, and send it again."
+ELSEWHERE = "The workbook has its main part in {!r}, but GDAL, which reads it, knows only {}. " + SAVE
+NO_SHEET = (
+    "A sheet of the workbook is not where it says, in {!r}, letter by letter, so that GDAL cannot read it. " + SAVE
+)
+PREFIXED = (
+    "The elements of {!r} in the workbook have a prefix, as in <{}>, with which not every GDAL reads them. " + SAVE
+)
+
+
+def require_read_parts(row: Format, path: Path) -> None:
+    """Refuse the workbook at `path` if its driver, of the format `row`, would find nothing in it. Blocking.
+
+    Raises:
+        Rejection: names the part, and what to do.
+    """
+    main = reading_of(row).main_part
+    if not main:
+        return
+    reason = ""
+    with suppress(Rejection), open_archive(path, Bounds(in_steps=True)) as archive:  # the driver reports what is none
+        reason = next(_unread(archive, main), "")
+    if reason:
+        raise Rejection(reason)
+
+
+def _unread(archive: Archive, main: str) -> Iterator[str]:
+    parts = {member.path for member in archive.members}
+    for target in _listed(archive, TYPES, MAIN, ""):
+        if main not in parts:
+            yield ELSEWHERE.format(shown(target), main)
+    folder, name = posixpath.split(main)
+    for target in _listed(archive, f"{folder}/_rels/{name}.rels", SHEET, folder):
+        if target not in parts:
+            yield NO_SHEET.format(shown(target))
+    for member in islice((member for member in archive.members if READ.fullmatch(member.path)), MOST_PARTS):
+        head = archive.head(member, HEAD_BYTES)
+        root = ROOT.match(head)
+        if root and head[root.start("name") - 1 : root.start("name")] == b":":
+            tag = head[head.rfind(b"<", 0, root.start("name")) + 1 : root.end("name")]
+            yield PREFIXED.format(shown(member.path), tag.decode("ascii", "replace"))
+
+
+def _listed(archive: Archive, part: str, kind: re.Pattern[bytes], folder: str) -> Iterator[str]:
+    """The parts of a kind that `part` lists, which are in `folder` unless it says otherwise."""
+    listing = next((member for member in archive.members if member.path == part), None)
+    for entry in ENTRY.findall(archive.head(listing, MOST_BYTES)) if listing is not None else ():
+        name = NAME.search(entry)
+        if name and kind.search(entry):
+            named = unquote(unescape(name[1].decode("utf-8", "replace")))
+            yield posixpath.normpath(posixpath.join("/", folder, named)).lstrip("/")

@@ -1,0 +1,67 @@
+"""Workbooks that spreadsheet programs open, but whose content the driver does not find."""
+
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from service.errors import Rejection
+from tests.integration.formats import readers
+from tests.integration.formats.pipeline import Pipeline, write_geojson
+from tests.integration.formats.samples import point
+
+SHEET, RELATIONS = "xl/worksheets/sheet1.xml", "xl/_rels/workbook.xml.rels"
+Change = Callable[[str, bytes], tuple[str, bytes]]
+UNREAD: dict[str, tuple[Change, str]] = {
+    "a main part of another name": (
+        lambda name, text: (
+            name.replace("workbook.xml", "workbook2.xml"),
+            text.replace(b"xl/workbook.xml", b"xl/workbook2.xml"),
+        ),
+        r"has its main part in 'xl/workbook2.xml', but GDAL, which reads it, knows only xl/workbook.xml\. Open it",
+    ),
+    "a sheet in other letters": (
+        lambda name, text: (name.replace(SHEET, "xl/worksheets/Sheet1.xml"), text),
+        f"A sheet of the workbook is not where it says, in '{SHEET}'",
+    ),
+    "prefixes": (
+        lambda name, text: (name, text.replace(b"<worksheet ", b"<x:worksheet ") if name == SHEET else text),
+        f"elements of '{SHEET}' in the workbook have a prefix, as in <x:worksheet>",
+    ),
+}
+"""What becomes of each part, and the words of the refusal."""
+READ: dict[str, Change] = {
+    "as written": lambda name, text: (name, text),
+    "addresses from the root": lambda name, text: (
+        name,
+        text.replace(b'Target="worksheets', b'Target="/xl/worksheets') if name == RELATIONS else text,
+    ),
+}
+
+
+async def _changed(pipeline: Pipeline, folder: Path, change: Change) -> Path:
+    written = (await pipeline.to("Xlsx", write_geojson(folder / "a.geojson", [point(1, 2, name="oak")]))).path
+    with zipfile.ZipFile(written) as former, zipfile.ZipFile(folder / "a.xlsx", "w") as changed:
+        for name in former.namelist():
+            changed.writestr(*change(name, former.read(name)))
+    return folder / "a.xlsx"
+
+
+@pytest.mark.parametrize("name", UNREAD)
+async def test_workbooks_of_which_the_driver_reads_nothing_are_refused(
+    pipeline: Pipeline, tmp_path: Path, name: str
+) -> None:
+    """They became tables without columns and rows, without a word, or were called damaged."""
+    change, told = UNREAD[name]
+    path = await _changed(pipeline, tmp_path, change)
+    with pytest.raises(Rejection, match=told):
+        await pipeline.to("Csv", path)
+
+
+@pytest.mark.parametrize("name", READ)
+async def test_workbooks_with_their_parts_in_usual_places_are_read(
+    pipeline: Pipeline, tmp_path: Path, name: str
+) -> None:
+    done = await pipeline.to("Csv", await _changed(pipeline, tmp_path, READ[name]), source_epsg=4326)
+    assert [row["name"] for row in readers.table(done.path)] == ["oak"]
