@@ -133,12 +133,13 @@ static void see_real(struct column *column, double value)
 }
 
 /* What a byte may be part of. Most bytes are part of nothing here, so that one look at each is enough. */
-enum { BEYOND_ASCII = 1, CONTROL = 2, RETURN = 4, NO_CHARACTER = 8, BLANK = 16, GEOMETRY = 32 };
+enum { BEYOND_ASCII = 1, CONTROL = 2, RETURN = 4, NO_CHARACTER = 8, BLANK = 16, GEOMETRY = 32, NO_NAME = 64 };
 static const unsigned char KINDS_OF_BYTES[256] = {
-    [1 ... 8] = CONTROL, ['\t'] = BLANK, ['\n'] = BLANK, ['\v'] = CONTROL | BLANK, ['\f'] = CONTROL | BLANK,
+    [1 ... 8] = CONTROL, ['\t'] = BLANK | NO_NAME, ['\n'] = BLANK | NO_NAME, ['\v'] = CONTROL | BLANK, ['\f'] = CONTROL | BLANK,
     ['\r'] = RETURN | BLANK, [14 ... 31] = CONTROL, [' '] = BLANK, ['0'] = GEOMETRY, ['C'] = GEOMETRY, ['G'] = GEOMETRY,
     ['L'] = GEOMETRY, ['M'] = GEOMETRY, ['P'] = GEOMETRY, ['S'] = GEOMETRY, ['T'] = GEOMETRY, ['c'] = GEOMETRY,
     ['g'] = GEOMETRY, ['l'] = GEOMETRY, ['m'] = GEOMETRY, ['p'] = GEOMETRY, ['s'] = GEOMETRY, ['t'] = GEOMETRY,
+    ['"'] = NO_NAME, ['*'] = NO_NAME, ['/'] = NO_NAME, [':' ... '?'] = NO_NAME, ['\\'] = NO_NAME, ['|'] = NO_NAME, [0x7f] = NO_NAME,
     ['{'] = GEOMETRY, [0x80 ... 0xee] = BEYOND_ASCII, [0xef] = BEYOND_ASCII | NO_CHARACTER, [0xf0 ... 0xff] = BEYOND_ASCII,
 };
 
@@ -191,6 +192,7 @@ static int has_no_character(const char *text)
 /* What some format changes in a text, or mistakes it for. */
 static void see_characters(struct column *column, const char *text, size_t size, unsigned kinds)
 {
+    column->no_layer_names += (kinds & (BEYOND_ASCII | CONTROL | RETURN | NO_NAME)) != 0;
     column->control += kinds & CONTROL || (kinds & NO_CHARACTER && has_no_character(text));
     column->carriage_returns += (kinds & RETURN) != 0;
     column->leading_blanks += *text == ' ';

@@ -66,6 +66,8 @@ class Field(msgspec.Struct, frozen=True, gc=False):
     """Texts with one."""
     control: Count = 0
     """Texts with control characters other than tabs and line ends, or with U+FFFE or U+FFFF."""
+    no_layer_names: Count = 0
+    """Texts with characters that are changed in the names of layers of a drawing: not ASCII, or such as / and :."""
     like_json: Count = 0
     """Texts that begin and end like JSON objects or arrays."""
     like_markup: Count = 0

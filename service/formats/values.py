@@ -31,6 +31,8 @@ KNOWN_BY_SCAN = frozenset(
     }
 )
 """What a scan of GeoJSON finds; the other kinds must be counted in a work file."""
+LAYER = "Layer"
+"""The column from which the driver of drawings takes the names of their layers."""
 NULLS_BECOME = frozenset({FieldType.INTEGER, FieldType.REAL, FieldType.BOOLEAN, FieldType.TEXT})
 """The types for which a zero stands in for a missing value."""
 
@@ -148,6 +150,12 @@ VALUE_LOSSES: Mapping[str, Loss] = {
     "control": Loss(
         "control characters, U+FFFE and U+FFFF",
         "{target} has no control characters, nor U+FFFE and U+FFFF; they were left out of {values}.",
+    ),
+    "layer_names": Loss(
+        "names of layers that are not ASCII, or have characters such as / and :",
+        "{target} is written with names of layers in ASCII; programs show {values} with other letters, or characters "
+        "such as / and :, differently.",
+        count=lambda field, _: field.no_layer_names if field.name == LAYER else 0,
     ),
     "like_json": Loss(
         "texts that are JSON, as distinct from objects and arrays",

@@ -30,6 +30,7 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
         "leading_blanks": "{0} GLOB ' *'",
         "carriage_returns": "instr({0}, char(13)) > 0",
         "control": "{0} GLOB '*[' || char(1) || '-' || char(8, 11, 12, 14) || '-' || char(31, 65534, 65535) || ']*'",
+        "no_layer_names": "{0} GLOB '*[^]^-{{ !#-)+-.0-9@-[}}~]*'",
         "like_json": f"{{0}} GLOB '{{{{*}}}}' AND {IN_OBJECT} OR {{0}} GLOB '[[]*]' AND ({IN_ARRAY})",
         "like_markup": f"{BARE} GLOB '<*'",
         "like_formulas": f"{BARE} GLOB 'of:=*'",

@@ -21,6 +21,7 @@ from service.formats.format import (
 )
 from service.formats.table.geometry_types import SHAPE_TYPES
 from service.formats.unread import BINARY_DXF, NO_UTF_16, UTF_16_WITHOUT_MARK
+from service.formats.values import LAYER
 
 LONE_SHP = "A .shp alone holds no attributes; send it in a ZIP with its .shx, .dbf and .prj to keep them."
 NO_MAP = "The ZIP holds no .map beside {name}, so its features have no geometry."
@@ -211,7 +212,8 @@ DXF = Format(
         level_areas=True,
         null_geometry=False,
         tables=False,
-        attributes=frozenset({"Layer", "Text", "Linetype"}),
+        attributes=frozenset({LAYER}),
+        value_losses=frozenset({"layer_names"}),
         records_crs=False,
         trailer=b"EOF",
     ),

@@ -357,3 +357,25 @@ async def test_columns_beside_binary_ones_are_kept(
     assert told == f"{done.plan.target.title} stores no binary values; 1 value of 'bytes' were left out."
     kept = await read_again(either, done)
     assert [value for value in kept.values() if isinstance(value, str)] == list(values[1:])
+
+
+NAMES_OF_LAYERS = {
+    **dict.fromkeys(("plain", "a b-c_d.e+f,g(h)", "[a]{b}~!#$%&'@^`", "A]"), False),
+    **dict.fromkeys(("grün", "a/b", "a:b", "a\\b", "a|b", 'a"b', "a*", "a=b", "a\tb", "a\x7fb", "<a", "a?;"), True),
+}
+"""Which of them programs show differently."""
+
+
+async def test_names_of_layers_that_a_drawing_changes_are_told(either: Pipeline, tmp_path: Path) -> None:
+    """Its driver writes other letters in another encoding than it declares, and _ in place of some characters."""
+    path = await database(either, tmp_path, ["Layer TEXT"], *((name,) for name in NAMES_OF_LAYERS))
+    _, told = (await either.to("Dxf", path)).output.warnings
+    assert told.startswith("DXF is written with names of layers in ASCII;")
+    assert f"show {sum(NAMES_OF_LAYERS.values())} values of 'Layer' with other letters" in told
+
+
+async def test_texts_and_types_of_lines_beside_drawings_are_left_out_and_told(either: Pipeline, tmp_path: Path) -> None:
+    path = await database(either, tmp_path, ["Text TEXT", "Linetype TEXT", "Layer TEXT"], ("t", "DASHED", "a"))
+    assert (await either.to("Dxf", path)).output.warnings == (
+        "DXF keeps no such attributes; left out: 'id', 'Text', 'Linetype'.",
+    )
