@@ -140,6 +140,8 @@ static void see_feature(struct shapes *shapes, struct column *columns, int count
             columns[field].begins_empty |= shapes->features == 1;
     if (geometry && !OGR_G_IsEmpty(geometry))
         see_geometry(shapes, geometry);
+    else
+        shapes->empty += geometry != NULL;
     if (shapes->may_be_labels) {
         const char *style = OGR_F_GetStyleString(feature);
         shapes->labels += style && strncmp(style, LABEL, strlen(LABEL)) == 0;

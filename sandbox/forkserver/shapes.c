@@ -87,10 +87,10 @@ void see_geometry(struct shapes *shapes, handle geometry)
 void tell_shapes(const struct shapes *shapes)
 {
     put(",\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s,\"longest_geometry_bytes\":%zu,"
-        "\"flat_geometries\":%lld,\"sloping_areas\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,\"labels\":%lld,\"codes\":{",
+        "\"flat_geometries\":%lld,\"sloping_areas\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,\"labels\":%lld,\"empty_geometries\":%lld,\"codes\":{",
         (long long)shapes->features, (long long)shapes->filled, shapes->has_z ? "true" : "false",
         shapes->has_m ? "true" : "false", shapes->longest, (long long)shapes->flat, (long long)shapes->sloping, (long long)shapes->unmeasured,
-        (long long)shapes->first_beyond, (long long)shapes->labels);
+        (long long)shapes->first_beyond, (long long)shapes->labels, (long long)shapes->empty);
     for (int type = 0, told = 0; type < TYPES; type++)
         if (shapes->counts[type])
             put("%s\"%d\":%lld", told++ ? "," : "", type, (long long)shapes->counts[type]);

@@ -8,7 +8,7 @@
 enum { TYPES = 32 };
 
 struct shapes {
-    int64_t features, filled, flat, sloping, unmeasured, first_beyond, labels, counts[TYPES];
+    int64_t features, filled, empty, flat, sloping, unmeasured, first_beyond, labels, counts[TYPES];
     int has_z, has_m, may_be_labels, lacks_measures;
     size_t longest;
     double west, east, south, north;

@@ -58,6 +58,7 @@ class Shapes(msgspec.Struct, frozen=True, kw_only=True):
     codes: Annotated[Mapping[Code, Count], Meta(max_length=32)]
     extent: tuple[float, float, float, float] | None
     first_beyond_degrees: Count
+    empty_geometries: Count = 0
     labels: Count = 0
     """How many features are labels whose text only their style holds."""
 
@@ -183,6 +184,7 @@ def _layer(layer: SeenLayer, columns: Sequence[Column], reading: Reading) -> Lay
         features=layer.features,
         geometry_types={name: types[name] for name in FAMILIES if name in types},
         null_geometries=layer.features - layer.geometries,
+        empty_geometries=layer.empty_geometries,
         has_z=layer.has_z,
         flat_geometries=layer.flat_geometries if layer.has_z else 0,
         sloping_areas=layer.sloping_areas,

@@ -147,6 +147,8 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     collection_parts: Annotated[Mapping[GeometryName, Count], Meta(max_length=7)] = {}
     """The parts of its collections: one Multi geometry per family and collection."""
     null_geometries: Count = 0
+    empty_geometries: Count = 0
+    """How many of these were geometries without any position when they were read."""
     has_z: bool = False
     flat_geometries: Count = 0
     """Geometries without elevations, in a layer in which others have them."""

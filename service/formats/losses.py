@@ -76,6 +76,7 @@ def find_losses(target: Format, datasets: Sequence[Dataset]) -> tuple[str, ...]:
             _attributes(target, writing, layers),
             _empty_columns(target, writing, layers),
             _column_renames(datasets) if writing.attributes is None else (),
+            _changed_by_reading(layers),
             _geometries(target, writing, datasets, layers),
             _values(target, writing, layers),
             _guesses(layers),
@@ -183,6 +184,16 @@ def _column_renames(datasets: Sequence[Dataset]) -> Iterator[str]:
         yield f"Columns were renamed: {_pairs(renamed)}."
 
 
+def _changed_by_reading(layers: Sequence[Layer]) -> Iterator[str]:
+    if empty := sum(layer.empty_geometries for layer in layers):
+        yield f"Geometries without any position, such as POINT EMPTY ({empty:,}), became missing."
+    if surfaces := sum(layer.surfaces for layer in layers):
+        yield (
+            f"Surfaces of triangles or other areas (TIN, PolyhedralSurface, Triangle; {surfaces:,}) became "
+            "polygons: the areas were kept, but not that they are one surface."
+        )
+
+
 def _geometries(
     target: Format, writing: Writing, datasets: Sequence[Dataset], layers: Sequence[Layer]
 ) -> Iterator[str]:
@@ -208,12 +219,6 @@ def _geometries(
         yield f"{target.title} stores measures for all features of a layer or for none; {unmeasured:,} without got 0."
     if not writing.m and any(layer.has_m for layer in layers):
         yield f"{target.title} stores no measures (M); they were left out."
-    surfaces = sum(layer.surfaces for layer in layers)
-    if surfaces:
-        yield (
-            f"Surfaces of triangles or other areas (TIN, PolyhedralSurface, Triangle; {surfaces:,}) became "
-            "polygons: the areas were kept, but not that they are one surface."
-        )
     if any(dataset.linearise for dataset in datasets):
         yield f"{target.title} stores no curves; they became lines of short segments."
 

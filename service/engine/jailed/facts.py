@@ -111,7 +111,7 @@ def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying, cells: 
 
 
 def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -> dict[str, object]:
-    histogram, basics, with_z, with_m = _histogram(connection, table)
+    histogram, basics, with_z, with_m, emptied = _histogram(connection, table)
     surfaces = surfaces_to_polygons(connection, table) if basics & SURFACES.keys() else 0
     found = collection_parts(connection, table) if histogram["GeometryCollection"] else ({}, False, 0)
     parts, curved_parts, surfaces_in_parts = found
@@ -123,6 +123,7 @@ def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -
         "first_beyond_degrees": 0 if extent is None or _is_in_degrees(extent) else _first_beyond(connection, table),
         "geometry_types": dict(histogram),
         "null_geometries": features - sum(histogram.values()),
+        "empty_geometries": emptied,
         "has_z": bool(with_z),
         "flat_geometries": sum(histogram.values()) - with_z if with_z else 0,
         "sloping_areas": sloping_areas(connection, table) if may_slope else 0,
@@ -136,14 +137,15 @@ def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -
     }
 
 
-def _histogram(connection: sqlite3.Connection, table: str) -> tuple[Counter[str], set[int], int, int]:
-    """How often each type occurs, the basic codes, and how many geometries have Z and M."""
+def _histogram(connection: sqlite3.Connection, table: str) -> tuple[Counter[str], set[int], int, int, int]:
+    """How often each type occurs, the basic codes, and how many geometries have Z, have M and are empty."""
     histogram: Counter[str] = Counter()
     basics: set[int] = set()
-    with_z = with_m = 0
+    with_z = with_m = emptied = 0
     for code, empty, count in list(_heads(connection, table)):
         if empty:
             _empty_to_null(connection, table)
+            emptied += count
             continue
         basic, z = split_code(code)
         if basic not in WKB_TYPES:
@@ -152,7 +154,7 @@ def _histogram(connection: sqlite3.Connection, table: str) -> tuple[Counter[str]
         basics.add(basic)
         with_z += count if z else 0
         with_m += count if has_measures(code) else 0
-    return histogram, basics, with_z, with_m
+    return histogram, basics, with_z, with_m, emptied
 
 
 def _declared(connection: sqlite3.Connection, table: str) -> dict[str, object] | None:

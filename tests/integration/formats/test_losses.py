@@ -379,3 +379,11 @@ async def test_texts_and_types_of_lines_beside_drawings_are_left_out_and_told(ei
     assert (await either.to("Dxf", path)).output.warnings == (
         "DXF keeps no such attributes; left out: 'id', 'Text', 'Linetype'.",
     )
+
+
+async def test_empty_geometries_that_become_missing_are_told(either: Pipeline, tmp_path: Path) -> None:
+    """Of each type, but not as parts of others; features that have none are as they were."""
+    path = table(tmp_path / "a.csv", "POINT EMPTY", "POINT (1 2)", "MULTIPOLYGON EMPTY", "MULTIPOINT ((1 2),EMPTY)", "")
+    done = await either.to("GeoPackage", path, source_epsg=4326)
+    told = "Geometries without any position, such as POINT EMPTY (2), became missing."
+    assert done.output.warnings == (told,)

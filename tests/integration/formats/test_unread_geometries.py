@@ -88,8 +88,9 @@ async def test_values_of_a_table_of_wkt_that_are_no_geometries_are_told(pipeline
             """
         )
     done = await pipeline.to("GeoPackage", path, source_epsg=4326)
-    (told,) = done.output.warnings
+    told, empty = done.output.warnings
     assert told.startswith(f"{len(WRONG)} values " + LEFT_OUT)
+    assert empty == "Geometries without any position, such as POINT EMPTY (1), became missing."
 
 
 async def test_further_geometries_of_a_row_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
