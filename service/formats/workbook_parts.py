@@ -28,13 +28,9 @@ NAME = re.compile(rb"\s(?:PartName|Target)\s*=\s*[\"']([^\"'<>]*)[\"']")
 READ = re.compile(r"xl/(?:workbook|styles|sharedStrings|worksheets/[^/]+)\.xml", re.IGNORECASE)
 """The parts that hold cells, and what is known of them."""
 SAVE = "Open it in a spreadsheet program, save it as .xlsx, and send it again."
-ELSEWHERE = "The workbook has its main part in {!r}, but GDAL, which reads it, knows only {}. " + SAVE
-NO_SHEET = (
-    "A sheet of the workbook is not where it says, in {!r}, letter by letter, so that GDAL cannot read it. " + SAVE
-)
-PREFIXED = (
-    "The elements of {!r} in the workbook have a prefix, as in <{}>, with which not every GDAL reads them. " + SAVE
-)
+ELSEWHERE = "The workbook has its main part in {!r}, but is only read if that is {}. " + SAVE
+NO_SHEET = "A sheet of the workbook is not where it says, in {!r}, letter by letter, and cannot be read. " + SAVE
+PREFIXED = "The elements of {!r} in the workbook have a prefix, as in <{}>, and cannot be read. " + SAVE
 
 
 def require_read_parts(row: Format, path: Path) -> None:

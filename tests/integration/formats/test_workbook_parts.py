@@ -19,7 +19,7 @@ UNREAD: dict[str, tuple[Change, str]] = {
             name.replace("workbook.xml", "workbook2.xml"),
             text.replace(b"xl/workbook.xml", b"xl/workbook2.xml"),
         ),
-        r"has its main part in 'xl/workbook2.xml', but GDAL, which reads it, knows only xl/workbook.xml\. Open it",
+        r"has its main part in 'xl/workbook2.xml', but is only read if that is xl/workbook.xml\. Open it",
     ),
     "a sheet in other letters": (
         lambda name, text: (name.replace(SHEET, "xl/worksheets/Sheet1.xml"), text),
