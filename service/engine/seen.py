@@ -14,7 +14,18 @@ from service.engine.jailed.tidy import FALSE, NEITHER, ROW_NUMBER, TRUE
 from service.engine.jailed.values import counts_of
 from service.engine.session import Answer
 from service.formats.crs import MAX_CODE
-from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Crs, Declared, Facts, Field, FieldType, Layer, Name
+from service.formats.facts import (
+    MAX_COLUMNS,
+    MAX_LAYERS,
+    Count,
+    Crs,
+    DeclaredGeometry,
+    Facts,
+    Field,
+    FieldType,
+    Layer,
+    Name,
+)
 from service.formats.format import Reading
 from service.formats.geometry import FAMILIES
 
@@ -200,10 +211,10 @@ def _layer(layer: SeenLayer, columns: Sequence[Column], reading: Reading) -> Lay
     )
 
 
-def _declared(code: int) -> Declared | None:
+def _declared(code: int) -> DeclaredGeometry | None:
     """The type of geometries with a code, unless it stands for any."""
     basic, has_z = split_code(code)
-    return Declared(WKB_TYPES[basic], has_z, has_measures(code)) if basic in SIMPLE_CODES else None
+    return DeclaredGeometry(WKB_TYPES[basic], has_z, has_measures(code)) if basic in SIMPLE_CODES else None
 
 
 def _is_guess(column: SeenColumn, reading: Reading) -> bool:

@@ -129,7 +129,7 @@ class Crs(msgspec.Struct, frozen=True):
     """The name of a system that no database of systems has, if the layer records one."""
 
 
-class Declared(msgspec.Struct, frozen=True):
+class DeclaredGeometry(msgspec.Struct, frozen=True):
     """The type that a layer declares for geometries that it does not have."""
 
     type: GeometryName
@@ -166,7 +166,7 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     """Smallest x and y, largest x and y, in the layer's own system."""
     first_beyond_degrees: Count = 0
     """The number of the first feature whose coordinates cannot be degrees, from 1; 0 if there is none."""
-    declared: Declared | None = None
+    declared: DeclaredGeometry | None = None
     """The type of its geometries if it has none yet; None if it has some, or does not say what they may be."""
     fields: Annotated[tuple[Field, ...], Meta(max_length=MAX_COLUMNS)] = ()
     guessed_columns: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)] = ()
