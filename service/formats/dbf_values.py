@@ -10,6 +10,7 @@ from typing import BinaryIO, NamedTuple
 from service.formats.dbf_columns import (
     CHUNK,
     HEADER_BYTES,
+    LOGICAL,
     NUMBERS,
     RECORD_BYTES_AT,
     RECORDS_AT,
@@ -26,6 +27,7 @@ DATE = (
     rb"|02(?:0[1-9]|1\d|2[0-8])))"
 )
 LEAP_DAY = b"0229"
+TRUTH = rb"[TtYyFfNn?][^\n|]*+"
 DATE_BYTES = 8
 EXACT_DIGITS = 15
 """Integers with at most so many digits are exact as floating-point numbers."""
@@ -49,6 +51,10 @@ NO_DATES = (
     "Values of {column} in {layer} that are no dates, as declared ({count}, first {first!r} in feature {feature:,}), "
     "became other dates or missing. Declare the column as text (string) to keep them."
 )
+NO_TRUTHS = (
+    "Values of {column} in {layer} that are neither true nor false ({count}, first {first!r} in feature "
+    "{feature:,}) were read as false. Write ? for what is unknown, or declare the column as text (string)."
+)
 TOO_WIDE = (
     "Numbers of {column} in {layer} that were too long when the file was written ({count}, first {first!r} in "
     "feature {feature:,}) are missing."
@@ -68,9 +74,16 @@ class Odd(NamedTuple):
     feature: int
 
 
-def odd_values(dbf: Path, columns: Sequence[DbfColumn], layer: str) -> list[str]:
-    """What is told of the values of `dbf` that are not of the types of their columns. Blocking."""
-    typed = [column for column in columns if column.kind in NUMBERS or _is_date(column)]
+def odd_values(dbf: Path, columns: Sequence[DbfColumn], layer: str, *, reads_logical: bool = False) -> list[str]:
+    """What is told of the values of `dbf` that are not of the types of their columns. Blocking.
+
+    Those of logical columns count if the driver `reads_logical` ones, not their texts.
+    """
+    typed = [
+        column
+        for column in columns
+        if column.kind in NUMBERS or _is_date(column) or (reads_logical and column.kind == LOGICAL)
+    ]
     with dbf.open("rb") as file:
         head = file.read(HEADER_BYTES)
         start = number_of(head[RECORDS_AT])
@@ -160,6 +173,8 @@ def _layout(columns: Sequence[DbfColumn], size: int) -> str:
 
 def _cell(column: DbfColumn, digits: int) -> bytes:
     """A regular expression of the cells of a column that are as they should be, long integers with up to `digits`."""
+    if column.kind == LOGICAL:
+        return _BLANK + TRUTH
     repeated = b"{1,%d}+" % digits if column.may_hold_long_integers else b"++"
     value = DATE if _is_date(column) else DECIMAL if column.decimals else WHOLE % repeated
     return _BLANK + rb"(?:" + value + rb")?+" + _BLANK
@@ -167,6 +182,8 @@ def _cell(column: DbfColumn, digits: int) -> bytes:
 
 def _judge(column: DbfColumn, cell: bytes) -> str:
     """The sentence about a cell; "" if nothing is wrong with it."""
+    if column.kind == LOGICAL:
+        return NO_TRUTHS
     if _is_date(column):
         is_leap_day = cell[4:] == LEAP_DAY and cell[:4].isdigit() and isleap(int(cell[:4]))
         return "" if is_leap_day else NO_DATES

@@ -185,6 +185,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Whether values may be missing, lists or objects, which only another JSON format preserves."""
     rounds_long_negatives: str = ""
     """The releases of GDAL whose driver reads whole numbers as reals if one has a minus and 19 digits."""
+    reads_logical: str = ""
+    """The releases of GDAL whose driver reads logical columns as such, with all but true and `?` as false."""
     only_geometries: bool = False
     """Whether a table of the format without any geometry is of another kind than its extension says."""
     fixed_layers: bool = False

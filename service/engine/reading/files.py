@@ -103,7 +103,7 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
     names = {f"t{number}": part.layer for number, part in enumerate(source.parts)}
     for part, name in zip(source.parts, staged_names(source), strict=True):
         await require_match(place, part, name)
-    ways = [await how_to_read(place, part) for part in source.parts]
+    ways = [await how_to_read(place, part, reading) for part in source.parts]
     openings = [
         Opening(name, (*reading.options, *way.options)) for name, way in zip(staged_names(source), ways, strict=True)
     ]

@@ -15,6 +15,7 @@ from service.formats.dbf_encoding import NO_UNICODE, UTF8, guess_encoding, looks
 from service.formats.dbf_texts import cut_texts
 from service.formats.dbf_values import odd_values
 from service.formats.detect import Part
+from service.formats.format import Reading
 from service.formats.names import listed, quotes, shown
 from service.formats.shx import is_whole
 
@@ -35,16 +36,17 @@ class Way(NamedTuple):
     """The positions of its logical columns, which some releases of the driver report as texts."""
 
 
-async def how_to_read(place: Workplace, part: Part) -> Way:
+async def how_to_read(place: Workplace, part: Part, reading: Reading) -> Way:
     """How to read a shapefile; nothing special for other files."""
-    return await run_blocking(partial(_how_to_read, part), inline=place.is_small)
+    reads_logical = place.host.is_of(reading.reads_logical)
+    return await run_blocking(partial(_how_to_read, part, reads_logical=reads_logical), inline=place.is_small)
 
 
-def _how_to_read(part: Part) -> Way:
+def _how_to_read(part: Part, *, reads_logical: bool) -> Way:
     shp = part.files.get(".shp")
     if shp is None:
         return Way()
-    options, told, logical = _how_to_read_columns(part)
+    options, told, logical = _how_to_read_columns(part, reads_logical=reads_logical)
     return Way(options, told, {} if _has_index(part, shp) else INDEX_ANEW, logical)
 
 
@@ -57,7 +59,9 @@ def _has_index(part: Part, shp: Path) -> bool:
     return records == indexed and is_whole(shx, shp)
 
 
-def _how_to_read_columns(part: Part) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]]:
+def _how_to_read_columns(
+    part: Part, *, reads_logical: bool
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]]:
     dbf, cpg = part.files.get(".dbf"), part.files.get(".cpg")
     if dbf is None:
         return (), (), ()
@@ -88,5 +92,6 @@ def _how_to_read_columns(part: Part) -> tuple[tuple[str, ...], tuple[str, ...], 
             f"({listed(quotes(foreign))}), have values in the result that mean nothing. Save them as texts, numbers or "
             "dates, and send the file again."
         )
-    told += [*odd_values(dbf, columns, part.layer), *cut_texts(dbf, columns, part.layer)]
+    told += odd_values(dbf, columns, part.layer, reads_logical=reads_logical)
+    told += cut_texts(dbf, columns, part.layer)
     return tuple(options), tuple(told), tuple(at for at, column in enumerate(columns) if column.kind == LOGICAL)

@@ -1,5 +1,6 @@
 """Values of a .dbf that are not of the types of their columns."""
 
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -64,6 +65,17 @@ def odd(path: Path, records: Sequence[bytes], decimals: int = 3) -> list[str]:
     header = bytes(8) + (33).to_bytes(2, "little") + size.to_bytes(2, "little")
     path.write_bytes(header.ljust(32, b"\0") + b"\r" + b"".join(records))
     return odd_values(path, [DbfColumn("c", "N", 1, size - 1, decimals)], "a")
+
+
+def test_logical_values_that_are_neither_true_nor_false_are_told_where_they_are_read(tmp_path: Path) -> None:
+    """The driver goes by the first letter, and takes a blank for false."""
+    cells = b"T    ", b" true", b"n|  |", b"?    ", b"     ", b"x|y  "
+    column = DbfColumn("c", "L", 1, 5, 0)
+    path = tmp_path / "a.dbf"
+    path.write_bytes((bytes(8) + struct.pack("<2H", 33, 6)).ljust(32, b"\0") + b"\r" + b" ".join([b"", *cells]))
+    assert odd_values(path, [column], "a") == []
+    (told,) = odd_values(path, [column], "a", reads_logical=True)
+    assert told.startswith("Values of 'c' in 'a' that are neither true nor false (2, first '' in feature 5) were read")
 
 
 def test_records_that_are_deleted_count_neither_as_features_nor_as_values(tmp_path: Path) -> None:

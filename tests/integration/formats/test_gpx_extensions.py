@@ -183,7 +183,7 @@ async def test_more_extensions_than_the_driver_takes_are_the_reason_of_the_refus
     path = tmp_path / "a.gpx"
     path.write_text(f'{START}<wpt lat="1" lon="2"><extensions>{extensions}</extensions></wpt></gpx>')
     if columns > 60:
-        with pytest.raises(Rejection, match="more columns than can be converted"):
+        with pytest.raises(Rejection, match="than the 99 that are read of GPX"):
             await either.to("GeoJson", path)
         return
     (found,) = readers.geojson((await either.to("GeoJson", path)).path)

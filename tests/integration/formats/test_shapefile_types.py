@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from service.errors import Rejection
+from service.formats.format import reading_of
 from service.formats.request import ConversionRequest
+from service.formats.table.drawings import SHAPEFILE
 from tests.integration.formats import readers
 from tests.integration.formats.editing import edited, replace_in
 from tests.integration.formats.pipeline import Pipeline, write_geojson
@@ -97,17 +99,38 @@ async def test_a_missing_measure_within_a_line_is_refused_by_its_name(either: Pi
 @pytest.mark.parametrize(
     ("cells", "values"),
     [
-        (["T", "f", "?", ""], [True, False, None, None]),
-        (["", "?"], [None, None]),
+        (["T", "f", "?"], [True, False, None]),
+        (["?"], [None]),
         (["t", "n", "Y", "F", "y", "?"], [True, False, True, False, True, None]),
-        (["T", "x", "F"], ["T", "x", "F"]),
     ],
 )
 async def test_logical_columns_are_boolean(
     either: Pipeline, tmp_path: Path, cells: list[str], values: list[object]
 ) -> None:
-    """Unless a program has written something else into them, which is kept as text."""
     path = await shapefile(either, tmp_path, "L", [cell.encode() for cell in cells])
     done = await either.to("GeoJson", path)
     assert [row["properties"] for row in readers.geojson(done.path)] == [{"c": value} for value in values]
     assert done.output.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("cells", "kept", "read"),
+    [
+        (["T", "f", "?", ""], [True, False, None, None], [True, False, None, False]),
+        (["", "?"], [None, None], [False, None]),
+        (["T", "x", "F"], ["T", "x", "F"], [True, False, False]),
+        (["yes", "x", ""], ["yes", "x", None], [True, False, False]),
+    ],
+)
+async def test_logical_values_that_say_nothing_are_kept_or_told(
+    either: Pipeline, tmp_path: Path, cells: list[str], kept: list[object], read: list[object]
+) -> None:
+    """A column with something else is text, where the driver does not read it as false."""
+    path = await shapefile(either, tmp_path, "L", [cell.encode() for cell in cells])
+    done = await either.to("GeoJson", path)
+    is_read = either.engine.capabilities.is_of(reading_of(SHAPEFILE).reads_logical)
+    values = read if is_read else kept
+    assert [row["properties"] for row in readers.geojson(done.path)] == [{"c": value} for value in values]
+    number = sum(cell.strip()[:1] not in tuple("TtYyFfNn?") for cell in cells)
+    told = f"Values of 'c' in 'a' that are neither true nor false ({number}, first "
+    assert [warning.startswith(told) for warning in done.output.warnings] == [True] * is_read
