@@ -14,6 +14,7 @@ from threading import Lock, Thread
 from typing import Any, Generic, TypeVar
 
 from service.cancellation import outlast
+from service.permit import Permit
 
 INLINE_BYTES = 256 * 1024
 """Up to here a file is small: read, written or removed in less time than others notice."""
@@ -27,8 +28,9 @@ _Result = TypeVar("_Result")
 class _Call(Generic[_Result]):
     """Work for a thread, and its outcome, which the event loop receives once the work has ended."""
 
-    def __init__(self, work: Callable[[], _Result]) -> None:
+    def __init__(self, work: Callable[[], _Result], permit: Permit) -> None:
         self._work = work
+        self._permit = permit
         self._context = copy_context()  # what the work logs names the request
         self._taken = Lock()
         self._loop = asyncio.get_running_loop()
@@ -42,7 +44,7 @@ class _Call(Generic[_Result]):
         if not self._take():
             return
         try:
-            self._result = self._context.run(self._work)
+            self._result = self._context.run(self._permit.use, self._work)
         except BaseException as error:  # noqa: BLE001 - raised in the caller
             self._error = error
         try:
@@ -60,7 +62,7 @@ class _Call(Generic[_Result]):
             self._woken.set_result(None)
 
     async def outcome(self) -> _Result:
-        """Wait for the end of the work; a cancelled caller withdraws it, or waits for its end if it has begun."""
+        """Wait for the end of the work; a cancelled caller withdraws it, and waits for its end if it has begun."""
         try:
             await self._end()
             if self._error is not None:
@@ -74,6 +76,7 @@ class _Call(Generic[_Result]):
             await self._woken
         except asyncio.CancelledError:
             if not self._is_over and not self._take():
+                self._permit.withdraw()
                 self._woken = self._loop.create_future()
                 await outlast(self._woken)
             raise
@@ -147,13 +150,17 @@ class Threads:
         self._calls = _Calls()
         weakref.finalize(self, self._calls.end)
 
-    async def run(self, work: Callable[[], _Result]) -> _Result:
-        """Run `work` in a thread. If its caller is cancelled, it is left undone, or ends first if it has begun.
+    async def run(self, work: Callable[[], _Result], permit: Permit | None = None) -> _Result:
+        """Run `work` in a thread, as far as `permit` allows.
 
-        Its result is then dropped, so it must not be what only the caller can close. While this host has no thread to
+        If its caller is cancelled, it is left undone; if it has begun, it ends first, at its next call of `go_on`. Its
+        result is then dropped, so it must not be what only the caller can close. While this host has no thread to
         spare, not even the first one, the work runs in the event loop.
+
+        Raises:
+            OutOfTime: the work has taken the computing time that the permit allows.
         """
-        call = _Call(work)
+        call = _Call(work, permit or Permit())
         self._busy += 1
         try:
             if self._busy > self._started and self._started < self._most:
@@ -182,9 +189,11 @@ SHARED = Threads()
 """The threads of callers that have none of their own."""
 
 
-async def run_blocking(work: Callable[[], _Result], *, inline: bool, threads: Threads = SHARED) -> _Result:
+async def run_blocking(
+    work: Callable[[], _Result], *, inline: bool, threads: Threads = SHARED, permit: Permit | None = None
+) -> _Result:
     """Run blocking work: at once if `inline`, else in one of `threads`; see `Threads.run`."""
-    return work() if inline else await threads.run(work)
+    return work() if inline else await threads.run(work, permit)
 
 
 async def run_for_columns(work: Callable[[], _Result], tables: Iterable[Sized]) -> _Result:

@@ -130,7 +130,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         "Maximum number of files of one account in progress; further ones get status 429. Each gateway and each "
         "service on a database counts its own.",
     ] = 384
-    conversion_seconds: Annotated[float, Meta(gt=0), "Maximum duration of one run of the converter."] = 120.0
+    conversion_seconds: Annotated[
+        float,
+        Meta(gt=0),
+        "Maximum duration of one run of the converter, and maximum computing time for looking through a file outside "
+        "of it.",
+    ] = 120.0
     file_seconds: Annotated[float, Meta(gt=0), "Maximum total duration of all runs of the converter for one file."] = (
         600.0
     )

@@ -216,6 +216,11 @@ def rejection(verdict: Verdict) -> Rejection:
     return kind(plain_language(verdict))
 
 
+def out_of_time() -> Rejection:
+    """Return what the client is told of work on the upload that has taken the computing time of a run."""
+    return rejection(Verdict(ending=Ending.CPU_TIME))
+
+
 def require_success(verdict: Verdict, subject: Subject) -> str:
     """Return the messages of a successful run.
 

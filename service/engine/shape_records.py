@@ -8,13 +8,13 @@ import os
 from functools import partial
 from pathlib import Path
 
-from service.blocking import run_blocking
 from service.engine.jailed import shape_records
 from service.engine.workspace import Workplace
 from service.errors import Rejection
 from service.formats.detect import Part
 from service.formats.facts import Count
 from service.formats.names import shown
+from service.formats.opened import opened
 
 SHAPES_FILE = "shapes.json"
 SHX_HEADER = 100
@@ -39,7 +39,7 @@ async def require_match(place: Workplace, part: Part, name: str) -> None:
     files = part.files
     if ".dbf" not in files:
         return
-    records, indexed = await run_blocking(partial(counts, files[".dbf"], files[".shx"]), inline=place.is_small)
+    records, indexed = await place.look(partial(counts, files[".dbf"], files[".shx"]))
     if records is None:
         raise Rejection(f"The .dbf of {shown(part.layer)!r} is empty or cut off. {REMEDY}")
     if records == indexed:
@@ -55,7 +55,7 @@ async def require_match(place: Workplace, part: Part, name: str) -> None:
 
 def counts(dbf: Path, shx: Path) -> tuple[int | None, int]:
     """How many records `dbf` says that it has, None if its header is incomplete, and how many `shx` has. Blocking."""
-    with dbf.open("rb") as file:
+    with opened(dbf) as file:
         header, size = file.read(DBF_HEADER), os.fstat(file.fileno()).st_size
     is_whole = len(header) == DBF_HEADER and int.from_bytes(header[DBF_HEADER_BYTES_AT], "little") <= size
     records = int.from_bytes(header[DBF_RECORDS_AT], "little") if is_whole else None

@@ -13,9 +13,9 @@ import msgspec
 
 from sandbox.command import Command, Limits
 from sandbox.verdict import Ending, Verdict
-from service.blocking import INLINE_BYTES, run_blocking
+from service.blocking import INLINE_BYTES, Threads, run_blocking
 from service.engine.capabilities import Capabilities
-from service.engine.diagnostics import Subject, require_program_success, require_success
+from service.engine.diagnostics import Subject, out_of_time, require_program_success, require_success
 from service.engine.environment import converter_environment, python_environment, wheel_environment
 from service.engine.files import holds_little, read_written, told_lack_of_room, write_for_runs, written_files
 from service.engine.jailed import wheel
@@ -23,6 +23,8 @@ from service.engine.session import NOT_AS_EXPECTED, Session, SessionOver
 from service.errors import Rejection
 from service.formats.detect import Source
 from service.formats.facts import MAX_LAYERS
+from service.formats.opened import opened
+from service.permit import OutOfTime, Permit
 
 T = TypeVar("T")
 MAX_JSON_BYTES = 16 << 20
@@ -35,6 +37,9 @@ VERIFIED_FILE = "verified.json"
 OUT = "out"
 INPUT = "in"
 FOLDER = "convert"
+_LOOKING = Threads()
+"""Apart from those of other work, which crafted uploads would keep waiting: as many are looked at as hold a converter.
+"""
 
 
 def share_done(run: Run) -> float | None:
@@ -62,6 +67,7 @@ class Workplace:
         """The session, if one run may be held open."""
         self.held_name = WORK_FILE
         """The name of what the open run holds on command lines."""
+        self._permit = Permit(limits.cpu_seconds)
         self.most_filled = MAX_LAYERS + 1
         """How many layers with features are read: a plan refuses so many."""
 
@@ -84,6 +90,17 @@ class Workplace:
     def is_small(self) -> bool:
         """Whether what a converter will read is small; see `service.blocking`."""
         return self.input_bytes <= INLINE_BYTES
+
+    async def look(self, work: Callable[[], T]) -> T:
+        """Do blocking `work` on the upload in this process; all of it takes at most as much computing time as a run.
+
+        Raises:
+            Rejection: it takes more.
+        """
+        try:
+            return await run_blocking(work, inline=self.is_small, threads=_LOOKING, permit=self._permit)
+        except OutOfTime:
+            raise out_of_time() from None
 
     def begin(self, session: Session, drivers: Iterable[str], extra: Mapping[str, str]) -> None:
         """Start a run of ogr2ogr with only `drivers`, and hold it open."""
@@ -247,7 +264,7 @@ def _place(file: str, target: str, *, without_bom: bool) -> None:
 
 
 def _copied_without_bom(file: Path, target: Path) -> bool:
-    with file.open("rb") as content:
+    with opened(file) as content:
         has_bom = content.read(len(BOM_UTF8)) == BOM_UTF8
         if has_bom:
             with target.open("xb") as copy:

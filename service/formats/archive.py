@@ -20,6 +20,7 @@ import msgspec
 from service.errors import Rejection
 from service.formats.bounds import Bounds, TooMuch, Unpacked
 from service.formats.names import shown
+from service.formats.opened import opened
 
 ENCRYPTED = 0x1
 UTF8_NAME = 0x800
@@ -114,7 +115,7 @@ def open_archive(path: Path, bounds: Bounds) -> Iterator[Archive]:
         Rejection: it is no ZIP, or holds what no upload may hold: encrypted members, links, names that leave the ZIP,
             archives.
     """
-    with path.open("rb") as file:
+    with opened(path) as file:
         try:
             capped = _Capped(file, bounds.contents_bytes)
             zip_file = zipfile.ZipFile(capped)

@@ -3,6 +3,7 @@
 import msgspec
 
 from service.errors import Rejection
+from service.permit import go_on
 
 MIB = 1 << 20
 
@@ -38,7 +39,9 @@ class Unpacked:
 
         Raises:
             TooMuch: that is more than the bounds allow.
+            OutOfTime, Withdrawn: see `permit.go_on`.
         """
+        go_on()  # a little that is read may unpack to a lot
         self._unpacked_bytes += size_bytes
         if self._unpacked_bytes > self._bounds.unpacked_bytes:
             limit = self._bounds.unpacked_bytes // MIB

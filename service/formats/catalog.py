@@ -8,6 +8,8 @@ import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from service.formats.opened import opened
+
 CATALOG = 1
 """The number of the catalog's own table."""
 OWN_TABLES = b"GDB_"
@@ -37,7 +39,7 @@ def tables_in(folder: Path, index: str, data: str) -> Iterator[tuple[str, str]]:
 
 
 def _rows(files: Mapping[str, Path], index: str, data: str) -> Iterator[tuple[str, str]]:
-    with files[table_file(CATALOG, index)].open("rb") as offsets, files[table_file(CATALOG, data)].open("rb") as rows:
+    with opened(files[table_file(CATALOG, index)]) as offsets, opened(files[table_file(CATALOG, data)]) as rows:
         version, blocks, count, width = HEAD.unpack(offsets.read(HEAD.size))
         if version != VERSION or count > min(blocks * BLOCK, MOST_ROWS) or width not in OFFSET_BYTES:
             return

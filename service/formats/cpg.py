@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from service.formats.opened import opened
+
 HEAD_BYTES = 100
 """More than any name of an encoding has."""
 BY_NUMBER = re.compile(
@@ -39,5 +41,5 @@ def declared_encoding(cpg: Path) -> str:
 
 
 def _name_in(cpg: Path) -> str:
-    with cpg.open("rb") as file:
+    with opened(cpg) as file:
         return file.read(HEAD_BYTES).decode("ascii", "replace").strip().lower()

@@ -1,8 +1,10 @@
 """Reads the types of columns of a .dbf: its driver rounds long integers, and takes unknown types for texts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from service.formats.opened import opened
 
 HEADER_BYTES = FIELD_BYTES = 32
 RECORDS_AT, RECORD_BYTES_AT = slice(8, 10), slice(10, 12)
@@ -33,9 +35,14 @@ class DbfColumn(NamedTuple):
 
 def dbf_columns(dbf: Path) -> list[DbfColumn]:
     """The columns of `dbf`. Blocking."""
-    with dbf.open("rb") as file:
+    with opened(dbf) as file:
         head = file.read(HEADER_BYTES)
         return list(_columns(file.read(max(0, number_of(head[RECORDS_AT]) - HEADER_BYTES))))
+
+
+def that_hold_values(columns: Iterable[DbfColumn], size: int) -> list[DbfColumn]:
+    """Those of `columns` that have bytes in records of `size` bytes: fewer than these, however many a file declares."""
+    return [column for column in columns if column.width and column.start + column.width <= size]
 
 
 def filled_foreign(dbf: Path, columns: list[DbfColumn]) -> list[str]:
@@ -61,11 +68,11 @@ def _columns(fields: bytes) -> Iterator[DbfColumn]:
 def _filled(dbf: Path, columns: list[DbfColumn]) -> set[DbfColumn]:
     """Those of `columns` that are not blank everywhere: by the bytes at one place of many records, in one reading."""
     filled: set[DbfColumn] = set()
-    with dbf.open("rb") as file:
+    with opened(dbf) as file:
         head = file.read(HEADER_BYTES)
         file.seek(number_of(head[RECORDS_AT]))
         size = number_of(head[RECORD_BYTES_AT])
-        blank = [column for column in columns if column.start + column.width <= size]
+        blank = that_hold_values(columns, size)
         while blank and (records := file.read(size * max(1, CHUNK // size))):
             filled.update(column for column in blank if _has_bytes(records, column, size))
             blank = [column for column in blank if column not in filled]

@@ -10,6 +10,8 @@ from collections.abc import Container
 from pathlib import Path
 from typing import BinaryIO
 
+from service.formats.opened import opened
+
 LANGUAGE_BYTE = 29
 RECORDS_AT = slice(8, 10)
 HEADER_BYTES = 32
@@ -24,7 +26,7 @@ CHUNK = 1 << 20
 
 def guess_encoding(dbf: Path, trusted: Container[int] = TRUSTED) -> str:
     """The encoding of the .dbf at `dbf`; "" if its language byte is `trusted` or all text is ASCII. Blocking."""
-    with dbf.open("rb") as file:
+    with opened(dbf) as file:
         header = file.read(HEADER_BYTES)
         if len(header) < HEADER_BYTES or header[LANGUAGE_BYTE] in trusted:
             return ""
@@ -37,7 +39,7 @@ def looks_like_utf8(dbf: Path, declared: str) -> bool:
 
     `declared` is that of its .cpg, "" if that has none or its language byte says it.
     """
-    with dbf.open("rb") as file:
+    with opened(dbf) as file:
         header = file.read(HEADER_BYTES)
         page = CODE_PAGES.get(header[LANGUAGE_BYTE]) if len(header) == HEADER_BYTES and not declared else None
         if not SINGLE_BYTE.match(f"CP{page}" if page else declared):

@@ -4,8 +4,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from struct import Struct
 
-from service.formats.dbf_columns import CHUNK, HEADER_BYTES, RECORD_BYTES_AT, RECORDS_AT, DbfColumn, number_of
+from service.formats.dbf_columns import (
+    CHUNK,
+    HEADER_BYTES,
+    RECORD_BYTES_AT,
+    RECORDS_AT,
+    DbfColumn,
+    number_of,
+    that_hold_values,
+)
 from service.formats.names import shown
+from service.formats.opened import opened
 
 BLANK, ZERO, DELETED = b" ", b"\0", b"*"
 NOTHING = BLANK + ZERO
@@ -27,10 +36,10 @@ def cut_texts(dbf: Path, columns: Sequence[DbfColumn], layer: str) -> list[str]:
     """What is told of the texts of `dbf`. Blocking."""
     found: dict[tuple[str, str], list[int]] = {}
     features = 0
-    with dbf.open("rb") as file:
+    with opened(dbf) as file:
         head = file.read(HEADER_BYTES)
         size = number_of(head[RECORD_BYTES_AT])
-        texts = [column for column in columns if column.kind == "C" and column.start + column.width <= size]
+        texts = [column for column in that_hold_values(columns, size) if column.kind == "C"]
         file.seek(number_of(head[RECORDS_AT]))
         left = MOST_FOUND
         while texts and left > 0 and (records := file.read(size * max(1, CHUNK // size))):

@@ -16,8 +16,10 @@ from service.formats.dbf_columns import (
     RECORDS_AT,
     DbfColumn,
     number_of,
+    that_hold_values,
 )
 from service.formats.names import shown
+from service.formats.opened import opened
 
 _BLANK = rb"[ \0]*+"
 WHOLE = rb"[-+]?+\d%b(?:\.0*+)?+"
@@ -84,11 +86,11 @@ def odd_values(dbf: Path, columns: Sequence[DbfColumn], layer: str, *, reads_log
         for column in columns
         if column.kind in NUMBERS or _is_date(column) or (reads_logical and column.kind == LOGICAL)
     ]
-    with dbf.open("rb") as file:
+    with opened(dbf) as file:
         head = file.read(HEADER_BYTES)
         start = number_of(head[RECORDS_AT])
         size = number_of(head[RECORD_BYTES_AT])
-        typed = [column for column in typed if column.start + column.width <= size]
+        typed = that_hold_values(typed, size)
         if not typed:
             return []
         beyond_64_bits = set[str]()

@@ -123,6 +123,12 @@ def is_archive(untrusted_name: str) -> bool:
     return extension in {ZIP, GZ} or (found is not None and bool(reading_of(found).member))
 
 
+def is_read_through(untrusted_name: str) -> bool:
+    """Whether detecting an upload of this name may require more than a look at its beginning and its end."""
+    found = by_extension(_extension(untrusted_name))
+    return is_archive(untrusted_name) or (found is not None and reading_of(found).declares is not None)
+
+
 def detect(
     path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | None = None, *, looks: bool = True
 ) -> Source:
@@ -138,6 +144,7 @@ def detect(
 
     Raises:
         TooMuch: a ZIP or .gz exceeds the bounds.
+        OutOfTime: it takes more computing time than the permit of this work allows.
         Rejection: the extension is unknown, the file is empty, or the ZIP contains nothing to convert, several files
             to convert, or something that no upload may contain.
     """

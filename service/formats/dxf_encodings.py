@@ -11,6 +11,7 @@ from pathlib import Path
 
 from service.formats.into_utf8 import MOST_BYTES, UTF8, first_other_line, require_few, write_utf8
 from service.formats.left_out import has_match
+from service.formats.opened import opened
 
 HEAD_BYTES = 64 << 10
 """Where the header is: nothing but remarks may precede it."""
@@ -43,7 +44,7 @@ def dxf_in_utf8(path: Path, target: Path, all_bytes: int) -> tuple[Path, str]:
     Raises:
         Rejection: the file is too large to be written anew.
     """
-    with path.open("rb") as file:
+    with opened(path) as file:
         head = file.read(HEAD_BYTES)
     codec, has_header = _declared_in(head), HEADER.search(head) is not None
     is_other = first_other_line(path, UTF8 if has_header and not codec else ASCII) > 0

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from service.formats.json_kinds import head_of
+from service.formats.opened import opened
 
 LAST_OF_EPSG = 32_767
 """Larger codes are Esri's."""
@@ -27,7 +28,7 @@ def has_measures_alone(path: Path) -> bool:
 
     The members that say so precede the features, or follow them.
     """
-    with path.open("rb") as file:
+    with opened(path) as file:
         file.seek(max(0, path.stat().st_size - TAIL_BYTES))
         around = head_of(path) + file.read()
     return _MEASURES.search(around) is not None and _ELEVATIONS.search(around) is None

@@ -3,6 +3,8 @@
 import struct
 from pathlib import Path
 
+from service.formats.opened import opened
+
 MAGIC = b"fgb"
 MAGIC_BYTES, SIZE_BYTES = 8, 4
 MOST_BYTES = 1 << 20
@@ -13,7 +15,7 @@ NUMBER, SIGNED, SHORT = struct.Struct("<I"), struct.Struct("<i"), struct.Struct(
 
 def said_in_header(path: Path) -> list[str]:
     """The names of the texts that the header of the FlatGeobuf at `path` holds; none if it is damaged. Blocking."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         start = file.read(MAGIC_BYTES + SIZE_BYTES)
         header = file.read(min(int.from_bytes(start[MAGIC_BYTES:], "little"), MOST_BYTES))
     try:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from service.errors import Rejection
 from service.formats.bounds import Bounds, Unpacked
+from service.formats.opened import opened
 
 CHUNK = 64 * 1024
 MAX_PARTS = 50_000
@@ -23,7 +24,7 @@ def gunzip(path: Path, target: Path, bounds: Bounds) -> None:
         Rejection: it is damaged or cut off, or unpacks to more than the bounds allow.
     """
     unpacked = Unpacked(".gz", path.stat().st_size, bounds)
-    with path.open("rb") as packed, target.open("xb") as file:
+    with opened(path) as packed, target.open("xb") as file:
         for piece in _pieces(packed):
             unpacked.count(len(piece))
             file.write(piece)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from service.errors import Rejection
+from service.formats.opened import opened
 
 CHUNK = 64 << 10
 """A little at a time: while one is decoded, no other thread of the service runs."""
@@ -70,7 +71,7 @@ def write_utf8(
 
 def pieces(path: Path) -> Iterator[bytes]:
     """The content of a file, and an empty piece at its end."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         while piece := file.read(CHUNK):
             yield piece
     yield b""

@@ -9,6 +9,7 @@ from pathlib import Path
 from shutil import copyfileobj
 
 from service.formats.left_out import has_match
+from service.formats.opened import opened
 
 CHUNK = 1 << 20
 LONGEST_TAG = 16 << 10
@@ -31,7 +32,7 @@ def in_one_document(path: Path, target: Path, text: Path | None = None) -> tuple
     It is `path` if it is as it should be, or not understood; otherwise `target`, a new file whose directory is created
     if needed. `text` is where to look at tags, if not in the file itself.
     """
-    with path.open("rb") as file:
+    with opened(path) as file:
         root = ROOT.search(file.read(LONGEST_TAG))
         file.seek(max(0, path.stat().st_size - LONGEST_TAG))
         end = ROOT_END.search(file.read())
@@ -44,7 +45,7 @@ def in_one_document(path: Path, target: Path, text: Path | None = None) -> tuple
     if features <= 1:
         return path, ""
     target.parent.mkdir(exist_ok=True)
-    with path.open("rb") as file, target.open("xb") as whole:
+    with opened(path) as file, target.open("xb") as whole:
         whole.write(file.read(root.end("tag")) + b"<Document>")
         copyfileobj(file, whole, CHUNK)
         whole.seek(-len(end["tag"]), 2)
@@ -75,7 +76,7 @@ def _count(path: Path, start: int) -> int:
 def _tokens(path: Path, start: int) -> Iterator[re.Match[bytes]]:
     """The tags and the like in the file at `path`, from byte `start` on."""
     text = b""
-    with path.open("rb") as file:
+    with opened(path) as file:
         file.seek(start)
         while chunk := file.read(CHUNK):
             text += chunk

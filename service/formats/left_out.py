@@ -4,11 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from io import FileIO
 from pathlib import Path
 
 from service.errors import Rejection
 from service.formats.format import Format, LeftOut, reading_of
+from service.formats.opened import UploadFile
 
 CHUNK = 1 << 20
 LONGEST_MATCH = 16 << 10
@@ -140,6 +140,6 @@ def written(target: Path, texts: Iterable[bytes]) -> Path:
 
 def chunks(path: Path) -> Iterator[bytes]:
     """The content of the file at `path`."""
-    with FileIO(path) as file:
+    with UploadFile(path) as file:
         while chunk := file.read(CHUNK):
             yield chunk

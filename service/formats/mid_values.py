@@ -5,10 +5,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from io import TextIOWrapper
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from service.formats.names import counted, shown, values_of
+from service.formats.opened import opened
 
 HEAD_BYTES = 256 << 10
 """More than a header of 2,000 columns has."""
@@ -44,7 +46,7 @@ class _MidColumn(NamedTuple):
 
 def mid_warnings(mif: Path, mid: Path, layer: str) -> list[str]:
     """What to tell of the rows and values of `mid`, which belong to the objects and columns of `mif`. Blocking."""
-    with mif.open("rb") as file:
+    with opened(mif) as file:
         head = file.read(HEAD_BYTES)
     declared = COLUMNS.search(head)
     if declared is None:
@@ -68,7 +70,7 @@ def _columns(lines: Sequence[bytes]) -> Iterator[_MidColumn]:
 def _count_objects(mif: Path, start: int) -> int:
     """How many objects follow the header; parts of collections are none."""
     count = parts = 0
-    with mif.open("rb") as file:
+    with opened(mif) as file:
         file.seek(start)
         rest = b"\n"
         while chunk := file.read(CHUNK):
@@ -122,7 +124,7 @@ class _Rows:
         Raises:
             csv.Error: a row, or a text in one, is too long.
         """
-        with mid.open(encoding="latin-1", newline="") as file:
+        with TextIOWrapper(opened(mid), encoding="latin-1", newline="") as file:
             lines = _Lines(file)
             for number, row in enumerate(csv.reader(lines, delimiter=delimiter), 1):
                 lines.row_length = 0

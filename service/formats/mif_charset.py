@@ -5,6 +5,7 @@ from pathlib import Path
 
 from service.formats.dbf_encoding import UTF8, encoding_from
 from service.formats.names import shown
+from service.formats.opened import opened
 
 HEAD_BYTES = 4096
 CHARSET = re.compile(rb'^\s*+charset\s++"(?P<name>[^"\r\n]{1,40})"', re.IGNORECASE | re.MULTILINE)
@@ -14,12 +15,12 @@ COPIED = frozenset({"neutral", "utf-8"})
 
 def charset_warning(mif: Path, mid: Path) -> str:
     """What to tell of the charset that `mif` declares for `mid`; "" if it may be right. Blocking."""
-    with mif.open("rb") as file:
+    with opened(mif) as file:
         found = CHARSET.search(file.read(HEAD_BYTES))
     name = found["name"].decode("ascii", "replace") if found else "Neutral"
     if name.casefold() in COPIED:
         return ""
-    with mid.open("rb") as file:
+    with opened(mid) as file:
         if encoding_from(file) != UTF8:
             return ""
     return (

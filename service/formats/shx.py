@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from service.formats.opened import opened
+
 HEADER_BYTES = 100
 CODE = (9994).to_bytes(4, "big")
 LENGTH_AT = slice(24, 28)
@@ -22,7 +24,7 @@ ENTRIES_AT_ONCE = 1 << 15
 def is_whole(shx: Path, shp: Path) -> bool:
     """Whether `shx` is as long as it says, and each entry leads to a whole shape of `shp` of its length. Blocking."""
     size = shx.stat().st_size
-    with shx.open("rb") as index:
+    with opened(shx) as index:
         header = index.read(HEADER_BYTES)
         length = int.from_bytes(header[LENGTH_AT], "big") * WORD_BYTES
         if len(header) < HEADER_BYTES or not header.startswith(CODE):
@@ -35,7 +37,7 @@ def is_whole(shx: Path, shp: Path) -> bool:
 def _leads_to_shapes(index: BinaryIO, shp: Path) -> bool:
     if not shp.stat().st_size:
         return False
-    with shp.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as shapes:
+    with opened(shp) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as shapes:
         return all(
             start >= FIRST_SHAPE
             and shapes[(at := start * WORD_BYTES) + NUMBER_BYTES : at + SHAPE_HEAD] == words

@@ -13,6 +13,7 @@ from pathlib import Path
 from service.errors import Rejection
 from service.formats.into_utf8 import UTF8, first_other_line, require_few, write_utf8
 from service.formats.names import shown
+from service.formats.opened import opened
 
 HEAD_BYTES = 1024
 DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<\?xml\s[^<>]{0,200}?encoding\s*=\s*[\"'](?P<name>[\w.:-]{1,40})[\"']")
@@ -91,14 +92,14 @@ def unknown_encoding(path: Path) -> str:
 
 def _declared_by(path: Path) -> str:
     """The encoding of the XML at `path`, which is not UTF-16, as it declares it."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         found = DECLARATION.match(file.read(HEAD_BYTES))
     return found["name"].decode("ascii", "replace") if found else UTF8
 
 
 def _wide_encoding(path: Path) -> str:
     """The encoding of the XML at `path` if that is UTF-16, with or without a byte order mark, or ""."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         start = file.read(2)
     if start in MARKS_OF_UTF16:
         return "utf-16"

@@ -6,6 +6,7 @@ from pathlib import Path
 from service.errors import Rejection
 from service.formats.format import Format, reading_of
 from service.formats.names import shown
+from service.formats.opened import opened
 
 HEAD_BYTES = 16 << 10
 ROOT = re.compile(
@@ -26,7 +27,7 @@ def require_root(row: Format, path: Path) -> None:
     tag = reading_of(row).root
     if not tag:
         return
-    with path.open("rb") as file:
+    with opened(path) as file:
         found = ROOT.match(file.read(HEAD_BYTES))
     name = tag.removeprefix("<").partition(" ")[0]
     if found is not None and found["name"].decode() in reading_of(row).inside_root:

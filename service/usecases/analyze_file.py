@@ -14,6 +14,7 @@ from service.geojson.told import reading_warnings
 from service.ids import AccountId
 from service.intake.form import Upload
 from service.intake.workspace import Workspace
+from service.jobs.promises import Promise
 from service.usecases.converter import RunCrashed, converter
 from service.usecases.detect_format import detect_received
 from service.usecases.inspect_source import is_document, scan_document
@@ -29,19 +30,24 @@ class Analysed(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-async def analyze_file(services: Services, account_id: AccountId, upload: Upload, workspace: Workspace) -> Analysed:
+async def analyze_file(
+    services: Services, account_id: AccountId, upload: Upload, workspace: Workspace, promise: Promise
+) -> Analysed:
     """Report on a GeoJSON document; the report on any other input says that it does not apply.
+
+    From its beginning to its end, it has one of the account's places in the queue, instead of what `promise` promised.
 
     Raises:
         Rejection: the service does not accept the file, or its name wrongly says GeoJSON.
-        Overloaded, TooManyRequests: no converter is available for the scan.
+        Overloaded, TooManyRequests: there is no place for the file.
     """
-    _, source = await detect_received(upload, account_id, workspace, looks=False)
-    if not is_document(source):
-        is_other_json = bool(reading_of(source.format).told_by)
-        return Analysed(not_applicable(), (NOT_ANALYSED.format(source.format.title),) if is_other_json else ())
+    promise.release()
     [ticket] = services.runner.enqueue(account_id)
     async with converter(services.pool, ticket) as run:
+        _, source = await detect_received(upload, services.engine.limits, account_id, workspace, looks=False)
+        if not is_document(source):
+            is_other_json = bool(reading_of(source.format).told_by)
+            return Analysed(not_applicable(), (NOT_ANALYSED.format(source.format.title),) if is_other_json else ())
         try:
             found = await _scan(services.engine, run, source)
         except Unreadable as unreadable:

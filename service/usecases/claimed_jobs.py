@@ -194,6 +194,7 @@ class ClaimedJobs:
                 await copy_observed(self._parts.storage, ObjectKey(claim.input or ""), path)
         source = await detect_format(
             Upload(untrusted_name=job.original_file_name, path=path, size_bytes=job.input_size_bytes),
+            self._parts.engine.limits,
             handover.account_id,
         )
         self._offer.require_readable(source.format)

@@ -1,41 +1,48 @@
-"""Detects the format of an upload. ZIP archives are unpacked within limits, and only a few large ones at a time."""
+"""Detects the format of an upload. ZIP archives are unpacked within limits, and only a few large ones at a time.
+
+Looking through a large one is bounded in computing time, and ends with the request or the job for which it is done.
+"""
 
 import asyncio
 import shutil
 from functools import partial
 from weakref import WeakValueDictionary
 
+from sandbox.command import Limits
 from service.blocking import INLINE_BYTES, SHARED, Threads, run_blocking
+from service.engine.diagnostics import out_of_time
 from service.formats.bounds import Bounds, TooMuch
-from service.formats.detect import Source, detect, is_archive, is_gzip
+from service.formats.detect import Source, detect, is_gzip, is_read_through
 from service.ids import AccountId
 from service.intake.form import Upload
 from service.intake.workspace import Workspace, lack_of_room
+from service.permit import OutOfTime, Permit
 
 AT_ONCE = 4
 UNPACKED = "unpacked"
 LITTLE = Bounds(members=64, unpacked_bytes=INLINE_BYTES, contents_bytes=8 << 10, in_steps=True)
 """How much of an archive is unpacked in the event loop, and in memory: as much as another small file."""
-_unpacking = Threads(AT_ONCE)
+_looking = Threads(AT_ONCE)
+"""The threads for files that are read through, of all accounts together: others have threads of their own."""
 _turns: WeakValueDictionary[AccountId, asyncio.Lock] = WeakValueDictionary()
 """Of each account, a thread looks at one large file at a time: a crafted one takes minutes, in which others' must not
 wait."""
 
 
-async def detect_format(upload: Upload, account_id: AccountId | None = None) -> Source:
+async def detect_format(upload: Upload, limits: Limits, account_id: AccountId | None = None) -> Source:
     """Detect the format of an upload; the contents of an archive are unpacked next to it.
 
-    A large one waits for others of the account, if that is given.
+    A large one waits for others of the account, if that is given, and takes at most the computing time of `limits`.
 
     Raises:
-        Rejection: see `formats.detect.detect`.
+        Rejection: see `formats.detect.detect`; or it takes more time.
         Overloaded: the disk is full.
     """
-    return _detect_little(upload, looks=True) or await _detect_in_thread(upload, account_id, looks=True)
+    return _detect_little(upload, looks=True) or await _detect_in_thread(upload, limits, account_id, looks=True)
 
 
 async def detect_received(
-    upload: Upload, account_id: AccountId, workspace: Workspace, *, looks: bool
+    upload: Upload, limits: Limits, account_id: AccountId, workspace: Workspace, *, looks: bool
 ) -> tuple[Upload, Source]:
     """Do so for an upload that `workspace` owns, and return it as well; without `looks` as in `formats.detect.detect`.
 
@@ -44,7 +51,7 @@ async def detect_received(
     found = _detect_little(upload, looks=looks)
     if found is None:
         upload = await workspace.on_disk(upload)
-        found = await _detect_in_thread(upload, account_id, looks=looks)
+        found = await _detect_in_thread(upload, limits, account_id, looks=looks)
     return upload, found
 
 
@@ -60,10 +67,13 @@ def _detect_little(upload: Upload, *, looks: bool) -> Source | None:
         return None
 
 
-async def _detect_in_thread(upload: Upload, account_id: AccountId | None, *, looks: bool) -> Source:
+async def _detect_in_thread(upload: Upload, limits: Limits, account_id: AccountId | None, *, looks: bool) -> Source:
     turn = asyncio.Lock() if account_id is None else _turns.setdefault(account_id, asyncio.Lock())
-    threads = _unpacking if is_archive(upload.untrusted_name) else SHARED
+    threads = _looking if is_read_through(upload.untrusted_name) else SHARED
     work = partial(detect, upload.path, upload.untrusted_name, upload.directory / UNPACKED, looks=looks)
     async with turn:
         with lack_of_room():
-            return await run_blocking(work, inline=False, threads=threads)
+            try:
+                return await run_blocking(work, inline=False, threads=threads, permit=Permit(limits.cpu_seconds))
+            except OutOfTime:
+                raise out_of_time() from None

@@ -204,7 +204,7 @@ async def _preview(services: Services, run: Run, job: Job, directory: Path) -> P
     result = directory / "result"
     await copy_observed(services.storage, ObjectKey(job.object_key or ""), result)
     upload = Upload(untrusted_name=job.download_name or "", path=result, size_bytes=size_bytes)
-    source = await detect_format(upload)
+    source = await detect_format(upload, services.engine.limits)
     try:
         return await _written(services.engine, run, source, job, directory)
     except RunCrashed:

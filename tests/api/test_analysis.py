@@ -1,12 +1,22 @@
 """The analysis reports what a Shapefile would lose, and the conversion reports the same (interface 2.4, 4.4)."""
 
 import json
+import socket
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
+from service.accounts.administration import Terms
+from service.http.middleware.request_context import CLIENT_LEFT
+from service.usecases.detect_format import UNPACKED
+from tests.support.converters import at_a_standstill
 from tests.support.data import collection, feature, lakes, point, square
-from tests.support.server import Client
+from tests.support.large_files import crafted_gpx
+from tests.support.patience import looks
+from tests.support.server import Client, create_account, running_server
 
 LOSSY = collection(
     feature(point(1, 2), population_2020=1, population_2021=2, short="x" * 300, id=1),
@@ -133,3 +143,33 @@ def test_what_the_report_has_no_member_for_is_told_beside_it(client: Client) -> 
     assert len(told) == 2
     assert set(told) <= set(client.convert("a.geojson", odd)["warnings"])
     assert analyze(client, "a.geojson", lakes())["warnings"] == []
+
+
+def test_an_analysis_has_a_place_of_its_account(tmp_path: Path, database_url: str) -> None:
+    """Also one that needs no converter: any number of crafted files could wait to be looked at."""
+    terms = Terms(plan="team", plan_owner="organization")
+    one = {"GEOMILL_MAX_PER_ACCOUNT": "1"}
+    with (
+        running_server(tmp_path, database_url, one) as server,
+        create_account(server, terms) as client,
+        at_a_standstill(server),
+    ):
+        client.post("/api/geo/convert/file", files={"file": ("a.geojson", LOSSY)}, headers={"Prefer": "respond-async"})
+        response = client.post("/api/geo/convert/analyze", files={"file": ("a.kml", b"<kml/>")})
+        assert (response.status_code, response.json()["code"]) == (429, "too_many_requests")
+
+
+def test_an_analysis_ends_with_its_client(tmp_path: Path, database_url: str) -> None:
+    """A crafted file was looked through for minutes after its client had left."""
+    terms, long = Terms(plan="team", plan_owner="organization"), {"GEOMILL_CONVERSION_SECONDS": "1000000"}
+    with running_server(tmp_path, database_url, long) as server, create_account(server, terms) as client:
+        address = urlsplit(server.url)
+        request = httpx.Request("POST", server.url, files={"file": ("a.gpx.gz", crafted_gpx())})
+        fields = {**request.headers, "X-API-Key": client.key.api_key}
+        head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        with socket.create_connection((address.hostname, address.port)) as connection:
+            connection.sendall(f"POST /api/geo/convert/analyze HTTP/1.1\r\n{head}\r\n".encode() + request.read())
+            assert any(list(server.data_dir.rglob(UNPACKED)) for _ in looks())
+        assert any(server.events("request.finished") for _ in looks())
+        assert [event["status"] for event in server.events("request.finished")] == [CLIENT_LEFT]
+        assert server.wait_until_idle() == []

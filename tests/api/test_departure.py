@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -10,11 +11,13 @@ import httpx
 import pytest
 
 from service.accounts.administration import Terms
+from service.usecases.detect_format import UNPACKED
 from tests.support.converters import at_a_standstill
 from tests.support.data import lakes
 from tests.support.endless import NAME, endless_file
+from tests.support.large_files import crafted_gpx
 from tests.support.patience import PATIENCE_SECONDS, looks
-from tests.support.server import Server, create_account, running_server
+from tests.support.server import Client, Server, create_account, running_server
 
 FILE = "/api/geo/convert/file"
 TEAM = Terms(plan="team", plan_owner="organization")
@@ -94,6 +97,23 @@ def test_what_does_not_end_in_time_is_ended_and_told(tmp_path: Path, database_ur
         assert job["jobId"] in answers[0].json()["detail"]
         assert job["status"] == "Failed"
         assert "Nothing was counted" in job["errorMessage"]
+
+
+def test_a_crafted_file_does_not_hold_up_the_end(tmp_path: Path, database_url: str) -> None:
+    """The service was not gone before it had looked through all of it, which may take minutes."""
+    settings = {"GEOMILL_DRAIN_SECONDS": "0.2", "GEOMILL_CONVERSION_SECONDS": "1000000"}
+    with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
+        sender = threading.Thread(target=_send_crafted, args=(client,))
+        sender.start()
+        assert any(list(server.data_dir.rglob(UNPACKED)) for _ in looks())
+        assert server.stop(signal.SIGTERM) == 0
+        sender.join()
+        assert server.work_files() == []
+
+
+def _send_crafted(client: Client) -> None:
+    with suppress(httpx.HTTPError):
+        client.post("/api/geo/convert/analyze", files={"file": ("a.gpx.gz", crafted_gpx())})
 
 
 def test_idle_connections_do_not_hold_up_the_end(tmp_path: Path, database_url: str) -> None:

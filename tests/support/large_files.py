@@ -1,7 +1,10 @@
-"""Large files in formats whose readers or writers need memory: tables, workbooks, GML of many types."""
+"""Large files in formats whose readers or writers need memory or time: tables, workbooks, GML of many types, GPX."""
 
+import gzip
+import random
 import zipfile
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -33,6 +36,16 @@ _GML = (
     'srsName="urn:ogc:def:crs:EPSG::4326"><gml:pos>{y} {x}</gml:pos></gml:Point></d:at>'
     "<d:name>place number {n}</d:name><d:height>{n}.5</d:height></d:{kind}></gml:featureMember>\n"
 )
+_HELD = b"<extensions><a><b>1</b></a></extensions>"
+_PART_BYTES, _PARTS = 32 << 20, 24
+
+
+@cache
+def crafted_gpx() -> bytes:
+    """Return a .gpx.gz of some megabytes that would be unpacked and looked through for minutes."""
+    other = b"<!--%b-->" % random.Random(0).randbytes(100_000).hex().encode()
+    part = gzip.compress(other + _HELD * (_PART_BYTES // len(_HELD)), 1)
+    return gzip.compress(b'<gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1">') + part * _PARTS
 
 
 def rows(count: int, columns: int) -> Iterator[list[str]]:

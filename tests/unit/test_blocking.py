@@ -13,6 +13,7 @@ import anyio.lowlevel
 import pytest
 
 from service.blocking import INLINE_COLUMNS, Threads, run_blocking, run_for_columns
+from service.permit import OutOfTime, Permit, go_on
 
 pytestmark = pytest.mark.anyio
 
@@ -43,6 +44,18 @@ def _no_thread() -> Iterator[None]:
         yield
     finally:
         threading.stack_size(before)
+
+
+class _Endless:
+    """Work that goes on for as long as it may."""
+
+    def __init__(self) -> None:
+        self.has_begun = False
+
+    def __call__(self) -> None:
+        self.has_begun = True
+        while True:
+            go_on()
 
 
 def _fail() -> None:
@@ -111,6 +124,27 @@ async def test_a_cancelled_caller_waits_for_the_end_of_its_work() -> None:
             await told.wait()
     assert busy.ended == 1
     assert await threads.run(lambda: 1) == 1
+
+
+async def test_work_that_asks_ends_once_its_caller_is_cancelled() -> None:
+    threads, endless = Threads(1), _Endless()
+    call = asyncio.ensure_future(threads.run(endless))
+    await _until(lambda: endless.has_begun)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert await threads.run(lambda: 1) == 1
+
+
+async def test_work_that_asks_ends_when_it_has_taken_its_computing_time() -> None:
+    """Also if it is done one part after another: what a part has taken is left for no other."""
+    threads, permit = Threads(1), Permit(0.01)
+    for endless in (_Endless(), _Endless()):
+        with pytest.raises(OutOfTime):
+            await threads.run(endless, permit)
+    with pytest.raises(OutOfTime):
+        await threads.run(go_on, permit)
+    await threads.run(go_on)
 
 
 async def test_threads_end_with_their_owner() -> None:

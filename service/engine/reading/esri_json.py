@@ -8,7 +8,6 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from service.blocking import run_blocking
 from service.engine.holding import Opening, hold
 from service.engine.jailed import esri_attributes
 from service.engine.reading.work_file import INTO_WORK_FILE, NO_SYSTEM, WORK_DRIVER, WorkFile, read_layers
@@ -50,8 +49,8 @@ class _FoundAttributes(msgspec.Struct, frozen=True):
 
 async def read_esri_json(place: Workplace, source: Source) -> WorkFile:
     """Read a document whose driver takes Esri's codes for EPSG's, and measures without elevations for elevations."""
-    code = await run_blocking(partial(esri_code, source.path), inline=place.is_small)
-    is_measured = await run_blocking(partial(has_measures_alone, source.path), inline=place.is_small)
+    code = await place.look(partial(esri_code, source.path))
+    is_measured = await place.look(partial(has_measures_alone, source.path))
     name = staged_names(source)[0]
     await place.python(esri_attributes.__name__, name, COPY, FOUND_FILE)
     found = await place.read_json(FOUND_FILE, _FoundAttributes)

@@ -6,7 +6,6 @@ from pathlib import PurePath
 
 import msgspec
 
-from service.blocking import run_blocking
 from service.engine.diagnostics import find_changes, has_other_texts
 from service.engine.holding import Opening, hold
 from service.engine.jailed import lines
@@ -30,6 +29,7 @@ from service.formats.detect import Part, Source
 from service.formats.format import Reading, reading_of
 from service.formats.mid_values import mid_warnings
 from service.formats.mif_charset import charset_warning
+from service.formats.opened import opened
 
 TAIL_BYTES = 4096
 AFTER_THE_END = b" \t\r\n\0\x1a"
@@ -40,14 +40,14 @@ LABELS_FILE = "labels.gpkg"
 async def read_single(place: Workplace, source: Source) -> WorkFile:
     """Read one file, and hold it in memory if possible."""
     reading = reading_with_options(source)
-    await run_blocking(partial(_require_end, source), inline=place.is_small)
+    await place.look(partial(_require_end, source))
     facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)])
     return await read_document(place, source) if facts is None else WorkFile(facts=facts)
 
 
 async def read_document(place: Workplace, source: Source) -> WorkFile:
     """Read one file with the layers that its driver reports."""
-    await run_blocking(partial(_require_end, source), inline=place.is_small)
+    await place.look(partial(_require_end, source))
     return await read_layers(place, reading_with_options(source), staged_names(source)[0])
 
 
@@ -56,7 +56,7 @@ def _require_end(source: Source) -> None:
     trailer = reading_of(source.format).trailer
     if not trailer:
         return
-    with source.path.open("rb") as file:
+    with opened(source.path) as file:
         file.seek(max(0, source.path.stat().st_size - TAIL_BYTES))
         tail = file.read().rstrip(AFTER_THE_END)
     if not tail.endswith(trailer):
@@ -168,4 +168,4 @@ async def _mid_warnings(place: Workplace, part: Part) -> tuple[str, ...]:
     def told() -> tuple[str, ...]:
         return (*filter(None, [charset_warning(mif, mid)]), *mid_warnings(mif, mid, part.layer))
 
-    return await run_blocking(told, inline=place.is_small)
+    return await place.look(told)

@@ -9,7 +9,6 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from service.blocking import run_blocking
 from service.engine.holding import in_open_run
 from service.engine.jailed import gml_systems
 from service.engine.jailed.gml_systems import CODE, HIGH, MOST_SYSTEMS, MOST_TYPES, NO_SYSTEM, PAIR
@@ -67,9 +66,9 @@ async def read_gml(place: Workplace, source: Source) -> WorkFile:
         Rejection: the features of a layer are in several systems, or the file has too many columns.
     """
     few = partial(require_few_columns, source.parts[0].text, GML_ENDS, GML_NAMES)
-    await run_blocking(few, inline=place.is_small)
-    names = await run_blocking(partial(_names, source.parts[0].text), inline=place.is_small)
-    if not await run_blocking(partial(_misleads, source.parts[0].text, names), inline=place.is_small):
+    await place.look(few)
+    names = await place.look(partial(_names, source.parts[0].text))
+    if not await place.look(partial(_misleads, source.parts[0].text, names)):
         await _describe(place, reading_with_options(source), source.parts[0])
         return msgspec.structs.replace(await read_single(place, source), claim=_shown(names))
     file = staged_names(source)[0]
@@ -108,7 +107,7 @@ async def _describe(place: Workplace, reading: Reading, part: Part) -> None:
     It is what the driver finds in a shorter one with all kinds of tags, if there is one of which it reads everything.
     """
     shorter = part.shorter
-    if shorter is None or await run_blocking(partial(has_match, shorter, COORDINATES), inline=False):
+    if shorter is None or await place.look(partial(has_match, shorter, COORDINATES)):
         return
     await place.bring(shorter, SHORTER_FILE)
 

@@ -5,12 +5,12 @@ import shutil
 from functools import partial
 from pathlib import Path
 
-from service.blocking import run_blocking
 from service.engine.reading.files import read_single
 from service.engine.reading.work_file import WorkFile
 from service.engine.workspace import Workplace, staged_names
 from service.formats.detect import Source
 from service.formats.left_out import has_match
+from service.formats.opened import opened
 from service.formats.xml_root import HEAD_BYTES, ROOT
 
 EXTENSIONS = re.compile(rb"<extensions[\s>]")
@@ -24,14 +24,14 @@ HINTED_FILE = "hinted.gpx"
 
 async def read_gpx(place: Workplace, source: Source) -> WorkFile:
     """Read the file, with its extensions wherever they are."""
-    if await run_blocking(partial(_add_hint, source.path, place.path / HINTED_FILE), inline=place.is_small):
+    if await place.look(partial(_add_hint, source.path, place.path / HINTED_FILE)):
         await place.rename(HINTED_FILE, staged_names(source)[0])
     return await read_single(place, source)
 
 
 def _add_hint(path: Path, copy: Path) -> bool:
     """Copy the file at `path` with the hint, if it has extensions. Blocking."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         head = file.read(HEAD_BYTES)
         root = ROOT.match(head)
         tag = root and REST_OF_TAG.match(head, root.end("name"))

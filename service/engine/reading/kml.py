@@ -7,7 +7,6 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from service.blocking import run_blocking
 from service.engine.jailed import kml_names
 from service.engine.reading.files import read_documents
 from service.engine.reading.work_file import LISTED, WorkFile
@@ -35,10 +34,10 @@ async def read_kml(place: Workplace, source: Source) -> WorkFile:
     """
     renamed: dict[str, str] = {}
     for part, file in zip(source.parts, staged_names(source), strict=True):
-        await run_blocking(partial(require_times, part.text), inline=place.is_small)
+        await place.look(partial(require_times, part.text))
         few = partial(require_few_columns, part.text, KML_ENDS, KML_NAMES)
-        await run_blocking(few, inline=place.is_small)
-        if await run_blocking(partial(has_match, part.text, LIKE_ELEMENTS), inline=place.is_small):
+        await place.look(few)
+        if await place.look(partial(has_match, part.text, LIKE_ELEMENTS)):
             renamed |= await _rename(place, file)
     found = await read_documents(place, source)
     if not renamed:

@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from service.blocking import run_blocking
 from service.engine.reading.work_file import TAKEN_FOR_WINDOWS
 from service.engine.shape_records import counts
 from service.engine.workspace import Workplace
@@ -39,7 +38,7 @@ class Way(NamedTuple):
 async def how_to_read(place: Workplace, part: Part, reading: Reading) -> Way:
     """How to read a shapefile; nothing special for other files."""
     reads_logical = place.host.is_of(reading.reads_logical)
-    return await run_blocking(partial(_how_to_read, part, reads_logical=reads_logical), inline=place.is_small)
+    return await place.look(partial(_how_to_read, part, reads_logical=reads_logical))
 
 
 def _how_to_read(part: Part, *, reads_logical: bool) -> Way:

@@ -89,7 +89,8 @@ async def detect(desk: Desk, received: Received) -> Detected:
         )
     with span("detect", job_id=str(received.job.id)):
         looks = desk.services.converts
-        upload, source = await detect_received(order.upload, order.account_id, order.workspace, looks=looks)
+        limits = desk.services.engine.limits
+        upload, source = await detect_received(order.upload, limits, order.account_id, order.workspace, looks=looks)
     if upload is not order.upload:
         order = msgspec.structs.replace(order, upload=upload)
     job = msgspec.structs.replace(received.job, input_format=source.format.token)

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import pytest
 
+from sandbox.command import Limits
 from service.errors import Overloaded, Rejection
 from service.formats.detect import detect
 from service.formats.into_utf8 import CHUNK, MOST_BYTES
@@ -135,7 +136,7 @@ async def test_a_full_disk_is_not_said_to_be_the_fault_of_a_file(
 
     monkeypatch.setattr(os, "mkdir", no_space)
     with pytest.raises(Overloaded, match="no space"):
-        await detect_format(Upload(untrusted_name="a.kml", path=path, size_bytes=path.stat().st_size))
+        await detect_format(Upload(untrusted_name="a.kml", path=path, size_bytes=path.stat().st_size), Limits())
 
 
 @pytest.mark.parametrize("kind", FEATURES)

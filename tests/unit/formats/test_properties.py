@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.command import Limits
 from service.blocking import INLINE_BYTES
 from service.formats.bounds import Bounds, TooMuch
 from service.formats.detect import detect
@@ -42,4 +43,4 @@ async def test_more_than_little_is_not_looked_at_in_the_event_loop(tmp_path: Pat
     with pytest.raises(TooMuch):
         detect(path, "a.xlsx", tmp_path / "unpacked", LITTLE)
     upload = Upload(untrusted_name="a.xlsx", path=path, size_bytes=path.stat().st_size)
-    assert (await detect_format(upload)).warnings == ONE
+    assert (await detect_format(upload, Limits())).warnings == ONE

@@ -5,9 +5,14 @@ import gzip
 from pathlib import Path
 from uuid import UUID
 
+import pytest
+
+from sandbox.command import Limits
+from service.errors import Rejection
 from service.ids import AccountId
 from service.intake.form import Upload
-from service.usecases.detect_format import AT_ONCE, detect_format
+from service.usecases.detect_format import AT_ONCE, UNPACKED, detect_format
+from tests.support.large_files import crafted_gpx
 
 ROW = b"1,2,something\n"
 
@@ -25,7 +30,33 @@ async def test_an_account_with_many_large_files_keeps_no_other_waiting(tmp_path:
     crowd, other = AccountId(UUID(int=1)), AccountId(UUID(int=2))
     large = [packed(tmp_path, number, 1 << 20) for number in range(4 * AT_ONCE)]
     async with asyncio.TaskGroup() as tasks:
-        looked_at = [tasks.create_task(detect_format(upload, crowd)) for upload in large]
+        looked_at = [tasks.create_task(detect_format(upload, Limits(), crowd)) for upload in large]
         await asyncio.sleep(0)  # all of them wait, or have begun
-        await detect_format(packed(tmp_path, len(large), 1), other)
+        await detect_format(packed(tmp_path, len(large), 1), Limits(), other)
         assert sum(task.done() for task in looked_at) < len(large) - AT_ONCE
+
+
+def crafted(directory: Path, number: int) -> Upload:
+    """A file of a few megabytes that would be unpacked and looked at for minutes."""
+    path = directory / str(number) / "upload"
+    path.parent.mkdir()
+    path.write_bytes(crafted_gpx())
+    return Upload(untrusted_name="a.gpx.gz", path=path, size_bytes=path.stat().st_size)
+
+
+async def test_a_file_that_takes_too_long_is_refused(tmp_path: Path) -> None:
+    """A crafted one of a few megabytes took seven minutes of a processor, which nothing bounded."""
+    with pytest.raises(Rejection, match="needs more computing time than allowed; split the file"):
+        await detect_format(crafted(tmp_path, 0), Limits(cpu_seconds=1))
+
+
+async def test_nobody_waits_for_what_a_cancelled_caller_wanted_to_know(tmp_path: Path) -> None:
+    """Requests of clients that had left, and a service that was told to stop, waited for as long as it took."""
+    crowd = [crafted(tmp_path, number) for number in range(AT_ONCE)]
+    async with asyncio.TaskGroup() as tasks:
+        looked_at = [tasks.create_task(detect_format(upload, Limits(cpu_seconds=10**6))) for upload in crowd]
+        while not all((upload.directory / UNPACKED).exists() for upload in crowd):  # noqa: ASYNC110 - as in a thread
+            await asyncio.sleep(0.01)
+        for task in looked_at:
+            task.cancel()
+    assert all(task.cancelled() for task in looked_at)

@@ -1,0 +1,70 @@
+"""What work in threads may take: some computing time, and no more once nobody wants its result.
+
+The work asks between its pieces whether it may go on. Nothing can end a thread from outside.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import TypeVar
+
+_Result = TypeVar("_Result")
+
+
+class OutOfTime(Exception):
+    """The work has taken all of its computing time."""
+
+
+class Withdrawn(Exception):
+    """Nobody wants the result of the work any more."""
+
+
+class Permit:
+    """A permit for work that is done one piece after another, with at most `cpu_seconds` of computing time in all."""
+
+    def __init__(self, cpu_seconds: float = math.inf) -> None:
+        self._left = cpu_seconds
+        self._until = math.inf
+        self._is_withdrawn = False
+
+    def use(self, work: Callable[[], _Result]) -> _Result:
+        """Do `work` in this thread, whose calls of `go_on` ask this permit.
+
+        Raises:
+            OutOfTime, Withdrawn: see `go_on`.
+        """
+        began = time.thread_time()
+        self._until = began + self._left
+        outer = _current.set(self)
+        try:
+            return work()
+        finally:
+            _current.reset(outer)
+            self._left = self._until - time.thread_time()
+
+    def withdraw(self) -> None:
+        """End the work at its next call of `go_on`; called from any thread."""
+        self._is_withdrawn = True
+
+    def require(self) -> None:
+        """Check that the work may go on; raises what `go_on` raises."""
+        if self._is_withdrawn:
+            raise Withdrawn
+        if time.thread_time() > self._until:
+            raise OutOfTime
+
+
+_current: ContextVar[Permit | None] = ContextVar("permit", default=None)
+
+
+def go_on() -> None:
+    """Check that the work that calls this may go on; work without a permit always may.
+
+    Raises:
+        OutOfTime: it has taken its computing time.
+        Withdrawn: nobody wants its result any more.
+    """
+    permit = _current.get()
+    if permit is not None:
+        permit.require()
