@@ -10,8 +10,9 @@ import asyncio
 import select
 from collections.abc import Callable
 
-AT_ONCE = 16
-"""How many sockets of a set are read in one turn, so that a turn takes about a millisecond."""
+AT_ONCE = 64
+"""How many sockets of a set are read in one turn, so that a turn takes a few milliseconds. With 16, probes wait half as
+long while others flood, and refusals three to five times as long."""
 
 
 class ReadableSockets:
