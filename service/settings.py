@@ -17,6 +17,8 @@ FILE_SUFFIX = "_FILE"
 LONGEST_DATA_PATH = 400
 """In bytes. SQLite opens no file whose absolute path is longer than 511, and those of conversions are deep below it."""
 
+_NATS_SERVER = r"(nats|tls|ws|wss)://([^/\s]*@)?(\[[0-9a-fA-F:.]+\]|[^\s:/@,\[\]]+)(:\d{1,5})?(/[^\s,]*)?"
+
 
 class SettingsError(ValueError):
     """A setting is invalid; the message names the variable and the permitted values."""
@@ -219,9 +221,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     ] = 64
     nats_url: Annotated[
         str,
-        Meta(pattern=r"^((nats|tls|ws|wss)://.*)?$"),
-        "URL of the NATS server with JetStream (nats://…) between gateways and workers on many hosts; needs the extra "
-        "`fleet`, GEOMILL_DATABASE_URL and GEOMILL_S3_BUCKET; empty: each process converts what it receives.",
+        Meta(pattern=rf"^({_NATS_SERVER}(,{_NATS_SERVER})*)?$"),
+        "URL of the NATS server with JetStream (nats://…) between gateways and workers on many hosts, or several of a "
+        "cluster, separated by commas; needs the extra `fleet`, GEOMILL_DATABASE_URL and GEOMILL_S3_BUCKET; empty: "
+        "each process converts what it receives.",
     ] = ""
     inline_bytes: Annotated[
         int,

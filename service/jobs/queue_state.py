@@ -12,6 +12,7 @@ from nats.js.errors import NotFoundError
 
 from service.errors import QueueUnavailable
 from service.jobs.handover import LANES, SIZES
+from service.jobs.queue_address import read_address
 from service.jobs.queue_faults import ANSWER_SECONDS, CONNECT_SECONDS, REFUSED, RETRY_AFTER_SECONDS, is_refusal
 from service.jobs.stream import STREAM
 
@@ -47,7 +48,7 @@ async def connected(url: str) -> AsyncIterator[Client]:
 
     try:
         with anyio.fail_after(CONNECT_SECONDS):  # the client itself tries again and again
-            connection = await nats.connect(url, allow_reconnect=False, error_cb=note)
+            connection = await nats.connect(**read_address(url), allow_reconnect=False, error_cb=note)
     except (nats.errors.Error, OSError, TimeoutError) as error:
         reason = str(error) or reasons[-1]
         advice = REFUSED if is_refusal(error) else "Check GEOMILL_NATS_URL and the network."

@@ -23,6 +23,7 @@ from service.jobs.deliveries import Deliveries
 from service.jobs.handover import HandOver, write_handover
 from service.jobs.notices import Notice, read_notices, write_notices
 from service.jobs.questions import Questions
+from service.jobs.queue_address import read_address
 from service.jobs.queue_faults import ANSWER_SECONDS, CONNECT_SECONDS, REFUSED, is_refusal, translated
 from service.jobs.stream import ALL_LANES, CONFIG, STREAM, consumer, subject_of
 from service.telemetry import events
@@ -78,7 +79,7 @@ class WorkQueue:
             self._is_refused = False
 
         await self._connection.connect(
-            self._url,
+            **read_address(self._url),
             connect_timeout=int(CONNECT_SECONDS),
             max_reconnect_attempts=-1,
             reconnect_time_wait=1,

@@ -1,7 +1,7 @@
 """The queue on a real server repairs itself, and reports a job that it did not accept."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -39,6 +39,12 @@ PUBLISHED_AT_ONCE = 5000
 LISTED_AT_ONCE = 100_000
 """The most messages that the server lists in one answer."""
 _JOBS = "geomill.convert"
+
+
+async def until(happens: Callable[[], object]) -> None:
+    """Wait for it."""
+    while not happens():  # noqa: ASYNC110 -- nothing announces it
+        await anyio.sleep(0.02)
 
 
 @pytest.fixture(scope="module")
@@ -339,9 +345,30 @@ async def test_refused_credentials_are_named_once(tmp_path: Path) -> None:
                 anyio.create_task_group() as tasks,
             ):
                 tasks.start_soon(queue.connect)
-                while not queue.is_refused:  # noqa: ASYNC110 -- nothing announces it
-                    await anyio.sleep(0.02)
+                await until(lambda: queue.is_refused)
                 tasks.cancel_scope.cancel()
         assert [entry["event"] for entry in log] == ["queue.refused"]
         async with open_work_queue(wrong.replace("wrong", "right"), LEASE_SECONDS) as queue:
+            assert not queue.is_refused
+
+
+async def test_every_server_of_a_cluster_gets_the_credentials(tmp_path: Path) -> None:
+    """Servers tell clients of each other; the setting may name only one, and its password may have percent signs."""
+    route = free_port()
+    with ExitStack() as stack:
+        servers = []
+        for number in range(2):
+            (directory := tmp_path / str(number)).mkdir()
+            own = (f"--cluster=nats://127.0.0.1:{route}",) if number == 0 else ("--cluster=nats://127.0.0.1:-1",)
+            joined = ("--routes", f"nats://127.0.0.1:{route}", "--cluster_name", "queue", "-n", str(number))
+            account = ("--user", "geomill", "--pass", "p@ss")
+            servers.append(stack.enter_context(nats_server(directory, options=(*own, *joined, *account))))
+        url = servers[0].url.replace("//", "//geomill:p%40ss@")
+        async with open_work_queue(url, LEASE_SECONDS, is_needed=False) as queue, anyio.create_task_group() as tasks:
+            tasks.start_soon(queue.connect)
+            await until(lambda: len(queue._connection.servers) > 1 or queue.is_refused)
+            assert not queue.is_refused
+            first = queue._connection.connected_url
+            servers[0].kill()
+            await until(lambda: queue._connection.connected_url not in {first, None} or queue.is_refused)
             assert not queue.is_refused
