@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from aiobotocore.config import AioConfig
+from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.session import AioSession, get_session
+from aiohttp import ClientRequest, ClientSession
 from botocore import UNSIGNED
 from botocore.handlers import convert_body_to_file_like_object
 
@@ -18,7 +20,10 @@ from service.storage.bucket_links import CredentialSource
 from service.storage.faults import within
 
 if TYPE_CHECKING:
-    from aiohttp.connector import AddrInfoType
+    from asyncio import Future
+
+    from aiohttp.abc import AbstractStreamWriter
+    from aiohttp.connector import AddrInfoType, Connection
     from types_aiobotocore_s3.client import S3Client
 
 
@@ -32,6 +37,9 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
 
 PROBE = Effort(timeout_seconds=5, attempts=1, connections=2)
 """For readiness, which is polled every few seconds: a prompt result is worth more than one after retries."""
+
+CONTINUE_SECONDS = 1.0
+"""How long a server may take to say that it wants a body; after that, it is sent unasked, as other clients do."""
 
 
 class Clients(msgspec.Struct, frozen=True):
@@ -96,8 +104,38 @@ def _config(bucket_config: BucketConfig, effort: Effort) -> AioConfig:
         connect_timeout=effort.timeout_seconds / 6,
         read_timeout=effort.timeout_seconds / 3,
         max_pool_connections=effort.connections,
+        http_session_cls=_Session,
         connector_args={"socket_factory": partial(_open_socket, lost_after_seconds=effort.timeout_seconds / 4)},
     )
+
+
+class _Session(AIOHTTPSession):  # type: ignore[misc] # it is not typed
+    """The HTTP session of a client, whose requests do not wait forever for `100 Continue`."""
+
+    async def _get_session(self, proxy_url: str | None) -> ClientSession:
+        session: ClientSession = await super()._get_session(proxy_url)
+        session._request_class = _Request  # noqa: SLF001 - an argument of its constructor, which this class does not pass
+        return session
+
+
+class _Request(ClientRequest):
+    """A request that sends its body if the server has not said in time whether it wants it.
+
+    aiohttp would wait as long as the server is silent, with no timeout of its own, so that nothing would be retried.
+    """
+
+    async def write_bytes(
+        self, writer: "AbstractStreamWriter", conn: "Connection", content_length: int | None = None
+    ) -> None:
+        """See `ClientRequest.write_bytes`."""
+        if self._continue is not None:
+            self.loop.call_later(CONTINUE_SECONDS, _want, self._continue)
+        await super().write_bytes(writer, conn, content_length)
+
+
+def _want(answer: "Future[bool]") -> None:
+    if not answer.done():
+        answer.set_result(True)
 
 
 def _open_socket(address: "AddrInfoType", lost_after_seconds: float) -> socket.socket:

@@ -87,13 +87,14 @@ def s3_server(
 
 
 class Wire:
-    """A TCP relay that passes data on, swallows it, or closes connections as they arrive."""
+    """A TCP relay that passes data on but for what is `withheld`, swallows it, or closes connections as they arrive."""
 
     def __init__(self, server: S3Server) -> None:
         self._target = server
         self.flows = asyncio.Event()
         self.flows.set()
         self.breaks = 0
+        self.withheld = b""
         self.sent = bytearray()
         self.url = ""
         self._relays: set[asyncio.Task[None]] = set()
@@ -130,7 +131,7 @@ class Wire:
         while chunk := await reader.read(65536):
             await self.flows.wait()
             seen += chunk
-            writer.write(chunk)
+            writer.write(chunk.replace(self.withheld, b""))
             await writer.drain()
 
     async def cut(self) -> None:

@@ -106,6 +106,13 @@ async def test_only_a_large_object_waits_until_the_server_wants_it(hasty: Stage,
         assert (b"100-continue" in wire.sent) is waits
 
 
+async def test_a_server_that_does_not_say_whether_it_wants_a_large_object_gets_it(hasty: Stage, wire: Wire) -> None:
+    """After a moment, as from other clients: the answer may be lost, or a proxy may not know the question."""
+    wire.withheld = b"HTTP/1.1 100 Continue\r\n\r\n"
+    key = await hasty.put(CONTENT)
+    assert (await hasty.get(key)).content == CONTENT
+
+
 async def test_encryption_at_rest_is_asked_for_with_every_object(
     wire: Wire, tmp_path: Path, clock: MovableClock
 ) -> None:
