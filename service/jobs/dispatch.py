@@ -18,7 +18,7 @@ from anyio import TaskHandle
 from anyio.abc import TaskGroup
 
 from sandbox.pool import Pool, QueueFull, QueueTicket, TenantLimit
-from service.errors import Overloaded, StorageUnavailable, TooManyRequests
+from service.errors import DatabaseUnavailable, Overloaded, StorageUnavailable, TooManyRequests
 from service.ids import AccountId, JobId
 from service.jobs.ends import EndWatch
 from service.jobs.promises import FULL
@@ -28,7 +28,10 @@ from service.telemetry import events
 from service.telemetry.spans import about
 
 RETRY_AFTER_SECONDS = 2
-RESTARTING = "The service is restarting. Send the request again."
+RESTARTING = "The service is restarting."
+AWAY = "The service cannot reach its database at the moment."
+UNKNOWN = "The service does not know how the conversion ended."
+AGAIN = "Send the request again."
 CANCEL_SECONDS = 5.0
 """How long a caller that cancels a job waits for its run to end; the run ends in any case."""
 _Answer = TypeVar("_Answer")
@@ -53,7 +56,7 @@ class Submission:
         self.since = time.monotonic()
         self._kept = asyncio.Event()
         self._ended = asyncio.Event()
-        self._lost = False
+        self._lost: str | None = None
         self._was_kept = False
         self.unstored: StorageUnavailable | None = None
         """Why the output of a lost job could not be stored, if that is why it was lost."""
@@ -71,7 +74,7 @@ class Submission:
         """
         await self._kept.wait()
         if not self._was_kept:
-            raise Overloaded(RESTARTING, RETRY_AFTER_SECONDS)
+            raise Overloaded(f"{self._lost} {AGAIN}", RETRY_AFTER_SECONDS)
 
     def finish(self, job: Job) -> None:
         """Pass the ended job to all waiting callers."""
@@ -79,10 +82,10 @@ class Submission:
         self.keep()
         self._ended.set()
 
-    def mark_lost(self) -> None:
-        """Tell all waiting callers that this process will not learn the outcome."""
+    def mark_lost(self, why: str = RESTARTING) -> None:
+        """Tell all waiting callers that this process will not learn the outcome, and why."""
         if not self._ended.is_set():
-            self._lost = True
+            self._lost = why
             self._kept.set()
             self._ended.set()
 
@@ -90,11 +93,11 @@ class Submission:
         """Wait for the ended job.
 
         Raises:
-            Overloaded: this process stops before the job has ended; the record of the job will contain its end.
+            Overloaded: this process will not learn it; the record of the job will contain its end.
         """
         await self._ended.wait()
         if self._lost:
-            message = f"The service is restarting. Query the job {self.job.id} for the result of the conversion."
+            message = f"{self._lost} Query the job {self.job.id} for the result of the conversion."
             raise Overloaded(message, RETRY_AFTER_SECONDS)
         return self.job
 
@@ -228,7 +231,7 @@ class JobRunner:
     def _ask(self, question: Callable[..., _Answer], tenant: str, *counts: int) -> _Answer:
         """Ask the queue, turning its refusals into errors for the client; refuse at once while draining."""
         if self.draining:
-            raise Overloaded(RESTARTING, RETRY_AFTER_SECONDS)
+            raise Overloaded(f"{RESTARTING} {AGAIN}", RETRY_AFTER_SECONDS)
         try:
             return question(tenant, *counts)
         except TenantLimit as limit:
@@ -242,16 +245,18 @@ class JobRunner:
 
     async def _run(self, spec: JobSpec, directory: Path, ticket: QueueTicket, submission: Submission) -> None:
         about.set({"job_id": str(spec.job.id)})
+        lost = RESTARTING
         try:
             submission.finish(await self._run_job(spec, directory, ticket, submission.keep))
         except StorageUnavailable as error:
             submission.unstored = error
-        except Exception:  # noqa: BLE001 - one job must not end the others
+        except Exception as error:  # noqa: BLE001 - one job must not end the others
+            lost = AWAY if isinstance(error, DatabaseUnavailable) else UNKNOWN
             _log.exception(events.JOB_LEFT, job_id=spec.job.id)  # recovery ends this job
         finally:
             self._pool.release(ticket)
             self._forget(spec.job.id)
-            submission.mark_lost()
+            submission.mark_lost(lost)
 
     def _forget(self, job_id: JobId) -> None:
         del self._submissions[job_id], self._handles[job_id]

@@ -1,18 +1,23 @@
 """A database whose disk is full refuses what needs more space, and goes on doing what does not."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from service.db import pool
+from service.usecases import ending
+from service.usecases.audit import audit
+from service.usecases.maintenance import recover
+from tests.support.data import lakes
 from tests.support.world import world
 
-FILL = """
+NO_SPACE = """
 CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'could not extend file "base/1/2": No space left on device' USING ERRCODE = 'disk_full';
 END $$;
-CREATE TRIGGER no_space BEFORE INSERT ON job FOR EACH ROW EXECUTE FUNCTION no_space();
+CREATE TRIGGER no_space BEFORE INSERT ON %s FOR EACH ROW EXECUTE FUNCTION no_space();
 """
 
 
@@ -23,7 +28,7 @@ async def test_a_service_that_can_admit_nothing_is_not_ready(
     async with world(database_url, tmp_path) as here:
         assert (await here.client.get("/readyz")).status_code == 200
         async with here.services.database.connection() as connection:
-            await connection.execute(FILL)
+            await connection.execute(NO_SPACE % "job")
         files = {"file": ("a.csv", b"x,y\n1,2\n")}
         refused = await here.client.post("/api/geo/convert/file", files=files, data={"sourceEpsg": "4326"})
         assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
@@ -35,3 +40,25 @@ async def test_a_service_that_can_admit_nothing_is_not_ready(
         monkeypatch.setattr(pool, "FULL_SECONDS", 0.0)
         assert (await here.client.get("/readyz")).status_code == 200
         await here.convert()
+
+
+async def test_a_client_whose_conversion_cannot_be_charged_is_sent_to_its_job(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It hears that the database is the cause; whether the conversion counts is decided once the database is back."""
+    monkeypatch.setattr(ending, "DATABASE_RETRY_SECONDS", 0.0)
+    async with world(database_url, tmp_path) as here:
+        async with here.services.database.connection() as connection:
+            await connection.execute(NO_SPACE % "ledger")
+        answer = await here.client.post("/api/geo/convert/file", files={"file": ("a.geojson", lakes())})
+        assert (answer.status_code, answer.json()["code"], "Retry-After" in answer.headers) == (503, "overloaded", True)
+        [job] = (await here.client.get("/api/geo/convert/jobs")).json()["jobs"]
+        assert f"database at the moment. Query the job {job['jobId']} for" in answer.json()["detail"]
+        async with here.services.database.connection() as connection:
+            await connection.execute("DROP TRIGGER no_space ON ledger")
+        await here.advance(timedelta(minutes=1))
+        await recover(here.services)
+        job = await here.job(job["jobId"])
+        assert (job["status"], "Nothing was counted" in job["errorMessage"]) == ("Failed", True)
+        assert (await here.convert())["remainingConversions"] == 9
+        assert await audit(here.services.database, here.services.storage) == []
