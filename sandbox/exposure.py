@@ -40,15 +40,16 @@ def exposed(readable: Iterable[Path], private: Mapping[str, Path], work_root: Pa
     return [
         f"{what} ({path}) {relation} {place}, which every conversion can read. Move one of them elsewhere."
         for what, path in private.items()
-        for place, relation in _conflicts(_locate(path, mounts), shown, _locate(work_root, mounts))
+        for place, relation in _conflicts(list(_places_below(path, mounts)), shown, _locate(work_root, mounts))
     ]
 
 
-def _conflicts(private: Place, shown: Mapping[Path, list[Place]], work_root: Place) -> Iterator[tuple[Path, str]]:
+def _conflicts(private: list[Place], shown: Mapping[Path, list[Place]], work_root: Place) -> Iterator[tuple[Path, str]]:
+    holds_work = any(place.holds(work_root) for place in private)  # which may be a file system of its own
     for path, places in shown.items():
-        if any(place.holds(private) for place in places):
+        if any(place.holds(private[0]) for place in places):
             yield path, "lies in"
-        elif not private.holds(work_root) and private.holds(places[0]):
+        elif not holds_work and private[0].holds(places[0]):
             yield path, "holds"
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 import sys
 from sandbox.exposure import exposed
 base = Path(sys.argv[1])
-print(exposed([base / sys.argv[2]], {"the key": base / sys.argv[3]}, base / "work"))
+print(exposed([base / sys.argv[2]], {"the key": base / sys.argv[3]}, base / "data" / "work"))
 """
 
 
@@ -75,6 +75,7 @@ def test_what_is_readable_does_not_lie_within_something_private(tree: Tree) -> N
         ("data other/below", "other", "data/key", True),  # what is readable shows it under another name
         ("other data/work", "other", "data/work/below", True),  # the private thing is in it under another name
         ("data other/below", "data/work", "data/key", False),
+        ("other data/work", "data/proj", "data", False),  # as where the work root is a file system of its own
     ],
 )
 def test_a_bind_mount_hides_nothing(tree: Tree, mounted: str, readable: str, private: str, *, is_exposed: bool) -> None:
