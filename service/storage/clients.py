@@ -114,11 +114,11 @@ class _Session(AIOHTTPSession):  # type: ignore[misc] # it is not typed
 
     async def _get_session(self, proxy_url: str | None) -> ClientSession:
         session: ClientSession = await super()._get_session(proxy_url)
-        session._request_class = _Request  # noqa: SLF001 - an argument of its constructor, which this class does not pass
+        session._request_class = _ImpatientRequest  # noqa: SLF001 - an argument of its constructor, which this class does not pass
         return session
 
 
-class _Request(ClientRequest):
+class _ImpatientRequest(ClientRequest):
     """A request that sends its body if the server has not said in time whether it wants it.
 
     aiohttp would wait as long as the server is silent, with no timeout of its own, so that nothing would be retried.
