@@ -282,7 +282,7 @@ async def test_a_connection_that_the_network_has_lost_is_given_up(tmp_path: Path
             pytest.skip("only root makes hosts that can be parted")
         host = net.host("s3")
         with s3_server(tmp_path / "server", address=host.address, prefix=host.prefix) as running:
-            effort = Effort(attempts=1, timeout_seconds=12)
+            effort = Effort(attempts=2, timeout_seconds=12)  # the first ends with the connection
             async with s3_stage({HOME: place(running.url)}, clock, tmp_path, effort) as stage:
                 await stage.put(CONTENT)
                 net.lose(host, net.address)
