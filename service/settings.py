@@ -14,6 +14,10 @@ from msgspec import Meta
 
 PREFIX = "GEOMILL_"
 FILE_SUFFIX = "_FILE"
+YEAR = 31_536_000
+"""In seconds."""
+_URL = r"^(https?://[^\s/].*)?$"
+_ORIGINS = r"^[\s,]*((\*|null|[a-z][a-z0-9+.-]*://[^\s,/]+)([\s,]+|$))*$"
 LONGEST_DATA_PATH = 400
 """In bytes. SQLite opens no file whose absolute path is longer than 511, and those of conversions are deep below it."""
 
@@ -75,7 +79,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         "Permitted difference between the time in that header and the clock of the database.",
     ] = 60.0
     cors_origins: Annotated[
-        str, "Origins whose scripts may call the service, separated by commas, or *; empty: none."
+        str,
+        Meta(pattern=_ORIGINS),
+        "Origins whose scripts may call the service (https://maps.example.org, without a path), separated by commas, "
+        "or *; empty: none.",
     ] = ""
     max_connections: Annotated[int, Meta(ge=1), "Maximum number of open connections; further ones get status 503."] = (
         4096
@@ -84,7 +91,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         int, Meta(ge=1024, le=65536), "Maximum size of the request line and headers; larger ones get status 431."
     ] = 16_384
     public_url: Annotated[
-        str, "Base URL of the service for clients, used in links; empty: derived from the request."
+        str,
+        Meta(pattern=_URL),
+        "Base URL of the service for clients (https://…), used in links; empty: derived from the request.",
     ] = ""
     database_url: Annotated[
         str,
@@ -134,20 +143,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     ] = 384
     conversion_seconds: Annotated[
         float,
-        Meta(gt=0),
+        Meta(gt=0, le=YEAR),
         "Maximum duration of one run of the converter, and maximum computing time for looking through a file outside "
         "of it.",
     ] = 120.0
-    file_seconds: Annotated[float, Meta(gt=0), "Maximum total duration of all runs of the converter for one file."] = (
-        600.0
-    )
+    file_seconds: Annotated[
+        float, Meta(gt=0, le=YEAR), "Maximum total duration of all runs of the converter for one file."
+    ] = 600.0
     conversion_memory_bytes: Annotated[
         int, Meta(ge=536_870_912), "Maximum memory of one run of the converter, in bytes."
     ] = 2_684_354_560
-    drain_seconds: Annotated[float, Meta(ge=0), "How long the service finishes accepted work during shutdown."] = 60.0
+    drain_seconds: Annotated[
+        float, Meta(ge=0, le=YEAR), "How long the service finishes accepted work during shutdown."
+    ] = 60.0
     drain_delay_seconds: Annotated[
         float,
-        Meta(ge=0),
+        Meta(ge=0, le=YEAR),
         "How long the service still accepts work during shutdown while /readyz returns 503, so that load balancers "
         "notice.",
     ] = 0.0
@@ -161,14 +172,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         Meta(ge=0, le=60),
         "How long a request for the status of a job may wait for its end; longer waits are shortened.",
     ] = 60.0
-    upload_idle_seconds: Annotated[float, Meta(gt=0), "How long an upload may pause before it gets status 408."] = 30.0
-    upload_total_seconds: Annotated[float, Meta(gt=0), "Maximum duration of an upload."] = 3600.0
+    upload_idle_seconds: Annotated[
+        float, Meta(gt=0, le=YEAR), "How long an upload may pause before it gets status 408."
+    ] = 30.0
+    upload_total_seconds: Annotated[float, Meta(gt=0, le=YEAR), "Maximum duration of an upload."] = 3600.0
     upload_min_bytes_per_second: Annotated[
         int, Meta(ge=1), "Minimum average rate of an upload, measured from upload_idle_seconds after its start."
     ] = 4096
     lease_seconds: Annotated[
         int,
-        Meta(ge=2),
+        Meta(ge=2, le=YEAR),
         "Time without a heartbeat after which a process is considered dead: other processes end its jobs, and requests "
         "that it served under an idempotency key can be retried.",
     ] = 30
@@ -234,6 +247,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     ] = 262_144
     traces_url: Annotated[
         str,
+        Meta(pattern=_URL),
         "URL of a trace collector for OTLP over HTTP (http://…/v1/traces); needs the extra `tracing`; empty: no spans "
         "are recorded.",
     ] = ""
@@ -314,7 +328,7 @@ def _requirement(field: msgspec.structs.FieldInfo, value: str) -> str:
     if isinstance(kind, msgspec.inspect.IntType | msgspec.inspect.FloatType):
         number = "a whole number" if isinstance(kind, msgspec.inspect.IntType) else "a number"
         bounds = ((" from", kind.ge), (" above", kind.gt), (" to", kind.le))
-        limits = "".join(f"{words} {bound:g}" for words, bound in bounds if bound is not None)
+        limits = "".join(f"{words} {bound}" for words, bound in bounds if bound is not None)
         return f"is {value!r}. Set it to {number}{limits}."
     return f"is not valid. Expected: {meaning_of(field)}"
 

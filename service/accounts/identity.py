@@ -31,7 +31,7 @@ def parse_identity_secrets(text: str) -> tuple[bytes, ...]:
     found = tuple(text.replace(",", " ").split())
     if any(len(secret) < MIN_CHARACTERS for secret in found):
         raise SettingsError(
-            f"`GEOMILL_IDENTITY_SECRET` needs {MIN_CHARACTERS} characters or more for each secret; "
+            f"GEOMILL_IDENTITY_SECRET needs {MIN_CHARACTERS} characters or more for each secret; "
             "separate several by commas."
         )
     return tuple(secret.encode() for secret in found)

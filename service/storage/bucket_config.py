@@ -62,13 +62,15 @@ def read_bucket_configs(settings: Settings) -> dict[str, BucketConfig]:
         SettingsError: the settings contradict each other; the message names the variable.
     """
     if not settings.s3_bucket:
-        if settings.s3_endpoint or settings.s3_access_key or settings.s3_regions:
-            raise SettingsError("`GEOMILL_S3_BUCKET` is missing. Set it; the other settings `GEOMILL_S3_…` need it.")
+        plain = Settings()
+        for name in (f"s3_{part}" for part in (*BucketConfig.__struct_fields__, "regions")):
+            if getattr(settings, name) != getattr(plain, name):
+                raise SettingsError(f"GEOMILL_{name.upper()} needs a bucket. Set GEOMILL_S3_BUCKET, too.")
         return {}
     home = _home(settings)
     configs = {HOME: home, **_others(settings.s3_regions, home)}
     if len({(config.endpoint, config.bucket, config.prefix) for config in configs.values()}) < len(configs):
-        raise SettingsError("`GEOMILL_S3_REGIONS` names a bucket twice. Give each region its own bucket or prefix.")
+        raise SettingsError("GEOMILL_S3_REGIONS names a bucket twice. Give each region its own bucket or prefix.")
     return configs
 
 
@@ -104,4 +106,4 @@ def _others(text: str, home: BucketConfig) -> Mapping[str, BucketConfig]:
             name: msgspec.convert(msgspec.structs.asdict(home) | fields, BucketConfig) for name, fields in given.items()
         }
     except msgspec.DecodeError as error:
-        raise SettingsError(f"`GEOMILL_S3_REGIONS` is invalid: {error}.") from None
+        raise SettingsError(f"GEOMILL_S3_REGIONS is invalid: {error}.") from None

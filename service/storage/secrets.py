@@ -18,7 +18,7 @@ def parse_secrets(text: str) -> tuple[bytes, ...]:
     found = tuple(text.replace(",", " ").split())
     if not found or min(map(len, found)) < MIN_CHARACTERS:
         raise SettingsError(
-            f"`GEOMILL_LINK_SECRETS` needs at least one secret, each of {MIN_CHARACTERS} characters or more; "
+            f"GEOMILL_LINK_SECRETS needs at least one secret, each of {MIN_CHARACTERS} characters or more; "
             "separate several with commas and put the one that signs first."
         )
     return tuple(secret.encode() for secret in found)

@@ -26,6 +26,32 @@ def test_a_value_outside_its_bounds_is_named(name: str, value: str) -> None:
         read_settings({name: value})
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("GEOMILL_CONVERSION_SECONDS", "inf", "above 0 to 31536000"),
+        ("GEOMILL_LEASE_SECONDS", "99999999999999999999", "from 2 to 31536000"),
+        ("GEOMILL_CONVERSION_MEMORY_BYTES", "1", "from 536870912"),
+        ("GEOMILL_PUBLIC_URL", "geomill.example", "https://"),
+        ("GEOMILL_TRACES_URL", "127.0.0.1:4318", "http://"),
+        ("GEOMILL_CORS_ORIGINS", "https://a.example, maps.example.org", "https://maps"),
+        ("GEOMILL_CORS_ORIGINS", "https://maps.example.org/", "without a path"),
+    ],
+)
+def test_a_value_that_nothing_could_work_with_is_told_with_what_is_permitted(
+    name: str, value: str, expected: str
+) -> None:
+    """It would end the service with a traceback, or be served to clients and collectors that cannot use it."""
+    with pytest.raises(SettingsError, match=f"{name} .*{expected}"):
+        read_settings({name: value})
+
+
+@pytest.mark.parametrize("value", ["", "*", "https://a.example,http://localhost:3000 , app://page", "null"])
+def test_origins_are_taken_as_browsers_send_them(value: str) -> None:
+    """With their scheme and port, without a path."""
+    assert read_settings({"GEOMILL_CORS_ORIGINS": value}).cors_origins == value
+
+
 def test_an_unknown_variable_is_an_error() -> None:
     """Otherwise a typing error could go unnoticed."""
     with pytest.raises(SettingsError, match="GEOMILL_PROT"):

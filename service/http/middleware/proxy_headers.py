@@ -28,7 +28,7 @@ def parse_networks(text: str) -> tuple[Network, ...]:
     try:
         return tuple(ipaddress.ip_network(one) for one in text.replace(",", " ").split())
     except ValueError as error:
-        raise SettingsError(f"`GEOMILL_TRUSTED_PROXIES` needs addresses or networks (10.0.0.0/8): {error}.") from None
+        raise SettingsError(f"GEOMILL_TRUSTED_PROXIES needs addresses or networks (10.0.0.0/8): {error}.") from None
 
 
 class ProxyHeadersMiddleware:

@@ -40,6 +40,8 @@ def test_a_region_says_only_what_differs() -> None:
     [
         ({"bucket": "b"}, "bucket"),
         ({"endpoint": "https://s3.example"}, "GEOMILL_S3_BUCKET"),
+        ({"sse": "aws:kms"}, "GEOMILL_S3_SSE needs a bucket. Set GEOMILL_S3_BUCKET"),
+        ({"prefix": "tiles/"}, "GEOMILL_S3_PREFIX"),
         ({"bucket": "results", "access_key": "key"}, "or neither"),
         ({"bucket": "results", "endpoint": "s3.example"}, "https://"),
         ({"bucket": "results", "regions": "eu"}, "GEOMILL_S3_REGIONS"),
