@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from shutil import copyfileobj
 
-from service.formats.left_out import has_match
+from service.formats.left_out import PIECE, has_match
 from service.formats.opened import opened
 
-CHUNK = 1 << 20
 LONGEST_TAG = 16 << 10
 ROOT = re.compile(rb"(?P<tag><kml(?:\s[^<>]*+)?(?<!/)>)(?P<document>\s*+<Document[\s>])?+")
 ROOT_END = re.compile(rb"(?P<document></Document>\s*+)?+(?P<tag></kml\s*+>\s*+\Z)")
@@ -47,7 +46,7 @@ def in_one_document(path: Path, target: Path, text: Path | None = None) -> tuple
     target.parent.mkdir(exist_ok=True)
     with opened(path) as file, target.open("xb") as whole:
         whole.write(file.read(root.end("tag")) + b"<Document>")
-        copyfileobj(file, whole, CHUNK)
+        copyfileobj(file, whole)
         whole.seek(-len(end["tag"]), 2)
         whole.write(b"</Document>" + end["tag"])
     return target, (
@@ -78,7 +77,7 @@ def _tokens(path: Path, start: int) -> Iterator[re.Match[bytes]]:
     text = b""
     with opened(path) as file:
         file.seek(start)
-        while chunk := file.read(CHUNK):
+        while chunk := file.read(PIECE):
             text += chunk
             end = max(text.rfind(b"<"), text.rfind(b">") + 1, len(text) - LONGEST_TAG)
             yield from TOKEN.finditer(text, 0, end)

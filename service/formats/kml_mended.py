@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from service.formats.kml_schemas import CHARACTERS, COMMENT, declared_in_folders, respelled_in, undeclared_in
-from service.formats.left_out import chunks, has_match, written
+from service.formats.left_out import PIECE, chunks, has_match, written
 from service.formats.names import listed, quotes
 
 SIMPLE = re.compile(rb"<SimpleData\s")
@@ -15,12 +15,12 @@ ODD_RING = re.compile(rb"</LinearRing>\s*+<(?!/(?:outer|inner)BoundaryIs\b)[^<>]
 """The end of a ring that is not alone in a boundary of an area, as it should be."""
 _ATTRIBUTES = rb"\s(?:[^<>\"']++|\"[^<\"]*+\"|'[^<']*+')*+"
 TAG = re.compile(
-    COMMENT + rb"(?P<comment>\Z)?+|" + CHARACTERS + rb"(?P<characters>\Z)?+"
+    rb"(?=<[!/DSLio])(?:" + COMMENT + rb"(?P<comment>\Z)?+|" + CHARACTERS + rb"(?P<characters>\Z)?+"
     rb"|<(?:(?P<document>Document(?=[\s>])[^<>]*+(?<!/)>)"
     rb"|(?P<declares>Schema\s(?>[^<>]*?\bid\s*=\s*(?:\"(?P<id>[^\"<>]*)\"|'(?P<other_id>[^'<>]*)'))[^<>]*+>)"
     rb"|(?P<schema>/?SchemaData(?=[\s>])[^<>]*+>)"
     rb"|(?P<data>SimpleData(?P<rest>" + _ATTRIBUTES + rb"(?P<empty>(?<=/))?+>))|(?P<end>/SimpleData\s*+>)"
-    rb"|(?P<boundary>/?(?:outer|inner)BoundaryIs)\s*+>|(?P<ring>/?)LinearRing\b)"
+    rb"|(?P<boundary>/?(?:outer|inner)BoundaryIs)\s*+>|(?P<ring>/?)LinearRing\b))"
 )
 """What may be mended, and comments and the like, in which nothing is a tag: with an empty group if they do not end."""
 NAME = re.compile(rb"(?P<before>\sname\s*=\s*[\"'])(?P<name>[^\"'<>]*+)")
@@ -137,7 +137,7 @@ class _Mender:
 def _pieces(path: Path) -> Iterator[bytes]:
     """The content of the file at `path`, of which no piece ends within a tag, unless the tag is too long."""
     rest = b""
-    for chunk in chunks(path):
+    for chunk in chunks(path, PIECE):
         text = rest + chunk
         start = text.rfind(b"<")
         end = start if len(text) - start <= LONGEST_TAG else len(text) - LONGEST_END

@@ -9,12 +9,12 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
+from service.formats.left_out import PIECE
 from service.formats.names import counted, shown, values_of
 from service.formats.opened import opened
 
 HEAD_BYTES = 256 << 10
 """More than a header of 2,000 columns has."""
-CHUNK = 1 << 20
 LONGEST_LINE = 1 << 20
 """Longer lines, and rows that go on over more lines, are of another kind of file; what follows is not looked at."""
 COLUMNS = re.compile(rb"^[ \t]*columns[ \t]+(\d{1,5})[ \t]*\r?\n", re.IGNORECASE | re.MULTILINE)
@@ -73,7 +73,7 @@ def _count_objects(mif: Path, start: int) -> int:
     with opened(mif) as file:
         file.seek(start)
         rest = b"\n"
-        while chunk := file.read(CHUNK):
+        while chunk := file.read(PIECE):
             text, newline, rest = (rest + chunk).rpartition(b"\n")
             for found in OBJECT.finditer(text + newline):
                 count += not parts

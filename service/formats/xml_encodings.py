@@ -17,7 +17,7 @@ from service.formats.opened import opened
 
 HEAD_BYTES = 1024
 DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<\?xml\s[^<>]{0,200}?encoding\s*=\s*[\"'](?P<name>[\w.:-]{1,40})[\"']")
-ENCODING_OF_TEXT = re.compile(r"\A(<\?xml\s[^<>]{0,200}?)\s+encoding\s*=\s*[\"'][\w.:-]{1,40}[\"']", re.ASCII)
+ENCODING_OF_TEXT = re.compile(r"\A(<\?xml\s[^<>]{0,200}?)\s{1,99}encoding\s*=\s*[\"'][\w.:-]{1,40}[\"']", re.ASCII)
 MARKS_OF_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 READ_BY_DRIVERS = frozenset({"iso-8859-1"})
 NOT_TRUE = re.compile(r"utf-?(?:8|16|32)(?:le|be)?|(?:iso-10646-)?ucs-?[24]|(?:us-)?ascii", re.ASCII)

@@ -71,6 +71,9 @@ CASES = {
         None,
         {"sourceEpsg": "4326"},
     ),
+    "DXF of a spline behind a long blank": Case(
+        "a.dxf", constant(_dxf("", f"  0\nSPLINE\n 30\n{' ' * 200_000}x\n{POINT}")), None, {"sourceEpsg": "4326"}
+    ),
     "DXF of a long line": Case("a.dxf", constant("  0\n" + "x" * 5_000_000)),
     "CSV of brackets": Case(
         "a.csv", constant(_table("wkt", f'"{"GEOMETRYCOLLECTION(" * 50_000}"')), None, {"sourceEpsg": "4326"}

@@ -28,13 +28,16 @@ CODES_LEFT_OUT = (
 TITLES_LEFT_OUT = "Titles of columns ({count}) were left out; the columns keep their names."
 RELATIONS_LEFT_OUT = "Relations between tables ({count}) were left out."
 DESCRIPTIONS_LEFT_OUT = "Descriptions of the file or its layers ({count}) were left out."
-_COLUMN = rb"<GPFieldInfoEx[\s>](?:[^<]++|<(?!/GPFieldInfoEx>))*+</GPFieldInfoEx>"
+_COLUMN = rb"<GPFieldInfoEx[\s>](?:[^<]++|<(?!/?GPFieldInfoEx[\s>]|/CatalogPath>))*+</GPFieldInfoEx>"
 TITLED_LAYERS = (
     rb"</CatalogPath>\s*+<Name>([^<]{1,400}+)</Name>(?:[^<]++|"
     + _COLUMN
-    + rb"|<(?!AliasName>|CatalogPath>|GPFieldInfoEx[\s>]))*+<AliasName>(?!\1</)[^<\s]"
+    + rb"|<(?!AliasName>|/?CatalogPath>|GPFieldInfoEx[\s>]))*+<AliasName>(?!\1</)[^<\s]"
 )
-"""A layer with an alias that differs from its name, behind its columns, which have aliases of their own."""
+"""A layer with an alias that differs from its name, behind its columns, which have aliases of their own.
+
+So that no byte is read twice, no match goes on behind the path of another layer, nor a column behind another one.
+"""
 GEOPACKAGE = Format(
     name="GeoPackage",
     token="gpkg",

@@ -125,7 +125,8 @@ MAPINFO = Format(
     ),
 )
 
-_NEXT = rb"[ \t]*\r?\n[ \t]*"
+_NEXT = rb"[ \t]*+\r?\n[ \t]*+"
+"""The end of a line; however many blanks are around it, none is read twice."""
 UNREAD_IN_DXF = (
     rb"\n[ \t]*(?:0" + _NEXT + rb"(?:RAY|XLINE|MESH|SHAPE|IMAGE|BODY|REGION|3DSOLID|MPOLYGON|TOLERANCE|OLE2FRAME"
     rb"|(?:EXTRUDED|LOFTED|PLANE|REVOLVED|SWEPT|NURB)?SURFACE|(?:PDF|DWF|DGN)UNDERLAY)"
@@ -135,18 +136,18 @@ UNREAD_IN_DXF = (
 WIPEOUT = rb"\n[ \t]*0" + _NEXT + rb"WIPEOUT[ \t]*\r?\n"
 NAMED_BLOCKS = (
     rb"\n[ \t]*0" + _NEXT + rb"INSERT[ \t]*+\r?\n"
-    rb"(?:[ \t]*+(?!2[ \t\r]*\n)\d{1,4}[ \t\r]*+\n[^\n]*+\n){0,40}+[ \t]*+2" + _NEXT + rb"(?=[^\s_*])"
+    rb"(?:[ \t]*+(?!2[ \t\r]*+\n)[1-9]\d{0,3}[ \t\r]*+\n[^\n]*+\n){0,40}+[ \t]*+2" + _NEXT + rb"(?=[^\s_*])"
 )
 """Insertions of blocks, but not of those that programs make, such as arrows of dimensions and hatches."""
 XDATA = rb"\n[ \t]*1001" + _NEXT + rb"(?!ACAD)[^\s][^\n]*+\n[ \t]*10(?:0[0-5]|[1-4]\d|7[01])[ \t]*\r?\n"
 """What other programs have added to an entity. Values may be 1001 too, but nothing like it follows them."""
 CODES_IN_TEXTS = rb"%%\d{3}|\\M\+[1-5][0-9A-Fa-f]{4}"
-FRACTIONS = rb"\\S[^\n;\\]{1,80}?[/#^][^\n;]{0,80};"
+FRACTIONS = rb"\\S[^\n;\\][^\n;\\/#^]{0,79}+[/#^][^\n;]{0,80}+;"
 """What MTEXT shows as one number above another, of which the driver joins the digits."""
-_ZERO = rb"[-+]?0*+(?:\.0*+)?(?:[eE][-+]?\d+)?[ \t\r]*+\n"
+_ZERO = rb"[-+]?0*+(?:\.0*+)?(?:[eE][-+]?\d++)?[ \t\r]*+\n"
 RAISED_SPLINES = (
     rb"\n[ \t]*0" + _NEXT + rb"SPLINE[ \t]*+\r?\n"
-    rb"(?:[ \t]*+(?!30[ \t\r]*\n)[1-9]\d{0,3}[ \t\r]*+\n[^\n]*+\n|[ \t]*+30" + _NEXT + _ZERO + rb"){0,1000}+"
+    rb"(?:[ \t]*+(?!30[ \t\r]*+\n)[1-9]\d{0,3}[ \t\r]*+\n[^\n]*+\n|[ \t]*+30" + _NEXT + _ZERO + rb"){0,1000}+"
     rb"[ \t]*+30" + _NEXT + rb"(?=[-+.\d])"
 )
 """Splines up to the first elevation of a control point that is not 0."""

@@ -86,7 +86,7 @@ _TEXT = rb'"(?:[^"\\]|\\.){0,400}"'
 TITLED_COLUMNS = (
     rb'\{\s{0,8}"name"\s{0,8}:\s{0,8}(?P<name>'
     + _TEXT
-    + rb')(?:[^{}"]++|"(?!alias")(?:[^"\\]|\\.){0,400}+"){0,80}+"alias"\s{0,8}:\s{0,8}(?!(?P=name)|"")'
+    + rb')(?:[^{}"]++|"(?!alias")(?:[^"\\]|\\.){0,400}+"){0,40}+"alias"\s{0,8}:\s{0,8}(?!(?P=name)|"")'
     + _TEXT
 )
 """A column with an alias that differs from its name, in the list of columns."""

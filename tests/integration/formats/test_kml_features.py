@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from service.formats.kml_features import CHUNK, LONGEST_TAG, in_one_document
+from service.formats.kml_features import LONGEST_TAG, in_one_document
+from service.formats.left_out import PIECE as CHUNK
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 

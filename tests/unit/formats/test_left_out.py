@@ -14,7 +14,9 @@ from service.formats.looks import look_at
 from service.formats.registry import find_output
 from service.formats.table import FORMATS
 
-KML, GML, ESRI_JSON = (next(row for row in FORMATS if row.token == token) for token in ("kml", "gml", "esrijson"))
+KML, GML, ESRI_JSON, DXF, OPENFILEGDB = (
+    next(row for row in FORMATS if row.token == token) for token in ("kml", "gml", "esrijson", "dxf", "openfilegdb")
+)
 ENDS = (b"a </SimpleData>", b"a ]]></SimpleData>", b"  </SimpleData>")
 NO_ENDS = (b"a</SimpleData>", b"a\n</SimpleData>", b"a\t</SimpleData>", b" </Placemark>", b" </name>", b" </value>")
 EMPTY = "Empty elements (1) became missing values; columns that hold nothing else were left out."
@@ -157,7 +159,7 @@ REPEATED = (
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are read in pieces so small that one that goes on in the next piece is soon written and read."""
-    monkeypatch.setattr(left_out, "CHUNK", PIECE)
+    monkeypatch.setattr(left_out, "PIECE", PIECE)
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -204,6 +206,25 @@ def test_each_feature_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes
     path = tmp_path / "a"
     path.write_bytes(part * (3 * CHUNK // len(part)) + f"<Placemark>{POINT}{LINE}</Placemark>".encode())
     assert SECOND_IN_KML in look_at(KML, [path])[1]
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        (DXF, b"\n0\nSPLINE\n30\n" + b" " * (4 * CHUNK) + b"x"),
+        (OPENFILEGDB, b"</CatalogPath><Name>x</Name>" * (CHUNK // 10) + b"<AliasName>x</AliasName>"),
+        (OPENFILEGDB, b"<AliasName>x</AliasName>" + b"</CatalogPath><Name>x</Name><GPFieldInfoEx>" * (CHUNK // 10)),
+    ],
+    ids=["spline", "layers", "columns"],
+)
+def test_each_line_and_each_layer_of_a_crafted_file_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: Format, text: bytes
+) -> None:
+    """In a piece of some megabytes, a search that began anew at every blank or layer would take an hour."""
+    monkeypatch.setattr(left_out, "PIECE", 8 * CHUNK)
+    path = tmp_path / "a"
+    path.write_bytes(text)
+    assert "" not in look_at(row, [path])[1]
 
 
 @pytest.mark.usefixtures("small_pieces")
