@@ -28,6 +28,8 @@ _SQL = load("jobs")
 _log = structlog.get_logger()
 
 BEATS_PER_LEASE = 6
+SETTLED = timedelta(hours=1)
+"""After a jump of the clock, nothing is deleted for being old before so long: it may be set right again."""
 MOST_DEATHS = 3
 """After so many workers have died while they converted a file, it is not tried again."""
 POISON = (
@@ -119,6 +121,12 @@ class Leases:
     def may_judge(self) -> bool:
         """Whether heartbeats show who is alive: after a jump of the clock, all that live have sent new ones."""
         return self._clock.seconds() - self._jumped_at >= self._lease.total_seconds()
+
+    @property
+    def may_delete(self) -> bool:
+        """Whether what is old by the clock may be deleted: it has not jumped lately, nor contradicts the host's."""
+        has_settled = self._clock.seconds() - self._jumped_at >= SETTLED.total_seconds()
+        return has_settled and not self._clock.is_doubtful
 
     async def beat(self) -> None:
         """Send a heartbeat, and set the clock by the response."""

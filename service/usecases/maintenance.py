@@ -41,7 +41,10 @@ class PeriodicTask(msgspec.Struct, frozen=True):
     work: Callable[[Services], Awaitable[None]]
     every: Callable[[Services], timedelta]
     needs_agreement: bool = False
-    """Whether it deletes what is old, and so waits while the clocks of host and database contradict each other."""
+    """Whether it deletes what is old, and so waits while the clocks of host and database contradict each other.
+
+    So it does after a jump of the database's clock: on a single host, both are one clock, and agree.
+    """
 
 
 async def show_alive(services: Services) -> None:
@@ -158,6 +161,11 @@ async def measure(services: Services) -> None:
         metrics.RESERVATIONS.set(await services.ledger.reservations())
 
 
+async def _may_delete(services: Services) -> bool:
+    await services.leases.beat()  # which notices if the clock has just jumped, so that everything seems to be old
+    return services.leases.may_delete
+
+
 async def _end(services: Services, jobs: Iterable[HeldJob]) -> int:
     ended = 0
     for job in jobs:
@@ -193,7 +201,7 @@ async def run_periodically(services: Services, task: PeriodicTask) -> None:
     """Run a task periodically, forever. A failure is logged and affects neither later runs nor other tasks."""
     while True:
         try:
-            if task.needs_agreement and services.clock.is_doubtful:
+            if task.needs_agreement and not await _may_delete(services):
                 ahead = round(services.clock.host_ahead.total_seconds())
                 _log.warning(events.UPKEEP_POSTPONED, task=task.work.__name__, host_ahead_seconds=ahead)
             else:

@@ -1,5 +1,6 @@
 """Hosts whose clocks are wrong, and a database whose clock jumps."""
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -23,7 +24,8 @@ from service.metering.ledger import AdmissionRequest, Release, Settlement
 from service.settings import Settings
 from service.storage.port import new_key
 from service.telemetry import events
-from service.usecases.maintenance import PERIODIC_TASKS, forget, recover, run_periodically, sweep
+from service.usecases.maintenance import PERIODIC_TASKS, PeriodicTask, forget, recover, run_periodically, sweep
+from service.usecases.services import Services
 from tests.support.data import lakes
 from tests.support.database_time import stopping_time
 from tests.support.patience import PATIENCE_SECONDS
@@ -73,6 +75,12 @@ class Jumping:
         """How many jobs are open, once those that nobody works on have been ended."""
         await recover(self.here.services)
         return await self.here.services.ledger.reservations()
+
+
+def _often(work: Callable[[Services], Awaitable[None]]) -> PeriodicTask:
+    """A task of maintenance that is done again at once."""
+    [task] = [task for task in PERIODIC_TASKS if task.work is work]
+    return msgspec.structs.replace(task, every=lambda _services: timedelta(milliseconds=10))
 
 
 @pytest.mark.parametrize("off", [timedelta(days=2), timedelta(days=-2)])
@@ -196,13 +204,35 @@ async def test_a_reservation_stays_in_its_month_wherever_the_clock_jumps(
         assert (balance.used_conversions, balance.used_bytes) == (1, 2)
 
 
+async def test_a_jump_of_the_only_clock_of_a_host_deletes_no_result(database_url: str, tmp_path: Path) -> None:
+    """It may be set right again, and the clocks of host and database agree: what is old is deleted an hour later."""
+    often = _often(sweep)
+    async with world(database_url, tmp_path) as here:
+        jumping = Jumping(here)
+        link = (await here.convert())["downloadUrl"]
+        here.clock.host = lambda: here.clock.now + timedelta(days=1)
+        await jumping.jump(timedelta(days=1))
+        with anyio.fail_after(PATIENCE_SECONDS), capture_logs() as log:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(run_periodically, here.services, often)
+                while [entry["event"] for entry in log].count(events.UPKEEP_POSTPONED) < 3:  # noqa: ASYNC110 -- in its own time
+                    await anyio.sleep(0.01)
+                assert await here.stored() == 1
+                here.clock.host = here.clock
+                await jumping.jump(timedelta(days=-1))
+                assert (await here.client.get(link)).status_code == 200
+                await jumping.pass_time(timedelta(days=1))
+                while await here.stored():  # noqa: ASYNC110 -- as above
+                    await anyio.sleep(0.01)
+                tasks.cancel_scope.cancel()
+
+
 @pytest.mark.parametrize("off", [timedelta(hours=1), timedelta(hours=-1)])
 async def test_nothing_is_deleted_while_two_clocks_contradict_each_other(
     database_url: str, tmp_path: Path, off: timedelta
 ) -> None:
     """One of them is wrong, and a result that is gone cannot be brought back."""
-    [task] = [task for task in PERIODIC_TASKS if task.work is sweep]
-    often = msgspec.structs.replace(task, every=lambda _services: timedelta(milliseconds=10))
+    often = _often(sweep)
     async with world(database_url, tmp_path) as here:
         await here.convert()
         await here.advance(timedelta(days=1))
