@@ -333,16 +333,16 @@ clean:
 [private]
 [script("sh", "-eu")]
 environment lock:
-    stamp={{ venv }}/environment.stamp
+    stamp=$VIRTUAL_ENV/environment.stamp
     wanted=$(cat pyproject.toml requirements/*.lock | cksum)
-    is_prepared() { case $(cat $stamp 2>/dev/null) in "{{ lock }} $wanted" | "dev $wanted") ;; *) false ;; esac; }
+    is_prepared() { case $(cat "$stamp" 2>/dev/null) in "{{ lock }} $wanted" | "dev $wanted") ;; *) false ;; esac; }
     if is_prepared; then exit; fi
     exec 9<requirements/tools.lock # one call prepares the environment; the others wait, then find it prepared
     python -c 'import fcntl; fcntl.flock(0, fcntl.LOCK_EX)' <&9
     if is_prepared; then exit; fi
     echo "Installing the packages of requirements/{{ lock }}.lock." >&2
     UV_DEFAULT_INDEX=$(just index) && export UV_DEFAULT_INDEX
-    rm -f $stamp
+    rm -f "$stamp"
     if uv pip sync --quiet --require-hashes requirements/tools.lock requirements/{{ lock }}.lock; then
         uv pip install --quiet --no-deps --no-build-isolation --editable .
     else
@@ -350,7 +350,7 @@ environment lock:
         python -m pip install --quiet --require-hashes -r requirements/tools.lock -r requirements/{{ lock }}.lock
         python -m pip install --quiet --no-deps --no-build-isolation --editable .
     fi
-    echo "{{ lock }} $wanted" >$stamp
+    echo "{{ lock }} $wanted" >"$stamp"
 
 # Print where pip takes packages from, because uv does not read pip's configuration.
 [private]

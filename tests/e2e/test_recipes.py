@@ -109,3 +109,21 @@ def _which_python(machine: Path, version: str) -> subprocess.CompletedProcess[st
 def _just(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(JUST), "--justfile", str(JUSTFILE), *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_checkout_may_be_in_a_directory_with_blanks_in_its_name(tmp_path: Path) -> None:
+    """Its environment is prepared there, once."""
+    project = tmp_path / "my maps"
+    tools = project / ".venv" / "bin"
+    tools.mkdir(parents=True)
+    (project / "requirements").mkdir()
+    (project / "requirements" / "tools.lock").touch()
+    (project / "pyproject.toml").touch()
+    (project / "justfile").symlink_to(JUSTFILE)
+    (tools / "just").symlink_to(JUST)
+    (tools / "python").symlink_to(sys.executable)
+    _program(tools, "uv", "")
+    command = [JUST, "--justfile", project / "justfile", "environment", "serve"]
+    prepared, repeated = (subprocess.run(command, capture_output=True, text=True, check=False) for _ in range(2))
+    assert (prepared.returncode, prepared.stderr) == (0, "Installing the packages of requirements/serve.lock.\n")
+    assert (repeated.returncode, repeated.stderr) == (0, "")
