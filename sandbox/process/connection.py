@@ -61,7 +61,9 @@ class Connection:
         """
         await self._first_answer.wait()
         if self._report is None:
-            raise self._refusal or SandboxUnavailable("The sandbox's helper process ended while it started.")
+            raise self._refusal or SandboxUnavailable(
+                "The sandbox's helper process ended while it started. It needs memory, processes and open files: see `ulimit -a`."
+            )
         return self._report
 
     async def run(self, slot: int, command: Command, launcher: LauncherName | None = None) -> Verdict:
