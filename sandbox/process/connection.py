@@ -62,7 +62,8 @@ class Connection:
         await self._first_answer.wait()
         if self._report is None:
             raise self._refusal or SandboxUnavailable(
-                "The sandbox's helper process ended while it started. It needs memory, processes and open files: see `ulimit -a`."
+                "The sandbox's helper process ended while it started. It needs memory, processes and open files: see "
+                "`ulimit -a`."
             )
         return self._report
 
