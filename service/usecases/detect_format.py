@@ -22,6 +22,8 @@ AT_ONCE = 4
 UNPACKED = "unpacked"
 LITTLE = Bounds(members=64, unpacked_bytes=INLINE_BYTES, contents_bytes=8 << 10, in_steps=True)
 """How much of an archive is unpacked in the event loop, and in memory: as much as another small file."""
+READ_INLINE_BYTES = 32 << 10
+"""How large a file may be that is read through in the event loop; a small one beyond that takes a thread at once."""
 _looking = Threads(AT_ONCE)
 """The threads for files that are read through, of all accounts together: others have threads of their own."""
 _turns: WeakValueDictionary[AccountId, asyncio.Lock] = WeakValueDictionary()
@@ -38,7 +40,7 @@ async def detect_format(upload: Upload, limits: Limits, account_id: AccountId | 
         Rejection: see `formats.detect.detect`; or it takes more time.
         Overloaded: the disk is full.
     """
-    return _detect_little(upload, looks=True) or await _detect_in_thread(upload, limits, account_id, looks=True)
+    return await _detect_little(upload, looks=True) or await _detect_in_thread(upload, limits, account_id, looks=True)
 
 
 async def detect_received(
@@ -48,17 +50,22 @@ async def detect_received(
 
     If it is an archive of more than little, it is on disk from then on: a few kilobytes may unpack to many megabytes.
     """
-    found = _detect_little(upload, looks=looks)
+    found = await _detect_little(upload, looks=looks)
     if found is None:
         upload = await workspace.on_disk(upload)
         found = await _detect_in_thread(upload, limits, account_id, looks=looks)
     return upload, found
 
 
-def _detect_little(upload: Upload, *, looks: bool) -> Source | None:
+async def _detect_little(upload: Upload, *, looks: bool) -> Source | None:
     """Do so at once; None if the upload, or what is in it, is too large for that, and nothing is unpacked then."""
     if upload.size_bytes > INLINE_BYTES or is_gzip(upload.untrusted_name):
         return None
+    is_quick = upload.size_bytes <= READ_INLINE_BYTES or not is_read_through(upload.untrusted_name)
+    return await run_blocking(partial(_detect_or_leave, upload, looks=looks), inline=is_quick)
+
+
+def _detect_or_leave(upload: Upload, *, looks: bool) -> Source | None:
     try:
         with lack_of_room():
             return detect(upload.path, upload.untrusted_name, upload.directory / UNPACKED, LITTLE, looks=looks)

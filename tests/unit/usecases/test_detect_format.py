@@ -11,7 +11,7 @@ from sandbox.command import Limits
 from service.errors import Rejection
 from service.ids import AccountId
 from service.intake.form import Upload
-from service.usecases.detect_format import AT_ONCE, UNPACKED, detect_format
+from service.usecases.detect_format import AT_ONCE, READ_INLINE_BYTES, UNPACKED, detect_format
 from tests.support.large_files import crafted_gpx
 
 ROW = b"1,2,something\n"
@@ -34,6 +34,19 @@ async def test_an_account_with_many_large_files_keeps_no_other_waiting(tmp_path:
         await asyncio.sleep(0)  # all of them wait, or have begun
         await detect_format(packed(tmp_path, len(large), 1), Limits(), other)
         assert sum(task.done() for task in looked_at) < len(large) - AT_ONCE
+
+
+@pytest.mark.parametrize(("size", "is_inline"), [(READ_INLINE_BYTES, True), (READ_INLINE_BYTES + 1, False)])
+async def test_the_event_loop_reads_through_no_more_than_a_few_kilobytes(
+    tmp_path: Path, size: int, *, is_inline: bool
+) -> None:
+    """Expressions over 250 kB of crafted KML take a tenth of a second, in which nobody else was served."""
+    path = tmp_path / "upload"
+    path.write_bytes(b"<kml><Placemark>".ljust(size, b"<"))
+    looked_at = asyncio.create_task(detect_format(Upload(untrusted_name="a.kml", path=path, size_bytes=size), Limits()))
+    await asyncio.sleep(0)  # it has begun; the outcome of a thread would come in a later turn of the loop
+    assert looked_at.done() is is_inline
+    await looked_at
 
 
 def crafted(directory: Path, number: int) -> Upload:
