@@ -1,6 +1,7 @@
 """A database whose disk is full refuses what needs more space, and goes on doing what does not."""
 
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,13 @@ async def test_a_client_whose_conversion_cannot_be_charged_is_sent_to_its_job(
     async with world(database_url, tmp_path) as here:
         async with here.services.database.connection() as connection:
             await connection.execute(NO_SPACE % "ledger")
-        answer = await here.client.post("/api/geo/convert/file", files={"file": ("a.geojson", lakes())})
+        again = partial(
+            here.client.post,
+            "/api/geo/convert/upload",
+            files={"file": ("a.geojson", lakes())},
+            headers={"Idempotency-Key": "k"},
+        )
+        answer = await again()
         assert (answer.status_code, answer.json()["code"], "Retry-After" in answer.headers) == (503, "overloaded", True)
         [job] = (await here.client.get("/api/geo/convert/jobs")).json()["jobs"]
         assert f"database at the moment. Query the job {job['jobId']} for" in answer.json()["detail"]
@@ -60,5 +67,5 @@ async def test_a_client_whose_conversion_cannot_be_charged_is_sent_to_its_job(
         await recover(here.services)
         job = await here.job(job["jobId"])
         assert (job["status"], "Nothing was counted" in job["errorMessage"]) == ("Failed", True)
-        assert (await here.convert())["remainingConversions"] == 9
+        assert [(await again()).json()["remainingConversions"] for _ in range(2)] == [9, 9]
         assert await audit(here.services.database, here.services.storage) == []
