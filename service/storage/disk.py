@@ -117,10 +117,15 @@ class Disk:
             self.path(name).unlink(missing_ok=True)
 
     def find(self, name: str) -> os.stat_result | None:
-        """Return the status of the object, None if there is no such object."""
+        """Return the status of the object, None if there is no such object.
+
+        Raises:
+            FileNotFoundError: its directory is not there, so that the disk is, for example, not mounted.
+        """
         try:
             return self.path(name).stat()
         except FileNotFoundError:
+            Path(self._shard(name)).stat()
             return None
 
     def list(self, shard: str) -> list[tuple[str, os.stat_result]]:

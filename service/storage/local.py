@@ -136,6 +136,7 @@ class LocalStorage:
         Raises:
             DownloadRefused: the link is unsigned, forged or altered.
             DownloadExpired: the link has expired, or the object has been deleted.
+            StorageUnavailable: the disk cannot be read, or is not there.
         """
         grant = self._signer.verify(key, name, query, self._clock().timestamp())
         found = await self.run(partial(self._disk.find, grant.key))

@@ -2,16 +2,28 @@
 
 from http import HTTPStatus
 
+import structlog
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from service.errors import InvalidParameter, NotFound, RangeNotSatisfiable, RequestFault
+from service.errors import (
+    InvalidParameter,
+    NotFound,
+    Overloaded,
+    RangeNotSatisfiable,
+    RequestFault,
+    StorageUnavailable,
+)
 from service.http.api.pace import PacedSend, TooSlowError
 from service.http.problems import problem_of_fault
+from service.jobs.dispatch import RETRY_AFTER_SECONDS
 from service.storage.local import Download, LocalStorage
 from service.storage.names import content_disposition
+from service.telemetry import events
+from service.usecases.preview_result import UNREADABLE
 
+_log = structlog.get_logger()
 _RANGE = b"range"
 
 
@@ -61,12 +73,17 @@ async def download_file(request: Request) -> Response:
         DownloadRefused: the link is unsigned, forged or altered.
         DownloadExpired: the link has expired, or the result has been deleted.
         NotFound: results are not stored on this host.
+        Overloaded: the disk with the results cannot be read, or is not there.
     """
     storage = request.state.services.storage
     if not isinstance(storage, LocalStorage):
         raise NotFound("Nothing is at this address.")
     query = request.scope["query_string"].decode("latin-1")  # accepts any bytes, so that invalid ones are refused too
-    download = await storage.resolve(request.path_params["key"], request.path_params["name"], query)
+    try:
+        download = await storage.resolve(request.path_params["key"], request.path_params["name"], query)
+    except StorageUnavailable as unavailable:
+        _log.warning(events.STORAGE_FAILED, fault=unavailable.fault, detail=unavailable.detail)
+        raise Overloaded(UNREADABLE, RETRY_AFTER_SECONDS) from unavailable
     headers = _headers(download)
     if _is_current(request.headers.get("if-none-match", ""), download.etag):
         return Response(status_code=304, headers=headers)

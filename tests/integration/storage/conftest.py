@@ -22,6 +22,7 @@ from service.errors import (
     DownloadExpired,
     DownloadRefused,
     NotFound,
+    Overloaded,
     RangeNotSatisfiable,
     RequestFault,
     StorageFault,
@@ -43,7 +44,7 @@ botocore.session.create_loader = cache(botocore.session.create_loader)
 SECRET = b"a secret that signs links in tests"
 REFUSED = {400, 403, 410}
 """How a store refuses a link: AWS and the local store with 403 or 410, the S3 server of these tests also with 400."""
-STATUS = {DownloadRefused: 403, DownloadExpired: 410, NotFound: 404, RangeNotSatisfiable: 416}
+STATUS = {DownloadRefused: 403, DownloadExpired: 410, NotFound: 404, RangeNotSatisfiable: 416, Overloaded: 503}
 
 PATIENT = Effort(timeout_seconds=200)
 """As long as a busy host takes: rclone says too early that it has a part that is sent again while it writes it."""

@@ -189,13 +189,15 @@ async def test_readiness_tells_before_the_disk_is_full(tmp_path: Path) -> None:
 
 
 async def test_a_disk_that_went_away_is_found_and_comes_back(local: Stage, tmp_path: Path) -> None:
-    """An unmounted directory fails puts and readiness; once mounted again, everything is there."""
+    """An unmounted directory fails puts, downloads and readiness, and says of no result that it has been deleted."""
     key = await local.put(CONTENT)
     (tmp_path / "store").rename(tmp_path / "away")
     with failing("down"):
         await local.put(CONTENT)
     with failing("down"):
         await local.storage.check()
+    away = await local.get(key)
+    assert (away.status_code, "Try again" in away.text) == (503, True)
     (tmp_path / "away").rename(tmp_path / "store")
     await local.storage.check()
     assert (await local.get(key)).content == CONTENT
