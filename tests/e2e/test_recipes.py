@@ -123,7 +123,7 @@ def test_a_checkout_may_be_in_a_directory_with_blanks_in_its_name(tmp_path: Path
     (tools / "just").symlink_to(JUST)
     (tools / "python").symlink_to(sys.executable)
     _program(tools, "uv", "")
-    command = [JUST, "--justfile", project / "justfile", "environment", "serve"]
+    command = [str(JUST), "--justfile", str(project / "justfile"), "environment", "serve"]
     prepared, repeated = (subprocess.run(command, capture_output=True, text=True, check=False) for _ in range(2))
     assert (prepared.returncode, prepared.stderr) == (0, "Installing the packages of requirements/serve.lock.\n")
     assert (repeated.returncode, repeated.stderr) == (0, "")
