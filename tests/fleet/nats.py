@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.ports import free_port
+from tests.support.processes import start_companion
 
 NATS_SERVER = Path(sys.executable).with_name("nats-server")
 
@@ -32,7 +32,7 @@ class NatsServer:
         for old in self._directory.glob("*.ports"):
             old.unlink()
         with (self._directory / "log").open("a") as log:
-            self._process = subprocess.Popen([*self._line, *arguments], stderr=log, stdout=log)
+            self._process = start_companion([*self._line, *arguments], stderr=log, stdout=log)
         give_up_at = time.monotonic() + PATIENCE_SECONDS
         while not (found := "".join(file.read_text() for file in self._directory.glob("*.ports"))):
             assert self._process.poll() is None, (self._directory / "log").read_text()

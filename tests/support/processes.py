@@ -1,12 +1,30 @@
-"""Memory figures of a process."""
+"""Processes of the tests: how they end, and their figures of memory."""
 
 import os
 import re
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
+from typing import IO
 
 _HEAP_BYTES = 64 << 20
 """glibc reserves so much for each heap of a thread, at an address that it divides, and opens it from its start on."""
+
+_STARTER = ThreadPoolExecutor(1)
+"""Its thread lives as long as this process."""
+
+
+def start_companion(
+    command: Sequence[str], *, stdout: IO[str] | None = None, stderr: IO[str]
+) -> subprocess.Popen[bytes]:
+    """Start a program that ends with this process, however that ends.
+
+    A worker of xdist is killed if its run is interrupted. The kernel ends the program with the thread that started it.
+    """
+    line = ["setpriv", "--pdeathsig", "KILL", *command]  # a program that becomes the command
+    return _STARTER.submit(subprocess.Popen, line, stdout=stdout, stderr=stderr).result()
 
 
 def resident_bytes(pid: int | str) -> int:

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from tests.support.patience import looks
 from tests.support.ports import free_port
+from tests.support.processes import start_companion
 
 ACCESS_KEY, SECRET_KEY = "access-key-of-tests", "secret-key-of-tests"
 BUCKET = "results-of-tests"
@@ -36,7 +36,7 @@ class S3Server:
         """Start the server, on the same port every time."""
         log = self.directory.with_suffix(".log")
         with log.open("w") as errors:
-            self._process = subprocess.Popen([*self._prefix, *self.command(self._address)], stderr=errors)
+            self._process = start_companion([*self._prefix, *self.command(self._address)], stderr=errors)
         for _ in looks():
             if started := re.search(r"Starting s3 server on \[(https?://[^/\]]+)", log.read_text()):
                 self.url = started[1]
