@@ -48,15 +48,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = read_settings(os.environ)
         configure_log(settings.log_format, "error")  # a command says itself what it does; a server logs more
-        return anyio.run(chosen.run, settings, chosen) or 0
+        code = anyio.run(chosen.run, settings, chosen) or 0
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # who reads the output wants no more of it, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except Exception as error:
         sentence = sentence_for(error, settings)
         if sentence is None:
             raise
         print(f"geomill: {sentence}", file=sys.stderr)
         return 2 if isinstance(error, InvalidCommandError) else 1
+    else:
+        return code
 
 
 def _open_closed_streams() -> None:

@@ -41,7 +41,7 @@ def configure_log(
             colors=sys.stderr.isatty(),
             exception_formatter=structlog.dev.plain_traceback,  # others print variables, including keys
         )
-        processors: list[structlog.typing.Processor] = [*shared, *of_process, renderer]
+        processors: list[structlog.typing.Processor] = [*shared, *of_process, _simplify, renderer]
     else:
         processors = [*of_process, _render]
     structlog.configure(
@@ -97,6 +97,13 @@ def _render(logger: object, level: str, event: structlog.typing.EventDict) -> by
     event["level"] = _LEVELS.get(level, level)
     event["timestamp"] = datetime.now(UTC)
     return _encoder.encode(event)
+
+
+def _simplify(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Give a console the values that JSON has: `200`, not `<HTTPStatus.OK: 200>`."""
+    return {
+        name: value if name == "exc_info" else msgspec.to_builtins(value, enc_hook=str) for name, value in event.items()
+    }
 
 
 def _adding(process: int) -> structlog.typing.Processor:

@@ -1,5 +1,8 @@
 """`geomill` works at any time on the running server's database, embedded or not (interface 10)."""
 
+import os
+import subprocess
+import sys
 import time
 import tomllib
 from collections.abc import Iterator
@@ -215,3 +218,15 @@ def test_a_command_never_changes_the_schema(tmp_path: Path, empty_database_url: 
     done = Geomill(tmp_path, {"GEOMILL_DATABASE_URL": empty_database_url})("audit")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "Run `geomill migrate` first" in done.stderr
+
+
+def test_output_that_nobody_reads_on_is_no_defect() -> None:
+    """As in `geomill settings | head -1`, whose head ends first."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        command = [sys.executable, "-m", "service", "settings"]
+        done = subprocess.run(command, cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")

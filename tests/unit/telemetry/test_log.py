@@ -4,7 +4,10 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
+from http import HTTPStatus
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 import structlog
@@ -64,3 +67,18 @@ def test_a_careless_report_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(logging, "raiseExceptions", False)
     LIBRARY.warning("%d connections", "many")
     LIBRARY.log(35, "odd")
+
+
+def test_a_console_shows_values_as_json_has_them(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Ids can be copied, and tracebacks are there."""
+    configure_log("console", "info")
+    job = UUID("0190a6e5-7b1c-7000-8000-000000000001")
+    try:
+        raise ValueError("broken")  # noqa: TRY301 -- the failure that is logged
+    except ValueError:
+        structlog.get_logger().exception("request.failed", job_id=job, status=HTTPStatus.OK, path=Path("a b"))
+    line, *traceback = capfdbinary.readouterr().err.decode().splitlines()
+    assert f"job_id={job}" in line
+    assert "status=200" in line
+    assert "path='a b'" in line
+    assert traceback[-1] == "ValueError: broken"
