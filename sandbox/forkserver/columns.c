@@ -320,6 +320,11 @@ static const char *type_name(const struct column *column)
     }
 }
 
+static int is_list(int type)
+{
+    return type == INTEGER_LIST || type == REAL_LIST || type == STRING_LIST || type == INTEGER64_LIST;
+}
+
 void tell_column(const struct column *column)
 {
     static const char *const kinds[] = {"boolean", "integer", "real", "date", "datetime"};
@@ -338,6 +343,8 @@ void tell_column(const struct column *column)
         put(",\"" #name "\":%lld", (long long)column->name);
     COLUMN_COUNTS(TELL)
 #undef TELL
+    if (is_list(column->type))
+        put(",\"nested\":%lld", (long long)column->filled);
     put(",\"inexact_in_dbf\":%lld,\"total\":", (long long)(is_whole ? column->inexact_whole : column->inexact));
     put_number(is_number ? column->total : NAN);
     put(",\"fits\":[");

@@ -1,7 +1,7 @@
 """The engine: inspects files and converts them. Every untrusted byte is read in the sandbox."""
 
 import json
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -42,7 +42,7 @@ from service.engine.writing import PARQUET_WRITING, write
 from service.formats.crs import WGS84, CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.detect import Source
-from service.formats.facts import MAX_LAYERS, Crs, Facts, FieldType, Layer, require_short_names
+from service.formats.facts import MAX_LAYERS, Crs, Facts, Field, FieldType, FormerType, Layer, require_short_names
 from service.formats.format import OF_RELEASES, Format, Reading, Reread, reading_of
 from service.formats.names import listed, quotes, unique
 from service.formats.plan import ConversionPlan
@@ -114,7 +114,8 @@ class Engine:
             facts = await place.read_json(FACTS_FILE, Facts)
         claim = found.claim if request.source_epsg is None else ""
         told = tuple(heights_warnings(claim, facts.layers, self.catalogue))
-        found = msgspec.structs.replace(found, warnings=(*found.warnings, *told))
+        was = {**dict.fromkeys(place.clock_times, FormerType.TIME), **found.was}
+        found = msgspec.structs.replace(found, warnings=(*found.warnings, *told), was=was)
         named = partial(_named, facts, source, found, self.capabilities)
         return await run_for_columns(named, [layer.fields for layer in facts.layers])
 
@@ -292,6 +293,7 @@ def _named(facts: Facts, source: Source, found: WorkFile, host: Capabilities) ->
             layer,
             name=name,
             is_derived=layer.name in derived,
+            fields=tuple(_with_former_type(field, found.was) for field in layer.fields) if found.was else layer.fields,
             crs=layer.crs if layer.crs.known and not found.assumes_system else Crs(claim=found.claim),
         )
         for layer, name in zip(facts.layers, names, strict=True)
@@ -300,6 +302,16 @@ def _named(facts: Facts, source: Source, found: WorkFile, host: Capabilities) ->
     unread = (warning for warning, condition in source.warnings_without.items() if _is_met(condition, columns, host))
     warnings = (*source.warnings, *unread, *found.warnings, *_rounded(layers, found.rounded))
     return msgspec.structs.replace(facts, layers=layers, warnings=warnings)
+
+
+def _with_former_type(field: Field, was: Mapping[str, FormerType]) -> Field:
+    """`field` with what is told of the type that it had, if reading has changed it to what it is."""
+    former = was.get(field.name)
+    is_changed = field.type is (FieldType.REAL if former is FormerType.DECIMAL else FieldType.TEXT)
+    if former is None or not is_changed:
+        return field
+    told = {"nested": field.filled or 0} if former is FormerType.LIST else {"was": former}
+    return msgspec.structs.replace(field, **told)
 
 
 def _rounded(layers: Iterable[Layer], sentence: str) -> Iterator[str]:

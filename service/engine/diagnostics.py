@@ -1,6 +1,7 @@
 """Translates the converter's messages into plain words, one row per message; none of their text is echoed."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import islice
 
@@ -9,6 +10,7 @@ import msgspec
 from sandbox.verdict import Ending, Verdict, plain_language
 from service.engine.jailed.exits import Exit
 from service.errors import NoRoom, Rejection
+from service.formats.facts import FormerType
 from service.formats.names import shown
 from service.geojson.refusals import NOT_ALL_FEATURES
 
@@ -198,6 +200,11 @@ _EXITS = {
 }
 _NOT_UTF8 = re.compile(r"is not a valid UTF-8 string")
 _RENAMED = re.compile(r"Field '(?P<old>[^'\n]{1,200})' already exists\. Renaming it as '(?P<new>[^'\n]{1,200})'")
+_OTHER_TYPE = re.compile(
+    r"does not (?:seem to )?natively support (?P<kind>\w*List|Time) type for field (?P<column>[^\n]{1,400}?)\. "
+    r"(?:Misconversion|Converting)"
+)
+_FORMER = defaultdict(lambda: FormerType.LIST, Time=FormerType.TIME)
 MISREAD = re.compile(
     r"Value '(?P<value>[^'\n]{1,200})' of field (?P<column>[^\n]{1,400}) parsed incompletely to "
     r"(?:integer(?: 64)?|real) (?P<number>\S{1,30}?)\.?(?:\n|$)"
@@ -267,6 +274,11 @@ def explain(messages: str, subject: Subject) -> str:
 def has_other_texts(messages: str) -> bool:
     """Whether the converter found texts that are not UTF-8, and copied them as they are."""
     return _NOT_UTF8.search(messages) is not None
+
+
+def former_types(messages: str) -> dict[str, FormerType]:
+    """The types of columns that the work file does not have, by column."""
+    return {found["column"]: _FORMER[found["kind"]] for found in _OTHER_TYPE.finditer(messages)}
 
 
 def find_changes(messages: str, *, values: bool = True) -> Iterator[str]:

@@ -12,7 +12,7 @@ from service.engine.diagnostics import INCOMPLETE, MISREAD, UNDEFINED_TYPE, UNRE
 from service.engine.seen import SAME, Seen, SeenLayer, changes_of, facts_of
 from service.engine.session import Session, SessionOver
 from service.engine.workspace import Workplace
-from service.formats.facts import Facts, require_short_names
+from service.formats.facts import Facts, FieldType, require_short_names
 from service.formats.format import Reading
 
 LARGEST_BYTES = 96 << 20
@@ -58,6 +58,8 @@ async def hold(
 
     async def load(session: Session) -> Facts | None:
         layers = await _load(place, session, reading, openings, find)
+        columns = (column for layer in layers or () for column in layer.columns)
+        place.clock_times |= {column.name for column in columns if column.type is FieldType.TIME}
         if layers is not None and finish is not None:
             layers = await finish(session, layers)
         if layers is None:

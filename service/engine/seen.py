@@ -230,7 +230,7 @@ def _field(column: SeenColumn, name: str, kind: str) -> Field:
     return msgspec.structs.replace(field, **{key: getattr(column, key) for key in _COUNTED[of_type]})
 
 
-_LENGTHS = ("longest_bytes", "over_dbf_limit")
+_LENGTHS = ("nested", "longest_bytes", "over_dbf_limit")
 _COUNTED: Mapping[FieldType, Sequence[str]] = {
     kind: [*(_LENGTHS if kind is FieldType.TEXT else ()), *counts_of(kind)] for kind in FieldType
 }

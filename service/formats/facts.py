@@ -46,6 +46,18 @@ class FieldType(StrEnum):
     BINARY = "binary"
 
 
+class FormerType(StrEnum):
+    """The types of columns that none of `FieldType` holds, and that were changed when they were read."""
+
+    LIST = "list"
+    """Also structures and maps; its values became texts of JSON."""
+    TIME = "time"
+    DURATION = "duration"
+    UNSIGNED = "unsigned"
+    """Whole numbers of 64 bits without a sign, of which some need the last bit."""
+    DECIMAL = "decimal"
+
+
 class Field(msgspec.Struct, frozen=True, gc=False):
     """A column. `longest_bytes` is the length of its longest value in UTF-8, or 0 if it holds no text."""
 
@@ -118,6 +130,10 @@ class Field(msgspec.Struct, frozen=True, gc=False):
     """Dates and times that spreadsheets cannot count from their first day."""
     offsets: Count = 0
     """Times in a zone other than UTC."""
+    was: FormerType | None = None
+    """Its type in the upload if reading has changed it; that of lists is not told here, but by `nested`."""
+    nested: Count = 0
+    """Lists, structures and maps, which became texts of JSON."""
 
 
 class Crs(msgspec.Struct, frozen=True):

@@ -313,6 +313,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a dataset without any geometry can declare of which type and in which system they would be."""
     empty: bool = True
     """Whether a dataset without any feature can be read again."""
+    empty_columns: bool = True
+    """Whether a dataset without any feature keeps its columns."""
     root_attributes: str = ""
     """An attribute that the driver fails to declare on the root element of its XML."""
     shows_geometry_name: bool = False
@@ -333,6 +335,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     """The columns that vanish if they have no value, in lower case; `*`: all columns."""
     value_losses: frozenset[str] = frozenset()
     """The kinds of values that are changed or left out, as keys of `VALUE_LOSSES`."""
+    numbers_for_logical: str = ""
+    """The releases of GDAL whose driver writes true and false as numbers, as in `releases`, if not all do."""
     attributes: frozenset[str] | None = None
     """The only attributes that are kept; None for all."""
     first_encoding: str = ""

@@ -75,6 +75,7 @@ def find_losses(target: Format, datasets: Sequence[Dataset]) -> tuple[str, ...]:
             _splits(target, writing, datasets),
             _attributes(target, writing, layers),
             _empty_columns(target, writing, layers),
+            _empty_layers(target, writing, layers),
             _column_renames(datasets) if writing.attributes is None else (),
             _changed_by_reading(layers),
             _geometries(target, writing, datasets, layers),
@@ -171,6 +172,21 @@ def _empty_columns(target: Format, writing: Writing, layers: Sequence[Layer]) ->
     }
     if lost:
         yield f"{target.title} stores no such columns without any value; left out: {listed(quotes(lost))}."
+
+
+def _empty_layers(target: Format, writing: Writing, layers: Sequence[Layer]) -> Iterator[str]:
+    """What is lost of what layers without features declare."""
+    for layer in layers:
+        if layer.features:
+            continue
+        columns = [field.name for field in layer.fields]
+        if columns and not writing.empty_columns:
+            yield f"{target.title} stores no columns without features; left out: {listed(quotes(columns))}."
+        if layer.declared is not None and not writing.declares:
+            yield (
+                f"{target.title} does not store of which type geometries would be; the layer {shown(layer.name)!r}, "
+                f"which has no features, declares {layer.declared.type}."
+            )
 
 
 def _column_renames(datasets: Sequence[Dataset]) -> Iterator[str]:

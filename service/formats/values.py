@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from service.formats.facts import Field, FieldType, Layer
+from service.formats.facts import Field, FieldType, FormerType, Layer
 from service.formats.format import Format, reading_of, writing_of
 from service.formats.geometry import Family
 from service.formats.names import first_of, values_of
@@ -13,11 +13,14 @@ from service.formats.names import first_of, values_of
 TypedColumns: TypeAlias = Mapping[Family, Mapping[str, frozenset[FieldType]]]
 
 MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
-KNOWN_BY_SCAN = frozenset(
+TYPE_LOSSES = frozenset({"lists", "clock_times", "durations", "unsigned", "decimals"})
+"""The kinds of values that targets with types of columns cannot hold as such, as keys of `VALUE_LOSSES`."""
+KNOWN_BY_SCAN = TYPE_LOSSES | frozenset(
     {
         "before_1000",
         "binary",
         "binary_texts",
+        "booleans",
         "carriage_returns",
         "control",
         "dates",
@@ -37,6 +40,10 @@ NULLS_BECOME = frozenset({FieldType.INTEGER, FieldType.REAL, FieldType.BOOLEAN, 
 """The types for which a zero stands in for a missing value."""
 
 
+def _were(former: FormerType) -> Callable[[Field, Layer], int]:
+    return lambda field, _: field.filled or 0 if field.was is former else 0
+
+
 class Loss(msgspec.Struct, frozen=True):
     """A kind of value, and the sentence about what becomes of the values of a column that are of it."""
 
@@ -50,6 +57,37 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 VALUE_LOSSES: Mapping[str, Loss] = {
+    "lists": Loss(
+        "lists, structures and maps",
+        "{target} is written without lists, structures and maps; {values} became texts of JSON.",
+        count="nested",
+    ),
+    "clock_times": Loss(
+        "times of day",
+        "{target} is written without times of day as a type; {values} became texts, such as 01:02:03.",
+        count=_were(FormerType.TIME),
+    ),
+    "durations": Loss(
+        "durations",
+        "{target} is written without durations as a type; {values} became texts, such as PT1.5S.",
+        count=_were(FormerType.DURATION),
+    ),
+    "unsigned": Loss(
+        "whole numbers of 64 bits without a sign",
+        "{target} is written without whole numbers beyond 9,223,372,036,854,775,807; {values}, in columns with such "
+        "numbers, became texts.",
+        count=_were(FormerType.UNSIGNED),
+    ),
+    "decimals": Loss(
+        "decimal numbers as a type",
+        "{target} is written without decimal numbers as a type; {values} became floating-point numbers.",
+        count=_were(FormerType.DECIMAL),
+    ),
+    "booleans": Loss(
+        "true and false as a type",
+        "{target} is written without true and false as a type; {values} became 1 or 0.",
+        count=lambda field, _: field.filled or 0 if field.type is FieldType.BOOLEAN else 0,
+    ),
     "binary": Loss(
         "binary values",
         "{target} stores no binary values; {values} were left out.",
@@ -224,11 +262,11 @@ def reading_warnings(source: Format, layers: Sequence[Layer]) -> Iterator[str]:
         yield from _told(kind, OVERFLOWS[kind], layers, {}, source=source.title)
 
 
-def value_warnings(target: Format, layers: Sequence[Layer]) -> Iterator[str]:
-    """A sentence for each kind of value in `layers` that the format `target` changes or leaves out."""
+def value_warnings(target: Format, layers: Sequence[Layer], kinds: frozenset[str] | None = None) -> Iterator[str]:
+    """A sentence for each kind of value in `layers` that the format `target` changes or leaves out, or of `kinds`."""
     writing = writing_of(target)
     for kind, loss in VALUE_LOSSES.items():
-        if kind in writing.value_losses:
+        if kind in (writing.value_losses if kinds is None else kinds):
             yield from _told(kind, loss, layers, writing.typed_columns, target=target.title)
 
 

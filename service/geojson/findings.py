@@ -23,6 +23,7 @@ _IN_FACTS = (
     "infinite",
     "near_infinite",
     "first_near_infinite",
+    "nested",
     "empty",
     "leading_blanks",
     "carriage_returns",
@@ -36,7 +37,6 @@ PerType = Annotated[Mapping[GeometryName, Count], Meta(max_length=7)]
 class FieldFindings(Field, frozen=True, kw_only=True, omit_defaults=True):
     """One property as a column; `longest_bytes` is also that of the texts of dates and times."""
 
-    nested: Count = 0
     clamped_integers: Count = 0
     rounded_integers: Count = 0
     """Values that releases of GDAL round which read negative whole numbers of 19 digits as reals."""

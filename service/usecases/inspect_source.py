@@ -76,11 +76,27 @@ async def inspect_source(
     # The converter examines coordinates that cannot be degrees, or that may lie where their projection spoils them.
     if found.is_mislabelled or is_odd or may_leave_map or is_rounded or not can_go_direct(fit, target, facts):
         facts = await engine.inspect(run, fit, directory, request, most)
+        facts = _with_nested(facts, found)
     if is_odd:
         facts = _without_guessed_system(facts, found.crs_claim)
     rounds = engine.capabilities.is_of(reading_of(source.format).rounds_long_negatives)
     told = reading_warnings(found, into_json=writing_of(target).json, rounds=rounds)
     return Inspection(msgspec.structs.replace(facts, warnings=(*facts.warnings, *told)), fit, found)
+
+
+def _with_nested(facts: Facts, found: Scan) -> Facts:
+    """`facts` with the numbers of objects and arrays, of which the converter sees only arrays of one type as such."""
+    nested = {field.name: field.nested for field in found.fields}
+    layers = tuple(
+        msgspec.structs.replace(
+            layer,
+            fields=tuple(
+                msgspec.structs.replace(field, nested=nested.get(field.name, field.nested)) for field in layer.fields
+            ),
+        )
+        for layer in facts.layers
+    )
+    return msgspec.structs.replace(facts, layers=layers)
 
 
 def _without_guessed_system(facts: Facts, claim: str) -> Facts:

@@ -11,6 +11,7 @@ from service.engine.workspace import FOLDER, Run
 from service.formats.detect import Part, Source
 from service.formats.plan import ConversionPlan
 from service.formats.straying import Astray, stray_warnings
+from service.formats.values import value_warnings
 from service.formats.verify import ReadBack, compare, verified_from
 from service.geojson.refusals import Unreadable
 from service.usecases.inspect_source import scan_document
@@ -39,6 +40,8 @@ async def verify_output(
     tables = [dataset.columns for dataset in plan.datasets]
     compared = () if found is None else await run_for_columns(partial(compare, plan, found), tables)
     differences = (*strays, *compared)
+    if engine.capabilities.is_of(plan.writing.numbers_for_logical):
+        differences += tuple(value_warnings(plan.target, plan.converted.layers, frozenset({"booleans"})))
     odd_times = await engine.count_odd_times(run, source, plan, directory)
     if not odd_times:
         return differences

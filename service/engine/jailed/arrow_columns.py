@@ -3,7 +3,7 @@
 import json
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -26,6 +26,14 @@ Convert = Callable[[pa.Array], pa.Array]
 def storage(values: pa.Array) -> pa.Array:
     """The plain array inside an extension array."""
     return getattr(values, "storage", values)
+
+
+def former_type(kind: Any) -> str:
+    """What `plain` changes columns of the type `kind` from, as `FormerType` calls it; "" if it keeps the type."""
+    kind = getattr(kind, "storage_type", kind)
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return next((name for name, applies in _FORMER_TYPES.items() if applies(kind)), "")
 
 
 def plain(values: pa.Array, binary: Convert) -> pa.Array:
@@ -158,6 +166,13 @@ def count_infinite(values: pa.Array) -> int:
     return int(pc.sum(pc.is_inf(values.cast(pa.float64()))).as_py() or 0)
 
 
+_FORMER_TYPES: Mapping[str, Callable[[Any], bool]] = {
+    "list": types.is_nested,
+    "time": types.is_time,
+    "duration": types.is_duration,
+    "unsigned": types.is_uint64,
+    "decimal": types.is_decimal,
+}
 _BECOME_TEXTS = (types.is_uint64, types.is_time, types.is_null, types.is_large_string, types.is_string_view)
 _CONVERSIONS: tuple[tuple[Callable[[Any], bool], Convert], ...] = (
     (types.is_nested, _to_json),

@@ -27,6 +27,7 @@ from service.engine.jailed.arrow_columns import (
     count_moved,
     count_rounded,
     count_unheld,
+    former_type,
     mapped,
     plain,
     storage,
@@ -49,6 +50,8 @@ CRS_TEXT = re.compile(
 CODES_OF_TEXTS = {"OGC:CRS84": "EPSG:4326"}
 Changes = dict[str, Counter[str]]
 Renamed = list[tuple[str, str]]
+FormerTypes = dict[str, str]
+UNSIGNED, MOST_SIGNED = "unsigned", 2**63 - 1
 PLANAR = "planar"
 COUNTS: Mapping[str, Callable[[pa.Array], int]] = {
     "rounded": count_rounded,
@@ -96,7 +99,7 @@ def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> N
     """Write the content of `parquet` to `work_file`, or, as a table, to `sheets_file` if it declares no geometry.
 
     For each kind of change, the number of values per column goes to `changes_file`, as do the names of columns that
-    get others.
+    get others, and the types that change.
     """
     changes: Changes = {kind: Counter() for kind in (*COUNTS_OF_TABLES, *OF_GEOMETRIES)}
     try:
@@ -105,9 +108,9 @@ def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> N
         columns = geo.get("columns", {}) if geo else declared_columns(file.schema_arrow) or logical_columns(file)
         primary = str(geo.get("primary_column")) if geo else next(iter(columns), "")
         if primary in columns:
-            renamed = _read_features(file, columns, (primary, work_file), changes)
+            renamed, was = _read_features(file, columns, (primary, work_file), changes)
         else:
-            renamed = _read_table(file, sheets_file, changes)
+            renamed, was = _read_table(file, sheets_file, changes)
     except MemoryError:
         raise
     except MALFORMED as error:
@@ -115,7 +118,7 @@ def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> N
             raise MemoryError from None
         sys.exit(Exit.DAMAGED)
     counted = {kind: +columns for kind, columns in changes.items()}
-    Path(changes_file).write_text(json.dumps({**counted, "renamed": renamed}), encoding="utf-8")
+    Path(changes_file).write_text(json.dumps({**counted, "renamed": renamed, "was": was}), encoding="utf-8")
 
 
 def _count(
@@ -125,7 +128,7 @@ def _count(
         changes[kind][name] += count(values)
 
 
-def _read_table(file: Any, sheets_file: str, changes: Changes) -> Renamed:
+def _read_table(file: Any, sheets_file: str, changes: Changes) -> tuple[Renamed, FormerTypes]:
     intervals = _intervals(file)
 
     def convert(name: str, values: pa.Array) -> pa.Array:
@@ -137,7 +140,9 @@ def _read_table(file: Any, sheets_file: str, changes: Changes) -> Renamed:
     return _write_gpkg(file, range(len(file.schema_arrow)), convert, sheets_file, {})
 
 
-def _read_features(file: Any, columns: Mapping[str, Any], names_and_file: tuple[str, str], changes: Changes) -> Renamed:
+def _read_features(
+    file: Any, columns: Mapping[str, Any], names_and_file: tuple[str, str], changes: Changes
+) -> tuple[Renamed, FormerTypes]:
     primary, work_file = names_and_file
     column = columns[primary]
     covering = column.get("covering", {}).get("bbox", {}).get("xmin", [""])[0]
@@ -162,9 +167,10 @@ def _read_features(file: Any, columns: Mapping[str, Any], names_and_file: tuple[
         _count(changes, name, values)
         return plain(values, binary=lambda same: same)
 
-    renamed = _write_gpkg(file, places, convert, work_file, {"geometry_name": primary, "crs": _crs_text(column)})
+    geometry = {"geometry_name": primary, "crs": _crs_text(column)}
+    written = _write_gpkg(file, places, convert, work_file, geometry)
     changes[UNREAD][primary] -= _written_geometries(work_file)
-    return renamed
+    return written
 
 
 def _is_box(kind: Any) -> bool:
@@ -188,14 +194,26 @@ def _intervals(file: Any) -> set[str]:
     return {column.path for column in columns if column.converted_type == "INTERVAL"}
 
 
+def _former_types(file: Any) -> FormerTypes:
+    """The columns that get another type; those of whole numbers without a sign do if one needs the last bit."""
+    former = {field.name: former_type(field.type) for field in file.schema_arrow} | dict.fromkeys(
+        _intervals(file), "duration"
+    )
+    unsigned = [name for name, kind in former.items() if kind == UNSIGNED]
+    beyond = set()
+    for batch in file.iter_batches(BATCH_ROWS, columns=unsigned, use_threads=False) if unsigned else ():
+        beyond |= {name for name in unsigned if (pc.max(batch[name]).as_py() or 0) > MOST_SIGNED}
+    return {name: kind for name, kind in former.items() if kind and (kind != UNSIGNED or name in beyond)}
+
+
 def _write_gpkg(
     file: Any,
     places: Sequence[int],
     convert: Callable[[str, pa.Array], pa.Array],
     gpkg: str,
     geometry: Mapping[str, str | None],
-) -> Renamed:
-    """Write the columns at some `places`; return the names of those that get others, and these."""
+) -> tuple[Renamed, FormerTypes]:
+    """Write the columns at some `places`; return the names of those that get others, with these, and former types."""
     names = [file.schema_arrow.names[place] for place in places]
     index = described_index(file)
     data = [*(name for name in names if name != geometry.get("geometry_name")), *index]
@@ -203,10 +221,12 @@ def _write_gpkg(
     left = iter(written)
     named = [GEOMETRY if name == geometry.get("geometry_name") else next(left) for name in (*names, *index)]
     rows = 0
+    former = _former_types(file)
 
     def converted(batch: pa.RecordBatch) -> pa.RecordBatch:
         nonlocal rows
-        values = [convert(name, batch.column(place)) for name, place in zip(names, places, strict=True)]
+        read = [_signed(batch.column(place), former.get(name)) for name, place in zip(names, places, strict=True)]
+        values = [convert(name, column) for name, column in zip(names, read, strict=True)]
         values += [part_of(numbers, rows, batch.num_rows) for numbers in index.values()]
         rows += batch.num_rows
         return pa.record_batch(values, names=named)
@@ -222,7 +242,13 @@ def _write_gpkg(
         )
     except RuntimeError:
         raise failures[0] if failures else ValueError from None
-    return [pair for pair in zip(data, written, strict=True) if pair[0] != pair[1]]
+    was = {new: former[old] for old, new in zip(names, named, strict=False) if old in former and new != GEOMETRY}
+    return [pair for pair in zip(data, written, strict=True) if pair[0] != pair[1]], was
+
+
+def _signed(values: pa.Array, former: str | None) -> pa.Array:
+    """`values`, those without a sign as such with one unless their column had them as its `former` type."""
+    return values.cast(pa.int64()) if types.is_uint64(values.type) and former != UNSIGNED else values
 
 
 def _noting(batches: Iterator[pa.RecordBatch], failures: list[Exception]) -> Iterator[pa.RecordBatch]:

@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 import msgspec
 
-from service.engine.diagnostics import find_changes, has_other_texts
+from service.engine.diagnostics import find_changes, former_types, has_other_texts
 from service.engine.holding import Opening, hold
 from service.engine.jailed import lines
 from service.engine.reading.shapefiles import how_to_read
@@ -138,7 +138,7 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
         *find_changes(told, values=not source.parts[0].files.keys() & {".dbf"}),
         *_label_warnings(labels),
     )
-    return WorkFile(changes, names, logical=logical, has_other_texts=has_other_texts(told))
+    return WorkFile(changes, names, logical=logical, has_other_texts=has_other_texts(told), was=former_types(told))
 
 
 async def _count_labels(place: Workplace, reading: Reading, opening: Opening) -> int:

@@ -27,6 +27,7 @@ from service.engine.reading.work_file import (
     NO_SYSTEM,
     TABLES_FILE,
     WORK_DRIVER,
+    FormerTypes,
     WorkFile,
     add_table,
     read_layers,
@@ -71,8 +72,8 @@ Counts = Annotated[dict[Name, Count], Meta(max_length=MAX_COLUMNS)]
 class _Changes(msgspec.Struct, frozen=True):
     """By column, how many values of a Parquet file lose digits, become times in UTC, missing, or hexadecimal digits.
 
-    Also how many geometries cannot be read, lose what their edges are, or are of further columns; and the names of
-    columns that get others.
+    Also how many geometries cannot be read, lose what their edges are, or are of further columns; the names of columns
+    that get others; and the types that change.
     """
 
     rounded: Counts
@@ -85,6 +86,7 @@ class _Changes(msgspec.Struct, frozen=True):
     curved: Counts
     second: Counts
     renamed: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
+    was: FormerTypes
 
     def warnings(self) -> Iterator[str]:
         """The sentences for the client."""
@@ -211,13 +213,14 @@ async def read_parquet(place: Workplace, source: Source, request: ConversionRequ
     await place.python(PARQUET_READING, staged_names(source)[0], WORK_FILE, SHEETS_FILE, CHANGES_FILE)
     changes = await place.read_json(CHANGES_FILE, _Changes)
     if await place.has(WORK_FILE):
-        return WorkFile(tuple(changes.warnings()), facts=await _hold_work_file(place, reading_of(source.format)))
+        facts = await _hold_work_file(place, reading_of(source.format))
+        return WorkFile(tuple(changes.warnings()), facts=facts, was=changes.was)
     tables = await _sheets(place, request)
     places = {name for table in tables for name in table.originals.values()}
     spelled = {name: count for name, count in changes.spelled.items() if name not in places}
     told = msgspec.structs.replace(changes, spelled=spelled).warnings()
     found = await _read_tables(place, request, tables)
-    return msgspec.structs.replace(found, warnings=(*told, *found.warnings))
+    return msgspec.structs.replace(found, warnings=(*told, *found.warnings), was=changes.was)
 
 
 async def _hold_work_file(place: Workplace, reading: Reading) -> Facts | None:

@@ -14,7 +14,7 @@ from service.engine.reading.work_file import LISTED, WorkFile, add_table
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Source
-from service.formats.facts import MAX_LAYERS, Count
+from service.formats.facts import MAX_LAYERS, Count, FormerType
 from service.formats.format import reading_of
 from service.formats.names import listed, shown
 from service.geojson.findings import Name, Scan
@@ -75,4 +75,5 @@ async def read_topojson(place: Workplace, source: Source) -> WorkFile:
     system = found.layers[0][1]  # all documents have that of the topology
     is_known = found.has_system and system.crs_epsg is not None
     told = (*found.warnings(rounds=place.host.is_of(reading.rounds_long_negatives)), *find_changes("\n".join(messages)))
-    return WorkFile(told, names, facts, claim=system.crs_claim, assumes_system=not is_known)
+    nested = {field.name: FormerType.LIST for _, scan in found.layers for field in scan.fields if field.nested}
+    return WorkFile(told, names, facts, claim=system.crs_claim, was=nested, assumes_system=not is_known)

@@ -7,13 +7,13 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from service.engine.diagnostics import find_changes, has_other_texts
+from service.engine.diagnostics import find_changes, former_types, has_other_texts
 from service.engine.holding import Opening
 from service.engine.jailed import facts as facts_program
 from service.engine.jailed import relabel
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.workspace import WORK_FILE, Workplace
-from service.formats.facts import MAX_LAYERS, Facts, Name, TableName
+from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Facts, FormerType, Name, TableName
 from service.formats.format import Reading
 
 WORK_DRIVER = "GPKG"
@@ -50,6 +50,7 @@ TAKEN_FOR_WINDOWS = (
     "{what} does not say in which encoding its text is, and it is not UTF-8: Windows-1252 was assumed. {remedy} if "
     "letters are wrong."
 )
+FormerTypes = Annotated[dict[Name, FormerType], Meta(max_length=MAX_COLUMNS)]
 LayerNames = Annotated[dict[TableName, Name], Meta(max_length=MAX_LAYERS)]
 
 
@@ -70,6 +71,8 @@ class WorkFile(msgspec.Struct, frozen=True):
     """Whether the work file has texts that are not UTF-8."""
     rounded: str = ""
     """What to tell, with `columns`, if there are columns of floating-point numbers beyond 53 bits; "" if nothing."""
+    was: Mapping[str, FormerType] = {}
+    """By column: the type that reading has changed; columns of this name that have kept theirs are spared."""
     assumes_system: bool = False
     """Whether the driver assumes a system that the file does not record."""
 
@@ -117,11 +120,13 @@ async def read_layers(
     tolerated = UNWRITTEN if system else NEEDS_DETOUR
     messages = await place.ogr2ogr(arguments, drivers, reading.environment, tolerated=tolerated)
     if not tolerated.search(messages):
-        return WorkFile(tuple(find_changes(messages)), has_other_texts=has_other_texts(messages))
+        was = former_types(messages)
+        return WorkFile(tuple(find_changes(messages)), has_other_texts=has_other_texts(messages), was=was)
     await place.discard(WORK_FILE)
     if system and NO_SYSTEM.search(messages):
         return msgspec.structs.replace(await read_layers(place, reading, origin, layers), claim=system)
-    return await add_relabelled(place, reading, origin, layers, system=system)
+    read = await add_relabelled(place, reading, origin, layers, system=system)
+    return msgspec.structs.replace(read, was=former_types(messages))
 
 
 async def add_relabelled(

@@ -15,6 +15,7 @@ from service.formats.format import (
     Writing,
 )
 from service.formats.table.geometry_types import EXACT_TYPES, MULTI_TYPES
+from service.formats.values import TYPE_LOSSES
 
 GEODATABASE_WORDS = (
     "OBJECTID", "SHAPE", "ADD", "ALTER", "AND", "AS", "ASC", "BETWEEN", "BY", "COLUMN", "CREATE", "DATE", "DELETE",
@@ -46,6 +47,7 @@ GEOPACKAGE = Format(
     reading=Reading(drivers=("GPKG",), reader=Reader.GEOPACKAGE, zoned_texts=True, unchecked_texts=True),
     writing=Writing(
         driver="GPKG",
+        value_losses=TYPE_LOSSES,
         declares=True,
         reread=Reread(drivers=("GPKG",)),
         read_back="geopackage",
@@ -69,6 +71,7 @@ SPATIALITE = Format(
     title="SpatiaLite",
     writing=Writing(
         driver="SQLite",
+        value_losses=TYPE_LOSSES,
         declares=True,
         reread=Reread(drivers=("SQLite",), tables=False, hides_names=True),
         read_back="spatialite",
@@ -140,7 +143,8 @@ OPENFILEGDB = Format(
         driver="OpenFileGDB",
         declares=True,
         reread=Reread(drivers=("OpenFileGDB",)),
-        value_losses=frozenset({"beyond_53_bits", "fractions", "leap_seconds", "offsets", "unzoned", "dates"}),
+        value_losses=TYPE_LOSSES
+        | {"booleans", "beyond_32_bits", "beyond_53_bits", "fractions", "leap_seconds", "offsets", "unzoned", "dates"},
         options=("-mapFieldType", "Integer64=Real", "-lco", "GEOMETRY_NAME=SHAPE"),
         column_names=ColumnRule.GEODATABASE,
         reserved_columns=GEODATABASE_WORDS,
@@ -173,7 +177,7 @@ FLATGEOBUF = Format(
     writing=Writing(
         driver="FlatGeobuf",
         reread=Reread(drivers=("FlatGeobuf",)),
-        value_losses=frozenset({"dates"}),
+        value_losses=TYPE_LOSSES | {"dates"},
         options=("-mapFieldType", "Time=String"),
         extension=".fgb",
         media_type="application/vnd.flatgeobuf",
@@ -196,7 +200,7 @@ GEOPARQUET = Format(
         driver="Parquet",
         declares=True,
         reread=Reread(drivers=("Parquet",)),
-        value_losses=frozenset({"leap_seconds", "mixed_zones", "offsets"}),
+        value_losses=TYPE_LOSSES | {"leap_seconds", "mixed_zones", "offsets"},
         extension=".parquet",
         media_type="application/vnd.apache.parquet",
         writer=Writer.PARQUET,

@@ -21,7 +21,7 @@ from service.formats.format import (
 )
 from service.formats.table.geometry_types import SHAPE_TYPES
 from service.formats.unread import BINARY_DXF, NO_UTF_16, UTF_16_WITHOUT_MARK
-from service.formats.values import LAYER
+from service.formats.values import LAYER, TYPE_LOSSES
 
 LONE_SHP = "A .shp alone holds no attributes; send it in a ZIP with its .shx, .dbf and .prj to keep them."
 NO_MAP = "The ZIP holds no .map beside {name}, so its features have no geometry."
@@ -58,8 +58,10 @@ SHAPEFILE = Format(
     ),
     writing=Writing(
         driver="ESRI Shapefile",
+        numbers_for_logical="-3.9",
         reread=Reread(drivers=("ESRI Shapefile",)),
-        value_losses=frozenset({"binary", "before_1000"}),
+        # lists are told of beside the report, for analyses too
+        value_losses=TYPE_LOSSES - {"lists"} | {"binary", "before_1000"},
         read_back="shapefile",
         declares=True,
         empty_is_null=True,
@@ -103,9 +105,10 @@ MAPINFO = Format(
     ),
     writing=Writing(
         driver="MapInfo File",
+        numbers_for_logical="-3.9",
         reread=Reread(drivers=("MapInfo File",), values=False, doubts_system=True),
         options=("-mapFieldType", "Integer64=Real"),
-        value_losses=frozenset({"binary", "beyond_32_bits", "nulls", "lost_leap_seconds", "zones"}),
+        value_losses=TYPE_LOSSES | {"binary", "beyond_32_bits", "nulls", "lost_leap_seconds", "zones"},
         extension=".zip",
         media_type="application/zip",
         member=".tab",

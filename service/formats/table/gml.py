@@ -138,6 +138,7 @@ GML = Format(
         noise_columns={"gml_id": ("{layer}.#",), "lowerCorner": ("*",), "upperCorner": ("*",)},
     ),
     writing=Writing(
+        empty_columns=False,
         driver="GML",
         reread=Reread(drivers=("GML",), options=("WRITE_GFS=NO",)),
         empty_is_null=True,

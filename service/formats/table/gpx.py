@@ -203,6 +203,7 @@ GPX = Format(
         noise_columns={"*": ()},
     ),
     writing=Writing(
+        empty_columns=False,
         driver="GPX",
         reread=Reread(drivers=("GPX",), environment={"GPX_ELE_AS_25D": "YES"}, columns=False, is_one=True),
         empty_columns_lost=frozenset({"*"}),

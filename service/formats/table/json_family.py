@@ -27,6 +27,7 @@ GEOJSON = Format(
     extensions=(".geojson", ".json"),
     reading=_READING,
     writing=Writing(
+        empty_columns=False,
         driver="GeoJSON",
         value_losses=frozenset({"infinite", "binary_texts", "like_json"}),
         read_back="json",
@@ -48,6 +49,7 @@ GEOJSONSEQ = Format(
     extensions=(".geojsonl",),
     reading=msgspec.structs.replace(_READING, reader=Reader.LINES),
     writing=Writing(
+        empty_columns=False,
         driver="GeoJSONSeq",
         value_losses=frozenset({"infinite", "binary_texts", "like_json"}),
         read_back="json",

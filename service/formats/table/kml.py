@@ -198,6 +198,7 @@ _KML_READING = Reading(
     alike=_KML_ALIKE,
 )
 _KML = Writing(
+    empty_columns=False,
     driver="KML",
     reread=Reread(drivers=("LIBKML",)),
     empty_columns_lost=frozenset({"name", "description"}),

@@ -4,6 +4,7 @@
 from service.formats.format import ColumnRule, Format, Reader, Reading, Reread, Writer, Writing
 from service.formats.table.xml_parts import XML_LOSSES
 from service.formats.unread import ENCRYPTED_WORKBOOK, UTF_16_WITHOUT_MARK
+from service.formats.values import TYPE_LOSSES
 
 CSV_PLACES = (
     "HEADERS=YES",
@@ -29,7 +30,7 @@ CSV = Format(
     writing=Writing(
         driver="CSV",
         reread=Reread(drivers=("CSV",), options=CSV_PLACES, least_columns=2, changed_in_names='"\r\n'),
-        value_losses=frozenset({"infinite", "near_infinite", "binary_texts", "empty_texts"}),
+        value_losses=frozenset({"lists", "infinite", "near_infinite", "binary_texts", "empty_texts"}),
         read_back="delimited",
         empty_is_null=True,
         extension=".csv",
@@ -57,6 +58,7 @@ ODS = Format(
     ),
     writing=Writing(
         driver="ODS",
+        empty_columns=False,
         reread=Reread(
             drivers=("ODS",),
             environment={"OGR_ODS_HEADERS": "FORCE"},
@@ -64,7 +66,7 @@ ODS = Format(
             rows_by="opendocument",
         ),
         empty_is_null=True,
-        value_losses=XML_LOSSES | {"beyond_53_bits", "tiny", "zones", "empty_texts", "like_formulas"},
+        value_losses=XML_LOSSES | TYPE_LOSSES | {"beyond_53_bits", "tiny", "zones", "empty_texts", "like_formulas"},
         extension=".ods",
         media_type="application/vnd.oasis.opendocument.spreadsheet",
         writer=Writer.WORKBOOK,
@@ -97,9 +99,10 @@ XLSX = Format(
     ),
     writing=Writing(
         driver="XLSX",
+        empty_columns=False,
         reread=Reread(drivers=("XLSX",), environment={"OGR_XLSX_HEADERS": "FORCE"}, geometries=False),
         empty_is_null=True,
-        value_losses=XML_LOSSES | {"beyond_53_bits", "leap_seconds", "zones", "old_dates", "empty_texts"},
+        value_losses=XML_LOSSES | TYPE_LOSSES | {"beyond_53_bits", "leap_seconds", "zones", "old_dates", "empty_texts"},
         extension=".xlsx",
         media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         writer=Writer.WORKBOOK,

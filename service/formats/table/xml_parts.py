@@ -1,6 +1,6 @@
 """What the rows of formats that are XML share."""
 
-XML_LOSSES = frozenset({"infinite", "near_infinite", "binary_texts", "carriage_returns", "control"})
+XML_LOSSES = frozenset({"lists", "infinite", "near_infinite", "binary_texts", "carriage_returns", "control"})
 """The kinds of values that every one of them changes or leaves out, as keys of `VALUE_LOSSES`."""
 NOTHING_HELD = "Empty elements ({count}) became missing values; columns that hold nothing else were left out."
 
