@@ -59,6 +59,13 @@ FLAT_LIST_BESIDE_HIGH = (
 """Lists of positions of two numbers and of three, one behind the other in a geometry."""
 BOXES = rb"</gml:(?:Envelope|Box)>\s*+</(?!(?:\w{1,20}+:)?+boundedBy>)[\w.:-]++>"
 """A box that is the value of a property, not the bounds of a feature or of all."""
+_VALUED = rb"(?:\s[^<>]*+(?<!/))?>"
+ACCURACY_OF_AIXM = rb"<aixm:horizontalAccuracy" + _VALUED
+HEIGHTS_OF_AIXM = (
+    rb"</(?:aixm:(?:elevation|geoidUndulation|horizontalAccuracy|verticalDatum)|gml:(?:pos|segments|patches))>\s*+"
+    rb"<aixm:vertical(?:Datum|Accuracy)" + _VALUED
+)
+"""What a geometry of AIXM says of its elevation; the vertical datum of an airport is a value of a feature."""
 INFORMATION_IN_GML = of_the_file(
     rb"(?:\w{1,20}+:)?+FeatureCollection\b",
     rb"(?:\w{1,20}+:)?+(?:FeatureCollection|\w*+(?:(?<=[mM]ember)|(?<=[mM]embers)))\b",
@@ -124,6 +131,17 @@ GML = Format(
                 "Lists of positions of two numbers ({count}), beside others of three in the same geometry, got the "
                 "elevation 0.",
                 pattern=FLAT_LIST_BESIDE_HIGH,
+            ),
+            LeftOut(
+                "Horizontal accuracies of AIXM geometries ({count}) were left out.",
+                pattern=ACCURACY_OF_AIXM,
+                within=b"<aixm:horizontalAccuracy",
+            ),
+            LeftOut(
+                "Vertical datums and accuracies of AIXM geometries ({count}) were left out.",
+                pattern=HEIGHTS_OF_AIXM,
+                within=b"<aixm:vertical",
+                releases="-3.10",
             ),
             LeftOut("References to other elements (xlink:href, {count}) were left out.", words=_REFERENCES),
             LeftOut(

@@ -430,6 +430,27 @@ async def test_attributes_that_the_driver_of_gml_leaves_out_are_told(pipeline: P
     assert {"n", "t", "h", "h_uom"} <= {field.name for field in done.facts.layers[0].fields}
 
 
+async def test_what_geometries_of_aixm_say_of_themselves_is_kept_or_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Besides elevations; the driver reads more of it since GDAL 3.10. The datum of the airport is a value."""
+    (tmp_path / "a.gml").write_text(
+        '<m:AIXMBasicMessage xmlns:m="http://www.aixm.aero/schema/5.1.1/message" xmlns:aixm="http://www.aixm.aero/'
+        'schema/5.1.1" xmlns:gml="http://www.opengis.net/gml/3.2"><m:hasMember><aixm:AirportHeliport gml:id="x">'
+        "<aixm:fieldElevation>98</aixm:fieldElevation><aixm:verticalDatum>NAVD88</aixm:verticalDatum><aixm:ARP>"
+        '<aixm:ElevatedPoint gml:id="e" srsName="urn:ogc:def:crs:EPSG::4326"><gml:pos>48 2</gml:pos>'
+        "<aixm:horizontalAccuracy>0.5</aixm:horizontalAccuracy><aixm:elevation>97</aixm:elevation>"
+        "<aixm:verticalDatum>EGM96</aixm:verticalDatum><aixm:verticalAccuracy>0.25</aixm:verticalAccuracy>"
+        "</aixm:ElevatedPoint></aixm:ARP></aixm:AirportHeliport></m:hasMember></m:AIXMBasicMessage>",
+        encoding="utf-8",
+    )
+    done = await pipeline.to("GeoJson", tmp_path / "a.gml")
+    (row,) = readers.geojson(done.path)
+    assert "'elevation': 97" in str(row["properties"])
+    accuracies = "Horizontal accuracies of AIXM geometries (1) were left out."
+    heights = "Vertical datums and accuracies of AIXM geometries (2) were left out."
+    told = {accuracies} if "verticalAccuracy" in str(row["properties"]) else {accuracies, heights}
+    assert told == {accuracies, heights} & set(done.output.warnings)
+
+
 async def test_values_that_are_not_of_the_declared_type_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """SQLite stores any value in any column; its driver makes 0 of a text in a column of numbers."""
     path = tmp_path / "a.sqlite"
