@@ -6,9 +6,13 @@
 import os
 from typing import TYPE_CHECKING
 
+from service.possessive import mend_possessive_repeats
+
 if TYPE_CHECKING:
     from service.http.application import Application
     from service.settings import Settings
+
+mend_possessive_repeats()  # before any module of the package compiles an expression, in converters as well
 
 
 def build_app(settings: "Settings | None" = None) -> "Application":
