@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import select
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,10 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # who reads the output wants no more of it, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     except Exception as error:
+        if isinstance(error, BrokenPipeError) and _is_unread(sys.stdout.fileno()):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left of it
+            return 1
         sentence = sentence_for(error, settings)
         if sentence is None:
             raise
@@ -63,6 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2 if isinstance(error, InvalidCommandError) else 1
     else:
         return code
+
+
+def _is_unread(output: int) -> bool:
+    """Whether nobody reads the pipe any more, as after `head`, which reads the first lines of its input."""
+    state = select.poll()
+    state.register(output, 0)  # errors are told in any case
+    return bool(state.poll(0))
 
 
 def _open_closed_streams() -> None:
