@@ -13,7 +13,7 @@ def read_address(url: str) -> dict[str, Any]:
     Credentials apply to all servers of the cluster, also to those that the client learns of from them: it would present
     what stands in a URL to that server alone, and with its percent signs.
     """
-    servers = [urlsplit(server.strip()) for server in _NEXT_SERVER.split(url)]
+    servers = [urlsplit(server) for server in _NEXT_SERVER.split(url)]
     address: dict[str, Any] = {
         "servers": [server._replace(netloc=server.netloc.rpartition("@")[2]).geturl() for server in servers]
     }
