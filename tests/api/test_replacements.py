@@ -16,8 +16,8 @@ from tests.support.tuned import tuned
 
 CLIENTS, ACCOUNTS = 64, 16
 COMMANDS_PER_SERVER = 2
-MANY = 6
-"""Of the dozens that serve 64 conversions: a look from time to time misses most."""
+MANY = 12
+"""Three for each converter."""
 TEAM = Terms(plan="team", plan_owner="organization")
 ONE_POINT = collection(feature(point(1, 2), n=1))
 
