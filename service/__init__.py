@@ -4,15 +4,17 @@
 """
 
 import os
+import sys
 from typing import TYPE_CHECKING
-
-from service.possessive import mend_possessive_repeats
 
 if TYPE_CHECKING:
     from service.http.application import Application
     from service.settings import Settings
 
-mend_possessive_repeats()  # before any module of the package compiles an expression, in converters as well
+if sys.version_info < (3, 11, 5):  # before any module of the package compiles an expression, in converters as well
+    from service.possessive import mend_possessive_repeats
+
+    mend_possessive_repeats()
 
 
 def build_app(settings: "Settings | None" = None) -> "Application":

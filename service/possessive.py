@@ -9,9 +9,7 @@ from typing import Any
 
 
 def mend_possessive_repeats() -> None:
-    """Have `re` compile possessive repeats as atomic groups, if this Python does not match them rightly."""
-    if re.search("(?:[^<]++|<(?!/b))*+</b", "<c></b"):
-        return
+    """Have `re` compile possessive repeats as atomic groups."""
     parser: Any = vars(re)["_parser"]
     parser.parse = _mended(parser.parse, parser)
     re.purge()
