@@ -179,9 +179,11 @@ def _empty_layers(target: Format, writing: Writing, layers: Sequence[Layer]) -> 
     for layer in layers:
         if layer.features:
             continue
-        columns = [field.name for field in layer.fields]
-        if columns and not writing.empty_columns:
-            yield f"{target.title} stores no columns without features; left out: {listed(quotes(columns))}."
+        if layer.fields and not writing.empty_columns:
+            yield (
+                f"{target.title} stores no columns without features; {counted(len(layer.fields), 'column')} of the "
+                f"layer {shown(layer.name)!r} {'was' if len(layer.fields) == 1 else 'were'} left out."
+            )
         if layer.declared is not None and not writing.declares:
             yield (
                 f"{target.title} does not store of which type geometries would be; the layer {shown(layer.name)!r}, "
