@@ -115,6 +115,7 @@ async def _typed(place: Workplace, source: Source, kind: str) -> tuple[str, _Dat
 
 async def _read(place: Workplace, source: Source, origin: str, found: _Database, layers: Sequence[str]) -> WorkFile:
     reading = reading_with_options(source)
+    place.clock_times -= found.mistyped.keys()  # of which it is told that they became texts
     facts = await hold(place, reading, [Opening(origin, reading.options, layers=tuple(layers))])
     read = WorkFile(facts=facts) if facts is not None else await read_layers(place, reading, origin, layers)
     if origin in TYPED_FILES.values() and facts is None:  # what is held may be read again
