@@ -8,6 +8,7 @@ shares. An answer that comes before its body was sent ends the sending.
 
 import asyncio
 import re
+import select
 from collections.abc import Mapping
 from typing import NamedTuple, cast
 
@@ -116,6 +117,15 @@ class LoadConnection(asyncio.Protocol):
         else:
             await self._send(request, answer)
         return await answer
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether another request can be sent: nothing, such as its end, has arrived since the last answer."""
+        if not self.is_open:
+            return False
+        arrived = select.poll()
+        arrived.register(self._transport.get_extra_info("socket"), select.POLLIN)
+        return not arrived.poll(0)
 
     def close(self) -> None:
         """Close the connection."""

@@ -146,8 +146,9 @@ class _Run:
     def _open_connection(self) -> LoadConnection | None:
         """One that is idle, unless the server has closed it meanwhile."""
         while self._idle:
-            if (connection := self._idle.pop()).is_open:
+            if (connection := self._idle.pop()).is_idle:
                 return connection
+            connection.close()
         return None
 
     def _keep(self, connection: LoadConnection) -> None:
