@@ -1,7 +1,7 @@
 /*
  * Opens a file, looks at everything in it and copies it into memory. Copies lack what only the driver knows (styles, feature
- * ids), empty geometries become null, and columns are identified by position, never by name. A large layer whose driver makes
- * features quickly, and which a copy would not change, is not copied but read a second time.
+ * ids), empty geometries become null and their empty parts are left out, and columns are identified by position, never by name.
+ * A large layer whose driver makes features quickly, and which a copy would not change, is not copied but read a second time.
  */
 #include <math.h>
 #include <stdio.h>
@@ -138,9 +138,11 @@ static void see_feature(struct shapes *shapes, struct column *columns, int count
             see(columns + field, feature, field, OGR_F_GetRawFieldRef(feature, field), shapes->features);
         else
             columns[field].begins_empty |= shapes->features == 1;
-    if (geometry && !OGR_G_IsEmpty(geometry))
+    if (geometry && !OGR_G_IsEmpty(geometry)) {
+        if (leave_out_empty_parts(geometry) && !shapes->hollow++)
+            shapes->first_hollow = shapes->features;
         see_geometry(shapes, geometry);
-    else
+    } else
         shapes->empty += geometry != NULL;
     if (shapes->may_be_labels) {
         const char *style = OGR_F_GetStyleString(feature);
@@ -175,6 +177,8 @@ static void wait_with(handle feature, const struct column *columns, int count)
     handle geometry = OGR_F_GetGeometryRef(feature);
     if (geometry && OGR_G_IsEmpty(geometry))
         OGR_G_DestroyGeometry(OGR_F_StealGeometry(feature));
+    else if (geometry)
+        leave_out_empty_parts(geometry);
     for (int field = 0; field < count; field++)
         if (!is_value(feature, field, columns[field].type))
             OGR_F_SetFieldNull(feature, field);
@@ -258,7 +262,9 @@ static int load_features(handle layer, handle copy, struct shapes *shapes, struc
     OGR_L_ResetReading(layer);
     while (!refused && (feature = OGR_L_GetNextFeature(layer))) {
         int is_changed = stays && is_changed_by_copying(feature, columns, count);
+        int64_t hollow = shapes->hollow;
         see_feature(shapes, columns, count, feature);
+        is_changed |= stays && shapes->hollow > hollow;
         if (stays)
             OGR_F_Destroy(feature);
         else

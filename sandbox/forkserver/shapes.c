@@ -61,6 +61,16 @@ void leave_out_absent(handle geometry)
         OGR_G_SetMeasured(geometry, 0);
 }
 
+int leave_out_empty_parts(handle geometry)
+{
+    int found = 0, gathers = OGR_GT_IsSubClassOf(OGR_G_GetGeometryType(geometry), COLLECTION);
+    for (int number = gathers ? OGR_G_GetGeometryCount(geometry) : 0; number-- > 0;) {
+        handle part = OGR_G_GetGeometryRef(geometry, number);
+        found |= OGR_G_IsEmpty(part) ? OGR_G_RemoveGeometry(geometry, number, 1) == 0 : leave_out_empty_parts(part);
+    }
+    return found;
+}
+
 void see_geometry(struct shapes *shapes, handle geometry)
 {
     int type = OGR_G_GetGeometryType(geometry), flat = OGR_GT_Flatten(type);
@@ -87,10 +97,12 @@ void see_geometry(struct shapes *shapes, handle geometry)
 void tell_shapes(const struct shapes *shapes)
 {
     put(",\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s,\"longest_geometry_bytes\":%zu,"
-        "\"flat_geometries\":%lld,\"sloping_areas\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,\"labels\":%lld,\"empty_geometries\":%lld,\"codes\":{",
+        "\"flat_geometries\":%lld,\"sloping_areas\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,\"labels\":%lld,\"empty_geometries\":%lld,\"hollow_geometries\":%lld,"
+        "\"first_hollow\":%lld,\"codes\":{",
         (long long)shapes->features, (long long)shapes->filled, shapes->has_z ? "true" : "false",
         shapes->has_m ? "true" : "false", shapes->longest, (long long)shapes->flat, (long long)shapes->sloping, (long long)shapes->unmeasured,
-        (long long)shapes->first_beyond, (long long)shapes->labels, (long long)shapes->empty);
+        (long long)shapes->first_beyond, (long long)shapes->labels, (long long)shapes->empty, (long long)shapes->hollow,
+        (long long)shapes->first_hollow);
     for (int type = 0, told = 0; type < TYPES; type++)
         if (shapes->counts[type])
             put("%s\"%d\":%lld", told++ ? "," : "", type, (long long)shapes->counts[type]);

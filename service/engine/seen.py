@@ -70,6 +70,8 @@ class Shapes(msgspec.Struct, frozen=True, kw_only=True):
     extent: tuple[float, float, float, float] | None
     first_beyond_degrees: Count
     empty_geometries: Count = 0
+    hollow_geometries: Count = 0
+    first_hollow: Count = 0
     labels: Count = 0
     """How many features are labels whose text only their style holds."""
 
@@ -196,6 +198,8 @@ def _layer(layer: SeenLayer, columns: Sequence[Column], reading: Reading) -> Lay
         geometry_types={name: types[name] for name in FAMILIES if name in types},
         null_geometries=layer.features - layer.geometries,
         empty_geometries=layer.empty_geometries,
+        hollow_geometries=layer.hollow_geometries,
+        first_hollow=layer.first_hollow,
         has_z=layer.has_z,
         flat_geometries=layer.flat_geometries if layer.has_z else 0,
         sloping_areas=layer.sloping_areas,

@@ -165,6 +165,10 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     null_geometries: Count = 0
     empty_geometries: Count = 0
     """How many of these were geometries without any position when they were read."""
+    hollow_geometries: Count = 0
+    """Geometries that had parts without any position when they were read; these were left out."""
+    first_hollow: Count = 0
+    """The number of the first feature with one, from 1."""
     has_z: bool = False
     flat_geometries: Count = 0
     """Geometries without elevations, in a layer in which others have them."""

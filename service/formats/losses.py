@@ -10,11 +10,14 @@ from service.formats.datasets import Dataset
 from service.formats.facts import Field, Layer
 from service.formats.format import Format, Writing, writing_of
 from service.formats.geometry import FAMILIES
-from service.formats.names import LISTED, counted, listed, quotes, shown
+from service.formats.names import LISTED, counted, first_of, listed, quotes, shown
 from service.formats.values import value_warnings
 
 DBF_TEXT_BYTES = (80, 254)
 DBF_COLUMNS_ELSEWHERE = 255
+HOLLOW = (
+    "Parts without any position, such as EMPTY in MULTIPOINT (EMPTY, (1 1)), were left out of the geometry of {count}."
+)
 WKT_PER_BYTE = 2.5
 """Characters of WKT per byte of binary geometry, at most, for coordinates of ordinary precision."""
 
@@ -205,6 +208,9 @@ def _column_renames(datasets: Sequence[Dataset]) -> Iterator[str]:
 def _changed_by_reading(layers: Sequence[Layer]) -> Iterator[str]:
     if empty := sum(layer.empty_geometries for layer in layers):
         yield f"Geometries without any position, such as POINT EMPTY ({empty:,}), became missing."
+    if hollow := sum(layer.hollow_geometries for layer in layers):
+        first = first_of((layer.name, (layer.first_hollow,)) for layer in layers)
+        yield HOLLOW.format(count=counted(hollow, "feature")) + first
     if surfaces := sum(layer.surfaces for layer in layers):
         yield (
             f"Surfaces of triangles or other areas (TIN, PolyhedralSurface, Triangle; {surfaces:,}) became "

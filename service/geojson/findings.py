@@ -88,6 +88,10 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     """The number of the first feature of each type, from 1."""
     null_geometries: Count = 0
     empty_geometries: Count = 0
+    hollow_geometries: Count = 0
+    """Geometries of which parts, but not all, have no position."""
+    first_hollow: Count = 0
+    """The number of the first feature with one, from 1."""
     unreadable_geometries: Count = 0
     first_unreadable: Count = 0
     """The number of the first feature with one, from 1."""

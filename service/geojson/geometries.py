@@ -55,6 +55,8 @@ class Shape(msgspec.Struct):
     has_more: bool = False
     """Whether a position has more than three numbers, of which three are read."""
     is_empty: bool = False
+    is_hollow: bool = False
+    """Whether a part of it, such as a line, has no position."""
     lost_parts: int = 0
     parts: list["Shape"] = []
     """The geometries in a collection, including those of nested collections."""
@@ -77,6 +79,8 @@ class GeometryTally:
         self.first: dict[str, int] = {}
         self.parts: Counter[str] = Counter()
         self.empty = 0
+        self.hollow = 0
+        self.first_hollow = 0
         self.null = 0
         self.unreadable = 0
         self.first_unreadable = 0
@@ -125,6 +129,7 @@ class GeometryTally:
             for count, first in (
                 (self.unreadable, self.first_unreadable),
                 (self.damaged, self.first_damaged),
+                (self.hollow, self.first_hollow),
                 (self.half_raised, self.first_half_raised),
                 (self.longer, self.first_longer),
             )
@@ -140,6 +145,7 @@ class GeometryTally:
                 self.first_unreadable = self.first_unreadable or number
             else:
                 self.first_damaged = self.first_damaged or (shape.lost_parts > 0) * number
+                self.first_hollow = self.first_hollow or (shape.is_hollow and not shape.is_empty) * number
                 self.first_half_raised = self.first_half_raised or shape.is_half_raised * number
                 self.first_longer = self.first_longer or shape.has_more * number
             if not self._is_to_locate:
@@ -195,6 +201,7 @@ class GeometryTally:
         if shape.is_empty:
             self.empty += 1
             return
+        self.hollow += shape.is_hollow
         self.types[shape.type] += 1
         self.types_with_z[shape.type] += shape.has_z
         self.parts.update(part.type for part in shape.parts if part.type)
@@ -328,7 +335,9 @@ def _multi_line(lines: Any) -> Shape | None:
 def _multi_polygon(polygons: Any) -> Shape | None:
     if not isinstance(polygons, list):
         return None
-    return _joined([_polygon(rings) for rings in polygons if rings != []])
+    joined = _joined([_polygon(rings) for rings in polygons if rings != []])
+    joined.is_hollow |= [] in polygons
+    return joined
 
 
 def _collection(members: Any, collections: int) -> Shape | None:
@@ -347,13 +356,14 @@ def _collection(members: Any, collections: int) -> Shape | None:
 
 
 def _joined(parts: Sequence[Shape | None], *, is_empty: bool | None = None) -> Shape:
-    """The shape made of `parts`, of which unreadable ones are None."""
+    """The shape made of `parts`, of which unreadable ones are None; `is_empty` is told of rings, which are no parts."""
     readable = [part for part in parts if part is not None]
     return Shape(
         has_z=any(part.has_z for part in readable),
         has_flat=any(part.has_flat for part in readable),
         has_more=any(part.has_more for part in readable),
         is_empty=all(part.is_empty for part in readable) if is_empty is None else is_empty,
+        is_hollow=is_empty is None and any(part.is_empty or part.is_hollow for part in readable),
         lost_parts=len(parts) - len(readable) + sum(part.lost_parts for part in readable),
     )
 

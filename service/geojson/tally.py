@@ -88,6 +88,8 @@ class Tally:
             first={name: number for name, number in geometries.first.items() if name in geometries.types},
             null_geometries=geometries.null,
             empty_geometries=geometries.empty,
+            hollow_geometries=geometries.hollow,
+            first_hollow=geometries.first_hollow,
             unreadable_geometries=geometries.unreadable,
             first_unreadable=geometries.first_unreadable,
             damaged_geometries=geometries.damaged,

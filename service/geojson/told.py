@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from service.formats.geometry import FAMILIES
+from service.formats.losses import HOLLOW
 from service.formats.names import counted, first_of, listed, shown
 from service.geojson.findings import Scan
 
@@ -41,6 +42,7 @@ _ROUNDED = (
         "columns with negative ones of 19 digits as reals. Send them as texts to keep them.",
     ),
 )
+_READ_PARTS = (LossCount(attrgetter("hollow_geometries"), HOLLOW, attrgetter("first_hollow")),)
 _READ_POSITIONS = (
     LossCount(
         attrgetter("own_systems"),
@@ -102,6 +104,7 @@ def _reading_warnings(scan: Scan, *, into_json: bool, rounds: bool) -> Iterator[
     yield from scan_warnings((scan,), _READ_POSITIONS)
     yield from field_warnings((scan,), _READ_VALUES)
     if not into_json:
+        yield from scan_warnings((scan,), _READ_PARTS)
         yield from field_warnings((scan,), _READING)
 
 

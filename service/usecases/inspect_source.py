@@ -72,11 +72,13 @@ async def inspect_source(
     is_odd = found.crs_epsg is None or not engine.catalogue.has(found.crs_epsg)
     in_degrees = engine.catalogue.is_geographic(request.source_epsg or found.crs_epsg or WGS84)
     may_leave_map = in_degrees and (found.near_edges or not engine.catalogue.is_geographic(found.crs_epsg or WGS84))
-    is_rounded = found.has_rounded_up and not writing_of(target).json
+    is_changed = not writing_of(target).json and (
+        found.has_rounded_up or found.empty_geometries or found.hollow_geometries
+    )
     # The converter examines coordinates that cannot be degrees, or that may lie where their projection spoils them.
-    if found.is_mislabelled or is_odd or may_leave_map or is_rounded or not can_go_direct(fit, target, facts):
+    if found.is_mislabelled or is_odd or may_leave_map or is_changed or not can_go_direct(fit, target, facts):
         facts = await engine.inspect(run, fit, directory, request, most)
-        facts = _with_nested(facts, found)
+        facts = _with_counts(facts, found)
     if is_odd:
         facts = _without_guessed_system(facts, found.crs_claim)
     rounds = engine.capabilities.is_of(reading_of(source.format).rounds_long_negatives)
@@ -84,12 +86,16 @@ async def inspect_source(
     return Inspection(msgspec.structs.replace(facts, warnings=(*facts.warnings, *told)), fit, found)
 
 
-def _with_nested(facts: Facts, found: Scan) -> Facts:
-    """`facts` with the numbers of objects and arrays, of which the converter sees only arrays of one type as such."""
+def _with_counts(facts: Facts, found: Scan) -> Facts:
+    """`facts` with the numbers of objects and arrays, of which the converter sees only arrays of one type as such.
+
+    Nor does it see all parts of geometries without any position, which the warnings about the scan report.
+    """
     nested = {field.name: field.nested for field in found.fields}
     layers = tuple(
         msgspec.structs.replace(
             layer,
+            hollow_geometries=0,
             fields=tuple(
                 msgspec.structs.replace(field, nested=nested.get(field.name, field.nested)) for field in layer.fields
             ),

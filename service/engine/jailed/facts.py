@@ -1,7 +1,8 @@
 """Writes the facts about a work file as JSON. Runs in the sandbox: `python -m …facts WORK_FILE TIDYING FACTS_FILE`.
 
 Uses only the standard library. In the same pass it edits the file so that every target can use it: empty geometries
-become null, because their NaN coordinates cannot be reprojected, and columns match the input (`tidy`).
+become null and empty parts are left out, because their NaN coordinates cannot be reprojected, and columns match the
+input (`tidy`).
 """
 
 import json
@@ -34,11 +35,11 @@ from service.engine.jailed.gpkg import (
 )
 from service.engine.jailed.measures import leave_out_absent
 from service.engine.jailed.moments import carry_seconds
-from service.engine.jailed.shapes import collection_parts, sloping_areas, surfaces_to_polygons
+from service.engine.jailed.shapes import collection_parts, leave_out_empty_parts, sloping_areas, surfaces_to_polygons
 from service.engine.jailed.tidy import Tidying, tidy
 from service.engine.jailed.unplaced import Cells, put_back
 from service.engine.jailed.values import value_counts
-from service.engine.jailed.wkb import SURFACES
+from service.engine.jailed.wkb import GATHERINGS, SURFACES
 
 HAS_ROWS = "SELECT 1 FROM {} LIMIT 1"
 CURVES = {8, 9, 10, 11, 12}
@@ -112,6 +113,7 @@ def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying, cells: 
 
 def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -> dict[str, object]:
     histogram, basics, with_z, with_m, emptied = _histogram(connection, table)
+    hollow, first_hollow = leave_out_empty_parts(connection, table) if basics & GATHERINGS else (0, 0)
     surfaces = surfaces_to_polygons(connection, table) if basics & SURFACES.keys() else 0
     found = collection_parts(connection, table) if histogram["GeometryCollection"] else ({}, False, 0)
     parts, curved_parts, surfaces_in_parts = found
@@ -124,6 +126,8 @@ def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -
         "geometry_types": dict(histogram),
         "null_geometries": features - sum(histogram.values()),
         "empty_geometries": emptied,
+        "hollow_geometries": hollow,
+        "first_hollow": first_hollow,
         "has_z": bool(with_z),
         "flat_geometries": sum(histogram.values()) - with_z if with_z else 0,
         "sloping_areas": sloping_areas(connection, table) if may_slope else 0,

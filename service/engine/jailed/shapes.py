@@ -8,11 +8,43 @@ from contextlib import suppress
 
 from service.engine.jailed.curves import straightened
 from service.engine.jailed.exits import Exit
-from service.engine.jailed.gpkg import GEOMETRY, WKB_TYPES, quoted, split_code, wkb_offset
-from service.engine.jailed.wkb import as_polygons, count_sloping, is_curved, parts_by_family
+from service.engine.jailed.gpkg import FID, GEOMETRY, WKB_TYPES, quoted, split_code, wkb_offset
+from service.engine.jailed.wkb import (
+    MAY_BE_HOLLOW,
+    as_polygons,
+    count_sloping,
+    is_curved,
+    parts_by_family,
+    without_empty_parts,
+)
 
 UNKNOWN = (ValueError, struct.error)
 """What geometries raise that are truncated, nested too deeply, or neither simple nor curves."""
+
+
+def leave_out_empty_parts(connection: sqlite3.Connection, table: str) -> tuple[int, int]:
+    """Leave out the parts without any position of Multi geometries and collections.
+
+    Returns how many geometries had some, and the number of the first feature with one, from 1.
+    """
+    connection.create_function("filled", 1, _filled, deterministic=True)
+    rows = connection.execute(f"SELECT {FID}, {GEOMETRY} FROM {quoted(table)} ORDER BY {FID}")  # noqa: S608 -- quoted
+    hollow = [
+        (number, fid)
+        for number, (fid, blob) in enumerate(rows, 1)
+        if blob is not None and MAY_BE_HOLLOW.search(blob, wkb_offset(blob[3])) and _filled(blob) != blob
+    ]
+    update = f"UPDATE {quoted(table)} SET {GEOMETRY} = filled({GEOMETRY}) WHERE {FID} = ?"  # noqa: S608 -- quoted
+    connection.executemany(update, ((fid,) for _, fid in hollow))
+    return len(hollow), hollow[0][0] if hollow else 0
+
+
+def _filled(blob: bytes) -> bytes:
+    at = wkb_offset(blob[3])
+    try:
+        return blob[:at] + without_empty_parts(blob[at:])
+    except UNKNOWN:
+        return blob  # whoever takes it apart tells
 
 
 def collection_parts(connection: sqlite3.Connection, table: str) -> tuple[dict[str, int], bool, int]:

@@ -3,6 +3,8 @@
 Operates on ISO WKB in little-endian order, which the work file uses.
 """
 
+import math
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -28,6 +30,11 @@ ISO_STEP = 1000
 WITH_Z = {1, 3}
 DIMENSIONS = {0: 2, 1: 3, 2: 3, 3: 4}
 """Coordinates per point, by the thousands of an ISO code: XY, Z, M, ZM."""
+MAY_BE_HOLLOW = re.compile(
+    rb"\x01(?:[\x01\xb9\xd1\xe9][\x00\x03\x07\x0b]\x00{8}\xf8[\x7f\xff]"
+    rb"|[\x02-\x11\xba-\xc9\xd2-\xe1\xea-\xf9][\x00\x03\x07\x0b]\x00{6})"
+)
+"""What any geometry has that contains a point whose x is no number, or another geometry of nothing."""
 
 _HEAD = struct.Struct("<BI")
 _COUNT = struct.Struct("<I")
@@ -105,6 +112,25 @@ def count_sloping(wkb: bytes) -> int:
 def as_polygons(wkb: bytes) -> bytes:
     """A geometry with its polyhedral surfaces, TINs and triangles as polygons; raises as `read`."""
     return _as_polygons(read(wkb))
+
+
+def without_empty_parts(wkb: bytes) -> bytes:
+    """A geometry without those of its parts that have no position; raises as `read`."""
+    return _without_empty_parts(read(wkb))
+
+
+def _without_empty_parts(geometry: WkbGeometry) -> bytes:
+    if geometry.basic not in GATHERINGS:
+        return bytes(geometry.wkb)
+    code = geometry.kind * ISO_STEP + geometry.basic
+    return gathered(code, [_without_empty_parts(part) for part in geometry.parts if not _is_empty(part)])
+
+
+def _is_empty(geometry: WkbGeometry) -> bool:
+    """Whether a geometry has no position; the numbers of a point are none then."""
+    if geometry.basic == POINT:
+        return all(map(math.isnan, geometry.lines[0][:2]))
+    return not any(geometry.lines) and all(map(_is_empty, geometry.parts))
 
 
 def _read(wkb: memoryview, start: int, depth: int) -> tuple[WkbGeometry, int]:

@@ -1,7 +1,10 @@
 """Geometries and values that targets cannot hold are kept where possible and reported where not."""
 
+import math
 import re
 import sqlite3
+import struct
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -15,10 +18,11 @@ from service.formats.facts import Crs, Facts, Field, FieldType, Layer
 from service.formats.plan import plan_conversion
 from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
+from service.usecases.inspect_source import inspect_source
 from service.usecases.verify_output import verify_output
 from tests.integration.formats import readers
 from tests.integration.formats.editing import edited
-from tests.integration.formats.pipeline import Converted, Pipeline, write_geojson
+from tests.integration.formats.pipeline import Converted, Pipeline, feature, geometry, write_geojson
 from tests.integration.formats.samples import point
 from tests.integration.formats.test_verify import nothing, written
 
@@ -382,8 +386,55 @@ async def test_texts_and_types_of_lines_beside_drawings_are_left_out_and_told(ei
 
 
 async def test_empty_geometries_that_become_missing_are_told(either: Pipeline, tmp_path: Path) -> None:
-    """Of each type, but not as parts of others; features that have none are as they were."""
-    path = table(tmp_path / "a.csv", "POINT EMPTY", "POINT (1 2)", "MULTIPOLYGON EMPTY", "MULTIPOINT ((1 2),EMPTY)", "")
+    """Of each type; features that have none are as they were."""
+    path = table(tmp_path / "a.csv", "POINT EMPTY", "POINT (1 2)", "MULTIPOLYGON EMPTY", "")
     done = await either.to("GeoPackage", path, source_epsg=4326)
     told = "Geometries without any position, such as POINT EMPTY (2), became missing."
     assert done.output.warnings == (told,)
+
+
+HOLLOW = (
+    "Parts without any position, such as EMPTY in MULTIPOINT (EMPTY, (1 1)), were left out of the geometry of 2 "
+    "features. The first is feature 2."
+)
+NEITHER = struct.pack("<2d", math.nan, math.nan)
+TWO_POINTS = struct.pack("<BII", 1, 4, 2) + struct.pack("<BI", 1, 1) + NEITHER + struct.pack("<BI2d", 1, 1, 3, 4)
+COLLECTION = struct.pack("<BII", 1, 7, 2) + TWO_POINTS + struct.pack("<BII", 1, 2, 0)
+
+
+@pytest.mark.parametrize("rows", [4, 600], ids=["copied", "read twice"])
+@pytest.mark.parametrize(("geometry", "target"), [(TWO_POINTS, "SpatiaLite"), (COLLECTION, "Shapefile")])
+async def test_parts_of_geometries_without_any_position_are_left_out_and_told(
+    either: Pipeline, tmp_path: Path, geometry: bytes, target: str, rows: int
+) -> None:
+    """Drivers write them at 0, 0 or elsewhere, refuse them, and cannot transform them."""
+    path = await database(either, tmp_path, ["n INTEGER"], *((number,) for number in range(rows)))
+    with edited(path) as connection:
+        name, column = connection.execute("SELECT table_name, column_name FROM gpkg_geometry_columns").fetchone()
+        set_two = f'UPDATE "{name}" SET "{column}" = substr("{column}", 1, 8) || ? WHERE id IN (1, 3)'  # noqa: S608 -- ours
+        connection.execute(set_two, (geometry,))
+    done = await either.to(target, path, target_epsg=3857)
+    assert HOLLOW in done.output.warnings
+    positions = [
+        (round(float(x)), round(float(y)))
+        for line in await wkt(either, done)
+        for x, y in re.findall(r"([-.\de]+) ([-.\de]+)", line)
+    ]
+    assert Counter(positions) == {(1, 2): rows - 2, (3, 4): 2}
+
+
+@pytest.mark.parametrize(
+    "empty", [geometry("MultiPoint", []), geometry("MultiPolygon", [[], [[[1, 2], [3, 4], [5, 2], [1, 2]]]])]
+)
+async def test_geojson_with_empty_geometries_or_parts_is_not_written_as_it_is(
+    pipeline: Pipeline, tmp_path: Path, empty: dict[str, object]
+) -> None:
+    """Except into JSON, which holds them; SpatiaLite would hold points at 0, 0 instead."""
+    path = write_geojson(tmp_path / "a.geojson", [feature(empty, n=1), feature(geometry("Point", [1, 2]), n=2)])
+    for output, holds_them in (("SpatiaLite", False), ("GeoJsonSeq", True)):
+        directory, source = pipeline.receive(path)
+        target = choose_target(source.format, output)
+        look = await inspect_source(pipeline.engine, pipeline.run, source, target, directory)
+        plan = plan_conversion(look.source, target, look.facts, ConversionRequest(), pipeline.engine.catalogue)
+        assert plan.direct == holds_them
+        assert sum("without any position" in warning for warning in plan.warnings) == (not holds_them)

@@ -1,11 +1,12 @@
 """Parsing geometry bytes."""
 
+import math
 import struct
 
 import pytest
 
 from service.engine.jailed.geoarrow import to_wkb
-from service.engine.jailed.wkb import as_polygons, is_curved, parts_by_family
+from service.engine.jailed.wkb import MAY_BE_HOLLOW, as_polygons, is_curved, parts_by_family, without_empty_parts
 
 POINT = struct.pack("<BI2d", 1, 1, 1.0, 2.0)
 POINT_Z = struct.pack("<BI3d", 1, 1001, 1.0, 2.0, 3.0)
@@ -40,6 +41,28 @@ def test_curves_are_gathered_under_types_that_take_them() -> None:
     found = parts_by_family(many(7, CURVE, LINE, many(10, CURVE)))
     assert found == {"MultiLineString": many(11, CURVE, LINE), "MultiPolygon": many(12, many(10, CURVE))}
     assert all(map(is_curved, found.values()))
+
+
+NO_POINT = struct.pack("<BI3d", 1, 2001, *[math.nan] * 3)
+NO_LINE = struct.pack("<BII", 1, 3002, 0)
+
+
+@pytest.mark.parametrize(
+    ("hollow", "filled"),
+    [
+        (many(4, NO_POINT, POINT), many(4, POINT)),
+        (many(3005, LINE, NO_LINE), many(3005, LINE)),
+        (many(6, many(3), POLYGON), many(6, POLYGON)),
+        (many(7, many(7, many(4), POINT), many(7, many(6, many(3)))), many(7, many(7, POINT))),
+        (many(11, many(9), CURVE), many(11, CURVE)),
+    ],
+)
+def test_parts_without_any_position_are_left_out(hollow: bytes, filled: bytes) -> None:
+    """Others are as they were, and few of them are read to see that."""
+    assert without_empty_parts(hollow) == filled
+    assert without_empty_parts(filled) == filled
+    assert MAY_BE_HOLLOW.search(hollow)
+    assert not MAY_BE_HOLLOW.search(filled)
 
 
 TRIANGLE = struct.pack("<BI", 1, 17) + POLYGON[5:]

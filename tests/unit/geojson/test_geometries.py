@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from service.geojson.findings import Scan
 from service.geojson.scan import scan_bytes
+from service.geojson.told import reading_warnings
 from tests.support.geojson import LINE, POINT, POLYGON, collection, feature, gathered, geometry
 
 RING = [[0, 0], [0, 1], [1, 1], [0, 0]]
@@ -130,6 +131,25 @@ def test_a_geometry_of_which_a_part_is_lost_is_damaged(shape: Any) -> None:
     scan = found(shape)
     assert (scan.damaged_geometries, scan.unreadable_geometries) == (1, 0)
     assert scan.geometry_types == {shape["type"]: 1}
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        geometry("MultiLineString", [[], [[1, 2], [3, 4]]]),
+        geometry("MultiPolygon", [[], [RING]]),
+        geometry("MultiPolygon", [[[]], [RING]]),
+        gathered(POINT, geometry("LineString", [])),
+        gathered(gathered(POINT, gathered())),
+    ],
+)
+def test_geometries_with_parts_of_nothing_are_counted(shape: Any) -> None:
+    """But not those of nothing else, nor empty rings of polygons."""
+    scan = found(POINT, geometry("MultiLineString", [[]]), shape, geometry("Polygon", [RING, []]), shape)
+    assert (scan.hollow_geometries, scan.first_hollow, scan.empty_geometries) == (2, 3, 1)
+    (told,) = reading_warnings(scan)
+    assert told.endswith("left out of the geometry of 2 features. The first is feature 3.")
+    assert reading_warnings(scan, into_json=True) == []
 
 
 HALF_RAISED = [[1, 2, 3], [4, 5]]
