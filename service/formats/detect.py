@@ -285,7 +285,7 @@ def _gunzip(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds, 
 
 
 def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path, bounds: Bounds, *, looks: bool) -> Source:
-    finds = find_all(archive.members)
+    finds = find_all(archive)
     bundles = [find for find in finds if find.is_bundle]
     others = [find for find in finds if not find.is_bundle]
     if len(others) + len({find.format.token for find in bundles}) > 1:

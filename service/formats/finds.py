@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from service.errors import Rejection
-from service.formats.archive import Member
+from service.formats.archive import Archive, Member
 from service.formats.format import SHARED_EXTENSION, Bundle, Folder, Format, reading_of
 from service.formats.names import listed, quotes, shown
 from service.formats.registry import by_extension
@@ -19,11 +19,41 @@ PARTS = frozenset(extension for _, bundle in BUNDLES for extension in bundle.ext
 DATA_PARTS = frozenset(extension for _, bundle in BUNDLES for extension in (bundle.main, *bundle.required))
 TABLE = ".dbf"
 LISTED = 50
-LOG = "-wal"
-"""What SQLite adds to the name of a database for the file of the changes that it has not written into it yet."""
-EMPTY_LOG_BYTES = 32
-IN_USE = "The program that has it open writes them into it when it is closed"
 FOLDERS = tuple((row, folder) for row in READ if (folder := reading_of(row).folder) is not None)
+SEND_ALONE = (
+    "Or send the {main} alone, outside a ZIP, for its geometries without attributes, and its coordinate system in "
+    "sourceEpsg."
+)
+
+
+class InUse(msgspec.Struct, frozen=True):
+    """A file that SQLite puts beside a database in use, which GDAL would read without it."""
+
+    suffix: str
+    """What follows the name of the database."""
+    start: bytes
+    """How the file begins if the database differs from what SQLite reads, as a regular expression."""
+    what: str
+    remedy: str
+
+
+IN_USE = (
+    InUse(
+        "-wal",
+        rb"(?s).{33}",  # more than a header
+        "changes that the database beside it lacks",
+        "The program that has it open writes them into it when it is closed",
+    ),
+    InUse(
+        "-journal",
+        rb"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7(?!\0{4})",  # not one of an ended change, nor one that changed nothing yet
+        "which says that the database beside it may hold a part of a change that has not ended",
+        "Close the program that changes it; if it was ended early, open the database once in any that can change it, "
+        "which takes the change back",
+    ),
+)
+IN_USE_BYTES = 33
+"""How much of such a file tells whether it matters."""
 
 
 class Find(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,15 +77,16 @@ class Find(msgspec.Struct, frozen=True, kw_only=True):
         return PurePosixPath(self.path).name
 
 
-def find_all(members: Iterable[Member]) -> list[Find]:
-    """What can be converted among `members`: single files, then folders, then bundles.
+def find_all(archive: Archive) -> list[Find]:
+    """What can be converted among the members of `archive`: single files, then folders, then bundles.
 
     Raises:
         Rejection: a dataset lacks a part, and either nothing else can be converted or the part present holds data; or
-            two files could be the same part and differ or hold data; or a database lacks changes that lie beside it.
+            two files could be the same part and differ or hold data; or a database is not what SQLite
+            would read with the file beside it.
     """
-    every = list(members)
-    _refuse_unwritten(every)
+    every = archive.members
+    _refuse_in_use(archive)
     groups: dict[str, dict[str, Member]] = {}
     for member in every:
         first = groups.setdefault(member.stem, {}).setdefault(member.extension, member)
@@ -81,16 +112,14 @@ def find_all(members: Iterable[Member]) -> list[Find]:
     return found
 
 
-def _refuse_unwritten(members: Iterable[Member]) -> None:
-    """Refuse a database together with a log of changes: GDAL would read it without them."""
-    by_path = {member.path: member for member in members}
+def _refuse_in_use(archive: Archive) -> None:
+    by_path = {member.path: member for member in archive.members}
     for path in by_path:
-        log = by_path.get(f"{path}{LOG}")
-        if log is not None and log.info.file_size > EMPTY_LOG_BYTES:
-            raise Rejection(
-                f"The ZIP holds {shown(log.path)!r}, changes that the database beside it lacks. {IN_USE}; "
-                "create the ZIP again after that."
-            )
+        for kind in IN_USE:
+            beside = by_path.get(f"{path}{kind.suffix}")
+            if beside is not None and re.match(kind.start, archive.head(beside, IN_USE_BYTES)):
+                told = f"The ZIP holds {shown(beside.path)!r}, {kind.what}. {kind.remedy}"
+                raise Rejection(f"{told}; create the ZIP again after that.")
 
 
 def _is_spare(first: Member, second: Member) -> bool:
@@ -150,7 +179,8 @@ def _refuse_incomplete(groups: Iterable[Mapping[str, Member]], *, is_all: bool) 
             if bundle.main in group and missing and (is_all or bundle.alone):
                 name = shown(group[bundle.main].path)
                 lacking = " and ".join(missing)
-                raise Rejection(f"The {row.title} {name!r} in the ZIP lacks its {lacking}. {remedy(bundle)}")
+                lone = f" {SEND_ALONE.format(main=bundle.main)}" if bundle.alone else ""
+                raise Rejection(f"The {row.title} {name!r} in the ZIP lacks its {lacking}. {remedy(bundle)}{lone}")
 
 
 def remedy(bundle: Bundle) -> str:

@@ -1,6 +1,7 @@
 """The upload for a file of this machine: the file itself, or a ZIP of the files that belong to it."""
 
 import errno
+import re
 import shutil
 import tempfile
 import zipfile
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from service.cli.command import CommandError
-from service.formats.finds import BUNDLES, EMPTY_LOG_BYTES, IN_USE, LOG
+from service.formats.finds import BUNDLES, IN_USE, IN_USE_BYTES
 from service.formats.format import reading_of
 from service.formats.registry import by_extension
 
@@ -21,15 +22,16 @@ def upload_name(path: Path) -> str:
     """Return the name under which `path` is uploaded, which is text although that of a file need not be.
 
     Raises:
-        CommandError: there is no such file, or it is a database that lacks changes which lie beside it.
+        CommandError: there is no such file, or it is a database that is read wrongly without the file beside it.
     """
     if not path.exists():
         raise CommandError("There is no such file.")
     if path.is_dir() and not _is_folder_format(path):
         raise CommandError("This is a directory. Name the files in it.")
-    log = path.with_name(f"{path.name}{LOG}")
-    if log.is_file() and log.stat().st_size > EMPTY_LOG_BYTES:
-        raise CommandError(f"{log.name!r} beside it holds changes that the database lacks. {IN_USE}.")
+    for kind in IN_USE:
+        beside = path.with_name(f"{path.name}{kind.suffix}")
+        if beside.is_file() and re.match(kind.start, _head(beside)):
+            raise CommandError(f"There is {beside.name!r}, {kind.what}. {kind.remedy}.")
     return _text(f"{path.stem}{_ZIP}" if path.is_dir() or len(companions(path)) > 1 else path.name)
 
 
@@ -77,6 +79,11 @@ def companions(path: Path) -> list[Path]:
         path,
         *(one for one in sorted(beside) if one != path and one.stem == path.stem and one.suffix.casefold() in together),
     ]
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(IN_USE_BYTES)
 
 
 def _text(name: str) -> str:

@@ -15,6 +15,7 @@ from service.cli.client.reporting import ProgressBar
 from service.cli.client.requests import is_wrong_address
 from service.cli.command import CommandError
 from service.jobs.lifecycle import Situation
+from tests.support.data import JOURNAL
 
 A, B = Path("a"), Path("b")
 
@@ -63,7 +64,11 @@ def test_a_database_in_use_is_not_converted_without_its_changes(tmp_path: Path) 
     log.write_bytes(bytes(32))
     assert upload_name(database) == "lakes.gpkg"
     log.write_bytes(bytes(33))
-    with pytest.raises(CommandError, match=r"'lakes\.gpkg-wal' beside it holds changes .* when it is closed"):
+    with pytest.raises(CommandError, match=r"'lakes\.gpkg-wal', changes that .* when it is closed\.$"):
+        upload_name(database)
+    log.rename(tmp_path / "gone")
+    (tmp_path / "lakes.gpkg-journal").write_bytes(JOURNAL + b"\xff" * 4)
+    with pytest.raises(CommandError, match=r"'lakes\.gpkg-journal', .* a part of a change .* takes the change back\.$"):
         upload_name(database)
 
 

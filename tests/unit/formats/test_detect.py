@@ -3,9 +3,11 @@
 import gzip
 import io
 import random
+import sqlite3
 import struct
 import zipfile
 from collections.abc import Mapping
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from service.formats.table import FORMATS
 from service.formats.table.databases import GEOPACKAGE
 from service.formats.table.json_family import GEOJSON
 from service.usecases.detect_format import LITTLE
+from tests.support.data import JOURNAL
 
 BY_CONTENT = {("topojson", ".json"), ("esrijson", ".json")}
 SHAPE = {"roads.shp": b"shp", "roads.shx": b"shx", "roads.dbf": b"dbf"}
@@ -44,15 +47,50 @@ def received(
     return detect(zipped(tmp_path / "upload", members), name, tmp_path / "unpacked", bounds)
 
 
-@pytest.mark.parametrize(("log", "is_refused"), [(b"", False), (bytes(32), False), (bytes(33), True)])
-def test_a_database_is_refused_with_changes_that_it_lacks(tmp_path: Path, log: bytes, *, is_refused: bool) -> None:
-    """GDAL would read it without them; a log that is empty or holds its header alone changes nothing."""
-    members = {"a/lakes.gpkg": b"x", "a/lakes.gpkg-wal": log, "a/lakes.gpkg-shm": b"x"}
-    if is_refused:
-        with pytest.raises(Rejection, match=r"'a/lakes\.gpkg-wal', changes that .* lacks\..*closed; create the ZIP"):
+@pytest.mark.parametrize(
+    ("beside", "content", "refused"),
+    [
+        ("-wal", b"", ""),
+        ("-wal", bytes(32), ""),
+        ("-wal", bytes(33), r"'a/lakes\.gpkg-wal', changes that .* lacks\..*closed; create the ZIP"),
+        ("-journal", b"", ""),
+        ("-journal", bytes(2_000), ""),
+        ("-journal", JOURNAL + bytes(2_000), ""),
+        (
+            "-journal",
+            JOURNAL + b"\xff" * 4,
+            r"'a/lakes\.gpkg-journal', which .* a part of a change .* takes the change back; create the ZIP",
+        ),
+    ],
+)
+def test_a_database_is_refused_with_changes_that_it_lacks_or_that_did_not_end(
+    tmp_path: Path, beside: str, content: bytes, refused: str
+) -> None:
+    """GDAL would read it without the file beside it, which may be empty, a header alone, or that of an ended change."""
+    members = {"a/lakes.gpkg": b"x", f"a/lakes.gpkg{beside}": content, "a/lakes.gpkg-shm": b"x"}
+    if refused:
+        with pytest.raises(Rejection, match=refused):
             received(tmp_path, members)
     else:
         assert received(tmp_path, members).format.token == GEOPACKAGE.token
+
+
+@pytest.mark.parametrize("ending", ["", "DELETE", "PERSIST", "TRUNCATE"])
+def test_a_journal_matters_while_its_change_has_not_ended(tmp_path: Path, ending: str) -> None:
+    """SQLite itself takes the change back when it opens the database, or finds an ended one."""
+    path, journal = tmp_path / "a.gpkg", tmp_path / "a.gpkg-journal"
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("CREATE TABLE a AS SELECT zeroblob(1000)")
+        database.execute(f"PRAGMA journal_mode = {ending or 'DELETE'}")
+        database.execute("PRAGMA cache_size = 1")
+        database.execute("BEGIN")
+        for _ in range(6):
+            database.execute("INSERT INTO a SELECT * FROM a")
+        if ending:
+            database.execute("COMMIT")
+        members = {file.name: file.read_bytes() for file in (path, journal) if file.exists()}
+    with pytest.raises(Rejection, match="has not ended") if not ending else nullcontext():
+        received(tmp_path, members)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +176,7 @@ def test_clutter_may_have_names_that_differ_in_case_alone(tmp_path: Path) -> Non
 @pytest.mark.parametrize("missing", [".shx", ".dbf"])
 def test_a_shapefile_lacking_a_part_names_it(tmp_path: Path, missing: str) -> None:
     """ZIP rule 3."""
-    with pytest.raises(Rejection, match=rf"lacks its \{missing}"):
+    with pytest.raises(Rejection, match=rf"lacks its \{missing}\. .* Or send the \.shp alone, outside a ZIP"):
         received(tmp_path, {name: content for name, content in SHAPE.items() if not name.endswith(missing)})
 
 
