@@ -16,6 +16,9 @@ PREFIX = "GEOMILL_"
 FILE_SUFFIX = "_FILE"
 YEAR = 31_536_000
 """In seconds."""
+MOST_COUNTED = 1_000_000
+"""More connections, files or cents than any host or price needs: who asks for more has mistyped."""
+MOST_BYTES = 1 << 40
 _URL = r"^(https?://[^\s/].*)?$"
 _ORIGINS = r"^[\s,]*((\*|null|[a-z][a-z0-9+.-]*://[^\s,/]+)([\s,]+|$))*$"
 LONGEST_DATA_PATH = 400
@@ -84,9 +87,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         "Origins whose scripts may call the service (https://maps.example.org, without a path), separated by commas, "
         "or *; empty: none.",
     ] = ""
-    max_connections: Annotated[int, Meta(ge=1), "Maximum number of open connections; further ones get status 503."] = (
-        4096
-    )
+    max_connections: Annotated[
+        int, Meta(ge=1, le=MOST_COUNTED), "Maximum number of open connections; further ones get status 503."
+    ] = 4096
     max_header_bytes: Annotated[
         int, Meta(ge=1024, le=65536), "Maximum size of the request line and headers; larger ones get status 431."
     ] = 16_384
@@ -121,23 +124,25 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         "converters would run as root; best-effort: start anyway.",
     ] = "strict"
     converters: Annotated[
-        int, Meta(ge=0), "Number of files converted at the same time; 0: one per core that the service may use."
+        int,
+        Meta(ge=0, le=4096),
+        "Number of files converted at the same time; 0: one per core that the service may use.",
     ] = 0
     suspended: Annotated[
         int,
-        Meta(ge=0),
+        Meta(ge=0, le=4096),
         "Maximum number of files that are suspended while another account uses their converter; each keeps its memory; "
         "0: two per converter.",
     ] = 0
     waiting_room: Annotated[
         int,
-        Meta(ge=1),
+        Meta(ge=1, le=MOST_COUNTED),
         "Maximum number of files that wait for a converter; further ones get status 503, as do files that could not be "
         "started within about a second.",
     ] = 512
     max_per_account: Annotated[
         int,
-        Meta(ge=1),
+        Meta(ge=1, le=MOST_COUNTED),
         "Maximum number of files of one account in progress; further ones get status 429. Each gateway and each "
         "service on a database counts its own.",
     ] = 384
@@ -151,7 +156,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         float, Meta(gt=0, le=YEAR), "Maximum total duration of all runs of the converter for one file."
     ] = 600.0
     conversion_memory_bytes: Annotated[
-        int, Meta(ge=536_870_912), "Maximum memory of one run of the converter, in bytes."
+        int, Meta(ge=536_870_912, le=MOST_BYTES), "Maximum memory of one run of the converter, in bytes."
     ] = 2_684_354_560
     drain_seconds: Annotated[
         float, Meta(ge=0, le=YEAR), "How long the service finishes accepted work during shutdown."
@@ -162,10 +167,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         "How long the service still accepts work during shutdown while /readyz returns 503, so that load balancers "
         "notice.",
     ] = 0.0
-    max_file_bytes: Annotated[int, Meta(ge=1), "Maximum size of an uploaded file for all plans, in bytes."] = (
-        104_857_600
-    )
-    max_batch_bytes: Annotated[int, Meta(ge=1), "Maximum size of the body of a batch request, in bytes."] = 209_715_200
+    max_file_bytes: Annotated[
+        int, Meta(ge=1, le=MOST_BYTES), "Maximum size of an uploaded file for all plans, in bytes."
+    ] = 104_857_600
+    max_batch_bytes: Annotated[
+        int, Meta(ge=1, le=MOST_BYTES), "Maximum size of the body of a batch request, in bytes."
+    ] = 209_715_200
     max_batch_files: Annotated[int, Meta(ge=1, le=1000), "Maximum number of files in a batch request."] = 20
     wait_seconds: Annotated[
         float,
@@ -177,7 +184,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     ] = 30.0
     upload_total_seconds: Annotated[float, Meta(gt=0, le=YEAR), "Maximum duration of an upload."] = 3600.0
     upload_min_bytes_per_second: Annotated[
-        int, Meta(ge=1), "Minimum average rate of an upload, measured from upload_idle_seconds after its start."
+        int,
+        Meta(ge=1, le=MOST_BYTES),
+        "Minimum average rate of an upload, measured from upload_idle_seconds after its start.",
     ] = 4096
     lease_seconds: Annotated[
         int,
@@ -198,9 +207,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         int, Meta(ge=1, le=36_500), "Days after its revocation at which an API key is deleted."
     ] = 365
     wallet_base_cents: Annotated[
-        int, Meta(ge=0), "Base price per file for accounts with prepaid credit, in US cents."
+        int, Meta(ge=0, le=MOST_COUNTED), "Base price per file for accounts with prepaid credit, in US cents."
     ] = 5
-    wallet_cents_per_mib: Annotated[int, Meta(ge=0), "Additional price per started MiB, in US cents."] = 1
+    wallet_cents_per_mib: Annotated[
+        int, Meta(ge=0, le=MOST_COUNTED), "Additional price per started MiB, in US cents."
+    ] = 1
     s3_bucket: Annotated[str, "Bucket for results; empty: results are kept in the data directory."] = ""
     s3_endpoint: Annotated[
         str, "URL of the S3-compatible server (https://…); empty: AWS, in the region of the bucket."
@@ -330,7 +341,8 @@ def _requirement(field: msgspec.structs.FieldInfo, value: str) -> str:
         bounds = ((" from", kind.ge), (" above", kind.gt), (" to", kind.le))
         limits = "".join(f"{words} {bound}" for words, bound in bounds if bound is not None)
         return f"is {value!r}. Set it to {number}{limits}."
-    return f"is not valid. Expected: {meaning_of(field)}"
+    told = "is not valid" if field.encode_name.endswith("_URL") else f"is {value!r}"  # a URL may have a password
+    return f"{told}. Expected: {meaning_of(field)}"
 
 
 def meaning_of(field: msgspec.structs.FieldInfo) -> str:

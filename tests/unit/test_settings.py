@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from service.settings import LONGEST_DATA_PATH, Settings, SettingsError, read_settings
@@ -32,6 +33,10 @@ def test_a_value_outside_its_bounds_is_named(name: str, value: str) -> None:
         ("GEOMILL_CONVERSION_SECONDS", "inf", "above 0 to 31536000"),
         ("GEOMILL_LEASE_SECONDS", "99999999999999999999", "from 2 to 31536000"),
         ("GEOMILL_CONVERSION_MEMORY_BYTES", "1", "from 536870912"),
+        ("GEOMILL_CONVERSION_MEMORY_BYTES", "99999999999999", "is '99999999999999'.* to 1099511627776"),
+        ("GEOMILL_CONVERTERS", "1000000", "is '1000000'.* from 0 to 4096"),
+        ("GEOMILL_MAX_CONNECTIONS", "5 GB", "is '5 GB'.* from 1 to 1000000"),
+        ("GEOMILL_PROCESSES", "99", "is '99'.*up to 32"),
         ("GEOMILL_PUBLIC_URL", "geomill.example", "https://"),
         ("GEOMILL_TRACES_URL", "127.0.0.1:4318", "http://"),
         ("GEOMILL_CORS_ORIGINS", "https://a.example, maps.example.org", "https://maps"),
@@ -50,6 +55,15 @@ def test_a_value_that_nothing_could_work_with_is_told_with_what_is_permitted(
 def test_origins_are_taken_as_browsers_send_them(value: str) -> None:
     """With their scheme and port, without a path."""
     assert read_settings({"GEOMILL_CORS_ORIGINS": value}).cors_origins == value
+
+
+def test_every_number_has_a_least_and_a_most_value() -> None:
+    """So that one with a digit too many is refused at the start, and not found when the host is short of something."""
+    for field in msgspec.structs.fields(Settings):
+        if isinstance(field.default, int | float) and not isinstance(field.default, bool):
+            for value in ("-1", "9" * 20):
+                with pytest.raises(SettingsError, match=f"{field.encode_name} is '{value}'. Set it to a .*number"):
+                    read_settings({field.encode_name: value})
 
 
 def test_an_unknown_variable_is_an_error() -> None:
