@@ -1,5 +1,6 @@
 """The checks of this host: GDAL, formats, isolation, space, limits."""
 
+import errno
 import os
 import resource
 import shutil
@@ -73,6 +74,8 @@ def _in_short(paths: Sequence[str]) -> list[str]:
 async def check_space(settings: Settings, _role: Role) -> AsyncIterator[Finding]:
     """Check the directories of work, and the limits on open files and processes."""
     settings.data_path.mkdir(parents=True, exist_ok=True)
+    if not os.access(settings.data_path, os.W_OK):
+        raise OSError(errno.EACCES, "Geomill may not write there", str(settings.data_path))
     free = shutil.disk_usage(settings.data_path).free
     yield judged(
         "work directory",

@@ -9,6 +9,7 @@ from sandbox.pool import SandboxUnavailable
 from service.cli.check_host import check_converter, check_space
 from service.cli.check_parts import check_database, check_queue, check_settings, check_storage
 from service.cli.command import JSON, CliCommand, argument
+from service.cli.failures import sentence_for
 from service.cli.finding import Check, Finding
 from service.cli.rights import let_nobody_else_write
 from service.db.migrations import MigrationError
@@ -36,15 +37,9 @@ _FAILURES = (
     QueueUnavailable,
     SandboxUnavailable,
     SettingsError,
+    StorageUnavailable,
 )
 """Errors that a check may raise; their messages say what cannot be used and what to do."""
-
-
-_AWAY: Mapping[type[Exception], str] = {
-    DatabaseUnavailable: "Check GEOMILL_DATABASE_URL, the server, and the network between them.",
-    StorageUnavailable: "Check the settings GEOMILL_S3_…, the rights of the key, and the network.",
-}
-"""What to do about errors whose messages are for clients."""
 
 
 class HostReport(msgspec.Struct, frozen=True):
@@ -81,10 +76,7 @@ async def _found(check: Check, settings: Settings, role: Role) -> AsyncIterator[
         async for finding in check(settings, role):
             yield finding
     except _FAILURES as failure:
-        yield Finding("cannot be used", "fail", str(failure), _AWAY.get(type(failure), ""))
-    except StorageUnavailable as unavailable:
-        detail = f"{unavailable.fault}: {unavailable.detail}"
-        yield Finding("cannot be used", "fail", detail, _AWAY[StorageUnavailable])
+        yield Finding("cannot be used", "fail", sentence_for(failure, settings) or str(failure))
 
 
 def _print(finding: Finding) -> None:

@@ -1,6 +1,7 @@
 """The sentence for each failure that an operator can remedy; everything else is a defect, with its traceback."""
 
-from collections.abc import Callable
+import errno
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Any
@@ -10,9 +11,18 @@ from service.accounts.administration import AdministrationError
 from service.cli.command import CommandError
 from service.db.migrations import MigrationError
 from service.engine.capabilities import ConverterMissing
-from service.errors import DatabaseUnavailable, GeomillError, QueueUnavailable, StorageUnavailable
+from service.errors import DatabaseUnavailable, GeomillError, QueueUnavailable, StorageFault, StorageUnavailable
 from service.postgres_embedded import EmbeddedPostgresError
 from service.settings import Settings, SettingsError
+
+_CHECKS_OF_BUCKET: Mapping[StorageFault, str] = {
+    "denied": "GEOMILL_S3_ACCESS_KEY, GEOMILL_S3_SECRET_KEY, the rights of the key, and the clock of this host",
+    "misconfigured": "GEOMILL_S3_BUCKET, GEOMILL_S3_REGION, GEOMILL_S3_ENDPOINT and GEOMILL_S3_ADDRESSING",
+    "down": "GEOMILL_S3_ENDPOINT, the server, and the network between them",
+    "slow": "GEOMILL_S3_ENDPOINT, the server, and the network between them",
+    "full": "the space and the quota of the server",
+}
+"""Where to look for the cause of each fault of a bucket."""
 
 
 def sentence_for(error: Exception, settings: Settings) -> str | None:
@@ -49,12 +59,16 @@ def _cause_of(error: Exception) -> str:
 
 
 def _of_store(error: StorageUnavailable, settings: Settings) -> str:
-    variables = "GEOMILL_S3_BUCKET and the other settings GEOMILL_S3_…" if settings.s3_bucket else "GEOMILL_DATA_DIR"
-    return f"The store of results cannot be used ({error.fault}: {error.detail}). Check {variables}."
+    check = _CHECKS_OF_BUCKET[error.fault] if settings.s3_bucket else f"GEOMILL_DATA_DIR ({settings.data_path})"
+    return f"The store of results cannot be used ({error.fault}: {error.detail}). Check {check}."
 
 
 def _of_files(error: OSError, settings: Settings) -> str | None:
-    """Blame the data directory for failures in it; other files are ours to find."""
+    """Blame the data directory for failures in it, and for a lack of space; other files are ours to find."""
+    if error.errno in _FULL:
+        return (
+            f"{error.strerror}. Free some space, or name another directory in GEOMILL_DATA_DIR ({settings.data_dir})."
+        )
     if error.filename is None:
         return None
     path = Path(error.filename if isinstance(error.filename, str) else "")
@@ -64,6 +78,7 @@ def _of_files(error: OSError, settings: Settings) -> str | None:
     return f"GEOMILL_DATA_DIR cannot be used: {path} ({error.strerror}). Name a directory in which Geomill may write."
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _SENTENCES: tuple[tuple[type[Exception] | UnionType, Callable[[Any, Settings], str | None]], ...] = (
     (AdministrationError | CommandError | ConverterMissing, _as_it_is),
     (EmbeddedPostgresError | MigrationError | SettingsError, _as_it_is),

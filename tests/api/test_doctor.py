@@ -11,6 +11,7 @@ from service.db.migrate import migrate
 from tests.fleet.nats import NatsServer, nats_server
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
 from tests.support.geomill import Geomill
+from tests.support.small_disk import remount, small_disk
 
 pytestmark = pytest.mark.xdist_group("doctor")  # one S3 server and one NATS server for all
 
@@ -85,7 +86,7 @@ BROKEN = (
     },
     {
         "GEOMILL_S3_SECRET_KEY": ("wrong", "Storage cannot be used", "fail"),
-        "GEOMILL_MAX_CONNECTIONS": ("2000000000", "Host open files", "warn"),
+        "GEOMILL_MAX_CONNECTIONS": ("1000000", "Host open files", "warn"),
     },
     {
         "GEOMILL_S3_PUBLIC_ENDPOINT": ("http://127.0.0.1:1", "Storage link", "warn"),
@@ -105,6 +106,17 @@ def test_what_is_broken_is_named(
         assert lines[name][0] == state, lines
         assert len(lines[name][1]) > len("a sentence of advice"), lines
     assert code == int(any(state == "fail" for _, _, state in broken.values()))
+
+
+def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """With what to do, instead of the system's number, also if it is there and has space."""
+    with small_disk(tmp_path / "disk", 1 << 20) as disk:
+        remount(disk, "ro")
+        code, lines = examined(disk, {}, "all")
+    assert code == 1
+    for part in ("Converter", "Host", "Storage"):
+        state, told = lines[f"{part} cannot be used"]
+        assert (state, "GEOMILL_DATA_DIR" in told, "Errno" in told) == ("fail", True, False), told
 
 
 def test_a_role_lacks_what_it_shares(tmp_path: Path) -> None:
