@@ -30,6 +30,7 @@ from service.telemetry.spans import about
 RETRY_AFTER_SECONDS = 2
 RESTARTING = "The service is restarting."
 AWAY = "The service cannot reach its database at the moment."
+UNSTORED = "The store of results does not work at the moment."
 UNKNOWN = "The service does not know how the conversion ended."
 AGAIN = "Send the request again."
 CANCEL_SECONDS = 5.0
@@ -249,7 +250,7 @@ class JobRunner:
         try:
             submission.finish(await self._run_job(spec, directory, ticket, submission.keep))
         except StorageUnavailable as error:
-            submission.unstored = error
+            lost, submission.unstored = UNSTORED, error
         except Exception as error:  # noqa: BLE001 - one job must not end the others
             lost = AWAY if isinstance(error, DatabaseUnavailable) else UNKNOWN
             _log.exception(events.JOB_LEFT, job_id=spec.job.id)  # recovery ends this job

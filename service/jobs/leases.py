@@ -66,6 +66,14 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     secret: str | None = None
 
 
+class FleetSize(NamedTuple):
+    """How many converters all living workers have, how many of these have paused, and how many hand over to them."""
+
+    converters: int
+    paused: int
+    gateways: int
+
+
 class _Wanted(NamedTuple):
     """A job to claim, for the account and from the gateway that its message names."""
 
@@ -99,7 +107,9 @@ class Leases:
         self._database = database
         self._lease = lease
         self._now = now
-        self._told = (msgspec.to_builtins(formats), converters, hands_over)
+        self._formats, self._converters, self._hands_over = msgspec.to_builtins(formats), converters, hands_over
+        self.takes_jobs: Callable[[], bool] = lambda: True
+        """Whether this process, if it is a worker, takes jobs; while it does not, it tells of no converters."""
         self._clock = clock or DatabaseClock()
         self._beaten = -math.inf
         self._held_since = math.inf
@@ -131,7 +141,10 @@ class Leases:
     async def beat(self) -> None:
         """Send a heartbeat, and set the clock by the response."""
         began, asked = self._now(), self._clock.seconds()
-        told = await self._database.fetchval(_SQL["heartbeat"], self.server_id, *self._told)
+        converters = self._converters and (self._converters if self.takes_jobs() else 0)
+        told = await self._database.fetchval(
+            _SQL["heartbeat"], self.server_id, self._formats, converters, self._hands_over
+        )
         jump = self._clock.hear(told, asked)
         if abs(jump) > 2 * self.heartbeat:
             _log.error(events.DATABASE_CLOCK_JUMPED, seconds=round(jump.total_seconds()))
@@ -145,10 +158,10 @@ class Leases:
         rows = await self._database.fetch(_SQL["offers"], self._lease)
         return [msgspec.convert(row["formats"], tuple[Availability, ...]) for row in rows]
 
-    async def size(self) -> tuple[int, int]:
-        """Return how many converters all living workers have, and how many living processes hand over to them."""
+    async def size(self) -> FleetSize:
+        """Return how large the living part of the fleet is."""
         row = await self._database.fetchrow(_SQL["size"], self._lease)
-        return (row["converters"], row["gateways"]) if row else (0, 0)
+        return FleetSize(**dict(row)) if row else FleetSize(0, 0, 0)
 
     async def give_up(self) -> None:
         """End the lease; jobs that this process still holds are abandoned at once."""

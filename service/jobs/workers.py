@@ -23,6 +23,8 @@ class KnownWorkers:
         self._seen_at = -math.inf
         self.most_each = MOST_EACH
         """How many jobs of one account this process may have in the queue: its share of those of all gateways."""
+        self.paused = 0
+        """How many of the workers take no jobs until what they work with does."""
 
     def require(self) -> None:
         """Raise `Overloaded` if no worker is known."""
@@ -34,10 +36,11 @@ class KnownWorkers:
         Raises:
             DatabaseUnavailable: the offer stays as it is.
         """
-        if offers := await self._leases.offers():
+        offers, size = await self._leases.offers(), await self._leases.size()
+        self.paused = size.paused
+        if len(offers) > size.paused:
             self._seen_at = self._now()
             self._offer.replace(common(offers))
-            converters, gateways = await self._leases.size()
-            self.most_each = math.ceil(MOST_EACH * max(converters, 1) / max(gateways, 1))
+            self.most_each = math.ceil(MOST_EACH * max(size.converters, 1) / max(size.gateways, 1))
         elif self._now() - self._seen_at > REMEMBERED_SECONDS:
             self._offer.replace(())

@@ -9,8 +9,12 @@ whose other name goes with the working directory. On another file system, the ou
 The file and then its directory are synced before the object counts as stored: right afterwards, a durable commit
 charges the job, and a power failure must not leave a paid job with an empty file. On an ordinary disk this takes less
 than a millisecond.
+
+Directories that someone has removed are created again, but not while the disk is away: what would be stored on the
+one below it would be hidden once it is back.
 """
 
+import errno
 import os
 import secrets
 import shutil
@@ -34,6 +38,7 @@ class Disk:
         self._objects = root / "objects"
         self._shards = str(self._objects)
         self._incoming = root / "incoming"
+        self._device: int | None = None
 
     def path(self, name: str) -> Path:
         """Return the path of the object `name`, whether or not it exists."""
@@ -51,6 +56,7 @@ class Disk:
         """Create the directories, and delete partial files of killed processes."""
         for directory in (self._root, self._incoming, self._objects, *(self._objects / shard for shard in SHARDS)):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._device = self._objects.stat().st_dev
         oldest = time.time() - ABANDONED_SECONDS
         for draft, found in _files(self._incoming):
             if found.st_mtime < oldest:
@@ -88,6 +94,8 @@ class Disk:
             os.link(output, target, follow_symlinks=False)
         except OSError:  # another file system, one without hard links, or a second attempt
             try:
+                for directory in (self._incoming, Path(target).parent):
+                    self._restore(directory)
                 return self._copy(source, target)
             finally:
                 os.close(source)
@@ -120,26 +128,43 @@ class Disk:
         """Return the status of the object, None if there is no such object.
 
         Raises:
-            FileNotFoundError: its directory is not there, so that the disk is, for example, not mounted.
+            FileNotFoundError: the disk is not mounted.
         """
         try:
             return self.path(name).stat()
         except FileNotFoundError:
-            Path(self._shard(name)).stat()
+            self._restore(Path(self._shard(name)))
             return None
 
     def list(self, shard: str) -> list[tuple[str, os.stat_result]]:
         """Return the names, sizes and times of all objects in one of `SHARDS`."""
+        self._restore(self._objects / shard)
         return [(path.name, found) for path, found in _files(self._objects / shard)]
 
     def free_bytes(self) -> int:
         """Write and delete a file, and return the free space in bytes."""
+        for directory in (self._incoming, self._objects):
+            self._restore(directory)
         probe = Path(self._draft())
         try:
             probe.write_bytes(b"geomill")
         finally:
             probe.unlink(missing_ok=True)
         return shutil.disk_usage(self._objects).free
+
+    def _restore(self, directory: Path) -> None:
+        """Create a directory of the store again if it was removed.
+
+        Raises:
+            FileNotFoundError: the disk is not mounted.
+        """
+        if directory.is_dir():
+            return
+        nearest = self._objects if self._objects.is_dir() else self._root
+        if nearest.stat().st_dev != self._device:
+            raise FileNotFoundError(errno.ENOENT, "The disk of the store is not mounted")
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _sync(str(directory.parent))
 
     def _draft(self) -> str:
         return f"{self._incoming}/{secrets.token_hex(16)}"

@@ -76,6 +76,9 @@ FLEET_CONVERTER_SECONDS_WAITING = Gauge(
     "How long one converter would take for all of these jobs.",
     multiprocess_mode="mostrecent",
 )
+FLEET_WORKERS_PAUSED = Gauge(
+    "geomill_fleet_workers_paused", "Workers that take no jobs for now.", multiprocess_mode="mostrecent"
+)
 FLEET_DELIVERIES = Counter("geomill_fleet_deliveries", "Jobs that the queue has brought to this worker.", ["delivery"])
 FLEET_SUSPECTS = Counter("geomill_fleet_suspects", "Jobs run again because a worker has died with them.")
 FLEET_WORKERS_LOST = Counter("geomill_fleet_workers_lost", "Workers that ended without leaving, or froze for a lease.")

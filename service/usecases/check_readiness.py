@@ -3,20 +3,22 @@
 The queue of a fleet and its workers count for processes that can do nothing without them.
 
 Load balancers ask often, and most under overload, so database and storage are asked at most twice a second while they
-respond.
+respond, and an object is stored and read at most every half a minute: a server may accept credentials and deny that.
 
 Of several processes behind one port, one that can accept work suffices, because it takes the connections of the others.
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 import anyio
 import msgspec
 
 from service.errors import DatabaseUnavailable, Overloaded, QueueUnavailable, StorageUnavailable
-from service.storage.observed import observed
-from service.storage.port import Storage
+from service.storage.observed import delete_observed, observed
+from service.storage.port import ObjectKey, Storage
+from service.usecases.fitness import put_and_read
 from service.usecases.services import Services
 
 PATIENCE_SECONDS = 5.0
@@ -69,7 +71,23 @@ async def _check_storage(services: Services) -> str:
         only_works = services.fleet is not None and services.fleet.gateway is None
         if not only_works or unavailable.fault != "denied":  # a worker may lack the right to list; see `fitness`
             return unavailable.fault
+    try:
+        await services.objects_work.ensure(partial(_probe_objects, services))
+    except StorageUnavailable as unavailable:
+        return f"{unavailable.fault}: objects cannot be stored or read"
+    except (Overloaded, OSError):
+        return "the work directory is full, or cannot be written"
     return "ok"
+
+
+async def _probe_objects(services: Services) -> None:
+    """Store an object and read it; that it cannot be deleted keeps no file from being converted."""
+    key = ObjectKey(services.leases.server_id.hex)
+    try:
+        await put_and_read(services, key)
+    finally:
+        with anyio.move_on_after(WITHOUT_SECONDS, shield=True), suppress(StorageUnavailable):
+            await delete_observed(services.storage, [key])
 
 
 async def _probe_storage(storage: Storage) -> None:
@@ -92,13 +110,14 @@ async def _check_queue(services: Services) -> str:
 
 
 async def _check_workers(services: Services) -> str:
-    worker = services.fleet.worker if services.fleet is not None else None
-    if worker is not None and not worker.fitness.is_fit:
+    fleet = services.fleet
+    if fleet is not None and fleet.worker is not None and not fleet.worker.fitness.is_fit:
         return "this worker takes no jobs until its database, store and disk work"
     try:
         services.offer.require()
     except Overloaded:
-        return "none"
+        paused = fleet.workers.paused if fleet is not None else 0
+        return f"none takes jobs: {paused} have paused until their database, store and disk work" if paused else "none"
     return "ok"
 
 

@@ -9,7 +9,7 @@ import structlog
 from service.errors import DatabaseUnavailable, ObjectMissing, StorageUnavailable
 from service.jobs.leases import Leases
 from service.storage.observed import copy_observed, delete_observed, observed
-from service.storage.port import new_key
+from service.storage.port import ObjectKey
 from service.telemetry import events
 from service.usecases.ending import JobParts
 
@@ -78,16 +78,26 @@ async def probe_means(parts: JobParts, leases: Leases) -> None:
         GeomillError, OSError: one of them fails.
     """
     await leases.beat()
-    directory, key = parts.work_area.new_directory(), new_key()
+    key = ObjectKey(leases.server_id.hex)
+    try:
+        await put_and_read(parts, key)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await delete_observed(parts.storage, [key])
+
+
+async def put_and_read(parts: JobParts, key: ObjectKey) -> None:
+    """Store an object under `key`, which belongs to this process alone, and read it; the caller deletes it.
+
+    Raises:
+        GeomillError, OSError: the work directory or the store does not allow it.
+    """
+    directory = parts.work_area.new_directory()
     try:
         path = directory / "probe"
         await parts.work_area.run_blocking(partial(path.write_bytes, _PROBE), inline=True)
-        try:
-            with observed("put"):
-                await parts.storage.put(key, path, media_type="text/plain", download_name=path.name)
-            await copy_observed(parts.storage, key, directory / "copy")
-        finally:
-            with anyio.CancelScope(shield=True):
-                await delete_observed(parts.storage, [key])
+        with observed("put"):
+            await parts.storage.put(key, path, media_type="text/plain", download_name=path.name)
+        await copy_observed(parts.storage, key, directory / "copy")
     finally:
         await parts.work_area.remove(directory)

@@ -47,6 +47,7 @@ async def know_workers(services: Services) -> None:
     if (fleet := services.fleet) is None:
         return
     await fleet.workers.look()
+    metrics.FLEET_WORKERS_PAUSED.set(fleet.workers.paused)
     if fleet.gateway is not None:
         fleet.gateway.note_workers()
 

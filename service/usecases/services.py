@@ -1,5 +1,6 @@
 """The capabilities that the use cases need, opened once by `app`."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -77,6 +78,7 @@ class Services(JobParts, frozen=True, kw_only=True):
     """Asks workers for what takes GDAL or PROJ; None in processes that have both."""
     database_works: RecentSuccess = msgspec.field(default_factory=RecentSuccess)
     storage_works: RecentSuccess = msgspec.field(default_factory=RecentSuccess)
+    objects_work: RecentSuccess = msgspec.field(default_factory=partial(RecentSuccess, 30.0))
 
     @property
     def runners(self) -> tuple[JobRunner, ...]:

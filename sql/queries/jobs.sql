@@ -64,10 +64,11 @@ RETURNING preview_key;
 
 -- name: heartbeat
 -- Record a heartbeat; the first one registers the process, and later ones restore a deleted registration. A worker tells
--- the formats that it can read and write, and how many converters it has for jobs of any gateway. Returns the time.
+-- the formats that it can read and write, and how many converters it has for jobs of any gateway: none while it has paused.
+-- Returns the time.
 INSERT INTO server (id, started_at, heartbeat_at, formats, converters, hands_over)
 VALUES ($1, service_time(), service_time(), $2, $3, $4)
-ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at
+ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, converters = excluded.converters
 RETURNING heartbeat_at;
 
 -- name: offers
@@ -75,8 +76,10 @@ RETURNING heartbeat_at;
 SELECT formats FROM server WHERE formats IS NOT NULL AND heartbeat_at >= service_time() - $1::interval;
 
 -- name: size
--- How many converters all workers have together that are alive, and how many living processes hand jobs over to them.
-SELECT coalesce(sum(converters), 0)::int AS converters, count(*) FILTER (WHERE hands_over)::int AS gateways
+-- How many converters all workers have together that are alive, how many of these workers have paused, and how many living
+-- processes hand jobs over to them.
+SELECT coalesce(sum(converters), 0)::int AS converters, count(*) FILTER (WHERE converters = 0)::int AS paused,
+       count(*) FILTER (WHERE hands_over)::int AS gateways
   FROM server WHERE heartbeat_at >= service_time() - $1::interval;
 
 -- name: unregister_server

@@ -142,7 +142,7 @@ class Known(NamedTuple):
 
     def worker(self, *formats: Availability) -> Leases:
         """A further worker with these formats."""
-        return Leases(self.here.services.database, ServerId(uuid4()), LEASE, formats)
+        return Leases(self.here.services.database, ServerId(uuid4()), LEASE, formats, converters=2)
 
 
 def has(token: str) -> Availability:
@@ -194,3 +194,16 @@ async def test_formats_are_remembered_while_workers_restart(database_url: str, t
         await known.workers.look()
         with pytest.raises(Overloaded, match=NO_WORKER):
             known.offer.formats()
+
+
+async def test_workers_that_have_paused_count_as_none(database_url: str, tmp_path: Path) -> None:
+    """All of them: a minute later the gateway is not ready, until one of them takes jobs again."""
+    async with knowing(database_url, tmp_path) as known:
+        worker, has_paused = known.worker(has("csv")), [False]
+        worker.takes_jobs = lambda: not has_paused[0]
+        for paused, seconds in ((False, 0.0), (True, 1.0), (True, REMEMBERED_SECONDS + 1), (False, 0.0)):
+            has_paused[0], known.seconds[0] = paused, known.seconds[0] + seconds
+            await worker.beat()
+            await known.workers.look()
+            assert known.workers.paused == paused
+            assert known.offer.can("csv", "csv") is (seconds <= 1)

@@ -21,7 +21,7 @@ from sandbox.command import Limits
 from sandbox.pool import QueueTicket
 from service.cli.check_parts import check_queue
 from service.db.queries import load
-from service.errors import Overloaded
+from service.errors import Overloaded, StorageUnavailable
 from service.formats.offer import Offer
 from service.formats.request import ConversionRequest
 from service.ids import JobId, ServerId, uuid7
@@ -350,6 +350,23 @@ async def test_a_job_that_is_lost_before_it_is_kept_is_not_promised() -> None:
     await kept.kept()
 
 
+async def test_who_waits_for_a_job_learns_that_the_store_has_failed(
+    database_url: str, tmp_path: Path, nats: NatsServer
+) -> None:
+    """And not that the service restarts, which nobody who looks for the cause could find."""
+
+    async def run(*_: object, **_named: object) -> NoReturn:
+        raise StorageUnavailable("down", "refused")
+
+    async with opened(database_url, tmp_path, nats, NEVER) as here, anyio.create_task_group() as tasks:
+        services, spec = here.world.services, await here.admit()
+        runner = JobRunner(services.pool, run, tasks, lambda: 1, services.ends)
+        submission = runner.submit(spec, tmp_path, *runner.enqueue(spec.account_id))
+        for waiting in (submission.kept, submission.outcome):
+            with pytest.raises(Overloaded, match="store of results"):
+                await waiting()
+
+
 async def test_the_audit_misses_the_input_of_a_job_that_waits(
     database_url: str, tmp_path: Path, nats: NatsServer
 ) -> None:
@@ -474,10 +491,10 @@ async def test_a_job_whose_input_cannot_be_stored_is_one_that_the_service_has_in
     async with opened(database_url, tmp_path, nats, NEVER) as here:
         spec = await here.admit()
         large = msgspec.structs.replace(spec, job=msgspec.structs.replace(spec.job, input_size_bytes=2000))
-        objects = tmp_path / "store" / "objects"
-        objects.rename(tmp_path / "away")
+        store = tmp_path / "store"
+        store.rename(tmp_path / "away")
         assert (await here.run(large, bytes(2000))).status is Status.FAILED
-        (tmp_path / "away").rename(objects)
+        (tmp_path / "away").rename(store)
         assert await here.world.services.database.fetchval("SELECT interrupted FROM job WHERE id = $1", spec.job.id)
 
 

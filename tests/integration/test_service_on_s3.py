@@ -98,6 +98,20 @@ async def test_without_its_store_the_service_fails_clearly_and_charges_nothing(
         assert (await here.client.get("/readyz")).status_code == 200
 
 
+async def test_a_store_that_accepts_credentials_and_no_objects_is_not_ready(
+    database_url: str, tmp_path: Path, s3: S3Server
+) -> None:
+    """The bucket is there, but nothing can be put into it; readiness says so, and when it works again."""
+    obstacle = s3.directory / BUCKET / "results"
+    obstacle.touch()
+    async with world(database_url, tmp_path, now=datetime.now(UTC), settings=bucket_settings(s3)) as here:
+        ready = await here.client.get("/readyz")
+        assert (ready.status_code, "objects cannot be" in ready.json()["checks"]["storage"]) == (503, True)
+        obstacle.unlink(missing_ok=True)
+        assert (await here.client.get("/readyz")).status_code == 200
+        assert await audit(here.services.database, here.services.storage) == []
+
+
 async def _send(here: World) -> dict[str, object]:
     response = await here.client.post("/api/geo/convert/file", files={"file": ("a.geojson", lakes())})
     answer: dict[str, object] = response.json()

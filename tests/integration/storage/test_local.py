@@ -3,6 +3,7 @@
 import gc
 import os
 import resource
+import shutil
 import signal
 import stat
 import subprocess
@@ -21,6 +22,7 @@ import anyio.lowlevel
 import pytest
 
 from service.blocking import INLINE_BYTES
+from service.storage.disk import Disk
 from service.storage.local import THREADS, open_local
 from service.storage.port import ObjectKey, new_key
 from tests.support.small_disk import small_disk
@@ -201,6 +203,30 @@ async def test_a_disk_that_went_away_is_found_and_comes_back(local: Stage, tmp_p
     (tmp_path / "away").rename(tmp_path / "store")
     await local.storage.check()
     assert (await local.get(key)).content == CONTENT
+
+
+async def test_directories_that_someone_has_removed_are_made_again(local: Stage, tmp_path: Path) -> None:
+    """All that was stored is gone, and said to be; nothing needs a restart."""
+    for is_shard in (True, False):
+        key = await local.put(CONTENT)
+        shutil.rmtree(tmp_path / "store" / "objects" / key[: 2 * is_shard])
+        shutil.rmtree(tmp_path / "store" / "incoming")
+        await local.storage.check()
+        assert (await local.get(key)).status_code == 410
+        assert await local.keys() == set()
+        key = await local.put(CONTENT)
+        assert (await local.get(key)).content == CONTENT
+
+
+async def test_directories_are_not_made_below_a_disk_that_is_not_mounted(tmp_path: Path) -> None:
+    """What would be stored there would be hidden, and lost, once the disk is back."""
+    (tmp_path / "output").touch()
+    with small_disk(tmp_path / "store", 4096):
+        disk = Disk(tmp_path / "store")
+        disk.prepare()
+    with pytest.raises(FileNotFoundError):
+        disk.store(new_key(), tmp_path / "output")
+    assert list((tmp_path / "store").iterdir()) == []
 
 
 async def test_a_store_that_cannot_be_made_stops_the_start(tmp_path: Path) -> None:
