@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import cache, lru_cache, partial
 from math import inf
@@ -62,6 +62,33 @@ SELECT DISTINCT s.datum_auth_name || ':' || s.datum_code, t.datum_auth_name || '
   JOIN geodetic_crs t ON t.auth_name = 'EPSG' AND t.code = o.target_code
 """
 """Pairs of datums between which PROJ has a transformation without a grid; grids are rarely installed."""
+HEIGHTS = """
+SELECT v.name, v.datum_auth_name || ':' || v.datum_code
+  FROM compound_crs c JOIN vertical_crs v ON v.auth_name = c.vertical_crs_auth_name AND v.code = c.vertical_crs_code
+ WHERE c.auth_name = 'EPSG' AND c.code = ?1
+UNION ALL
+SELECT 'ellipsoidal height', 'ellipsoid' FROM geodetic_crs
+ WHERE auth_name = 'EPSG' AND code = ?1 AND type = 'geographic 3D'
+"""
+"""The name and the datum of the heights that a system has."""
+RELATED_HEIGHTS = """
+WITH operation (source, target, grid) AS (
+    SELECT source_crs_code, target_crs_code, NULL FROM other_transformation
+     WHERE deprecated = 0 AND source_crs_auth_name = 'EPSG' AND target_crs_auth_name = 'EPSG'
+    UNION ALL
+    SELECT source_crs_code, target_crs_code, grid_name FROM grid_transformation
+     WHERE deprecated = 0 AND source_crs_auth_name = 'EPSG' AND target_crs_auth_name = 'EPSG'
+), height (code, datum) AS MATERIALIZED (
+    SELECT code, datum_auth_name || ':' || datum_code FROM vertical_crs WHERE auth_name = 'EPSG'
+    UNION ALL
+    SELECT code, 'ellipsoid' FROM geodetic_crs WHERE auth_name = 'EPSG' AND type = 'geographic 3D'
+)
+SELECT DISTINCT s.datum, t.datum, o.grid, a.proj_grid_name, a.old_proj_grid_name
+  FROM operation o JOIN height s ON s.code = o.source JOIN height t ON t.code = o.target
+  LEFT JOIN grid_alternatives a ON a.original_grid_name = o.grid
+ WHERE s.datum <> t.datum
+"""
+"""Pairs of datums of heights between which PROJ has a transformation, and the names that its grid may have."""
 ALIKE_METERS = 10
 """Datums whose ellipsoids differ less are modern ones, which differ by a few meters at most."""
 TRANSVERSE = """
@@ -124,6 +151,7 @@ class CrsCatalogue:
         self._every = cache(partial(_every, uri))
         self._ask = lru_cache(REMEMBERED)(partial(_ask, uri))
         self._related = cache(partial(_related, uri))
+        self._related_heights = cache(partial(_related_heights, uri, database.parent))
 
     def is_geographic(self, epsg: int) -> bool:
         """Whether the coordinates of `epsg` are degrees of longitude and latitude, or the like."""
@@ -191,6 +219,26 @@ class CrsCatalogue:
         related = self._related()
         return other_datum in related[datum] or bool(related[datum] & related[other_datum])
 
+    def heights(self, epsg: int) -> str | None:
+        """What elevations in the system `epsg` are, as 'EGM96 height'; None if it does not say."""
+        return next((name for name, _ in self._heights(epsg)), None)
+
+    def relates_heights(self, one: int, other: int) -> bool:
+        """Whether PROJ can transform elevations between two systems with the grids of this host, or has no need to.
+
+        If it cannot, it changes nothing but their unit. The first question about different ones takes 30 milliseconds.
+        """
+        datums = {datum for epsg in (one, other) for _, datum in self._heights(epsg)}
+        if len(datums) < 2:  # noqa: PLR2004 -- both
+            return True
+        datum, other_datum = datums
+        related = self._related_heights()
+        return other_datum in related[datum] or bool(related[datum] & related[other_datum])
+
+    def _heights(self, epsg: int) -> list[tuple[Any, ...]]:
+        """The name and the datum of the heights in the system `epsg`, if it has some."""
+        return self._ask(HEIGHTS, epsg) if 0 < epsg <= MAX_CODE else []
+
     def search(self, text: str) -> list[tuple[int, str, str]]:
         """Return code, name and area of the plane systems that match every word of `text`, the most likely first.
 
@@ -246,6 +294,20 @@ def _related(uri: str) -> defaultdict[str, set[str]]:
     """For each datum those to which PROJ has a transformation."""
     with closing(sqlite3.connect(uri, uri=True)) as connection:
         pairs = connection.execute(RELATED).fetchall()
+    return _as_related(pairs)
+
+
+def _related_heights(uri: str, grids: Path) -> defaultdict[str, set[str]]:
+    """For each datum of heights those to which PROJ has a transformation, if it needs no grid or one that is there."""
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        rows = connection.execute(RELATED_HEIGHTS).fetchall()
+    there = {None, *(file.name for file in grids.iterdir())}
+    return _as_related(
+        (one, other) for one, other, grid, *names in rows if not there.isdisjoint((grid, *filter(None, names)))
+    )
+
+
+def _as_related(pairs: Iterable[tuple[str, str]]) -> defaultdict[str, set[str]]:
     related = defaultdict[str, set[str]](set)
     for one, other in pairs:
         related[one].add(other)

@@ -61,6 +61,9 @@ def choose_systems(
     if output_epsg is not None:
         sources = {source_epsg or layer.crs.epsg for layer in spatial}
         warnings += tuple(_unrelated(sorted(filter(None, sources)), output_epsg, catalogue))
+        high = {source_epsg or layer.crs.epsg for layer in spatial if layer.has_z}
+        if writing_of(target).z:
+            warnings += tuple(_kept_heights(sorted(filter(None, high)), output_epsg, catalogue))
     if output_epsg is not None and not catalogue.is_geographic(output_epsg):
         in_degrees = list(_in_degrees(spatial, source_epsg, catalogue))
         warnings += tuple(_beyond_dateline(in_degrees, output_epsg, catalogue))
@@ -149,6 +152,28 @@ def _unrelated(sources: Sequence[int], output_epsg: int, catalogue: CrsCatalogue
                 f"No transformation between the datums of EPSG:{source} and EPSG:{output_epsg} is known, so they were "
                 "taken for the same: places may be off by hundreds of meters. If you know the transformation for your "
                 f"area, apply it first; or choose a targetEpsg with the datum of EPSG:{source}."
+            )
+
+
+def _kept_heights(sources: Sequence[int], output_epsg: int, catalogue: CrsCatalogue) -> Iterator[str]:
+    """What becomes of elevations of which a system says what they are, unless they are transformed or stay the same."""
+    for source in sources:
+        old, new = catalogue.heights(source), catalogue.heights(output_epsg)
+        if old and new and not catalogue.relates_heights(source, output_epsg):
+            yield (
+                f"No transformation from {old!r} (EPSG:{source}) to {new!r} (EPSG:{output_epsg}) is known here, so "
+                "elevations were kept as they are, except for their unit: they may be off by tens of meters. Choose a "
+                f"targetEpsg with {old!r}, or transform them first."
+            )
+        elif old and not new and catalogue.is_compound(source):
+            yield (
+                f"Elevations were kept as they are: {old!r} in EPSG:{source}. The result is in EPSG:{output_epsg}, "
+                "which does not say what they are."
+            )
+        elif new and not old:
+            yield (
+                f"Elevations were kept as they are: EPSG:{source} does not say what they are, and EPSG:{output_epsg}, "
+                f"in which the result is, says {new!r}."
             )
 
 

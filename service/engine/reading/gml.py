@@ -89,8 +89,8 @@ async def read_gml(place: Workplace, source: Source) -> WorkFile:
 
 
 def heights_warnings(claim: str, layers: Iterable[Layer], catalogue: CrsCatalogue) -> Iterator[str]:
-    """What is told of elevations if the systems that a file names, `claim`, say what these are: nothing reads it."""
-    if not any(layer.has_z for layer in layers):
+    """What is told of elevations if the systems that a file names, `claim`, say what these are and were not read."""
+    if all(not layer.has_z or catalogue.is_compound(layer.crs.epsg or 0) for layer in layers):
         return
     for name in claim.split(AND):
         code = CODE.fullmatch(name)

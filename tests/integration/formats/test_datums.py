@@ -1,9 +1,11 @@
-"""Datums between which PROJ knows no transformation are told, because it takes them for the same."""
+"""Datums between which PROJ knows no transformation are told, because it takes them for the same; so are heights."""
 
 from pathlib import Path
 
 import pytest
 
+from service.formats.crs import CrsCatalogue
+from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline
 from tests.support.converters import Converters
 
@@ -45,3 +47,71 @@ async def test_datums_that_are_taken_for_the_same_are_told(
     done = await pipeline.to("GeoPackage", path, source_epsg=source, target_epsg=target)
     warnings = [text for text in done.output.warnings if text.startswith(UNRELATED.format(source, target))]
     assert len(warnings) == told
+
+
+DHHN92, NAVD88_IN_FEET, EGM2008 = 5555, 8700, 9518
+"""Compound systems with such heights."""
+IN_SPACE = 4979
+
+
+@pytest.mark.parametrize(
+    ("systems", "height", "sentence"),
+    [
+        ((DHHN92, 4326), 100, "kept as they are: 'DHHN92 height' in EPSG:5555. The result is in EPSG:4326, which"),
+        ((NAVD88_IN_FEET, IN_SPACE), 30.48, "No transformation from 'NAVD88 height (ft)' (EPSG:8700) to 'ellipsoidal"),
+        (
+            (IN_SPACE, EGM2008),
+            100,
+            "No transformation from 'ellipsoidal height' (EPSG:4979) to 'EGM2008 height' (EPSG:",
+        ),
+        ((4326, EGM2008), 100, "EPSG:4326 does not say what they are, and EPSG:9518, in which the result is, says"),
+        ((DHHN92, 5556), 100, ""),
+        ((IN_SPACE, 4326), 100, ""),
+        ((25832, 4326), 100, ""),
+    ],
+)
+async def test_elevations_that_are_not_transformed_are_told(
+    pipeline: Pipeline, tmp_path: Path, systems: tuple[int, int], height: float, sentence: str
+) -> None:
+    """Unless what they are stays the same, or no system says it; drivers change their unit."""
+    path = tmp_path / "in.csv"
+    path.write_text("x,y,z\n7.5,47.5,100\n")
+    source, target = systems
+    done = await pipeline.to("GeoPackage", path, source_epsg=source, target_epsg=target)
+    told = [text for text in done.output.warnings if "levations" in text]
+    assert len(told) == bool(sentence)
+    assert sentence in "".join(told)
+    written = (await pipeline.to("Wkt", done.path, target_epsg=target)).path.read_text()
+    assert float(written.strip(")\n").split()[-1]) == pytest.approx(height)
+
+
+def test_heights_are_related_if_a_grid_is_there(tmp_path: Path) -> None:
+    """By whichever of its names; some need none."""
+    database = tmp_path / "proj.db"
+    with edited(database) as connection:
+        connection.executescript(
+            """
+            CREATE TABLE compound_crs (auth_name, code INTEGER, vertical_crs_auth_name, vertical_crs_code);
+            INSERT INTO compound_crs VALUES ('EPSG', 1, 'EPSG', 11), ('EPSG', 2, 'EPSG', 12), ('EPSG', 3, 'EPSG', 13);
+            CREATE TABLE vertical_crs (auth_name, code INTEGER, name, datum_auth_name, datum_code);
+            INSERT INTO vertical_crs VALUES ('EPSG', 11, 'a', 'EPSG', 21), ('EPSG', 12, 'b', 'EPSG', 22);
+            INSERT INTO vertical_crs VALUES ('EPSG', 13, 'c', 'EPSG', 23);
+            CREATE TABLE geodetic_crs (auth_name, code INTEGER, type);
+            INSERT INTO geodetic_crs VALUES ('EPSG', 4, 'geographic 3D');
+            CREATE TABLE other_transformation (
+                source_crs_auth_name, source_crs_code, target_crs_auth_name, target_crs_code, deprecated
+            );
+            INSERT INTO other_transformation VALUES ('EPSG', 11, 'EPSG', 12, 0);
+            CREATE TABLE grid_transformation (
+                source_crs_auth_name, source_crs_code, target_crs_auth_name, target_crs_code, deprecated, grid_name
+            );
+            INSERT INTO grid_transformation VALUES ('EPSG', 4, 'EPSG', 12, 0, 'B'), ('EPSG', 4, 'EPSG', 13, 0, 'C');
+            CREATE TABLE grid_alternatives (original_grid_name, proj_grid_name, old_proj_grid_name);
+            INSERT INTO grid_alternatives VALUES ('B', 'b.tif', 'b.gtx'), ('C', 'c.tif', NULL);
+            """
+        )
+    (tmp_path / "b.gtx").touch()
+    catalogue = CrsCatalogue(database)
+    related = {(one, other) for one in range(5) for other in range(5) if catalogue.relates_heights(one, other)}
+    unrelated = {(1, 3), (2, 3), (3, 4)}
+    assert {(one, other) for one in range(1, 5) for other in range(one, 5)} - related == unrelated

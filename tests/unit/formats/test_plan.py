@@ -36,9 +36,11 @@ def catalogue(tmp_path: Path) -> CrsCatalogue:
             "CREATE TABLE deprecation (table_name, deprecated_auth_name, deprecated_code, replacement_auth_name,"
             " replacement_code)"
         )
-        for table in ("projected_crs", "geodetic_crs", "geodetic_datum", "ellipsoid", "unit_of_measure"):
+        bases = ("projected_crs", "geodetic_crs", "geodetic_datum", "ellipsoid", "unit_of_measure")
+        for table in (*bases, "compound_crs", "vertical_crs"):
             connection.execute(
-                f"CREATE TABLE {table} (auth_name, code, geodetic_crs_code, datum_auth_name, datum_code, "
+                f"CREATE TABLE {table} (auth_name, code, name, type, geodetic_crs_code, datum_auth_name, datum_code, "
+                "vertical_crs_auth_name, vertical_crs_code, "
                 "ellipsoid_auth_name, ellipsoid_code, semi_major_axis, uom_auth_name, uom_code, conv_factor)"
             )
         connection.execute("INSERT INTO deprecation VALUES ('projected_crs', 'EPSG', '3785', 'EPSG', '3857')")
