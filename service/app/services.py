@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 import anyio
@@ -12,6 +13,7 @@ import anyio.to_thread
 import msgspec
 from anyio.abc import TaskGroup
 
+from sandbox.pool import Pool
 from service.accounts.idempotency import IdempotencyKeys
 from service.accounts.identity import TrustedGateway, parse_identity_secrets
 from service.accounts.keys import Authenticator
@@ -28,10 +30,13 @@ from service.app.database import make_database
 from service.app.fleet import join, open_queue, require_fleet, runner_of, start_fleet
 from service.app.storage import open_storage
 from service.clock import DatabaseClock
+from service.db.pool import Database
+from service.engine.capabilities import Capabilities
 from service.errors import DatabaseUnavailable
 from service.formats.offer import Offer
 from service.ids import ServerId
 from service.intake.form import IntakeLimits
+from service.intake.workspace import WorkArea
 from service.jobs.dispatch import JobRunner
 from service.jobs.ends import EndWatch
 from service.jobs.handovers import HandOvers
@@ -45,6 +50,7 @@ from service.metering.pricing import Pricing
 from service.metering.usage import UsageReports
 from service.settings import Settings
 from service.siblings import Siblings, no_siblings
+from service.storage.port import Storage
 from service.telemetry import metrics
 from service.telemetry.exposition import sharing_metrics
 from service.telemetry.lag import watch_lag
@@ -53,6 +59,9 @@ from service.usecases.ending import JobParts
 from service.usecases.maintenance import PERIODIC_TASKS, run_periodically
 from service.usecases.services import Role, Services
 from service.usecases.shutdown import end_jobs
+
+if TYPE_CHECKING:  # it needs an extra
+    from service.jobs.work_queue import WorkQueue
 
 GOODBYE_SECONDS = 5.0
 
@@ -74,99 +83,140 @@ async def open_services(
         QueueUnavailable: the queue that a gateway or worker needs cannot be reached.
     """
     require_fleet(settings, role)
-    clock = clock or DatabaseClock()
     async with AsyncExitStack() as stack:
-        stack.enter_context(sharing_metrics())
-        stack.enter_context(tracing(settings.traces_url))
-        database = await stack.enter_async_context(make_database(settings))
-        storage = await stack.enter_async_context(open_storage(settings, clock))
-        work_area = await stack.enter_async_context(open_uploads(settings, memory_of(settings)))
-        is_shared = role != "all" or bool(settings.nats_url)
-        capabilities = await (look_at_gateway(settings) if role == "gateway" else look_at_host(settings))
-        offer = Offer(capabilities.formats if role != "gateway" else ())
-        pool = await stack.enter_async_context(open_converters(settings, capabilities))
-        engine = make_engine(settings, capabilities, pool)
-        pricing = Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib)
-        ledger = Ledger(database, pricing, storage.regions, hands_over=role == "gateway")
-        jobs = JobRegister(database)
-        lease = timedelta(seconds=settings.lease_seconds)
-        told = capabilities.formats if is_shared and role != "gateway" else None
-        leases = Leases(
-            database,
-            ServerId(uuid4()),
-            lease,
-            told,
-            converters=converters_of(settings) if told is not None else None,
-            hands_over=is_shared and role != "worker",
-            clock=clock,
-        )
-        parts = JobParts(
-            ledger=ledger,
-            jobs=jobs,
-            engine=engine,
-            pool=pool,
-            storage=storage,
-            work_area=work_area,
-            gives_back=role == "worker",
-        )
-        handovers = HandOvers(database, leases.server_id, lease)
-        workers = KnownWorkers(leases, offer)
-        queue = await stack.enter_async_context(open_queue(settings, role)) if is_shared else None
-        promises = Promises(
-            converters=converters_of(settings),
-            most=converters_of(settings) + settings.waiting_room,
-            taken=lambda: pool.queue.places_taken,
-            taken_by=pool.queue.places_by_tenant,
-            now=time.monotonic,
-        )
-        ends = EndWatch(most=settings.max_connections // 2, most_each=settings.max_per_account)
+        opened = await _open(stack, settings, clock or DatabaseClock(), role)
         tasks = await stack.enter_async_context(anyio.create_task_group())
-        own = partial(JobRunner, pool, tasks=tasks, retry_after=promises.retry_after, ends=ends)
-        fleet = (
-            None
-            if queue is None
-            else await join(settings, role, parts, own, leases, queue=queue, handovers=handovers, workers=workers)
-        )
-
-        def note_release() -> None:
-            promises.note_end()
-            if fleet is not None and fleet.worker is not None:
-                fleet.worker.note_release()
-
-        pool.on_released = note_release
-        services = Services(
-            **msgspec.structs.asdict(parts),
-            clock=clock,
-            database=database,
-            authenticator=Authenticator(database, clock),
-            gateway=TrustedGateway(parse_identity_secrets(settings.identity_secret), settings.identity_seconds),
-            idempotency=IdempotencyKeys(database, lease, clock.earliest),
-            history=History(database, msgspec.convert(settings, Retention, from_attributes=True)),
-            usage=UsageReports(database),
-            leases=leases,
-            offer=offer,
-            promises=promises,
-            ends=ends,
-            most_wait_seconds=settings.wait_seconds,
-            runner=runner_of(settings, parts, fleet, own),
-            intake=_intake_limits(settings),
-            siblings=siblings or no_siblings(),
-            fleet=fleet,
-            asked=fleet.queue.questions if fleet is not None and role == "gateway" else None,
-        )
+        services = await _assemble(opened, tasks, siblings or no_siblings())
+        opened.pool.on_released = partial(_note_release, services)
         metrics.PROCESSES.set(1)
         try:
-            await services.leases.beat()
-            if fleet is not None and fleet.gateway is not None:
-                await workers.look()
-            for chore in PERIODIC_TASKS:
-                tasks.start_soon(run_periodically, services, chore)
-            if fleet is not None:
-                start_fleet(services, fleet, tasks)
-            tasks.start_soon(watch_lag)
+            await _start(services, tasks)
             yield services
         finally:
             await _close(services, tasks, settings.drain_seconds)
+
+
+class _Opened(NamedTuple):
+    """What a process has opened, and what for."""
+
+    settings: Settings
+    role: Role
+    clock: DatabaseClock
+    database: Database
+    storage: Storage
+    work_area: WorkArea
+    capabilities: Capabilities
+    pool: Pool
+    queue: "WorkQueue | None"
+    """Connects it with other hosts, if it shares their jobs."""
+
+
+async def _open(stack: AsyncExitStack, settings: Settings, clock: DatabaseClock, role: Role) -> _Opened:
+    stack.enter_context(sharing_metrics())
+    stack.enter_context(tracing(settings.traces_url))
+    database = await stack.enter_async_context(make_database(settings))
+    storage = await stack.enter_async_context(open_storage(settings, clock))
+    work_area = await stack.enter_async_context(open_uploads(settings, memory_of(settings)))
+    capabilities = await (look_at_gateway(settings) if role == "gateway" else look_at_host(settings))
+    pool = await stack.enter_async_context(open_converters(settings, capabilities))
+    is_shared = role != "all" or bool(settings.nats_url)
+    queue = await stack.enter_async_context(open_queue(settings, role)) if is_shared else None
+    return _Opened(settings, role, clock, database, storage, work_area, capabilities, pool, queue)
+
+
+async def _assemble(opened: _Opened, tasks: TaskGroup, siblings: Siblings) -> Services:
+    settings, role, clock, database, *_ = opened
+    parts = _job_parts(opened)
+    leases = _leases(opened)
+    offer = Offer(opened.capabilities.formats if role != "gateway" else ())
+    promises = _promises(settings, opened.pool)
+    ends = EndWatch(most=settings.max_connections // 2, most_each=settings.max_per_account)
+    own = partial(JobRunner, opened.pool, tasks=tasks, retry_after=promises.retry_after, ends=ends)
+    fleet = None
+    if opened.queue is not None:
+        handovers = HandOvers(database, leases.server_id, _lease(settings))
+        workers = KnownWorkers(leases, offer)
+        fleet = await join(settings, role, parts, own, leases, queue=opened.queue, handovers=handovers, workers=workers)
+    return Services(
+        **msgspec.structs.asdict(parts),
+        clock=clock,
+        database=database,
+        authenticator=Authenticator(database, clock),
+        gateway=TrustedGateway(parse_identity_secrets(settings.identity_secret), settings.identity_seconds),
+        idempotency=IdempotencyKeys(database, _lease(settings), clock.earliest),
+        history=History(database, msgspec.convert(settings, Retention, from_attributes=True)),
+        usage=UsageReports(database),
+        leases=leases,
+        offer=offer,
+        promises=promises,
+        ends=ends,
+        most_wait_seconds=settings.wait_seconds,
+        runner=runner_of(settings, parts, fleet, own),
+        intake=_intake_limits(settings),
+        siblings=siblings,
+        fleet=fleet,
+        asked=fleet.queue.questions if fleet is not None and role == "gateway" else None,
+    )
+
+
+def _job_parts(opened: _Opened) -> JobParts:
+    settings, database, storage = opened.settings, opened.database, opened.storage
+    pricing = Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib)
+    return JobParts(
+        ledger=Ledger(database, pricing, storage.regions, hands_over=opened.role == "gateway"),
+        jobs=JobRegister(database),
+        engine=make_engine(settings, opened.capabilities, opened.pool),
+        pool=opened.pool,
+        storage=storage,
+        work_area=opened.work_area,
+        gives_back=opened.role == "worker",
+    )
+
+
+def _leases(opened: _Opened) -> Leases:
+    is_shared = opened.queue is not None
+    offers = is_shared and opened.role != "gateway"  # to those that hand jobs over
+    return Leases(
+        opened.database,
+        ServerId(uuid4()),
+        _lease(opened.settings),
+        opened.capabilities.formats if offers else None,
+        converters=converters_of(opened.settings) if offers else None,
+        hands_over=is_shared and opened.role != "worker",
+        clock=opened.clock,
+    )
+
+
+def _lease(settings: Settings) -> timedelta:
+    return timedelta(seconds=settings.lease_seconds)
+
+
+def _promises(settings: Settings, pool: Pool) -> Promises:
+    return Promises(
+        converters=converters_of(settings),
+        most=converters_of(settings) + settings.waiting_room,
+        taken=lambda: pool.queue.places_taken,
+        taken_by=pool.queue.places_by_tenant,
+        now=time.monotonic,
+    )
+
+
+def _note_release(services: Services) -> None:
+    services.promises.note_end()
+    if services.fleet is not None and services.fleet.worker is not None:
+        services.fleet.worker.note_release()
+
+
+async def _start(services: Services, tasks: TaskGroup) -> None:
+    fleet = services.fleet
+    await services.leases.beat()
+    if fleet is not None and fleet.gateway is not None:
+        await fleet.workers.look()
+    for chore in PERIODIC_TASKS:
+        tasks.start_soon(run_periodically, services, chore)
+    if fleet is not None:
+        start_fleet(services, fleet, tasks)
+    tasks.start_soon(watch_lag)
 
 
 async def _close(services: Services, tasks: TaskGroup, drain_seconds: float) -> None:
