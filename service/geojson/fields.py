@@ -100,6 +100,9 @@ class FieldTally:
     first_beyond_dbf = 0
     first_near_infinite = 0
     infinite = 0
+    booleans = 0
+    integers = 0
+    reals = 0
     reworded_moments = 0
     rounded_moments = 0
     rounded_up = 0
@@ -148,17 +151,23 @@ class FieldTally:
         }
         told = {each: getattr(self, each) for each in (*_TOLD_OF_ALL, *_TOLD.get(column, ()))}
         told["rounded_integers"] = rounded.get(column, 0)
+        if column is FieldType.TEXT:
+            told |= {"reals_as_texts": self.reals, "others_as_texts": self.booleans + self.integers}
+        elif column in {FieldType.INTEGER, FieldType.REAL}:
+            told["booleans_as_numbers"] = self.booleans
         filled = self.values - self.nulls
         return FieldFindings(name, column, filled=filled, inexact_in_dbf=inexact.get(column, 0), **told)
 
     def _add_nulls(self, values: Sequence[None]) -> None:
         self.nulls += len(values)
 
-    def _add_booleans(self, _values: Sequence[bool]) -> None:
+    def _add_booleans(self, values: Sequence[bool]) -> None:
         self.type = joined_type(self.type, FieldType.BOOLEAN)
+        self.booleans += len(values)
 
     def _add_integers(self, values: Sequence[int]) -> None:
         self.type = joined_type(self.type, FieldType.INTEGER)
+        self.integers += len(values)
         if max(map(abs, values)) <= EXACT_IN_REAL:
             return
         self.inexact_integers += sum(int(float(value)) != value for value in values)
@@ -169,6 +178,7 @@ class FieldTally:
 
     def _add_reals(self, values: Sequence[float]) -> None:
         self.type = joined_type(self.type, FieldType.REAL)
+        self.reals += len(values)
         sizes = list(map(abs, filter(None, values)))
         if sizes and not (min(sizes) >= SMALLEST_REAL and max(sizes) < SMALLEST_LARGE and sum(sizes) < math.inf):
             self.infinite += sum(map(math.isinf, sizes))
@@ -253,10 +263,12 @@ class FieldTally:
     }
 
 
+_KINDS = frozenset({"booleans", "integers", "reals"})
+"""Not those of ids, which are written as they are where a feature has an id."""
 _COUNTERS = tuple(
     name
     for name, start in vars(FieldTally).items()
-    if start == 0 and name != "longest_bytes" and not name.startswith("first_")
+    if start == 0 and name not in {"longest_bytes", *_KINDS} and not name.startswith("first_")
 )
 
 

@@ -40,6 +40,11 @@ class FieldFindings(Field, frozen=True, kw_only=True, omit_defaults=True):
     clamped_integers: Count = 0
     rounded_integers: Count = 0
     """Values that releases of GDAL round which read negative whole numbers of 19 digits as reals."""
+    reals_as_texts: Count = 0
+    """Numbers that became texts because other values are texts, lists or objects."""
+    others_as_texts: Count = 0
+    """Whole numbers, true and false of which the same is true."""
+    booleans_as_numbers: Count = 0
     reworded_moments: Count = 0
     """Texts of which a column of dates or times keeps only the beginning."""
     rounded_moments: Count = 0

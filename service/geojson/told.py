@@ -34,6 +34,21 @@ _READ_VALUES = (
     LossCount(
         attrgetter("clamped_integers"), "{count} in {fields}: integers beyond 64 bits are clamped to the 64-bit range."
     ),
+    LossCount(
+        attrgetter("reals_as_texts"),
+        "{count} in {fields}: decimal numbers became texts, because other values of the column are texts, lists or "
+        "objects; they may have other digits, such as 0.10000000000000001 for 0.1 and 1000.0 for 1e3. Write them as "
+        "texts to keep them.",
+    ),
+    LossCount(
+        attrgetter("others_as_texts"),
+        "{count} in {fields}: whole numbers, true and false became texts, because other values of the column are "
+        "texts, lists or objects.",
+    ),
+    LossCount(
+        attrgetter("booleans_as_numbers"),
+        "{count} in {fields}: true and false became 1 and 0, because other values of the column are numbers.",
+    ),
 )
 _ROUNDED = (
     LossCount(

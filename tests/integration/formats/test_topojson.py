@@ -104,6 +104,10 @@ async def test_values_of_features_are_those_of_geojson(either: Pipeline, tmp_pat
     assert (second["id"], third["id"], second["code"]) == ("b", None, None)
     assert done.facts.warnings == (
         (
+            "1 value in id: whole numbers, true and false became texts, because other values of the column are texts, "
+            "lists or objects."
+        ),
+        (
             "1 value in code: the text is more than a date or time, or names a day that no calendar has, so all dates "
             "of the file stay text."
         ),

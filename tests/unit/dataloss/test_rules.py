@@ -319,6 +319,16 @@ def test_integers_beyond_64_bits_are_told_for_every_target(*, into_json: bool) -
     ]
 
 
+@pytest.mark.parametrize("into_json", [True, False])
+def test_values_that_change_their_type_are_told_for_every_target(*, into_json: bool) -> None:
+    """The driver makes texts of numbers in a column with texts, and numbers of true and false in one with numbers."""
+    first, second = feature({"x": 0.1, "y": True, "z": True}), feature({"x": "a", "y": "b", "z": 2})
+    decimal, whole, truth = reading_warnings(scan_bytes(collection(first, second)), into_json=into_json)
+    assert decimal.startswith("1 value in x: decimal numbers became texts")
+    assert whole.startswith("1 value in y: whole numbers, true and false became texts")
+    assert truth.startswith("1 value in z: true and false became 1 and 0")
+
+
 UTM, GRADS = ({"type": "name", "properties": {"name": f"EPSG:{code}"}} for code in (25832, 4807))
 
 

@@ -48,6 +48,24 @@ def test_the_type_of_a_column_follows_from_all_values(values: list[Any], column:
 
 
 @pytest.mark.parametrize(
+    ("values", "counts"),
+    [
+        ([1, 2.5, None], (0, 0, 0)),
+        ([True, False], (0, 0, 0)),
+        (["x", "0.1"], (0, 0, 0)),
+        ([1, 0.1, True, "x", None], (1, 2, 0)),
+        ([1, 1e3, [1]], (1, 1, 0)),
+        ([True, 7, False, None], (0, 0, 2)),
+        ([True, 1.5], (0, 0, 1)),
+    ],
+)
+def test_values_that_become_those_of_another_type_are_counted(values: list[Any], counts: tuple[int, ...]) -> None:
+    """Decimal numbers are counted apart, because their texts may have other digits; so are true and false."""
+    for column in (found(*values), found(*reversed(values))):
+        assert (column.reals_as_texts, column.others_as_texts, column.booleans_as_numbers) == counts
+
+
+@pytest.mark.parametrize(
     ("text", "size"),
     [
         ("x" * 254, 254),
