@@ -61,7 +61,7 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
     """Write a normalized copy of `csv_file`, and its description to `tables_file`; `wanted` is JSON of `Wanted`."""
     csv.field_size_limit(Path(csv_file).stat().st_size + 1 + len(END))
     asked = Wanted(**json.loads(wanted))
-    encoding = _encoding(csv_file)
+    encoding = encoding_of(csv_file)
     with Path(csv_file).open(encoding=encoding, errors="replace", newline="") as file:
         declared, start = _declared(file)
         delimiter = known_delimiter or declared or _delimiter(file)
@@ -78,7 +78,8 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
     write_tables(tables_file, [replace(told, zeros=zeros, first_zero=first_zero, open_row=open_row)])
 
 
-def _encoding(path: str) -> str:
+def encoding_of(path: str) -> str:
+    """The encoding of the text in `path`, for Python."""
     with Path(path).open("rb") as file:
         start = file.read(4)
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):

@@ -110,6 +110,8 @@ class Table:
     """How many cells in the column of geometries have something behind their geometry."""
     assumed: Mapping[str, int] = field(default_factory=dict)
     """How many cells in the column of geometries name no system, beside others that do."""
+    strange: int = 0
+    """How many filled cells in the column of geometries do not begin with one."""
     flat: Mapping[str, int] = field(default_factory=dict)
     """How many cells in the column of elevations, if there is one, are no numbers."""
     lacks_names: bool = False
@@ -272,6 +274,7 @@ def describe(
         finer={column.name: column.finer for column in columns if column.finer and column.type == "DateTime"},
         longer={column.name: column.longer for column in geometries},
         assumed={column.name: column.geometries - column.named for column in geometries if srids},
+        strange=sum(column.filled - column.geometries for column in geometries),
         returned={
             column.name: column.returned
             for at, column in enumerate(columns)

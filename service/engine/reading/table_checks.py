@@ -48,6 +48,7 @@ class WrittenTable(msgspec.Struct, frozen=True):
     returned: _Counts
     longer: _Counts
     assumed: _Counts
+    strange: Count
     flat: _Counts
     lacks_names: bool
     unnamed: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)]

@@ -10,7 +10,7 @@ from msgspec import Meta
 from service.engine import jailed
 from service.engine.diagnostics import find_changes
 from service.engine.holding import Opening, hold, may_hold
-from service.engine.jailed import delimited, sheets
+from service.engine.jailed import delimited, sheets, whole_geometries
 from service.engine.jailed.places import WKT, Table, Wanted, X, Y, Z
 from service.engine.placing import Placing
 from service.engine.reading.files import read_document, reading_with_options
@@ -46,6 +46,7 @@ CSV_DRIVER = "CSV"
 SHEETS_FILE = "sheets.gpkg"
 CHANGES_FILE = "changes.json"
 GATHERED_FILE = "gathered.gpkg"
+WHOLE_FILE = "whole.wkt"
 PARQUET_READING = f"{jailed.__name__}.parquet_reading"
 """Named, not imported: it needs optional packages."""
 LARGEST_WORKBOOK_BYTES = 1 << 20
@@ -120,11 +121,18 @@ async def read_delimited(place: Workplace, source: Source, request: ConversionRe
     table = await tabulate(place, file, Wanted(**_wanted_columns(request)), reading.delimiter, OURS)
     tables: Sequence[WrittenTable | Table] = [table] if table is not None else []
     if not tables:
-        await place.python(delimited.__name__, file, TABLES_FILE, _wanted(request), reading.delimiter)
-        tables = await _written_tables(place)
-    if reading.only_geometries and not any(table.places for table in tables):
-        raise Rejection(NO_GEOMETRIES)
+        tables = await _delimited(place, file, request, reading)
+    if reading.only_geometries and not all(table.places and not table.strange for table in tables):
+        await place.python(whole_geometries.__name__, file, WHOLE_FILE)
+        tables = await _delimited(place, WHOLE_FILE, request, reading)
+        if not any(table.places for table in tables):
+            raise Rejection(NO_GEOMETRIES)
     return await _read_tables(place, request, tables)
+
+
+async def _delimited(place: Workplace, file: str, request: ConversionRequest, reading: Reading) -> Tables:
+    await place.python(delimited.__name__, file, TABLES_FILE, _wanted(request), reading.delimiter)
+    return await _written_tables(place)
 
 
 async def read_workbook(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:

@@ -287,6 +287,19 @@ async def test_a_first_line_that_is_no_geometry_after_all_is_no_header(pipeline:
     assert any("in 1 row of 'a' could not be read, first in row 1" in told for told in done.output.warnings)
 
 
+async def test_geometries_in_wkt_may_span_lines(either: Pipeline, tmp_path: Path) -> None:
+    """As programs that break long lines write them; the type may have a line of its own."""
+    path = tmp_path / "a.wkt"
+    path.write_text("POINT (3\n\t4)\n\nPOINT EMPTY\nLINESTRING\n(\n    1 2,\r\n    5 6\n)\nPOINT (7 8)\n")
+    found = readers.geojson((await either.to("GeoJson", path, source_epsg=4326)).path)
+    assert [row["geometry"] and row["geometry"]["coordinates"] for row in found] == [  # type: ignore[index]  # JSON is untyped
+        [3, 4],
+        None,
+        [[1, 2], [5, 6]],
+        [7, 8],
+    ]
+
+
 @pytest.mark.parametrize("epsg", [None, 4326])
 async def test_a_file_of_wkt_without_any_geometry_is_refused(
     either: Pipeline, tmp_path: Path, epsg: int | None

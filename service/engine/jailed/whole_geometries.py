@@ -1,0 +1,49 @@
+"""Writes each geometry of a WKT file on one line. Runs in the sandbox: `python -m …whole_geometries WKT_FILE LINES`."""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from service.engine.jailed.delimited import encoding_of
+from service.engine.jailed.places import GEOMETRY_TEXT, WITH_PARTS
+
+EMPTY = re.compile(r"\bEMPTY\s*$", re.IGNORECASE)
+
+
+def whole_geometries(lines: Iterable[str]) -> Iterator[str]:
+    """The geometries, which end where as many parentheses are closed as were opened, or with EMPTY.
+
+    Other lines stay as they are, and a geometry that is not closed ends before the next one.
+    """
+    parts: list[str] = []
+    depth = 0
+    for line in lines:
+        part = " ".join(line.split())
+        begins = GEOMETRY_TEXT.match(part) is not None
+        if parts and begins and not WITH_PARTS.match(parts[0]):
+            yield " ".join(parts)
+            parts, depth = [], 0
+        if not parts and not begins:
+            yield part
+            continue
+        parts.append(part)
+        depth += part.count("(") - part.count(")")
+        if depth <= 0 and (")" in part or EMPTY.search(part)):
+            yield " ".join(parts)
+            parts, depth = [], 0
+    if parts:
+        yield " ".join(parts)
+
+
+def main(wkt_file: str, whole_file: str) -> None:
+    """Write what `wkt_file` holds to `whole_file`, in UTF-8."""
+    with (
+        Path(wkt_file).open(encoding=encoding_of(wkt_file), errors="replace") as lines,
+        Path(whole_file).open("w", encoding="utf-8") as whole,
+    ):
+        whole.writelines(f"{geometry}\n" for geometry in whole_geometries(lines))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])
