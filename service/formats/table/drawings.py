@@ -154,6 +154,16 @@ RAISED_SPLINES = (
     rb"[ \t]*+30" + _NEXT + rb"(?=[-+.\d])"
 )
 """Splines up to the first elevation of a control point that is not 0."""
+_BEYOND_HALF = rb"\+?0*+(?:1\.0{0,2}+[1-9]|1\d|[2-9])[\d.]*+(?![eE]-)"
+"""A bulge, the tangent of a quarter of an arc's angle, of more than half a circle, but for differences of rounding."""
+ARCS_BEYOND_HALF = (
+    rb"\n[ \t]*+(?:0"
+    + _NEXT
+    + rb"VERTEX[ \t]*+\r?\n(?:[ \t]*+(?!42[ \t\r]*+\n)[1-9]\d{0,3}[ \t\r]*+\n[^\n]*+\n){0,40}+"
+    rb"|20" + _NEXT + rb"[-+.\deE]++[ \t\r]*+\n(?:[ \t]*+4[01]" + _NEXT + rb"[^\n]*+\n){0,2}+)"
+    rb"[ \t]*+42" + _NEXT + _BEYOND_HALF
+)
+"""Vertices of polylines, or of the edges of hatches, where an arc begins that goes on counterclockwise."""
 FIT_POINTS_ALONE = rb"\n[ \t]*" + _NEXT.join((rb"71", rb"[2-9]\d?", rb"72", rb"0", rb"73", rb"0", rb"74", rb"[1-9]"))
 """A spline, of a degree, with no knots and no control points, but with points that it passes through."""
 
@@ -190,6 +200,11 @@ DXF = Format(
                 pattern=RAISED_SPLINES,
                 within=b"SPLINE",
                 releases="-3.10.1",
+            ),
+            LeftOut(
+                "Arcs of more than half a circle in polylines and hatches ({count}) may have lost a part of them. "
+                "Explode the polylines, or divide the arcs, to keep all of them.",
+                pattern=ARCS_BEYOND_HALF,
             ),
             LeftOut(
                 "Insertions of blocks ({count}) became the parts of the blocks; names of blocks, and the tags of their "

@@ -62,6 +62,30 @@ async def test_entities_that_are_left_out_are_counted(
     assert warning.startswith(told)
 
 
+ARCS = "0\nLWPOLYLINE\n8\n0\n90\n{0}\n70\n0\n{1}0\nPOLYLINE\n8\n0\n66\n1\n70\n0\n{2}0\nSEQEND\n8\n0\n"
+OTHERS = ENDLESS.format("POINT") + "0\nMTEXT\n8\n0\n10\n0\n20\n0\n30\n0\n40\n1\n41\n9\n1\na\n42\n7.5\n43\n1\n"
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("bulge", "is_told"),
+    [("1.0", False), ("1.0000001", False), ("-3", False), ("2.5e-1", False), ("1.5", True), ("12", True)],
+)
+async def test_arcs_of_which_the_driver_may_lose_a_part_are_told(
+    pipeline: Pipeline, tmp_path: Path, bulge: str, newline: str, *, is_told: bool
+) -> None:
+    """It ends those of more than half a circle early, in directions that depend on its release."""
+    points = [(0, 0), (0, -2), (0, -4)]
+    light = "".join(f"10\n{x}\n20\n{y}\n40\n0.0\n41\n0.0\n42\n{bulge}\n" for x, y in points)
+    heavy = "".join(f"0\nVERTEX\n8\n0\n10\n{x}\n20\n{y}\n30\n0\n42\n  {bulge}\n" for x, y in points)
+    path = write(tmp_path / "a.dxf", OTHERS + ARCS.format(len(points), light, heavy), newline)
+    done = await pipeline.to("GeoJson", path, source_epsg=4326)
+    told = [
+        text for text in done.output.warnings if text.startswith("Arcs of more than half a circle in polylines and")
+    ]
+    assert [f"({2 * len(points)}) may have lost a part" in text for text in told] == [True] * is_told
+
+
 def spline(*elevations: str) -> str:
     """A spline whose control points have such elevations."""
     knots = "".join(f"40\n{knot}\n" for knot in (0, 0, 0, 0, 1, 1, 1, 1))
