@@ -114,9 +114,8 @@ class Engine:
             facts = await place.read_json(FACTS_FILE, Facts)
         claim = found.claim if request.source_epsg is None else ""
         told = tuple(heights_warnings(claim, facts.layers, self.catalogue))
-        was = {**dict.fromkeys(place.clock_times, FormerType.TIME), **found.was}
-        found = msgspec.structs.replace(found, warnings=(*found.warnings, *told), was=was)
-        named = partial(_named, facts, source, found, self.capabilities)
+        found = msgspec.structs.replace(found, warnings=(*found.warnings, *told))
+        named = partial(_named, facts, source, found, self.capabilities, place.clock_times)
         return await run_for_columns(named, [layer.fields for layer in facts.layers])
 
     async def convert(self, run: Run, source: Source, plan: ConversionPlan, directory: Path) -> Astray:
@@ -280,11 +279,14 @@ def _tidying(place: Workplace, reading: Reading, found: WorkFile) -> str:
     return json.dumps(known)
 
 
-def _named(facts: Facts, source: Source, found: WorkFile, host: Capabilities) -> Facts:
+def _named(
+    facts: Facts, source: Source, found: WorkFile, host: Capabilities, clock_times: Mapping[str, Collection[str]]
+) -> Facts:
     """`facts` with the layers named as in the upload, each of them differently; `Rejection` if names are too long."""
     for layer in facts.layers:
         require_short_names(field.name for field in layer.fields)
     derived = reading_of(source.format).derived_layers
+    every = set().union(*clock_times.values())  # of layers that the work file names differently
     names = [_layer_name(layer, source, found) for layer in facts.layers]
     if len({name.casefold() for name in names}) < len(names):
         names = list(unique(names))
@@ -293,7 +295,9 @@ def _named(facts: Facts, source: Source, found: WorkFile, host: Capabilities) ->
             layer,
             name=name,
             is_derived=layer.name in derived,
-            fields=tuple(_with_former_type(field, found.was) for field in layer.fields) if found.was else layer.fields,
+            fields=_with_former_types(
+                layer.fields, {**dict.fromkeys(clock_times.get(layer.name, every), FormerType.TIME), **found.was}
+            ),
             crs=layer.crs if layer.crs.known and not found.assumes_system else Crs(claim=found.claim),
         )
         for layer, name in zip(facts.layers, names, strict=True)
@@ -302,6 +306,10 @@ def _named(facts: Facts, source: Source, found: WorkFile, host: Capabilities) ->
     unread = (warning for warning, condition in source.warnings_without.items() if _is_met(condition, columns, host))
     warnings = (*source.warnings, *unread, *found.warnings, *_rounded(layers, found.rounded))
     return msgspec.structs.replace(facts, layers=layers, warnings=warnings)
+
+
+def _with_former_types(fields: tuple[Field, ...], was: Mapping[str, FormerType]) -> tuple[Field, ...]:
+    return tuple(_with_former_type(field, was) for field in fields) if was else fields
 
 
 def _with_former_type(field: Field, was: Mapping[str, FormerType]) -> Field:

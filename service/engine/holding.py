@@ -58,8 +58,9 @@ async def hold(
 
     async def load(session: Session) -> Facts | None:
         layers = await _load(place, session, reading, openings, find)
-        columns = (column for layer in layers or () for column in layer.columns)
-        place.clock_times |= {column.name for column in columns if column.type is FieldType.TIME}
+        for layer in layers or ():
+            times = {column.name for column in layer.columns if column.type is FieldType.TIME}
+            place.clock_times[layer.name] = place.clock_times.get(layer.name, set()) | times
         if layers is not None and finish is not None:
             layers = await finish(session, layers)
         if layers is None:

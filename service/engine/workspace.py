@@ -68,8 +68,8 @@ class Workplace:
         self.held_name = WORK_FILE
         """The name of what the open run holds on command lines."""
         self._permit = Permit(limits.cpu_seconds)
-        self.clock_times: set[str] = set()
-        """The columns that a session has found to be times of day, which the work file has as texts."""
+        self.clock_times: dict[str, set[str]] = {}
+        """By layer: the columns that a session has found to be times of day, which the work file has as texts."""
         self.most_filled = MAX_LAYERS + 1
         """How many layers with features are read: a plan refuses so many."""
 

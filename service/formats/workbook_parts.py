@@ -27,10 +27,17 @@ SHEET = re.compile(rb"\sType\s*=\s*[\"'][^\"'<>]*/worksheet[\"']")
 NAME = re.compile(rb"\s(?:PartName|Target)\s*=\s*[\"']([^\"'<>]*)[\"']")
 READ = re.compile(r"xl/(?:workbook|styles|sharedStrings|worksheets/[^/]+)\.xml", re.IGNORECASE)
 """The parts that hold cells, and what is known of them."""
+SHEETS = re.compile(r"xl/worksheets/[^/]+\.xml", re.IGNORECASE)
+MOST_SHEETS = 20
+"""How many sheets are looked at for cells whose texts are missing."""
+TEXTS = "xl/sharedStrings.xml"
+SHARED = re.compile(rb"<c\s[^<>]*\bt\s*=\s*[\"']s[\"']")
+"""A cell with the number of a text."""
 SAVE = "Open it in a spreadsheet program, save it as .xlsx, and send it again."
 ELSEWHERE = "The workbook has its main part in {!r}, but is only read if that is {}. " + SAVE
 NO_SHEET = "A sheet of the workbook is not where it says, in {!r}, letter by letter, and cannot be read. " + SAVE
 PREFIXED = "The elements of {!r} in the workbook have a prefix, as in <{}>, and cannot be read. " + SAVE
+NO_TEXTS = "The workbook lacks {!r}, the texts of its cells, so that only their numbers would be read. " + SAVE
 
 
 def require_read_parts(row: Format, path: Path) -> None:
@@ -58,6 +65,10 @@ def _unread(archive: Archive, main: str) -> Iterator[str]:
     for target in _listed(archive, f"{folder}/_rels/{name}.rels", SHEET, folder):
         if target not in parts:
             yield NO_SHEET.format(shown(target))
+    if TEXTS not in parts:
+        sheets = (member for member in archive.members if SHEETS.fullmatch(member.path))
+        if any(SHARED.search(archive.head(sheet, MOST_BYTES)) for sheet in islice(sheets, MOST_SHEETS)):
+            yield NO_TEXTS.format(TEXTS)
     for member in islice((member for member in archive.members if READ.fullmatch(member.path)), MOST_PARTS):
         head = archive.head(member, HEAD_BYTES)
         root = ROOT.match(head)

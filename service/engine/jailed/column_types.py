@@ -63,6 +63,7 @@ def _report(database: str, *, is_geopackage: bool) -> tuple[dict[str, object], d
         "beside": beside,
         "left_out": sorted({table.left_out for table in found.values()} - {""}),
         "derived": derived,
+        "clock_times": {name: table.clock_times for name, table in found.items()},
         **{what: _total(getattr(table, what) for table in found.values()) for what in COUNTED},
     }
     return written, {name: table.definition for name, table in found.items() if table.definition}

@@ -78,6 +78,8 @@ class TypedTable(NamedTuple):
     """By column: how many values are not geometries."""
     second: Mapping[str, int] = {}
     """By column: how many geometries are beside those of the first geometry column."""
+    clock_times: Sequence[str] = ()
+    """The columns that it declares to be times of day, and that are."""
 
 
 def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> TypedTable:
@@ -101,20 +103,23 @@ def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) 
     ]
     finer = counted(connection, table, [(name, FINER) for name in times])
     rounded = {name: count for name, count in finer if count}
+    clock_times = [column.name for column in data if declared_as(column.kind, known).mistyped == NO_TIME]
     if not changed and not is_kept and not is_hidden:
-        return TypedTable({}, {}, {}, {}, left_out, rounded)
+        return TypedTable({}, {}, {}, {}, left_out, rounded, clock_times=clock_times)
     changed |= {column.name for column in data if not declared_as(column.kind, known).is_plain or column.name == key}
     values = _values(connection, table, [column for column in data if column.name in changed], known)
     kinds = {name: found.kind("INTEGER" if is_geopackage else "BIGINT") for name, found in values.items()}
     definition = {column.name: _definition(column, kinds, "" if is_kept else key) for column in columns}
     texts = {name: found for name, found in values.items() if kinds[name] == TEXT}
+    mistyped = {name: found.mistyped for name, found in texts.items() if found.mistyped}
     return TypedTable(
         definition,
-        {name: found.mistyped for name, found in texts.items() if found.mistyped},
+        mistyped,
         {name: found.blobs for name, found in texts.items() if found.blobs},
         {name: found.cut for name, found in texts.items() if found.cut},
         left_out,
         rounded,
+        clock_times=[name for name in clock_times if name not in mistyped],
     )
 
 

@@ -31,6 +31,7 @@ from service.formats.table.databases import (
 TYPED_FILES = {"": "typed.sqlite", column_types.GEOPACKAGE: "typed.gpkg"}
 """By its kind: a copy of a database with types of columns that its driver reads, if it has others."""
 TableNames = Annotated[tuple[Name, ...], Meta(max_length=MAX_LAYERS)]
+ColumnNames = Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)]
 Counts = Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS * MAX_LAYERS)]
 
 
@@ -50,6 +51,8 @@ class _Database(msgspec.Struct, frozen=True):
     """What it holds beside its layers."""
     left_out: TableNames
     """Keys that only number rows, although with gaps."""
+    clock_times: Annotated[Mapping[Name, ColumnNames], Meta(max_length=MAX_LAYERS)]
+    """By table: the columns with times of day and nothing else."""
     derived: TableNames
     """Views and virtual tables."""
     unread: Counts
@@ -115,7 +118,7 @@ async def _typed(place: Workplace, source: Source, kind: str) -> tuple[str, _Dat
 
 async def _read(place: Workplace, source: Source, origin: str, found: _Database, layers: Sequence[str]) -> WorkFile:
     reading = reading_with_options(source)
-    place.clock_times -= found.mistyped.keys()  # of which it is told that they became texts
+    place.clock_times = {table: {*times} for table, times in found.clock_times.items()}
     facts = await hold(place, reading, [Opening(origin, reading.options, layers=tuple(layers))])
     read = WorkFile(facts=facts) if facts is not None else await read_layers(place, reading, origin, layers)
     if origin in TYPED_FILES.values() and facts is None:  # what is held may be read again

@@ -25,6 +25,10 @@ UNREAD: dict[str, tuple[Change, str]] = {
         lambda name, text: (name.replace(SHEET, "xl/worksheets/Sheet1.xml"), text),
         f"A sheet of the workbook is not where it says, in '{SHEET}'",
     ),
+    "no texts": (
+        lambda name, text: (name.replace("sharedStrings", "texts"), text),
+        "lacks 'xl/sharedStrings.xml', the texts of its cells",
+    ),
     "prefixes": (
         lambda name, text: (name, text.replace(b"<worksheet ", b"<x:worksheet ") if name == SHEET else text),
         f"elements of '{SHEET}' in the workbook have a prefix, as in <x:worksheet>",
