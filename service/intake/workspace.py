@@ -29,6 +29,8 @@ from service.telemetry import events
 DISK_THREADS = 2
 RETRY_SECONDS = 30
 BUFFERS_BYTES = 32 * MEBIBYTE
+LEAST_FREE_BYTES = 16 * MEBIBYTE
+"""With less space than this on disk, most uploads are refused."""
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.EROFS})
 _LEAST_BUFFER_BYTES = 64 * 1024
@@ -91,6 +93,15 @@ class WorkArea:
     def is_in_memory(self, directory: Path) -> bool:
         """Return whether `new_directory` created it in memory."""
         return directory.parent == self._in_memory
+
+    async def is_full(self) -> bool:
+        """Return whether there is too little space on disk for uploads.
+
+        Raises:
+            OSError: the directory cannot be looked at.
+        """
+        free = await to_thread.run_sync(shutil.disk_usage, self._on_disk, abandon_on_cancel=True)
+        return free.free < LEAST_FREE_BYTES
 
     async def run_blocking(self, work: Callable[[], _Result], *, inline: bool = False) -> _Result:
         """Run `work`, which accesses the disk, in a thread or `inline`; see `Threads.run`."""

@@ -1,4 +1,4 @@
-"""Checks whether the service can accept work: database, storage, sandbox and disk space (interface 10).
+"""Checks whether the service can accept work: database, storage, work directory, sandbox, queue (interface 10).
 
 The queue of a fleet and its workers count for processes that can do nothing without them.
 
@@ -24,6 +24,7 @@ from service.usecases.services import Services
 PATIENCE_SECONDS = 5.0
 WITHOUT_SECONDS = 0.3
 """How long to wait for a part that the process can do without: some load balancers give a check only a second."""
+_FULL = "its disk is full"
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +62,7 @@ async def _check_database(services: Services) -> str:
         await services.database_works.ensure(services.leases.beat)
     except DatabaseUnavailable:
         return "not reachable"
-    return "its disk is full" if services.database.is_full else "ok"
+    return _FULL if services.database.is_full else "ok"
 
 
 async def _check_storage(services: Services) -> str:
@@ -93,6 +94,13 @@ async def _probe_objects(services: Services) -> None:
 async def _probe_storage(storage: Storage) -> None:
     with observed("check"):
         await storage.check()
+
+
+async def _check_work(services: Services) -> str:
+    try:
+        return _FULL if await services.work_area.is_full() else "ok"
+    except OSError as error:
+        return f"cannot be used: {error.strerror}"
 
 
 async def _check_sandbox(services: Services) -> str:
@@ -132,6 +140,7 @@ async def _check_intake(services: Services) -> str:
 _CHECKS: dict[str, Callable[[Services], Awaitable[str]]] = {
     "database": _check_database,
     "storage": _check_storage,
+    "work": _check_work,
     "sandbox": _check_sandbox,
     "intake": _check_intake,
 }

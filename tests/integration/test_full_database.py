@@ -1,5 +1,6 @@
-"""A database whose disk is full refuses what needs more space, and goes on doing what does not."""
+"""A service whose database or work directory is on a full disk refuses what needs more space, and says so."""
 
+import shutil
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -7,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from service.db import pool
+from service.intake.form import MEBIBYTE
 from service.usecases import ending
 from service.usecases.audit import audit
 from service.usecases.maintenance import recover
 from tests.support.data import lakes
+from tests.support.small_disk import small_disk
 from tests.support.world import world
 
 NO_SPACE = """
@@ -41,6 +44,17 @@ async def test_a_service_that_can_admit_nothing_is_not_ready(
         monkeypatch.setattr(pool, "FULL_SECONDS", 0.0)
         assert (await here.client.get("/readyz")).status_code == 200
         await here.convert()
+
+
+async def test_a_service_without_space_for_uploads_is_not_ready(database_url: str, tmp_path: Path) -> None:
+    """Until there is space again; it need not be restarted."""
+    with small_disk(tmp_path / "data", 128 << 10) as disk:
+        async with world(database_url, disk) as here:
+            for fill, verdict in ((True, "its disk is full"), (False, "ok")):
+                (disk / "fill").write_bytes(bytes(shutil.disk_usage(disk).free - MEBIBYTE if fill else 0))
+                ready = (await here.client.get("/readyz")).json()
+                assert ready["checks"]["work"] == verdict
+                assert not (ready["ready"] and fill)
 
 
 async def test_a_client_whose_conversion_cannot_be_charged_is_sent_to_its_job(

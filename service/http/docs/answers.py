@@ -80,7 +80,7 @@ _ANSWERS = (
     schemas.Analysis(success=True, report=_REPORT, warnings=()),
     FormatList(formats=(row_of(Availability(token="gpkg", input=True, output=True)),)),  # noqa: S106 - no secret
     SystemList((System(epsg=32633, name="WGS 84 / UTM zone 33N", area="Between 12°E and 18°E, northern hemisphere."),)),
-    Readiness(ready=True, checks={"database": "ok", "storage": "ok", "sandbox": "ok", "intake": "ok"}),
+    Readiness(ready=True, checks={"database": "ok", "storage": "ok", "work": "ok", "sandbox": "ok", "intake": "ok"}),
     Alive(),
 )
 ANSWERS: Mapping[type, object] = {type(answer): msgspec.to_builtins(answer) for answer in _ANSWERS}
