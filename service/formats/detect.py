@@ -43,6 +43,21 @@ IN_UTF8: Mapping[Declares, Callable[[Path, Path, int], tuple[Path, str]]] = {
     Declares.XML: in_utf8,
     Declares.DXF: dxf_in_utf8,
 }
+REMEDIES: Mapping[str, str] = {
+    extension: sentence
+    for extensions, sentence in (
+        (".tsv .txt .psv", "Name a table of such text .csv: its delimiter is found."),
+        (".jsonl .ndjson .geojsons .geojsonseq", "Name a file with a GeoJSON feature in each line .geojsonl."),
+        (".db .db3 .sqlite3 .spatialite", "Name a database of SQLite .sqlite."),
+        (".7z .rar .tar .tgz .bz2 .xz .zst", "Put the files in it into a ZIP."),
+        (".xls .xlsm .xlsb", "Save a workbook as .xlsx."),
+        (".dwg", "Save a drawing as DXF."),
+        (".gdb", "Put the folder of a File Geodatabase into a ZIP."),
+        (".shz", "Name it .zip."),
+    )
+    for extension in extensions.split()
+}
+"""By extension that is not accepted: what helps if the file is what its name says."""
 Mend = Callable[[Path, Path, Path | None], tuple[Path, str]]
 MENDED: Mapping[Reader, Mapping[str, Mend]] = {
     Reader.KML: {"prefixed": with_kml_prefixes, "whole": in_one_document, "mended": mended},
@@ -175,8 +190,9 @@ def _unknown(extension: str) -> Rejection:
     for row, bundle in BUNDLES:
         if extension in bundle.extensions:
             return Rejection(f"A {extension} file alone is no {row.title}. {remedy(bundle)}")
+    advice = f"{REMEDIES[extension]} " if extension in REMEDIES else ""
     return Rejection(
-        f"Files with the extension {shown(extension) or '(none)'} cannot be converted. "
+        f"Files with the extension {shown(extension) or '(none)'} cannot be converted. {advice}"
         f"Accepted are {', '.join(INPUT_EXTENSIONS)}, and {GZ} around one of them."
     )
 

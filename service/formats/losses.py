@@ -8,7 +8,7 @@ import msgspec
 from service.errors import Rejection
 from service.formats.datasets import Dataset
 from service.formats.facts import Field, Layer
-from service.formats.format import Format, Writing, writing_of
+from service.formats.format import Format, Writer, Writing, writing_of
 from service.formats.geometry import FAMILIES
 from service.formats.names import LISTED, counted, first_of, listed, quotes, shown
 from service.formats.values import value_warnings
@@ -60,7 +60,11 @@ def refuse_unrepresentable(target: Format, layers: Sequence[Layer]) -> None:
     writing = writing_of(target)
     if not writing.tables and not any(layer.is_spatial for layer in layers):
         raise Rejection(f"{target.title} stores geometry, and no feature of the file has any. Choose CSV or GeoJSON.")
-    if not writing.empty and not any(layer.features for layer in layers):
+    is_of_cells = writing.writer in {Writer.PLACES, Writer.WORKBOOK}
+    has_features = any(layer.features for layer in layers)
+    if is_of_cells and has_features and not any(layer.is_spatial or layer.fields for layer in layers):
+        raise Rejection(f"{target.title} stores cells, and the file has neither columns nor positions. Choose GeoJSON.")
+    if not writing.empty and not has_features:
         raise Rejection(f"The file holds no features, and an empty {target.title} cannot be read. Choose GeoJSON.")
     for layer in layers:
         _refuse_families(target, writing, layer)

@@ -15,9 +15,9 @@ import pytest
 from service.blocking import INLINE_BYTES
 from service.errors import Rejection
 from service.formats.bounds import Bounds, TooMuch
-from service.formats.detect import Source, detect
+from service.formats.detect import REMEDIES, Source, detect
 from service.formats.json_kinds import TOKEN
-from service.formats.registry import by_token
+from service.formats.registry import INPUT_EXTENSIONS, by_token
 from service.formats.table import FORMATS
 from service.formats.table.databases import GEOPACKAGE
 from service.formats.table.json_family import GEOJSON
@@ -114,6 +114,17 @@ def test_an_unknown_extension_is_refused_with_the_known_ones(tmp_path: Path) -> 
     (tmp_path / "upload").write_bytes(b"x")
     with pytest.raises(Rejection, match=r"\.pdf cannot be converted.*\.geojson"):
         detect(tmp_path / "upload", "plan.pdf", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"), [("a.TSV", "csv"), ("a.jsonl", "geojsonl"), ("a.7z", "ZIP"), ("a.xls", "xlsx")]
+)
+def test_an_extension_that_is_not_accepted_says_which_is(tmp_path: Path, name: str, remedy: str) -> None:
+    """If that is known, before the list."""
+    (tmp_path / "upload").write_bytes(b"x")
+    with pytest.raises(Rejection, match=rf"cannot be converted\. [^.]* (a |as )?\.?{remedy}\b.* Accepted are"):
+        detect(tmp_path / "upload", name, tmp_path)
+    assert not REMEDIES.keys() & set(INPUT_EXTENSIONS)
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:

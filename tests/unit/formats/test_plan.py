@@ -98,7 +98,7 @@ def test_an_unknown_source_system_is_refused_not_guessed(catalogue: CrsCatalogue
     with pytest.raises(Rejection, match="sourceEpsg"):
         planned(catalogue, "Kml", unknown)
     assert planned(catalogue, "Kml", unknown, source_epsg=4326).source_epsg == 4326
-    assert planned(catalogue, "Csv", layer(types={}, features=2, crs=Crs())).output_epsg is None
+    assert planned(catalogue, "Csv", layer(types={}, features=2, crs=Crs(), fields=(Field("a"),))).output_epsg is None
 
 
 @pytest.mark.parametrize(
@@ -162,6 +162,15 @@ def test_more_rows_than_a_sheet_holds_are_refused(catalogue: CrsCatalogue) -> No
     """Spreadsheet programs would drop them silently."""
     with pytest.raises(Rejection, match="1,048,575 rows"):
         planned(catalogue, "Xlsx", layer(types={"Point": 1_048_576}))
+
+
+@pytest.mark.parametrize("output", ["Csv", "Ods", "Xlsx"])
+def test_a_table_of_cells_without_any_is_refused(catalogue: CrsCatalogue, output: str) -> None:
+    """Its rows would be blank, or none could be read back."""
+    with pytest.raises(Rejection, match="neither columns nor positions"):
+        planned(catalogue, output, layer(types={}, features=2))
+    assert planned(catalogue, output, layer(types={}, features=2), layer("b", fields=(Field("a"),))).datasets
+    assert planned(catalogue, output, layer(types={}, features=0)).datasets
 
 
 def test_the_direct_way_is_for_plain_geojson(catalogue: CrsCatalogue) -> None:
