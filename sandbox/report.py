@@ -18,6 +18,17 @@ class Guard(StrEnum):
     """Needed only if the service has such rights."""
 
 
+NOT_NEEDED = "not needed"
+"""How the reason begins for which a layer that nothing lacks is not in use."""
+
+
+def reason_of(error: Exception) -> str:
+    """Return what an error says, in words."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return str(error)
+
+
 class LayerReport(msgspec.Struct, frozen=True, kw_only=True):
     """One isolation layer: whether it is in use, or why not."""
 

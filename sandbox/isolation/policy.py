@@ -17,7 +17,7 @@ from sandbox.isolation.seccomp import SystemCallFilter
 from sandbox.isolation.session import OwnSession
 from sandbox.isolation.user import UnprivilegedUser
 from sandbox.isolation.view import PrivateView
-from sandbox.report import LayerReport, SandboxReport
+from sandbox.report import LayerReport, SandboxReport, reason_of
 
 _Part = TypeVar("_Part", bound=Probed)
 
@@ -83,7 +83,7 @@ def probe(layer: Probed) -> str:
         try:
             layer.probe()
         except Exception as error:  # noqa: BLE001 - any error makes the layer unusable
-            os.write(writer, str(error).encode()[:500] or b"failed")
+            os.write(writer, reason_of(error).encode()[:500] or b"failed")
         finally:
             os._exit(0)
     os.close(writer)

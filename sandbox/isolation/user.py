@@ -16,7 +16,7 @@ from typing import Final
 
 from sandbox.isolation.jail import Jail
 from sandbox.isolation.steps import Steps, take
-from sandbox.report import Guard
+from sandbox.report import NOT_NEEDED, Guard
 
 # A range that no distribution, container manager or directory service assigns.
 FIRST_USER: Final = 1_879_048_192
@@ -45,7 +45,7 @@ class UnprivilegedUser:
     def probe(self) -> None:
         """Check that the user exists, can read what runs need and can reach the work root."""
         if not self._is_root:
-            raise OSError("not needed: the service is an ordinary user")
+            raise OSError(f"{NOT_NEEDED}: the service is an ordinary user")
         directories = {path for path in self._reads if path.is_dir()}
         become(FIRST_USER)
         for path in self._reads:

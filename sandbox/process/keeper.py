@@ -18,7 +18,7 @@ from sandbox.isolation import memory_group, mounts, namespaces, root
 from sandbox.isolation.memory_group import Group, Groups
 from sandbox.isolation.user import FIRST_USER
 from sandbox.process.spawner import HostContext, Spawner, receive_config
-from sandbox.report import Guard, LayerReport
+from sandbox.report import Guard, LayerReport, reason_of
 from sandbox.rights import keep_only
 from sandbox.unnamed import open_processes
 
@@ -58,7 +58,7 @@ def _make_groups(groups: Groups, config: Config) -> tuple[tuple[Group, ...], str
     try:
         return groups.make(config.slots), ""
     except OSError as error:
-        return (), str(error)
+        return (), reason_of(error)
 
 
 def start_spawner(config: Config, serve: Serve) -> int:
@@ -73,7 +73,7 @@ def start_spawner(config: Config, serve: Serve) -> int:
                 set_up = partial(root.build, config, for_other_users=is_root)
                 return _start_in_namespaces(config.slots, flags, set_up, serve)
             except OSError as error:
-                reasons.append(f"{way}: {error}")
+                reasons.append(f"{way}: {reason_of(error)}")
     return _start_outside(serve, _reports("; ".join(reasons)))
 
 

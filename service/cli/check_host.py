@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sandbox import forkserver
 from sandbox.config import LauncherName
+from sandbox.report import NOT_NEEDED
 from service.app.converters import converters_of, look_at_gateway, look_at_host, open_converters
 from service.cli.finding import Finding, judged
 from service.engine.capabilities import Capabilities
@@ -41,7 +42,8 @@ async def check_converter(settings: Settings, role: Role) -> AsyncIterator[Findi
         report = await pool.complete_report()
     for layer in report.layers:
         lacking = "Converters run without it; docs/sandbox.md says what it needs."
-        yield judged(layer.name, layer.reason or layer.stops, lacking, holds=layer.active)
+        holds = layer.active or layer.reason.startswith(NOT_NEEDED)
+        yield judged(layer.name, layer.reason or layer.stops, lacking, holds=holds)
     for launcher in report.launchers:
         is_stale = launcher.name is LauncherName.FORK_SERVER and forkserver.is_stale()
         complaint = forkserver.STALE if is_stale else "Conversions that would use it are slower without it."
