@@ -578,3 +578,28 @@ async def test_further_geometries_in_gml_are_told(pipeline: Pipeline, tmp_path: 
     warnings = (await pipeline.to("GeoJson", path)).output.warnings
     told = f"Further geometries of features ({left_out}) were left out: of the geometries of a feature, one is read."
     assert warnings == (told,) * (left_out > 0)
+
+
+RINGS = {
+    "a.kml": '<kml xmlns="http://www.opengis.net/kml/2.2"><Placemark><Polygon><outerBoundaryIs><LinearRing><coordinates>'
+    "0,0 1,0 1,1 {}</coordinates></LinearRing></outerBoundaryIs></Polygon></Placemark></kml>",
+    "a.geojson": '{{"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [{}]]]}}',
+    "a.gml": '<f:FeatureCollection xmlns:f="http://f" xmlns:gml="http://www.opengis.net/gml"><gml:featureMember><f:a><f:g>'
+    '<gml:Polygon srsName="EPSG:4326"><gml:outerBoundaryIs><gml:LinearRing><gml:coordinates>0,0 1,0 1,1 {}'
+    "</gml:coordinates></gml:LinearRing></gml:outerBoundaryIs></gml:Polygon></f:g></f:a></gml:featureMember>"
+    "</f:FeatureCollection>",
+}
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+@pytest.mark.parametrize("name", RINGS)
+async def test_rings_that_are_not_closed_are_told(
+    either: Pipeline, tmp_path: Path, name: str, *, is_closed: bool
+) -> None:
+    """They are written so, and some programs refuse the whole result."""
+    path = tmp_path / name
+    path.write_text(RINGS[name].format("0,0" if is_closed else "0,1"))
+    warnings = (await either.to("GeoPackage", path, source_epsg=4326)).output.warnings
+    assert [warning.startswith("Rings of areas do not end where they begin") for warning in warnings] == [True] * (
+        not is_closed
+    )
