@@ -125,6 +125,7 @@ GDAL int OGR_G_GetGeometryCount(handle);
 GDAL handle OGR_G_GetGeometryRef(handle, int);
 GDAL int OGR_G_RemoveGeometry(handle, int, int);
 GDAL int OGR_G_GetPointCount(handle);
+GDAL int OGR_G_GetPoints(handle, void *, int, void *, int, void *, int);
 GDAL double OGR_G_GetX(handle, int);
 GDAL double OGR_G_GetZ(handle, int);
 GDAL double OGR_G_GetY(handle, int);

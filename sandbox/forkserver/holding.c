@@ -1,6 +1,7 @@
 /*
  * Opens a file, looks at everything in it and copies it into memory. Copies lack what only the driver knows (styles, feature
- * ids), empty geometries become null and their empty parts are left out, and columns are identified by position, never by name.
+ * ids), empty geometries and those whose coordinates are no finite numbers become null, empty parts of others are left out, and
+ * columns are identified by position, never by name.
  * A large layer whose driver makes features quickly, and which a copy would not change, is not copied but read a second time.
  */
 #include <math.h>
@@ -126,28 +127,49 @@ static struct column *make_columns(handle definition, handle layer, int count)
     return columns;
 }
 
-/* Look at a feature. */
-static void see_feature(struct shapes *shapes, struct column *columns, int count, handle feature)
+/* Mend the geometry of a feature; it has none if its coordinates are no finite numbers. Returns what was wrong. */
+static int mend(handle feature)
+{
+    handle geometry = OGR_F_GetGeometryRef(feature);
+    int found = geometry && !OGR_G_IsEmpty(geometry) ? mend_geometry(geometry) : 0;
+    if (found & NOWHERE)
+        OGR_G_DestroyGeometry(OGR_F_StealGeometry(feature));
+    return found;
+}
+
+static void count_mended(int64_t *count, int64_t *first, int is_mended, int64_t number)
+{
+    *count += is_mended;
+    if (is_mended && !*first)
+        *first = number;
+}
+
+/* Look at a feature and mend its geometry. Returns what was wrong with that. */
+static int see_feature(struct shapes *shapes, struct column *columns, int count, handle feature)
 {
     handle geometry = OGR_F_GetGeometryRef(feature);
     shapes->features++;
     if (geometry && shapes->lacks_measures)
         leave_out_absent(geometry);
+    int mended = mend(feature);
+    count_mended(&shapes->hollow, &shapes->first_hollow, (mended & HOLLOW) != 0, shapes->features);
+    count_mended(&shapes->nowhere, &shapes->first_nowhere, (mended & NOWHERE) != 0, shapes->features);
+    count_mended(&shapes->heightless, &shapes->first_heightless, (mended & (HEIGHTLESS | NOWHERE)) == HEIGHTLESS, shapes->features);
+    geometry = OGR_F_GetGeometryRef(feature);
     for (int field = 0; field < count; field++)
         if (is_value(feature, field, columns[field].type))
             see(columns + field, feature, field, OGR_F_GetRawFieldRef(feature, field), shapes->features);
         else
             columns[field].begins_empty |= shapes->features == 1;
-    if (geometry && !OGR_G_IsEmpty(geometry)) {
-        if (leave_out_empty_parts(geometry) && !shapes->hollow++)
-            shapes->first_hollow = shapes->features;
+    if (geometry && !OGR_G_IsEmpty(geometry))
         see_geometry(shapes, geometry);
-    } else
+    else
         shapes->empty += geometry != NULL;
     if (shapes->may_be_labels) {
         const char *style = OGR_F_GetStyleString(feature);
         shapes->labels += style && strncmp(style, LABEL, strlen(LABEL)) == 0;
     }
+    return mended;
 }
 
 /* Whether a copy in memory would differ from a feature: it has no empty geometries, no numbers that are none, and nulls in
@@ -177,8 +199,6 @@ static void wait_with(handle feature, const struct column *columns, int count)
     handle geometry = OGR_F_GetGeometryRef(feature);
     if (geometry && OGR_G_IsEmpty(geometry))
         OGR_G_DestroyGeometry(OGR_F_StealGeometry(feature));
-    else if (geometry)
-        leave_out_empty_parts(geometry);
     for (int field = 0; field < count; field++)
         if (!is_value(feature, field, columns[field].type))
             OGR_F_SetFieldNull(feature, field);
@@ -249,8 +269,10 @@ static void load_first(handle layer, handle copy, const struct column *columns, 
     handle feature;
     begin_waiting(copy);
     OGR_L_ResetReading(layer);
-    while (features-- && (feature = OGR_L_GetNextFeature(layer)))
+    while (features-- && (feature = OGR_L_GetNextFeature(layer))) {
+        mend(feature);
         wait_with(feature, columns, count);
+    }
 }
 
 /* Look at all features of a layer and have them wait for its copy in memory. If the layer may stay where it is, none waits
@@ -262,9 +284,7 @@ static int load_features(handle layer, handle copy, struct shapes *shapes, struc
     OGR_L_ResetReading(layer);
     while (!refused && (feature = OGR_L_GetNextFeature(layer))) {
         int is_changed = stays && is_changed_by_copying(feature, columns, count);
-        int64_t hollow = shapes->hollow;
-        see_feature(shapes, columns, count, feature);
-        is_changed |= stays && shapes->hollow > hollow;
+        is_changed |= see_feature(shapes, columns, count, feature) && stays;
         if (stays)
             OGR_F_Destroy(feature);
         else

@@ -1,5 +1,7 @@
 /* Looks at the geometries of a layer. */
 #include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "answer.h"
 #include "shapes.h"
@@ -61,7 +63,7 @@ void leave_out_absent(handle geometry)
         OGR_G_SetMeasured(geometry, 0);
 }
 
-int leave_out_empty_parts(handle geometry)
+static int leave_out_empty_parts(handle geometry)
 {
     int found = 0, gathers = OGR_GT_IsSubClassOf(OGR_G_GetGeometryType(geometry), COLLECTION);
     for (int number = gathers ? OGR_G_GetGeometryCount(geometry) : 0; number-- > 0;) {
@@ -69,6 +71,46 @@ int leave_out_empty_parts(handle geometry)
         found |= OGR_G_IsEmpty(part) ? OGR_G_RemoveGeometry(geometry, number, 1) == 0 : leave_out_empty_parts(part);
     }
     return found;
+}
+
+/* The positions of a line or point; each is three numbers. */
+static double *positions_of(handle geometry, int count)
+{
+    static double *positions;
+    static int room;
+    enum { STEP = 3 * sizeof *positions };
+    if (count > room) {
+        free(positions);
+        positions = malloc((size_t)(room = count) * STEP);
+        if (!positions)
+            _exit(1);
+    }
+    OGR_G_GetPoints(geometry, positions, STEP, positions + 1, STEP, positions + 2, STEP);
+    return positions;
+}
+
+static int mend_positions(handle geometry)
+{
+    int found = 0, parts = OGR_G_GetGeometryCount(geometry), count = parts ? 0 : OGR_G_GetPointCount(geometry);
+    for (int number = 0; number < parts; number++)
+        found |= mend_positions(OGR_G_GetGeometryRef(geometry, number));
+    double *at = count ? positions_of(geometry, count) : NULL, place = 0, height = 0;
+    for (int number = 0; number < count; number++) { /* what is not finite times 0 is no number, and so is its sum */
+        place += at[3 * number] * 0 + at[3 * number + 1] * 0;
+        height += at[3 * number + 2] * 0;
+    }
+    found |= isnan(place) ? NOWHERE : 0;
+    found |= isnan(height) ? HEIGHTLESS : 0;
+    for (int number = 0; isnan(height) && number < count; number++)
+        if (!isfinite(at[3 * number + 2]))
+            OGR_G_SetPoint(geometry, number, at[3 * number], at[3 * number + 1], 0);
+    return found;
+}
+
+int mend_geometry(handle geometry)
+{
+    int found = leave_out_empty_parts(geometry) ? HOLLOW : 0;
+    return found | mend_positions(geometry);
 }
 
 void see_geometry(struct shapes *shapes, handle geometry)
@@ -98,11 +140,13 @@ void tell_shapes(const struct shapes *shapes)
 {
     put(",\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s,\"longest_geometry_bytes\":%zu,"
         "\"flat_geometries\":%lld,\"sloping_areas\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,\"labels\":%lld,\"empty_geometries\":%lld,\"hollow_geometries\":%lld,"
-        "\"first_hollow\":%lld,\"codes\":{",
+        "\"first_hollow\":%lld,\"nowhere_geometries\":%lld,\"first_nowhere\":%lld,\"heightless_geometries\":%lld,"
+        "\"first_heightless\":%lld,\"codes\":{",
         (long long)shapes->features, (long long)shapes->filled, shapes->has_z ? "true" : "false",
         shapes->has_m ? "true" : "false", shapes->longest, (long long)shapes->flat, (long long)shapes->sloping, (long long)shapes->unmeasured,
         (long long)shapes->first_beyond, (long long)shapes->labels, (long long)shapes->empty, (long long)shapes->hollow,
-        (long long)shapes->first_hollow);
+        (long long)shapes->first_hollow, (long long)shapes->nowhere, (long long)shapes->first_nowhere,
+        (long long)shapes->heightless, (long long)shapes->first_heightless);
     for (int type = 0, told = 0; type < TYPES; type++)
         if (shapes->counts[type])
             put("%s\"%d\":%lld", told++ ? "," : "", type, (long long)shapes->counts[type]);

@@ -84,8 +84,7 @@ _MESSAGES: tuple[_Row, ...] = (
     ),
     _row(
         r"SET min_x = .{1,400}no such column: -?(?:Inf|NaN)|non-finite values are not allowed",
-        "The file has coordinates that are infinite or no numbers (NaN), which {target} cannot hold. Correct them and "
-        "send it again, or choose another outputFormat, such as CSV.",
+        "The file has coordinates that are infinite or no numbers (NaN). Correct them and send it again.",
     ),
     _Row(UNREACHABLE, "Coordinates cannot be brought into {target_crs}. {unreachable}"),
     _row(

@@ -72,6 +72,10 @@ class Shapes(msgspec.Struct, frozen=True, kw_only=True):
     empty_geometries: Count = 0
     hollow_geometries: Count = 0
     first_hollow: Count = 0
+    nowhere_geometries: Count = 0
+    first_nowhere: Count = 0
+    heightless_geometries: Count = 0
+    first_heightless: Count = 0
     labels: Count = 0
     """How many features are labels whose text only their style holds."""
 
@@ -200,6 +204,10 @@ def _layer(layer: SeenLayer, columns: Sequence[Column], reading: Reading) -> Lay
         empty_geometries=layer.empty_geometries,
         hollow_geometries=layer.hollow_geometries,
         first_hollow=layer.first_hollow,
+        nowhere_geometries=layer.nowhere_geometries,
+        first_nowhere=layer.first_nowhere,
+        heightless_geometries=layer.heightless_geometries,
+        first_heightless=layer.first_heightless,
         has_z=layer.has_z,
         flat_geometries=layer.flat_geometries if layer.has_z else 0,
         sloping_areas=layer.sloping_areas,

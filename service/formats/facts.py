@@ -169,6 +169,14 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     """Geometries that had parts without any position when they were read; these were left out."""
     first_hollow: Count = 0
     """The number of the first feature with one, from 1."""
+    nowhere_geometries: Count = 0
+    """Geometries whose coordinates were infinite or no numbers when they were read; they became null."""
+    first_nowhere: Count = 0
+    """The number of the first feature with one, from 1."""
+    heightless_geometries: Count = 0
+    """Geometries that had elevations that were infinite or no numbers when they were read; these became 0."""
+    first_heightless: Count = 0
+    """The number of the first feature with one, from 1."""
     has_z: bool = False
     flat_geometries: Count = 0
     """Geometries without elevations, in a layer in which others have them."""

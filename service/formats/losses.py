@@ -1,6 +1,7 @@
 """What a target cannot hold: refused if nothing useful would be left, otherwise reported as a warning."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from unicodedata import normalize
 
 import msgspec
@@ -17,6 +18,19 @@ DBF_TEXT_BYTES = (80, 254)
 DBF_COLUMNS_ELSEWHERE = 255
 HOLLOW = (
     "Parts without any position, such as EMPTY in MULTIPOINT (EMPTY, (1 1)), were left out of the geometry of {count}."
+)
+_MENDED = (
+    (HOLLOW, attrgetter("hollow_geometries"), attrgetter("first_hollow")),
+    (
+        "Coordinates that are infinite or no numbers (NaN): the geometry of {count} became missing.",
+        attrgetter("nowhere_geometries"),
+        attrgetter("first_nowhere"),
+    ),
+    (
+        "Elevations that are infinite or no numbers (NaN) became 0 in {count}.",
+        attrgetter("heightless_geometries"),
+        attrgetter("first_heightless"),
+    ),
 )
 WKT_PER_BYTE = 2.5
 """Characters of WKT per byte of binary geometry, at most, for coordinates of ordinary precision."""
@@ -212,9 +226,10 @@ def _column_renames(datasets: Sequence[Dataset]) -> Iterator[str]:
 def _changed_by_reading(layers: Sequence[Layer]) -> Iterator[str]:
     if empty := sum(layer.empty_geometries for layer in layers):
         yield f"Geometries without any position, such as POINT EMPTY ({empty:,}), became missing."
-    if hollow := sum(layer.hollow_geometries for layer in layers):
-        first = first_of((layer.name, (layer.first_hollow,)) for layer in layers)
-        yield HOLLOW.format(count=counted(hollow, "feature")) + first
+    for sentence, count_of, first_in in _MENDED:
+        if count := sum(map(count_of, layers)):
+            first = first_of((layer.name, (first_in(layer),)) for layer in layers)
+            yield sentence.format(count=counted(count, "feature")) + first
     if surfaces := sum(layer.surfaces for layer in layers):
         yield (
             f"Surfaces of triangles or other areas (TIN, PolyhedralSurface, Triangle; {surfaces:,}) became "

@@ -37,6 +37,7 @@ _TOO_LARGE = {FLAT: (b"[0000", b",000"), WITH_Z: (b"[0000",)}
 _LONGITUDE_FROM_180 = re.compile(rb"\[[ \t\r\n]*-?(?:1[89]|[2-9]\d)\d")
 _LATITUDE_FROM_85 = re.compile(rb",[ \t\r\n]*-?(?:8[5-9]|9\d)")
 """Also some elevations."""
+_HUGE = re.compile(rb"[eE]\+?\d{3}")
 _EDGES = (_LONGITUDE_FROM_180, _LATITUDE_FROM_85, re.compile(rb"e\+?\d"), re.compile(rb"E\+?\d"))
 _LEVELS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
 _MARKS = (b"p", b"q", b"r", b"s")
@@ -96,6 +97,7 @@ class GeometryTally:
         """The names of members of geometries in collections that GeoJSON does not define, some of them."""
         self.exceeds_degrees = False
         self.near_edges = False
+        self.may_be_infinite = False
 
     def add(self, features: Sequence[Feature], features_before: int) -> None:
         """Count the geometries of a batch; `features_before` is the number of features in earlier batches."""
@@ -179,6 +181,11 @@ class GeometryTally:
         dimensions = _regular_dimensions(kind, coordinates)
         if self._seeks_edges and not self.near_edges:
             self.near_edges = kind == COLLECTION or _are_near_edges(coordinates)
+        if not self.may_be_infinite:
+            is_collection = kind == COLLECTION
+            self.may_be_infinite = _may_be_infinite(
+                [each.geometries for each in group] if is_collection else coordinates
+            )
         self.exceeds_degrees = self.exceeds_degrees or _exceed_degrees(coordinates, dimensions or WITH_Z)
         if dimensions is None:
             for geometry in group:
@@ -242,6 +249,14 @@ def _exceed_degrees(coordinates: Sequence[Raw], dimensions: int) -> bool:
     """
     first = next(_pieces(coordinates))[:SAMPLE_BYTES].translate(_ANY_DIGIT, _SPACE_AND_SIGNS)
     return any(mark in first for mark in _TOO_LARGE[dimensions])
+
+
+def _may_be_infinite(coordinates: Sequence[Raw]) -> bool:
+    """Whether coordinates may have numbers that are infinite or none, such as NaN and 1e999."""
+    return any(
+        b"N" in text or b"I" in text or ((b"e" in text or b"E" in text) and _HUGE.search(text) is not None)
+        for text in _pieces(coordinates)
+    )
 
 
 def _are_near_edges(coordinates: Sequence[Raw]) -> bool:

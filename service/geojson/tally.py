@@ -102,6 +102,7 @@ class Tally:
             first_own_system=first_own_system,
             exceeds_degrees=geometries.exceeds_degrees,
             near_edges=geometries.near_edges,
+            may_be_infinite=geometries.may_be_infinite,
             crs_epsg=epsg,
             crs_claim=crs_claim(document.members.get("crs"))[:MAX_NAME_CHARACTERS],
         )

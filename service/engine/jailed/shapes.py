@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from service.engine.jailed.curves import straightened
 from service.engine.jailed.exits import Exit
-from service.engine.jailed.gpkg import FID, GEOMETRY, WKB_TYPES, quoted, split_code, wkb_offset
+from service.engine.jailed.gpkg import EMPTY_FLAG, FID, GEOMETRY, WKB_TYPES, quoted, split_code, wkb_offset
 from service.engine.jailed.wkb import (
     MAY_BE_HOLLOW,
     as_polygons,
@@ -16,8 +16,14 @@ from service.engine.jailed.wkb import (
     is_curved,
     parts_by_family,
     without_empty_parts,
+    zero_heights,
 )
 
+ENDS_OF_NUMBERS = (21, 29, 37)
+"""Where the last bytes of the coordinates of a point are in a blob, which tell its exponents."""
+LONGEST_POINT = 45
+NO_NUMBERS = (b"\xf8\x7f", b"\xf8\xff", b"\xf0\x7f", b"\xf0\xff")
+"""How numbers end that are infinite or none."""
 UNKNOWN = (ValueError, struct.error)
 """What geometries raise that are truncated, nested too deeply, or neither simple nor curves."""
 
@@ -37,6 +43,38 @@ def leave_out_empty_parts(connection: sqlite3.Connection, table: str) -> tuple[i
     update = f"UPDATE {quoted(table)} SET {GEOMETRY} = filled({GEOMETRY}) WHERE {FID} = ?"  # noqa: S608 -- quoted
     connection.executemany(update, ((fid,) for _, fid in hollow))
     return len(hollow), hollow[0][0] if hollow else 0
+
+
+def mend_positions(connection: sqlite3.Connection, table: str) -> tuple[int, int, int, int]:
+    """Make geometries null whose coordinates are no finite numbers, and give elevations 0 that are none.
+
+    Returns how many geometries of both kinds there were, each followed by the number of the first feature, from 1.
+    """
+    ends = " OR ".join(f"substr({GEOMETRY}, {at}, 1) IN (x'7F', x'FF')" for at in ENDS_OF_NUMBERS)
+    where = f"length({GEOMETRY}) > {LONGEST_POINT} OR {ends}"
+    rows = connection.execute(f"SELECT {FID}, {GEOMETRY} FROM {quoted(table)} WHERE {where} ORDER BY {FID}")  # noqa: S608 -- quoted
+    nowhere: list[tuple[None, int]] = []
+    heightless: list[tuple[bytes, int]] = []
+    for fid, blob in rows:
+        if not blob[3] & EMPTY_FLAG and any(number in blob for number in NO_NUMBERS):
+            at = wkb_offset(blob[3])
+            wkb = bytearray(blob[at:])
+            with suppress(*UNKNOWN):
+                is_nowhere, is_heightless = zero_heights(wkb)
+                if is_nowhere:
+                    nowhere.append((None, fid))
+                elif is_heightless:
+                    heightless.append((blob[:at] + wkb, fid))
+    update = f"UPDATE {quoted(table)} SET {GEOMETRY} = ? WHERE {FID} = ?"  # noqa: S608 -- quoted
+    connection.executemany(update, [*nowhere, *heightless])
+    numbers = [_number(connection, table, found[0][1]) if found else 0 for found in (nowhere, heightless)]
+    return len(nowhere), numbers[0], len(heightless), numbers[1]
+
+
+def _number(connection: sqlite3.Connection, table: str, fid: int) -> int:
+    """The number of a feature, from 1."""
+    (number,) = connection.execute(f"SELECT count(*) FROM {quoted(table)} WHERE {FID} <= ?", (fid,)).fetchone()  # noqa: S608 -- quoted
+    return int(number)
 
 
 def _filled(blob: bytes) -> bytes:

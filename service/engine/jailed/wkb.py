@@ -7,6 +7,7 @@ import math
 import re
 import struct
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from service.engine.jailed.gpkg import WKB_TYPES
@@ -124,6 +125,28 @@ def _without_empty_parts(geometry: WkbGeometry) -> bytes:
         return bytes(geometry.wkb)
     code = geometry.kind * ISO_STEP + geometry.basic
     return gathered(code, [_without_empty_parts(part) for part in geometry.parts if not _is_empty(part)])
+
+
+def zero_heights(wkb: bytearray) -> tuple[bool, bool]:
+    """Give elevations 0 that are no finite numbers; raises as `read`.
+
+    Returns whether coordinates, of a geometry that is not empty, are none, and whether there were such elevations.
+    """
+    return _zero_heights(read(wkb))
+
+
+def _zero_heights(geometry: WkbGeometry) -> tuple[bool, bool]:
+    if _is_empty(geometry):
+        return False, False
+    found = list(map(_zero_heights, geometry.parts))
+    size = DIMENSIONS[geometry.kind]
+    for line in geometry.lines:
+        places = chain(line[0::size], line[1::size])
+        none = [at for at in range(2, len(line), size) if geometry.kind in WITH_Z and not math.isfinite(line[at])]
+        for at in none:
+            line[at] = 0.0
+        found.append((not all(map(math.isfinite, places)), bool(none)))
+    return any(nowhere for nowhere, _ in found), any(heightless for _, heightless in found)
 
 
 def _is_empty(geometry: WkbGeometry) -> bool:

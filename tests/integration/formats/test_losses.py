@@ -411,7 +411,7 @@ async def test_parts_of_geometries_without_any_position_are_left_out_and_told(
     path = await database(either, tmp_path, ["n INTEGER"], *((number,) for number in range(rows)))
     with edited(path) as connection:
         name, column = connection.execute("SELECT table_name, column_name FROM gpkg_geometry_columns").fetchone()
-        set_two = f'UPDATE "{name}" SET "{column}" = substr("{column}", 1, 8) || ? WHERE id IN (1, 3)'  # noqa: S608 -- ours
+        set_two = f'UPDATE "{name}" SET "{column}" = CAST(substr("{column}", 1, 8) || ? AS BLOB) WHERE id IN (1, 3)'  # noqa: S608 -- ours
         connection.execute(set_two, (geometry,))
     done = await either.to(target, path, target_epsg=3857)
     assert HOLLOW in done.output.warnings
@@ -421,6 +421,28 @@ async def test_parts_of_geometries_without_any_position_are_left_out_and_told(
         for x, y in re.findall(r"([-.\de]+) ([-.\de]+)", line)
     ]
     assert Counter(positions) == {(1, 2): rows - 2, (3, 4): 2}
+
+
+HEIGHTLESS = struct.pack("<BII6d", 1, 1002, 2, 3, 4, math.nan, 5, 6, 7)
+NOWHERE = struct.pack("<BII6d", 1, 1002, 2, 3, 4, 5, 6, math.nan, 7)
+
+
+@pytest.mark.parametrize("rows", [4, 600], ids=["copied", "read twice"])
+async def test_coordinates_that_are_no_finite_numbers_are_told(either: Pipeline, tmp_path: Path, rows: int) -> None:
+    """Drivers write them as 0, as other places, as words that are no numbers, or not at all."""
+    path = await database(either, tmp_path, ["n INTEGER"], *((number,) for number in range(rows)))
+    with edited(path) as connection:
+        name, column = connection.execute("SELECT table_name, column_name FROM gpkg_geometry_columns").fetchone()
+        for number, wkb in ((1, HEIGHTLESS), (2, NOWHERE), (3, NOWHERE)):
+            update = f'UPDATE "{name}" SET "{column}" = CAST(substr("{column}", 1, 8) || ? AS BLOB) WHERE id = ?'  # noqa: S608 -- ours
+            connection.execute(update, (wkb, number))
+    done = await either.to("GeoJson", path)
+    told = "\n".join(done.output.warnings)
+    assert "(NaN): the geometry of 2 features became missing. The first is feature 3." in told
+    assert "Elevations that are infinite or no numbers (NaN) became 0 in 1 feature. The first is feature 2." in told
+    written = [feature["geometry"] for feature in readers.geojson(done.path)]
+    assert written[:4] == [geometry("Point", [1, 2]), geometry("LineString", [[3, 4, 0], [5, 6, 7]]), None, None], told
+    assert written.count(written[0]) == rows - 3
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,12 @@ def test_a_failure_to_read_does_not_blame_the_output(messages: str) -> None:
     assert explain(messages, Subject(input="DXF")).startswith("The file is not a valid DXF file")
 
 
+def test_coordinates_that_cannot_be_read_are_named() -> None:
+    """They are the fault of no target."""
+    message = "ERROR 1: sqlite3_exec(UPDATE gpkg_contents SET min_x = NaN, min_y = 2) failed: no such column: NaN"
+    assert "infinite or no numbers" in explain(message, Subject(input="GeoPackage"))
+
+
 def test_what_one_message_begins_no_other_ends() -> None:
     """A search for the end of each beginning in the whole text would occupy the service for seconds."""
     near, far = (f"Geometry type of {'a' * size} not supported" for size in (100, 1000))

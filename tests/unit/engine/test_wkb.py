@@ -6,7 +6,14 @@ import struct
 import pytest
 
 from service.engine.jailed.geoarrow import to_wkb
-from service.engine.jailed.wkb import MAY_BE_HOLLOW, as_polygons, is_curved, parts_by_family, without_empty_parts
+from service.engine.jailed.wkb import (
+    MAY_BE_HOLLOW,
+    as_polygons,
+    is_curved,
+    parts_by_family,
+    without_empty_parts,
+    zero_heights,
+)
 
 POINT = struct.pack("<BI2d", 1, 1, 1.0, 2.0)
 POINT_Z = struct.pack("<BI3d", 1, 1001, 1.0, 2.0, 3.0)
@@ -63,6 +70,33 @@ def test_parts_without_any_position_are_left_out(hollow: bytes, filled: bytes) -
     assert without_empty_parts(filled) == filled
     assert MAY_BE_HOLLOW.search(hollow)
     assert not MAY_BE_HOLLOW.search(filled)
+
+
+NAN, INF = math.nan, math.inf
+LINE_ZM = struct.Struct("<BII8d")
+
+
+@pytest.mark.parametrize(
+    ("wkb", "mended", "found"),
+    [
+        (
+            LINE_ZM.pack(1, 3002, 2, 1, 2, INF, NAN, 5, 6, 7, 8),
+            LINE_ZM.pack(1, 3002, 2, 1, 2, 0, NAN, 5, 6, 7, 8),
+            (0, 1),
+        ),
+        (many(1004, NO_POINT, POINT_Z), many(1004, NO_POINT, POINT_Z), (0, 0)),
+        (
+            many(7, POINT, struct.pack("<BI2d", 1, 1, 1, -INF)),
+            many(7, POINT, struct.pack("<BI2d", 1, 1, 1, -INF)),
+            (1, 0),
+        ),
+    ],
+)
+def test_elevations_that_are_no_numbers_become_zero(wkb: bytes, mended: bytes, found: tuple[int, int]) -> None:
+    """Other coordinates that are none are told, but not those of what is empty, nor measures."""
+    changed = bytearray(wkb)
+    assert zero_heights(changed) == found
+    assert struct.pack("<B", changed[0]) + changed[1:] == mended
 
 
 TRIANGLE = struct.pack("<BI", 1, 17) + POLYGON[5:]

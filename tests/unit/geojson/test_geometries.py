@@ -152,6 +152,20 @@ def test_geometries_with_parts_of_nothing_are_counted(shape: Any) -> None:
     assert reading_warnings(scan, into_json=True) == []
 
 
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "1E+400"])
+def test_numbers_that_may_be_infinite_or_none_are_noticed(number: str) -> None:
+    """Also in collections; the converter looks at them then."""
+    shapes = (
+        geometry("Point", [1, 7]),
+        geometry("LineString", [[1, 7], [3, 1e-7]]),
+        gathered(geometry("Point", [1, 7])),
+    )
+    for shape in shapes:
+        document = collection(feature(None, shape))
+        assert not scan_bytes(document).may_be_infinite
+        assert scan_bytes(document.replace(b"7]", number.encode() + b"]", 1)).may_be_infinite
+
+
 HALF_RAISED = [[1, 2, 3], [4, 5]]
 
 
