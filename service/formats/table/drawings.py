@@ -154,7 +154,7 @@ RAISED_SPLINES = (
     rb"[ \t]*+30" + _NEXT + rb"(?=[-+.\d])"
 )
 """Splines up to the first elevation of a control point that is not 0."""
-_BEYOND_HALF = rb"\+?0*+(?:1\.0{0,2}+[1-9]|1\d|[2-9])[\d.]*+(?![eE]-)"
+_BEYOND_HALF = rb"\+?0*+(?:1\.0{0,2}+[1-9]|1\d|[2-9])[\d.]*+(?:[eE]\+?\d++)?+(?=[ \t\r]*+\n)"
 """A bulge, the tangent of a quarter of an arc's angle, of more than half a circle, but for differences of rounding."""
 ARCS_BEYOND_HALF = (
     rb"\n[ \t]*+(?:0"
