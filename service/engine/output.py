@@ -8,6 +8,7 @@ import msgspec
 from service.engine.arguments import dataset_name, result_name
 from service.engine.diagnostics import EngineDefect
 from service.engine.files import NO_RESULT, size_of_written, written_files
+from service.engine.kmz import with_schemas
 from service.engine.pack import Entry, write_zip
 from service.engine.workspace import OUT
 from service.errors import Rejection
@@ -65,12 +66,18 @@ def _packed(place: str, plan: ConversionPlan) -> tuple[Path, int]:
 
 
 def _entries(place: str, plan: ConversionPlan) -> list[Entry]:
-    if plan.writing.delivery is Packaging.KMZ or plan.writing.one_file_per_layer:
+    is_kmz = plan.writing.delivery is Packaging.KMZ
+    if is_kmz or plan.writing.one_file_per_layer:
         for dataset in plan.datasets:
             size_of_written(f"{place}/{dataset_name(plan, dataset)}", plan.writing.trailer)
             _require_crs(place, plan, dataset)
         return [
-            Entry(file.path, file.name, plan.writing.endings.get(file.name[file.name.rfind(".") :], b""))
+            Entry(
+                file.path,
+                file.name,
+                plan.writing.endings.get(file.name[file.name.rfind(".") :], b""),
+                with_schemas if is_kmz else None,
+            )
             for file in written_files(f"{place}/{OUT}")
         ]
     folder = f"{place}/{result_name(plan)}"

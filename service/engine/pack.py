@@ -8,7 +8,7 @@ below 4 GiB.
 import itertools
 import os
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import BinaryIO
 
@@ -44,6 +44,8 @@ class Entry(msgspec.Struct, frozen=True):
     name: str
     ending: bytes = b""
     """What follows the content of the file."""
+    edited: Callable[[int, int], Iterable[bytes]] | None = None
+    """Returns the content to pack instead, in pieces, of a descriptor of the file and its size."""
 
 
 class _Sizes(msgspec.Struct, frozen=True):
@@ -88,11 +90,17 @@ def _opened(target: PathLike) -> BinaryIO:
 def _append(output: BinaryIO, start: int, name: bytes, entry: Entry) -> _Sizes:
     descriptor, size = open_written(entry.path)
     try:
-        chunk = os.read(descriptor, min(size, CHUNK))  # allocating a mebibyte costs more than packing a small file
-        rest = os.read(descriptor, CHUNK) if len(chunk) < size else b""
-        if rest:
-            chunks = itertools.chain([chunk, rest], iter(partial(os.read, descriptor, CHUNK), b""), [entry.ending])
-            return _append_streaming(output, start, name, chunks)
+        if entry.edited is not None:
+            pieces = entry.edited(descriptor, size)
+            if size > CHUNK:
+                return _append_streaming(output, start, name, pieces)
+            chunk = b"".join(pieces)
+        else:
+            chunk = os.read(descriptor, min(size, CHUNK))  # allocating a mebibyte costs more than packing a small file
+            rest = os.read(descriptor, CHUNK) if len(chunk) < size else b""
+            if rest:
+                chunks = itertools.chain([chunk, rest], iter(partial(os.read, descriptor, CHUNK), b""), [entry.ending])
+                return _append_streaming(output, start, name, chunks)
     finally:
         os.close(descriptor)
     chunk += entry.ending

@@ -19,7 +19,21 @@ from tests.integration.formats.pipeline import Converted, Pipeline
 FIXTURES = Path(pyogrio.__file__).parent / "tests" / "fixtures"
 SHAPEFILE = "naturalearth_lowres"
 SOURCES = ("test_gpkg_nulls.gpkg",)
-TARGETS = ("GeoJson", "GeoPackage", "FlatGeobuf", "Shapefile", "Kml", "Gml", "MapInfo", "OpenFileGdb", "SpatiaLite")
+TARGETS = (
+    "GeoJson",
+    "GeoPackage",
+    "FlatGeobuf",
+    "Shapefile",
+    "Kml",
+    "Kmz",
+    "Gml",
+    "MapInfo",
+    "OpenFileGdb",
+    "SpatiaLite",
+)
+FOLDER = """<Folder><name>{0}</name><Placemark>
+<ExtendedData><Data name="{0}"><value>{0}</value></Data></ExtendedData>
+<Point><coordinates>1,2</coordinates></Point></Placemark></Folder>"""
 DIGITS = 9
 """To how many digits numbers are compared: formats of text round at the fifteenth, a loss shows earlier."""
 LISTS = (".tab", ".shp", ".gdb")
@@ -109,3 +123,18 @@ async def test_what_another_reader_finds_is_the_same_or_told(
         if any(values):
             found = by_name.get(written[column].casefold())
             assert found == values or told(done, repr(column)), (column, done.output.warnings)
+
+
+@pytest.mark.parametrize("layers", [["a"], ["a", "b", "c"]])
+async def test_another_reader_finds_the_columns_of_each_layer_of_a_kmz(
+    pipeline: Pipeline, tmp_path: Path, layers: list[str]
+) -> None:
+    """It looks for their schemas in no other place."""
+    path = tmp_path / "a.kml"
+    folders = "".join(map(FOLDER.format, layers))
+    path.write_text(f'<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{folders}</Document></kml>')
+    done = await pipeline.to("Kmz", path)
+    found = {layer: pyogrio.raw.read(done.path, layer=layer) for layer, _ in pyogrio.list_layers(done.path)}
+    assert {layer: values[-1].tolist() for layer, (_, _, _, values) in found.items()} == {
+        layer: [layer] for layer in layers
+    }
