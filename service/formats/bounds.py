@@ -19,10 +19,16 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """The largest table of contents of a ZIP that is parsed: more than that of any honest one."""
     in_steps: bool = False
     """Whether only what unpacks in small steps is unpacked: bzip2 makes megabytes of a few kilobytes at once."""
+    read_through_bytes: int | None = None
+    """How much text is read through, of all documents together."""
 
 
 class TooMuch(Rejection):
     """An upload contains more than its bounds allow."""
+
+
+class MuchToRead(TooMuch):
+    """Its text is longer than what is to be read through."""
 
 
 class Unpacked:

@@ -13,7 +13,7 @@ import msgspec
 
 from service.errors import Rejection
 from service.formats.archive import Archive, open_archive
-from service.formats.bounds import Bounds
+from service.formats.bounds import Bounds, MuchToRead
 from service.formats.catalog import tables_in
 from service.formats.dxf_encodings import dxf_in_utf8
 from service.formats.finds import BUNDLES, Find, find_all, remedy
@@ -158,7 +158,7 @@ def detect(
             it, the source lacks the warnings of this; a file is refused all the same if it holds nothing else.
 
     Raises:
-        TooMuch: a ZIP or .gz exceeds the bounds.
+        TooMuch: a ZIP or .gz, or text, exceeds the bounds.
         OutOfTime: it takes more computing time than the permit of this work allows.
         Rejection: the extension is unknown, the file is empty, or the ZIP contains nothing to convert, several files
             to convert, or something that no upload may contain.
@@ -214,6 +214,8 @@ def _single(
     if declares := reading_of(row).declares:
         documents, left_out_documents = _of_known_encodings(documents)
         all_bytes = sum(part.path.stat().st_size for part in documents)
+        if bounds.read_through_bytes is not None and all_bytes > bounds.read_through_bytes:
+            raise MuchToRead("The text is too long to be read at once.")
         rewrite = IN_UTF8[declares]
         documents, told = _replaced(documents, lambda path, new: rewrite(path, new, all_bytes), unpack_into, "utf8")
         warnings += [*left_out_documents, *told]

@@ -5,13 +5,16 @@ Looking through a large one is bounded in computing time, and ends with the requ
 
 import asyncio
 import shutil
+from contextlib import suppress
 from functools import partial
 from weakref import WeakValueDictionary
+
+import msgspec
 
 from sandbox.command import Limits
 from service.blocking import INLINE_BYTES, SHARED, Threads, run_blocking
 from service.engine.diagnostics import out_of_time
-from service.formats.bounds import Bounds, TooMuch
+from service.formats.bounds import Bounds, MuchToRead, TooMuch
 from service.formats.detect import Source, detect, is_gzip, is_read_through
 from service.ids import AccountId
 from service.intake.form import Upload
@@ -21,9 +24,11 @@ from service.permit import OutOfTime, Permit
 AT_ONCE = 4
 UNPACKED = "unpacked"
 LITTLE = Bounds(members=64, unpacked_bytes=INLINE_BYTES, contents_bytes=8 << 10, in_steps=True)
-"""How much of an archive is unpacked in the event loop, and in memory: as much as another small file."""
+"""How much of an archive is unpacked in memory: as much as another small file."""
 READ_INLINE_BYTES = 32 << 10
-"""How large a file may be that is read through in the event loop; a small one beyond that takes a thread at once."""
+"""How much text may be read through in the event loop, packed or not; beyond that, also a small file takes a thread."""
+QUICK = msgspec.structs.replace(LITTLE, read_through_bytes=READ_INLINE_BYTES)
+"""How much of an archive is unpacked and looked at in the event loop."""
 _looking = Threads(AT_ONCE)
 """The threads for files that are read through, of all accounts together: others have threads of their own."""
 _turns: WeakValueDictionary[AccountId, asyncio.Lock] = WeakValueDictionary()
@@ -62,16 +67,22 @@ async def _detect_little(upload: Upload, *, looks: bool) -> Source | None:
     if upload.size_bytes > INLINE_BYTES or is_gzip(upload.untrusted_name):
         return None
     is_quick = upload.size_bytes <= READ_INLINE_BYTES or not is_read_through(upload.untrusted_name)
-    return await run_blocking(partial(_detect_or_leave, upload, looks=looks), inline=is_quick)
+    try:
+        if is_quick:
+            with suppress(MuchToRead):
+                return await run_blocking(partial(_detect_within, QUICK, upload, looks=looks), inline=True)
+        return await run_blocking(partial(_detect_within, LITTLE, upload, looks=looks), inline=False)
+    except TooMuch:
+        return None
 
 
-def _detect_or_leave(upload: Upload, *, looks: bool) -> Source | None:
+def _detect_within(bounds: Bounds, upload: Upload, *, looks: bool) -> Source:
     try:
         with lack_of_room():
-            return detect(upload.path, upload.untrusted_name, upload.directory / UNPACKED, LITTLE, looks=looks)
+            return detect(upload.path, upload.untrusted_name, upload.directory / UNPACKED, bounds, looks=looks)
     except TooMuch:
         shutil.rmtree(upload.directory / UNPACKED, ignore_errors=True)  # only some files are unpacked
-        return None
+        raise
 
 
 async def _detect_in_thread(upload: Upload, limits: Limits, account_id: AccountId | None, *, looks: bool) -> Source:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import zipfile
 from pathlib import Path
 from uuid import UUID
 
@@ -36,14 +37,20 @@ async def test_an_account_with_many_large_files_keeps_no_other_waiting(tmp_path:
         assert sum(task.done() for task in looked_at) < len(large) - AT_ONCE
 
 
+@pytest.mark.parametrize("name", ["a.kml", "a.zip", "a.kmz"])
 @pytest.mark.parametrize(("size", "is_inline"), [(READ_INLINE_BYTES, True), (READ_INLINE_BYTES + 1, False)])
 async def test_the_event_loop_reads_through_no_more_than_a_few_kilobytes(
-    tmp_path: Path, size: int, *, is_inline: bool
+    tmp_path: Path, name: str, size: int, *, is_inline: bool
 ) -> None:
     """Expressions over 250 kB of crafted KML take a tenth of a second, in which nobody else was served."""
     path = tmp_path / "upload"
-    path.write_bytes(b"<kml><Placemark>".ljust(size, b"<"))
-    looked_at = asyncio.create_task(detect_format(Upload(untrusted_name="a.kml", path=path, size_bytes=size), Limits()))
+    content = b"<kml><Placemark>".ljust(size, b"<")
+    path.write_bytes(content)
+    if name != "a.kml":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("doc.kml", content)
+    upload = Upload(untrusted_name=name, path=path, size_bytes=path.stat().st_size)
+    looked_at = asyncio.create_task(detect_format(upload, Limits()))
     await asyncio.sleep(0)  # it has begun; the outcome of a thread would come in a later turn of the loop
     assert looked_at.done() is is_inline
     await looked_at
