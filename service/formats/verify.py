@@ -94,7 +94,7 @@ def _differences(plan: ConversionPlan, dataset: Dataset, found: VerifiedLayer | 
     if found.stops_after is not None:
         part = f"{found.stops_after:,}" if found.stops_after else "some"
         yield (
-            f"{name!r} holds all its {features:,} features, but is large: GDAL, and with it programs such as QGIS, "
+            f"{name!r} holds all its {features:,} features, but GDAL, and with it programs such as QGIS, "
             f"reads only {part} of them from {plan.target.title}. For these, choose another outputFormat."
         )
         return
