@@ -4,6 +4,8 @@ from service.formats.facts import Layer
 from service.formats.format import Writing
 
 DATELINE = 180.0
+ROUNDING = 1e-9
+"""By how many degrees coordinates at the date line may exceed it because of rounding."""
 SIMPLE = frozenset({"Point", "LineString", "Polygon"})
 FARTHEST = 540.0
 """Longitudes may exceed 180 by another turn, so that a geometry can cross the date line in one piece."""
@@ -11,16 +13,18 @@ FARTHEST = 540.0
 
 def is_to_be_cut(layer: Layer) -> bool:
     """Whether to cut `layer`. Never cut points in collections: GDAL loses them."""
-    return not _has_points_in_collections(layer) and not is_within_datelines(layer)
+    return not _has_points_in_collections(layer) and not is_within_datelines(layer, ROUNDING)
 
 
 def is_harmed_by_cutting(layer: Layer) -> bool:
     """Whether a writer that always cuts would damage `layer`.
 
-    Cutting loses the points of collections, and turns Multi geometries with one part into simple ones.
+    Cutting loses the points of collections, turns Multi geometries with one part into simple ones, and makes parts
+    without length or area of what exceeds the date line by rounding.
     """
     has_parts = any(name.startswith("Multi") for name in layer.geometry_types)
-    return _has_points_in_collections(layer) or (has_parts and is_within_datelines(layer))
+    may_exceed = not is_within_datelines(layer, -ROUNDING)  # extents may be rounded, too
+    return _has_points_in_collections(layer) or (is_within_datelines(layer, ROUNDING) and (has_parts or may_exceed))
 
 
 def is_cut_blindly(writing: Writing, layer: Layer) -> bool:
@@ -29,12 +33,12 @@ def is_cut_blindly(writing: Writing, layer: Layer) -> bool:
     return cuts and layer.extent is None and any(name not in SIMPLE for name in layer.geometry_types)
 
 
-def is_within_datelines(layer: Layer) -> bool:
-    """Whether x is known to stay within the date lines; values far beyond them are not degrees."""
+def is_within_datelines(layer: Layer, beyond: float = 0.0) -> bool:
+    """Whether x is known to stay within the date lines, or so little `beyond`; values far beyond are not degrees."""
     if layer.extent is None:
         return False
     west, _, east, _ = layer.extent
-    return (west >= -DATELINE and east <= DATELINE) or max(-west, east) > FARTHEST
+    return max(-west, east) <= DATELINE + beyond or max(-west, east) > FARTHEST
 
 
 def _has_points_in_collections(layer: Layer) -> bool:

@@ -816,6 +816,16 @@ async def test_a_large_document_tells_longitudes_beyond_the_date_line(pipeline: 
     assert any("longitudes from 1 to 190" in warning for warning in warnings), warnings
 
 
+@pytest.mark.parametrize("target", ["GeoJson", "GeoJsonSeq", "Kml"])
+async def test_what_exceeds_the_date_line_by_rounding_is_not_cut(either: Pipeline, tmp_path: Path, target: str) -> None:
+    """The other part would have no length, or no area: such an area is invalid."""
+    far, path = "180.00000000000006", tmp_path / "a.csv"
+    ring = f"(170 10,{far} 10,{far} 20,170 20,170 10)"
+    path.write_text(f'WKT\n"LINESTRING (-{far} 1,-170 2)"\n"POLYGON ({ring})"\n')
+    text = (await either.to(target, path, source_epsg=4326)).path.read_text()
+    assert "Multi" not in text
+
+
 async def test_texts_in_an_assumed_encoding_are_told(either: Pipeline, tmp_path: Path) -> None:
     """Shift-JIS looks like Windows-1252 to a program."""
     path = tmp_path / "a.csv"
