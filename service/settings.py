@@ -49,7 +49,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     private_port: Annotated[
         Annotated[int, Meta(ge=0, le=65535)] | None,
         "Separate port for /healthz, /readyz, /metrics, /openapi.json and /docs, which are then not on the port of the "
-        "service; unset: they are on the port of the service.",
+        "service; unset or empty: they are on the port of the service.",
     ] = None
     private_host: Annotated[str, "Address of the private port; empty: GEOMILL_HOST."] = ""
     processes: Annotated[
@@ -289,7 +289,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Read the settings from `environment`.
 
-    `GEOMILL_X_FILE` names a file that contains the value of `GEOMILL_X`.
+    `GEOMILL_X_FILE` names a file that contains the value of `GEOMILL_X`. Where nothing is the default, an empty value
+    is one that is not set, as Compose writes it.
 
     Raises:
         SettingsError: a variable is unknown, out of bounds, set twice, or names a file that cannot be read.
@@ -309,6 +310,8 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         else:
             message = f"{name} is not a setting of Geomill. Check the spelling; docs/settings.md lists all settings."
             raise SettingsError(message)
+    optional = {field.encode_name for field in msgspec.structs.fields(Settings) if field.default is None}
+    values = {name: value for name, value in values.items() if value or name not in optional}
     try:
         return msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as error:

@@ -72,6 +72,13 @@ def test_an_unknown_variable_is_an_error() -> None:
         read_settings({"GEOMILL_PROT": "1"})
 
 
+def test_what_is_empty_is_not_set() -> None:
+    """Compose writes a variable that it passes on so."""
+    for field in msgspec.structs.fields(Settings):
+        if field.default in {None, ""}:
+            read_settings({field.encode_name: ""})
+
+
 def test_a_secret_may_be_in_a_file(tmp_path: Path) -> None:
     """GEOMILL_X_FILE names the file that holds GEOMILL_X."""
     secret = tmp_path / "url"
