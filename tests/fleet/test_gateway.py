@@ -480,7 +480,7 @@ async def test_an_input_that_no_message_may_contain_is_stored(database_url: str,
                 while not (stored := await connection.fetch(found)):  # noqa: ASYNC110 -- nothing announces it
                     await anyio.sleep(SOON)
             assert [row["id"] for row in stored] == [large.job.id]
-            await here.messages(1)  # of the small one
+            await here.messages(2)  # of both: that of the large one names its input
             tasks.cancel_scope.cancel()
 
 
