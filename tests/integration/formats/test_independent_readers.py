@@ -125,6 +125,7 @@ async def test_what_another_reader_finds_is_the_same_or_told(
             assert found == values or told(done, repr(column)), (column, done.output.warnings)
 
 
+@pytest.mark.filterwarnings("ignore:The 'generic' unit for NumPy:DeprecationWarning")  # pyogrio's, by a newer NumPy
 @pytest.mark.parametrize("layers", [["a"], ["a", "b", "c"]])
 async def test_another_reader_finds_the_columns_of_each_layer_of_a_kmz(
     pipeline: Pipeline, tmp_path: Path, layers: list[str]
