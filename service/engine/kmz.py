@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 CHUNK = 1 << 20
 """How much is held at once, and how long what precedes the first folder and what follows the last may be."""
-MARKER_BYTES = 1 << 10
+MARKER_BYTES = 8 << 10
 """How long the line may be that begins a layer."""
 BEGINS, ENDS = b"\n<Folder><name>", b"\n</Folder>"
 BEGIN = re.compile(rb"\n<Folder>(<name>([^<]*+)</name>)")
