@@ -128,14 +128,15 @@ async def _assemble(opened: _Opened, tasks: TaskGroup, siblings: Siblings) -> Se
     settings, role, clock, database, *_ = opened
     parts = _job_parts(opened)
     leases = _leases(opened)
-    offer = Offer(opened.capabilities.formats if role != "gateway" else ())
+    formats = opened.capabilities.formats if role != "gateway" else ()
+    offer = Offer(formats)
     promises = _promises(settings, opened.pool)
     ends = EndWatch(most=settings.max_connections // 2, most_each=settings.max_per_account)
     own = partial(JobRunner, opened.pool, tasks=tasks, retry_after=promises.retry_after, ends=ends)
     fleet = None
     if opened.queue is not None:
         handovers = HandOvers(database, leases.server_id, _lease(settings))
-        workers = KnownWorkers(leases, offer)
+        workers = KnownWorkers(leases, offer, own=formats)
         fleet = await join(settings, role, parts, own, leases, queue=opened.queue, handovers=handovers, workers=workers)
     return Services(
         **msgspec.structs.asdict(parts),

@@ -2,9 +2,9 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from service.formats.offer import Offer, common
+from service.formats.offer import Availability, Offer, common
 from service.jobs.leases import Leases
 
 REMEMBERED_SECONDS = 60.0
@@ -14,11 +14,22 @@ MOST_EACH = 3
 
 
 class KnownWorkers:
-    """Keeps an offer up to date: a format is in it while all workers have it, so that each of them can take any job."""
+    """Keeps an offer up to date: a format is in it while all workers have it, so that each of them can take any job.
 
-    def __init__(self, leases: Leases, offer: Offer, now: Callable[[], float] = time.monotonic) -> None:
+    Without workers, the offer is what this process has of its `own`: nothing if it only hands jobs over.
+    """
+
+    def __init__(
+        self,
+        leases: Leases,
+        offer: Offer,
+        now: Callable[[], float] = time.monotonic,
+        *,
+        own: Sequence[Availability] = (),
+    ) -> None:
         self._leases = leases
         self._offer = offer
+        self._own = own
         self._now = now
         self._seen_at = -math.inf
         self.most_each = MOST_EACH
@@ -43,4 +54,4 @@ class KnownWorkers:
             self._offer.replace(common(offers))
             self.most_each = math.ceil(MOST_EACH * max(size.converters, 1) / max(size.gateways, 1))
         elif self._now() - self._seen_at > REMEMBERED_SECONDS:
-            self._offer.replace(())
+            self._offer.replace(self._own)

@@ -207,3 +207,13 @@ async def test_workers_that_have_paused_count_as_none(database_url: str, tmp_pat
             await known.workers.look()
             assert known.workers.paused == paused
             assert known.offer.can("csv", "csv") is (seconds <= 1)
+
+
+async def test_a_process_that_converts_itself_offers_its_own_formats_without_workers(
+    database_url: str, tmp_path: Path
+) -> None:
+    """Those that it lends its converters to may all have paused: it still serves its own clients."""
+    async with knowing(database_url, tmp_path) as known:
+        workers = KnownWorkers(known.here.services.leases, known.offer, lambda: 0.0, own=[has("csv")])
+        await workers.look()
+        assert known.offer.can("csv", "csv")
