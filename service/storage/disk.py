@@ -10,8 +10,9 @@ The file and then its directory are synced before the object counts as stored: r
 charges the job, and a power failure must not leave a paid job with an empty file. On an ordinary disk this takes less
 than a millisecond.
 
-Directories that someone has removed are created again, but not while the disk is away: what would be stored on the
-one below it would be hidden once it is back.
+Directories that someone has removed are created again by the next check or object that needs them, but not while the
+disk is away: what would be stored on the one below it would be hidden once it is back. Until then, their objects
+count as deleted, and they cannot be listed.
 """
 
 import errno
@@ -38,6 +39,7 @@ class Disk:
         self._objects = root / "objects"
         self._shards = str(self._objects)
         self._incoming = root / "incoming"
+        self._directories = (self._incoming, self._objects, *(self._objects / shard for shard in SHARDS))
         self._device: int | None = None
 
     def path(self, name: str) -> Path:
@@ -54,7 +56,7 @@ class Disk:
 
     def prepare(self) -> None:
         """Create the directories, and delete partial files of killed processes."""
-        for directory in (self._root, self._incoming, self._objects, *(self._objects / shard for shard in SHARDS)):
+        for directory in (self._root, *self._directories):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._device = self._objects.stat().st_dev
         oldest = time.time() - ABANDONED_SECONDS
@@ -94,8 +96,9 @@ class Disk:
             os.link(output, target, follow_symlinks=False)
         except OSError:  # another file system, one without hard links, or a second attempt
             try:
-                for directory in (self._incoming, Path(target).parent):
-                    self._restore(directory)
+                return self._copy(source, target)
+            except FileNotFoundError:
+                self._restore()
                 return self._copy(source, target)
             finally:
                 os.close(source)
@@ -133,18 +136,16 @@ class Disk:
         try:
             return self.path(name).stat()
         except FileNotFoundError:
-            self._restore(Path(self._shard(name)))
+            self._require_disk()
             return None
 
     def list(self, shard: str) -> list[tuple[str, os.stat_result]]:
         """Return the names, sizes and times of all objects in one of `SHARDS`."""
-        self._restore(self._objects / shard)
         return [(path.name, found) for path, found in _files(self._objects / shard)]
 
     def free_bytes(self) -> int:
         """Write and delete a file, and return the free space in bytes."""
-        for directory in (self._incoming, self._objects):
-            self._restore(directory)
+        self._restore()
         probe = Path(self._draft())
         try:
             probe.write_bytes(b"geomill")
@@ -152,19 +153,22 @@ class Disk:
             probe.unlink(missing_ok=True)
         return shutil.disk_usage(self._objects).free
 
-    def _restore(self, directory: Path) -> None:
-        """Create a directory of the store again if it was removed.
+    def _restore(self) -> None:
+        """Create directories of the store again that were removed.
 
         Raises:
             FileNotFoundError: the disk is not mounted.
         """
-        if directory.is_dir():
-            return
+        self._require_disk()
+        for directory in self._directories:
+            if not directory.is_dir():
+                directory.mkdir(mode=0o700, exist_ok=True)
+                _sync(str(directory.parent))
+
+    def _require_disk(self) -> None:
         nearest = self._objects if self._objects.is_dir() else self._root
         if nearest.stat().st_dev != self._device:
-            raise FileNotFoundError(errno.ENOENT, "The disk of the store is not mounted")
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _sync(str(directory.parent))
+            raise FileNotFoundError(errno.ENOENT, "The store is on another disk than at the start; is its own mounted?")
 
     def _draft(self) -> str:
         return f"{self._incoming}/{secrets.token_hex(16)}"
