@@ -16,9 +16,11 @@ PREFIX = "GEOMILL_"
 FILE_SUFFIX = "_FILE"
 YEAR = 31_536_000
 """In seconds."""
-MOST_COUNTED = 1_000_000
-"""More connections, files or cents than any host or price needs: who asks for more has mistyped."""
+MOST_CENTS = 1_000_000
+"""More than any price: who asks for more has mistyped."""
 MOST_BYTES = 1 << 40
+UNLIMITED = (1 << 63) - 1
+"""Up to here, a number may say that there is no limit."""
 _URL = r"^(https?://[^\s/].*)?$"
 _ORIGINS = r"^[\s,]*((\*|null|[a-z][a-z0-9+.-]*://[^\s,/]+)([\s,]+|$))*$"
 LONGEST_DATA_PATH = 400
@@ -88,7 +90,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         "or *; empty: none.",
     ] = ""
     max_connections: Annotated[
-        int, Meta(ge=1, le=MOST_COUNTED), "Maximum number of open connections; further ones get status 503."
+        int, Meta(ge=1, le=UNLIMITED), "Maximum number of open connections; further ones get status 503."
     ] = 4096
     max_header_bytes: Annotated[
         int, Meta(ge=1024, le=65536), "Maximum size of the request line and headers; larger ones get status 431."
@@ -136,13 +138,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     ] = 0
     waiting_room: Annotated[
         int,
-        Meta(ge=1, le=MOST_COUNTED),
+        Meta(ge=1, le=UNLIMITED),
         "Maximum number of files that wait for a converter; further ones get status 503, as do files that could not be "
         "started within about a second.",
     ] = 512
     max_per_account: Annotated[
         int,
-        Meta(ge=1, le=MOST_COUNTED),
+        Meta(ge=1, le=UNLIMITED),
         "Maximum number of files of one account in progress; further ones get status 429. Each gateway and each "
         "service on a database counts its own.",
     ] = 384
@@ -168,10 +170,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         "notice.",
     ] = 0.0
     max_file_bytes: Annotated[
-        int, Meta(ge=1, le=MOST_BYTES), "Maximum size of an uploaded file for all plans, in bytes."
+        int, Meta(ge=1, le=UNLIMITED), "Maximum size of an uploaded file for all plans, in bytes."
     ] = 104_857_600
     max_batch_bytes: Annotated[
-        int, Meta(ge=1, le=MOST_BYTES), "Maximum size of the body of a batch request, in bytes."
+        int, Meta(ge=1, le=UNLIMITED), "Maximum size of the body of a batch request, in bytes."
     ] = 209_715_200
     max_batch_files: Annotated[int, Meta(ge=1, le=1000), "Maximum number of files in a batch request."] = 20
     wait_seconds: Annotated[
@@ -207,10 +209,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         int, Meta(ge=1, le=36_500), "Days after its revocation at which an API key is deleted."
     ] = 365
     wallet_base_cents: Annotated[
-        int, Meta(ge=0, le=MOST_COUNTED), "Base price per file for accounts with prepaid credit, in US cents."
+        int, Meta(ge=0, le=MOST_CENTS), "Base price per file for accounts with prepaid credit, in US cents."
     ] = 5
     wallet_cents_per_mib: Annotated[
-        int, Meta(ge=0, le=MOST_COUNTED), "Additional price per started MiB, in US cents."
+        int, Meta(ge=0, le=MOST_CENTS), "Additional price per started MiB, in US cents."
     ] = 1
     s3_bucket: Annotated[str, "Bucket for results; empty: results are kept in the data directory."] = ""
     s3_endpoint: Annotated[
