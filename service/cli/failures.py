@@ -64,16 +64,15 @@ def _of_store(error: StorageUnavailable, settings: Settings) -> str:
 
 
 def _of_files(error: OSError, settings: Settings) -> str | None:
-    """Blame the data directory for failures in it, and for a lack of space; other files are ours to find."""
-    if error.errno in _FULL:
-        return (
-            f"{error.strerror}. Free some space, or name another directory in GEOMILL_DATA_DIR ({settings.data_dir})."
-        )
-    if error.filename is None:
-        return None
-    path = Path(error.filename if isinstance(error.filename, str) else "")
+    """Blame the data directory for failures in it, and name any file for which there is no space; others are ours."""
     data = settings.data_path
-    if not (path.is_relative_to(data) or data.is_relative_to(path)):
+    path = Path(error.filename) if isinstance(error.filename, str) else None
+    is_in_data = path is not None and (path.is_relative_to(data) or data.is_relative_to(path))
+    if error.errno in _FULL:
+        if path is not None and not is_in_data:
+            return f"{path}: {error.strerror}. Free some space there, or name another file."
+        return f"{error.strerror}. Free some space, or name another directory in GEOMILL_DATA_DIR ({data})."
+    if not is_in_data:
         return None
     return f"GEOMILL_DATA_DIR cannot be used: {path} ({error.strerror}). Name a directory in which Geomill may write."
 
