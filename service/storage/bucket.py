@@ -1,14 +1,17 @@
 """The objects of one bucket of an S3-compatible server."""
 
+import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+import anyio
 import msgspec
 
 from service.clock import DatabaseClock
+from service.errors import StorageUnavailable
 from service.storage.bucket_config import BucketConfig
 from service.storage.bucket_links import BucketLinks
 from service.storage.clients import PROBE, Clients, Effort, open_clients
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from types_aiobotocore_s3.type_defs import ObjectIdentifierTypeDef
 
 DELETE_BATCH = 1000
+_PROBE = b"geomill"
 
 
 class PageToken(TypedDict, total=False):
@@ -64,24 +68,19 @@ class Bucket:
         self._probe = clients.probe
         self._bucket_config = bucket_config
         self._seconds = timeout_seconds
+        self._probe_name = f"probe-{secrets.token_hex(16)}"
+        self._probing = anyio.Lock()
 
     async def put(self, name: str, path: Path, *, media_type: str, download_name: str) -> None:
         """Store the file, with type and name for servers that ignore those of a link."""
-        metadata: Metadata = {"ContentType": media_type, "ContentDisposition": content_disposition(download_name)}
-        if self._bucket_config.sse:
-            metadata["ServerSideEncryption"] = self._bucket_config.sse
-        if self._bucket_config.sse_key_id:
-            metadata["SSEKMSKeyId"] = self._bucket_config.sse_key_id
-        destination: Destination = {"Bucket": self._bucket_config.bucket, "Key": self._bucket_config.prefix + name}
         with open_output(path) as file:
-            await upload(self._client, destination, metadata, file, self._seconds)
+            metadata = self._metadata(media_type, download_name)
+            await upload(self._client, self._destination(name), metadata, file, self._seconds)
 
     async def read(self, name: str) -> AsyncGenerator[bytes]:
         """Iterate over the content of the object; each piece may take the timeout of a request."""
         with within(self._seconds):
-            answer = await self._reader.get_object(
-                Bucket=self._bucket_config.bucket, Key=self._bucket_config.prefix + name
-            )
+            answer = await self._reader.get_object(**self._destination(name))
         async with answer["Body"] as body:
             while True:
                 with within(self._seconds):
@@ -121,3 +120,26 @@ class Bucket:
         """Check that the bucket exists, the server responds and accepts our credentials."""
         with within(PROBE.timeout_seconds):
             await self._probe.head_bucket(Bucket=self._bucket_config.bucket)
+
+    async def check_objects(self) -> None:
+        """Store and read an object, and delete it if that is allowed, on connections that no transfer takes."""
+        probe = self._destination(self._probe_name)
+        async with self._probing:
+            with within(PROBE.timeout_seconds):
+                await self._probe.put_object(**probe, **self._metadata("text/plain", "probe"), Body=_PROBE)
+                async with (await self._probe.get_object(**probe))["Body"] as body:
+                    if await body.read() != _PROBE:
+                        raise StorageUnavailable("down", "the server gave another object than it had taken")
+            with suppress(StorageUnavailable), within(PROBE.timeout_seconds):
+                await self._probe.delete_object(**probe)
+
+    def _destination(self, name: str) -> Destination:
+        return {"Bucket": self._bucket_config.bucket, "Key": self._bucket_config.prefix + name}
+
+    def _metadata(self, media_type: str, download_name: str) -> Metadata:
+        metadata: Metadata = {"ContentType": media_type, "ContentDisposition": content_disposition(download_name)}
+        if self._bucket_config.sse:
+            metadata["ServerSideEncryption"] = self._bucket_config.sse
+        if self._bucket_config.sse_key_id:
+            metadata["SSEKMSKeyId"] = self._bucket_config.sse_key_id
+        return metadata

@@ -78,7 +78,8 @@ async def open_clients(bucket_config: BucketConfig, effort: Effort) -> AsyncIter
         if credentials is None:
             raise StorageUnavailable("misconfigured", "there are no credentials for the object store")
         # As a file, what is in memory would be announced first, and sent once the server has answered that.
-        client.meta.events.unregister("before-parameter-build.s3.PutObject", convert_body_to_file_like_object)
+        for puts in (client, probe):
+            puts.meta.events.unregister("before-parameter-build.s3.PutObject", convert_body_to_file_like_object)
         yield Clients(client, reader, probe, credentials, public_url)
 
 

@@ -130,6 +130,10 @@ class LocalStorage:
             needed = f"{self._min_free_bytes >> 20} MiB are kept for conversions under way"
             raise StorageUnavailable("full", f"{free_bytes >> 20} MiB are free; {needed}")
 
+    async def check_objects(self) -> None:
+        """See `Storage.check_objects`."""
+        await self.check()
+
     async def resolve(self, key: str, name: str, query: str) -> Download:
         """Return the file of the link with these (decoded) path segments and this query string.
 

@@ -75,6 +75,12 @@ class Storage(Protocol):
     async def check(self, region: str = "") -> None:
         """Check with one inexpensive round trip that objects can be stored now, in the home region or another one."""
 
+    async def check_objects(self) -> None:
+        """Check by an object of its own, which `objects` does not list, that the home region takes and gives objects.
+
+        Deletes it again; that this fails is no failure of the check.
+        """
+
 
 def new_key(region: str = "") -> ObjectKey:
     """Return a new key of 128 random bits, in `region` or, if it is empty, in the home region."""

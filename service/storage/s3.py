@@ -78,6 +78,10 @@ class S3Storage:
         """See `Storage.check`."""
         await self._bucket(region).check()
 
+    async def check_objects(self) -> None:
+        """See `Storage.check_objects`."""
+        await self._bucket(HOME).check_objects()
+
     def _bucket(self, region: str) -> Bucket:
         try:
             return self._buckets[region]

@@ -9,21 +9,20 @@ Of several processes behind one port, one that can accept work suffices, because
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 
 import anyio
 import msgspec
 
 from service.errors import DatabaseUnavailable, Overloaded, QueueUnavailable, StorageUnavailable
-from service.storage.observed import delete_observed, observed
-from service.storage.port import ObjectKey, Storage
-from service.usecases.fitness import put_and_read
+from service.storage.observed import observed
 from service.usecases.services import Services
 
 PATIENCE_SECONDS = 5.0
 WITHOUT_SECONDS = 0.3
 """How long to wait for a part that the process can do without: some load balancers give a check only a second."""
+OBJECTS_SECONDS = 2.0
+"""How long to wait for an object to be stored and read: a store that answers and is slow still works."""
 _FULL = "its disk is full"
 
 
@@ -67,33 +66,23 @@ async def _check_database(services: Services) -> str:
 
 async def _check_storage(services: Services) -> str:
     try:
-        await services.storage_works.ensure(partial(_probe_storage, services.storage))
+        await services.storage_works.ensure(partial(_observed, services.storage.check))
     except StorageUnavailable as unavailable:
         only_works = services.fleet is not None and services.fleet.gateway is None
         if not only_works or unavailable.fault != "denied":  # a worker may lack the right to list; see `fitness`
             return unavailable.fault
     try:
-        await services.objects_work.ensure(partial(_probe_objects, services))
+        with anyio.move_on_after(OBJECTS_SECONDS):
+            await services.objects_work.ensure(partial(_observed, services.storage.check_objects))
     except StorageUnavailable as unavailable:
-        return f"{unavailable.fault}: objects cannot be stored or read"
-    except (Overloaded, OSError):
-        return "the work directory is full, or cannot be written"
+        if unavailable.fault != "slow":
+            return f"{unavailable.fault}: objects cannot be stored or read"
     return "ok"
 
 
-async def _probe_objects(services: Services) -> None:
-    """Store an object and read it; that it cannot be deleted keeps no file from being converted."""
-    key = ObjectKey(services.leases.server_id.hex)
-    try:
-        await put_and_read(services, key)
-    finally:
-        with anyio.move_on_after(WITHOUT_SECONDS, shield=True), suppress(StorageUnavailable):
-            await delete_observed(services.storage, [key])
-
-
-async def _probe_storage(storage: Storage) -> None:
+async def _observed(check: Callable[[], Awaitable[None]]) -> None:
     with observed("check"):
-        await storage.check()
+        await check()
 
 
 async def _check_work(services: Services) -> str:
@@ -124,8 +113,8 @@ async def _check_workers(services: Services) -> str:
     try:
         services.offer.require()
     except Overloaded:
-        paused = fleet.workers.paused if fleet is not None else 0
-        return f"none takes jobs: {paused} have paused until their database, store and disk work" if paused else "none"
+        is_paused = fleet is not None and fleet.workers.paused
+        return "none takes jobs: all have paused until their database, store and disk work" if is_paused else "none"
     return "ok"
 
 

@@ -1,6 +1,7 @@
 """Whether a worker should take jobs: not while its store, its database or its disk fails, which others may have."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 import anyio
@@ -8,8 +9,7 @@ import structlog
 
 from service.errors import DatabaseUnavailable, ObjectMissing, StorageUnavailable
 from service.jobs.leases import Leases
-from service.storage.observed import copy_observed, delete_observed, observed
-from service.storage.port import ObjectKey
+from service.storage.observed import observed
 from service.telemetry import events
 from service.usecases.ending import JobParts
 
@@ -25,10 +25,14 @@ _MEANS = (StorageUnavailable, DatabaseUnavailable, OSError)
 
 
 class Fitness:
-    """Counts failures of what one worker works with; `probe` tries all of it and raises if something fails."""
+    """Counts failures of what one worker works with; `probe` tries all of it and raises if something fails.
 
-    def __init__(self, probe: Callable[[], Awaitable[None]]) -> None:
+    `tell` tells gateways that the worker takes jobs again; if it fails, the next heartbeat does.
+    """
+
+    def __init__(self, probe: Callable[[], Awaitable[None]], tell: Callable[[], Awaitable[None]]) -> None:
         self._probe = probe
+        self._tell = tell
         self._failures = 0
         self._unfit = anyio.Event()
 
@@ -59,6 +63,8 @@ class Fitness:
                 self._failures = 0
                 self._unfit = anyio.Event()
                 _log.info(events.WORKER_RESUMED)
+                with suppress(DatabaseUnavailable):
+                    await self._tell()
             else:
                 self._failures += 1
 
@@ -72,32 +78,16 @@ class Fitness:
 
 
 async def probe_means(parts: JobParts, leases: Leases) -> None:
-    """Try what a worker works with: its database, its directories, and its rights to store, read and delete objects.
+    """Try what a worker works with: its database, its work directory, and its rights to store and read objects.
 
     Raises:
         GeomillError, OSError: one of them fails.
     """
     await leases.beat()
-    key = ObjectKey(leases.server_id.hex)
-    try:
-        await put_and_read(parts, key)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await delete_observed(parts.storage, [key])
-
-
-async def put_and_read(parts: JobParts, key: ObjectKey) -> None:
-    """Store an object under `key`, which belongs to this process alone, and read it; the caller deletes it.
-
-    Raises:
-        GeomillError, OSError: the work directory or the store does not allow it.
-    """
     directory = parts.work_area.new_directory()
     try:
-        path = directory / "probe"
-        await parts.work_area.run_blocking(partial(path.write_bytes, _PROBE), inline=True)
-        with observed("put"):
-            await parts.storage.put(key, path, media_type="text/plain", download_name=path.name)
-        await copy_observed(parts.storage, key, directory / "copy")
+        await parts.work_area.run_blocking(partial((directory / "probe").write_bytes, _PROBE))
     finally:
         await parts.work_area.remove(directory)
+    with observed("check"):
+        await parts.storage.check_objects()

@@ -66,7 +66,7 @@ class Worker:
         self._converters = converters
         self._sign_seconds = lease_seconds / 3
         self._large = LargeInputs(converters, converters * PLACES_EACH)
-        self.fitness = Fitness(partial(probe_means, parts, leases))
+        self.fitness = Fitness(partial(probe_means, parts, leases), leases.beat)
         leases.takes_jobs = lambda: self.fitness.is_fit
         self._claimed: ClaimedJobs | None = None
         self._kept: set[Delivery] = set()

@@ -29,6 +29,7 @@ from service.settings import Settings
 from service.storage.port import new_key
 from service.usecases import claimed_jobs, ending, fitness, take_over
 from service.usecases.answers import answer_questions
+from service.usecases.audit import audit
 from service.usecases.check_readiness import check_readiness
 from service.usecases.claimed_jobs import UNFETCHED
 from service.usecases.fitness import probe_means
@@ -257,11 +258,14 @@ async def until(holds: Callable[[], bool]) -> None:
         await anyio.sleep(0.02)
 
 
-async def test_a_worker_needs_no_right_to_list(database_url: str, tmp_path: Path, server: NatsServer) -> None:
-    """Neither to take jobs again after a fault of its store, nor to be ready; a probe leaves no object."""
+@pytest.mark.parametrize("right", ["HEAD", "DELETE"])
+async def test_a_worker_needs_no_right_to_list_or_delete(
+    database_url: str, tmp_path: Path, server: NatsServer, right: str
+) -> None:
+    """Neither to take jobs again after a fault of its store, nor to be ready; a probe leaves an object if it must."""
     (tmp_path / "s3").mkdir()
     with s3_server(tmp_path / "s3") as s3:
-        async with without_list(s3) as url:
+        async with without_right(s3, right) as url:
             settings = Settings(
                 data_dir=str(tmp_path / "data"),
                 database_url=database_url,
@@ -273,15 +277,17 @@ async def test_a_worker_needs_no_right_to_list(database_url: str, tmp_path: Path
             )
             async with open_services(settings, role="worker") as services:
                 with pytest.raises(StorageUnavailable):
-                    await services.storage.check()
+                    await (services.storage.check() if right == "HEAD" else services.storage.delete([new_key()]))
                 await probe_means(parts_of(services), services.leases)
                 assert (await check_readiness(services)).checks["storage"] == "ok"
-        assert s3.files() == []
+                assert await audit(services.database, services.storage) == []
+        assert len(s3.files()) == (right == "DELETE")
 
 
 @asynccontextmanager
-async def without_list(s3: S3Server) -> AsyncIterator[str]:
-    """The address of the server for those who may not list the bucket: HeadBucket is refused, as by AWS."""
+async def without_right(s3: S3Server, right: str) -> AsyncIterator[str]:
+    """The address of the server for those who may not list the bucket, so that HeadBucket is refused, or not delete."""
+    refused = {"HEAD": (f"HEAD /{BUCKET} ",), "DELETE": (f"DELETE /{BUCKET}/", f"POST /{BUCKET}?delete")}[right]
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_server, to_server = await asyncio.open_connection(*s3.host_and_port())
@@ -292,7 +298,7 @@ async def without_list(s3: S3Server) -> AsyncIterator[str]:
 
         answering = asyncio.ensure_future(answer())
         while chunk := await reader.read(CHUNK):
-            if chunk.startswith(f"HEAD /{BUCKET} ".encode()):
+            if chunk.startswith(tuple(start.encode() for start in refused)):
                 writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
             else:
                 to_server.write(chunk)

@@ -10,6 +10,7 @@ import pytest
 
 from service.accounts.administration import Administration, AdministrationError, Changes
 from service.clock import utc_now
+from service.usecases import check_readiness
 from service.usecases.audit import audit
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
 from tests.support.data import lakes
@@ -108,8 +109,22 @@ async def test_a_store_that_accepts_credentials_and_no_objects_is_not_ready(
         ready = await here.client.get("/readyz")
         assert (ready.status_code, "objects cannot be" in ready.json()["checks"]["storage"]) == (503, True)
         obstacle.unlink(missing_ok=True)
+        s3.kill()  # it remembers what was in its directory
+        s3.start()
         assert (await here.client.get("/readyz")).status_code == 200
         assert await audit(here.services.database, here.services.storage) == []
+
+
+async def test_a_store_that_is_slow_to_take_an_object_is_ready(
+    database_url: str, tmp_path: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A probe takes no connection that uploads or downloads need, and its lateness takes no server out of service."""
+    monkeypatch.setattr(check_readiness, "OBJECTS_SECONDS", 0.0)
+    async with world(database_url, tmp_path, now=datetime.now(UTC), settings=bucket_settings(s3)) as here:
+        assert (await here.client.get("/readyz")).status_code == 200
+        monkeypatch.undo()
+        await here.services.storage.check_objects()
+        assert s3.files() == []
 
 
 async def _send(here: World) -> dict[str, object]:

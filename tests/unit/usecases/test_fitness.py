@@ -4,19 +4,27 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from service.errors import ObjectMissing, StorageUnavailable
+from service.errors import DatabaseUnavailable, ObjectMissing, StorageUnavailable
 from service.usecases import fitness
 from service.usecases.fitness import MOST_FAILURES, Fitness
 
 
 async def test_a_successful_probe_ends_the_series(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes as many failures as before to pause the worker again."""
+    """It takes as many failures as before to pause the worker again, and gateways learn at once that it has resumed."""
     monkeypatch.setattr(fitness, "PAUSE_SECONDS", 0.0)
+
+    told = 0
 
     async def probe() -> None:
         """Everything works."""
 
-    worker = Fitness(probe)
+    async def tell() -> None:
+        """Count what gateways are told; the database fails meanwhile."""
+        nonlocal told
+        told += worker.is_fit
+        raise DatabaseUnavailable("away", 5)
+
+    worker = Fitness(probe, tell)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(worker.recover)
         for _ in range(2):
@@ -28,6 +36,7 @@ async def test_a_successful_probe_ends_the_series(monkeypatch: pytest.MonkeyPatc
             while not worker.is_fit:
                 await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()
+    assert told == 2
 
 
 async def test_a_missing_input_is_no_fault_of_the_worker() -> None:
@@ -36,7 +45,7 @@ async def test_a_missing_input_is_no_fault_of_the_worker() -> None:
     async def probe() -> None:
         """Never called."""
 
-    worker = Fitness(probe)
+    worker = Fitness(probe, probe)
     for error in (ObjectMissing("down", "no such object"), ValueError()):
         for _ in range(MOST_FAILURES):
             worker.note_failure(error)
