@@ -357,17 +357,23 @@ void bring_in(void)
     forget_columns(columns, count);
 }
 
-/* Give the texts of a copy the width of the longest, as the driver does if it reads the whole file for the names of columns. */
-static void set_widths(handle copy, const struct column *columns, int count)
+/* Give texts of a copy that are longer than their column declares the width of the longest, or all, as the driver does if it
+ * reads the whole file for the names of columns: some drivers cut what is longer. Returns whether any had to be widened. */
+static int set_widths(handle copy, const struct column *columns, int count, int all)
 {
+    int widened = 0;
     for (int number = 0; number < count; number++) {
-        if (columns[number].type != STRING || columns[number].is_id)
+        int width = OGR_Fld_GetWidth(OGR_FD_GetFieldDefn(OGR_L_GetLayerDefn(copy), number));
+        int is_narrow = width && columns[number].longest > (size_t)width;
+        if (columns[number].type != STRING || columns[number].is_id || !(all || is_narrow))
             continue;
         handle field = OGR_Fld_Create(columns[number].name, STRING);
         OGR_Fld_SetWidth(field, (int)columns[number].longest);
         OGR_L_AlterFieldDefn(copy, number, field, ALTER_WIDTH);
         OGR_Fld_Destroy(field);
+        widened = 1;
     }
+    return widened;
 }
 
 /* Copy a layer into memory and tell of it. Returns whether it has features. */
@@ -398,8 +404,8 @@ static int load_layer(handle layer, const char *told_system)
         stayed = layer;
         strcpy(stayed_table, table);
     }
-    if (driver && strcmp(GDALGetDescription(driver), WIDE_DRIVER) == 0)
-        set_widths(copy, columns, count);
+    if (set_widths(copy, columns, count, driver && strcmp(GDALGetDescription(driver), WIDE_DRIVER) == 0))
+        bring_in();
     put("{\"name\":");
     put_text(OGR_L_GetName(layer));
     put(",\"geometry_column\":");

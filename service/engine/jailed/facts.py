@@ -7,11 +7,12 @@ input (`tidy`).
 
 import json
 import math
+import re
 import sqlite3
 import struct
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from service.engine.jailed.encodings import mend_texts
@@ -241,10 +242,33 @@ def _fields(connection: sqlite3.Connection, table: str) -> Iterator[dict[str, ob
         sys.exit(Exit.TOO_MANY_COLUMNS)
     kinds = {name: FIELD_TYPES.get(declared.partition("(")[0].strip(), "text") for name, declared in found}
     lengths = _lengths(connection, table, [name for name, kind in kinds.items() if kind == "text"])
+    _widen(connection, table, found, lengths)
     counts = value_counts(connection, table, kinds)
     for name, kind in kinds.items():
         longest, over = lengths.get(name, (0, 0))
         yield {"name": name, "type": kind, "longest_bytes": longest, "over_dbf_limit": over} | counts[name]
+
+
+def _widen(
+    connection: sqlite3.Connection,
+    table: str,
+    found: Sequence[tuple[str, str]],
+    lengths: Mapping[str, tuple[int, int]],
+) -> None:
+    """Declare columns as wide as their longest text if it is longer than they declare: some drivers cut what is."""
+    narrow = {
+        f"{quoted(name)} {declared}": f"{quoted(name)} TEXT({lengths[name][0]})"
+        for name, declared in found
+        if (width := re.fullmatch(r"TEXT\((\d+)\)", declared)) and lengths[name][0] > int(width[1])
+    }
+    if not narrow:
+        return
+    ((definition,),) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,))
+    for declared, wide in narrow.items():
+        definition = definition.replace(declared, wide)
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute("UPDATE sqlite_master SET sql = ? WHERE name = ?", (definition, table))
+    connection.execute("PRAGMA writable_schema = RESET")
 
 
 def _lengths(connection: sqlite3.Connection, table: str, names: Sequence[str]) -> dict[str, tuple[int, int]]:

@@ -10,7 +10,7 @@ from msgspec import Meta
 from service.engine.diagnostics import find_changes, former_types, has_other_texts
 from service.engine.holding import Opening
 from service.engine.jailed import facts as facts_program
-from service.engine.jailed import relabel
+from service.engine.jailed import relabel, repeatable
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.workspace import WORK_FILE, Workplace
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Facts, FormerType, Name, TableName
@@ -32,6 +32,7 @@ UNGROUPED = (
 )
 """Options for the work file in runs that may skip features, which therefore cannot write them in groups."""
 INTO_WORK_FILE = (*UNGROUPED, "-gt", "unlimited")
+INTO_TABLES = ("-f", WORK_DRIVER, "-unsetFid", "-gt", "unlimited", "-append")
 NOTHING_KNOWN = '{"noise": {}, "prefix": "", "guesses_types": false}'
 """For the program that states the facts about a file that is not an upload."""
 FACTS_FILE = "other-facts.json"
@@ -43,7 +44,11 @@ INTO_DETOUR = ("-f", DETOUR_DRIVER, *INTO_WORK_FILE[2:], "-lco", "LAUNDER=NO")
 NEEDS_DETOUR = re.compile(r"layer name may not|does not natively support \w*List type")
 """Messages about names of layers that a GeoPackage refuses, and lists, of which older versions make no JSON in it."""
 NO_SYSTEM = re.compile(r"Failed to process SRS")
-UNWRITTEN = re.compile(f"{NEEDS_DETOUR.pattern}|{NO_SYSTEM.pattern}")
+REPEATED = re.compile(r"UNIQUE constraint failed")
+"""The message about a value that the file declares to be unique, and that is not, at least as it is read."""
+UNPLACED = re.compile(f"{NEEDS_DETOUR.pattern}|{REPEATED.pattern}")
+UNWRITTEN = re.compile(f"{UNPLACED.pattern}|{NO_SYSTEM.pattern}")
+NO_ROWS = ("-limit", "0")
 LISTED = 50
 """How many names a message lists."""
 TAKEN_FOR_WINDOWS = (
@@ -117,8 +122,14 @@ async def read_layers(
     options = [*open_options(*reading.options), *(("-a_srs", system) if system else ())]
     drivers = (*reading.drivers, WORK_DRIVER)
     arguments = [*INTO_WORK_FILE, *options, WORK_FILE, origin, *layers]
-    tolerated = UNWRITTEN if system else NEEDS_DETOUR
+    tolerated = UNWRITTEN if system else UNPLACED
     messages = await place.ogr2ogr(arguments, drivers, reading.environment, tolerated=tolerated)
+    if REPEATED.search(messages):
+        await place.discard(WORK_FILE)
+        await place.ogr2ogr([*arguments, *NO_ROWS], drivers, reading.environment)
+        await place.python(repeatable.__name__, WORK_FILE)
+        arguments = [*INTO_TABLES, *options, WORK_FILE, origin, *layers]
+        messages = await place.ogr2ogr(arguments, drivers, reading.environment)
     if not tolerated.search(messages):
         was = former_types(messages)
         return WorkFile(tuple(find_changes(messages)), has_other_texts=has_other_texts(messages), was=was)
