@@ -9,6 +9,7 @@ from typing import Any
 from sandbox.pool import SandboxUnavailable
 from service.accounts.administration import AdministrationError
 from service.cli.command import CommandError
+from service.db.faults import lacks_space
 from service.db.migrations import MigrationError
 from service.engine.capabilities import ConverterMissing
 from service.errors import DatabaseUnavailable, GeomillError, QueueUnavailable, StorageFault, StorageUnavailable
@@ -42,11 +43,13 @@ def _of_sandbox(error: SandboxUnavailable, _settings: Settings) -> str:
 
 def _of_database(error: DatabaseUnavailable, settings: Settings) -> str:
     cause = _cause_of(error)
-    if settings.database_url:
-        return (
-            f"The database that GEOMILL_DATABASE_URL names cannot be reached ({cause}). Check the URL and the server."
-        )
-    return f"The embedded database in {settings.data_path} cannot be reached ({cause}). Try again."
+    named = "The database that GEOMILL_DATABASE_URL names"
+    if not settings.database_url:
+        named = f"The embedded database in {settings.data_path}"
+    if lacks_space(error):
+        return f"{named} cannot be written ({cause}). Free some space on its disk."
+    check = "Check the URL and the server" if settings.database_url else "Try again"
+    return f"{named} cannot be reached ({cause}). {check}."
 
 
 def _of_queue(error: QueueUnavailable, _settings: Settings) -> str:
@@ -55,6 +58,8 @@ def _of_queue(error: QueueUnavailable, _settings: Settings) -> str:
 
 
 def _cause_of(error: Exception) -> str:
+    if isinstance(error.__cause__, TimeoutError):
+        return "no answer"
     return str(error.__cause__ or "").strip().rstrip(".") or type(error.__cause__).__name__
 
 

@@ -31,10 +31,16 @@ REFUSED = (
 _LOG = structlog.get_logger()
 
 
+def lacks_space(unavailable: DatabaseUnavailable) -> bool:
+    """Whether the database can be reached, and its disk is full."""
+    return isinstance(unavailable.__cause__, asyncpg.DiskFullError)
+
+
 def unavailable(cause: Exception) -> DatabaseUnavailable:
     """Log `cause` for the operator, and return the error for the caller."""
     _LOG.warning("database.unavailable", cause=type(cause).__name__, detail=str(cause))
+    does = "write to" if isinstance(cause, asyncpg.DiskFullError) else "reach"
     return DatabaseUnavailable(
-        f"The service cannot reach its database at the moment. Try again in {RETRY_AFTER_SECONDS} seconds.",
+        f"The service cannot {does} its database at the moment. Try again in {RETRY_AFTER_SECONDS} seconds.",
         RETRY_AFTER_SECONDS,
     )

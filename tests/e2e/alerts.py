@@ -453,6 +453,23 @@ def test_a_fleet_whose_worker_stands_still(prometheus: Prometheus, parts: Parts)
                 worker.process.send_signal(signal.SIGCONT)
 
 
+def test_workers_whose_store_fails(prometheus: Prometheus, parts: Parts) -> None:
+    """They pause; whoever waits for them is left waiting."""
+    with parts.fleet() as (gateway, start), closing(create_account(gateway, TERMS)) as client:
+        start()
+        _await_workers(client)
+        parts.s3.kill()
+
+        def ask() -> None:
+            with suppress(httpx.TimeoutException):
+                client.post(FILE, files={"file": ("a.geojson", small_document())}, timeout=1.0)
+
+        try:
+            prometheus.await_alerts("GeomillFleetWorkersPaused", provoke=ask)
+        finally:
+            parts.s3.start()
+
+
 def test_workers_that_die(prometheus: Prometheus, parts: Parts) -> None:
     """Three at once, with nothing to do; the gateway outlives them."""
     with parts.fleet() as (gateway, start):

@@ -4,9 +4,11 @@ import errno
 import os
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from service.cli.failures import sentence_for
+from service.db.faults import unavailable
 from service.settings import Settings
 
 
@@ -25,3 +27,20 @@ def test_a_full_disk_is_told_with_what_is_on_it(tmp_path: Path, name: str, blame
 def test_a_full_disk_that_names_no_file_is_told() -> None:
     """Such as when a file that is open is written."""
     assert "No space left" in (sentence_for(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), Settings()) or "")
+
+
+@pytest.mark.parametrize("url", ["", "postgresql://127.0.0.1/geomill"])
+def test_a_full_disk_of_the_database_is_told(url: str) -> None:
+    """It can be reached, so nobody need look at the network."""
+    full = unavailable(asyncpg.DiskFullError("No space left on device"))
+    full.__cause__ = asyncpg.DiskFullError("No space left on device")
+    sentence = sentence_for(full, Settings(database_url=url)) or ""
+    assert ("cannot be written" in sentence, "reach" in sentence) == (True, False)
+    assert "cannot write to its database" in str(full)
+
+
+def test_a_server_that_does_not_answer_is_told_in_words() -> None:
+    """Not by the name of a class."""
+    silent = unavailable(TimeoutError())
+    silent.__cause__ = TimeoutError()
+    assert "(no answer)" in (sentence_for(silent, Settings()) or "")
