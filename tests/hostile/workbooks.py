@@ -88,6 +88,7 @@ def _crc(content: bytes) -> int:
 
 
 SHEET = "xl/worksheets/sheet1.xml"
+ERROR_CELL = '<c r="A1" t="e"><v>#N/A</v></c>'
 STRINGS = "xl/sharedStrings.xml"
 FORMULAS = "name,value\n" + "\n".join(
     f'x,"{formula}"'
@@ -152,6 +153,9 @@ CASES = {
     ),
     "XLSX with texts that are not there": Case(
         "a.xlsx", xlsx({SHEET: _sheet('<row r="1"><c r="A1" t="s"><v>-99999999</v></c></row>')})
+    ),
+    "XLSX whose first part begins before it": Case(
+        "a.xlsx", lambda bait: xlsx({SHEET: _sheet(f'<row r="1">{ERROR_CELL}</row>')})(bait)[40:], REFUSED
     ),
     "XLSX of 1,100 sheets": Case("a.xlsx", xlsx({}, sheets=1100), LIMIT, {"outputFormat": "GeoPackage"}),
     "XLSX called as other files": Case(

@@ -35,6 +35,7 @@ from service.engine.jailed.cells import (
     scan,
     with_texts,
 )
+from service.engine.jailed.exits import Exit
 
 MEMBER = "xl/styles.xml"
 BOOK_MEMBER = "xl/workbook.xml"
@@ -110,20 +111,19 @@ TIME = re.compile("[hs]")
 DAY = re.compile("[dy]")
 DAY_OR_MONTH = re.compile("[dym]")
 """Beside hours or seconds, `m` stands for minutes."""
-UNREADABLE = (
+DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
     lzma.LZMAError,
     struct.error,
     KeyError,
     EOFError,
-    OSError,
-    MemoryError,
     OverflowError,
     NotImplementedError,
     RuntimeError,
     ValueError,
 )
+UNREADABLE = (*DAMAGED, OSError, MemoryError)
 """What `zipfile` raises: a member that is damaged, missing or cut off, packed in an unknown way, or encrypted."""
 
 
@@ -158,7 +158,10 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     understood = _with_known_numbers(understood, built_in, largest)
     restyled = {MEMBER: understood} if is_whole and understood != content else {}
     if restyled or ours:
-        _copy_with(restyled, ours, workbook, plain)
+        try:
+            _copy_with(restyled, ours, workbook, plain)
+        except DAMAGED:  # such as a member that begins before the workbook; the driver may not see that
+            sys.exit(Exit.DAMAGED)
     early = is_early and any(place in largest for place in _dates(understood))
     found = {"early": early, "uncalculated": uncalculated, "escaped": escaped, **moments}
     texts = sum(ours.values(), Counter())
