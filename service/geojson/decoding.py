@@ -16,7 +16,11 @@ from service.geojson.features import Feature, Geometry
 from service.geojson.members import INSIDE, OF_GEOMETRIES, OWN
 
 MAX_LEARNED = 50
-_UNKNOWN = re.compile(r"unknown field `(?P<name>.*?)`(?: - at `\$(?:\[\.\.\.\])?(?P<inside>\.geometry)?`)?$", re.DOTALL)
+_UNKNOWN = re.compile(
+    r"unknown field `(?P<name>.*?)`(?: - at `\$(?:\[(?:\.\.\.|\d+)\])?(?P<inside>\.geometry)?`)?$", re.DOTALL
+)
+_NOT_TO_LEARN = re.compile(r'["\\\x00-\x1f]')
+"""Characters of names that a decoder cannot be told."""
 _geometry = attrgetter("geometry")
 T = TypeVar("T")
 
@@ -68,7 +72,8 @@ class FeatureDecoder:
     def _learn(self, name: str, *, is_inside: bool) -> bool:
         """Accept a member `name`, perhaps of geometries, from now on; returns whether that is possible."""
         own, learned = (OF_GEOMETRIES, self._of_geometries) if is_inside else (OWN, self._learned)
-        if name.lower() in own or name in learned or len(learned) == MAX_LEARNED:
+        is_known = name.lower() in own or name in learned
+        if is_known or len(learned) == MAX_LEARNED or _NOT_TO_LEARN.search(name):
             return False
         learned.append(name)
         geometry: Any = _extended(Geometry, self._of_geometries)

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from service.geojson import cursor, document
+from service.geojson.decoding import FeatureDecoder
 from service.geojson.refusals import MAX_FIELDS, Reason, Unreadable
 from service.geojson.scan import scan_bytes
 from tests.support.geojson import POINT, collection, feature, gathered, geometry, with_value
@@ -244,6 +245,21 @@ def test_all_members_features_are_read() -> None:
     document = b'{"type":"FeatureCollection","features":[%b],"features":[%b]}'
     one = json.dumps(feature({"a": 1})).encode()
     assert scan_bytes(document % (one, one)).features == 2
+
+
+def test_foreign_members_are_learned() -> None:
+    """Features with such members, and those whose geometries have them, are decoded together like any others."""
+    elements = [feature({"a": 1}), feature({"a": 2}) | {"color": "red"}, feature({"a": 3}, POINT | {"bands": 4})]
+    decoder = FeatureDecoder()
+    decoder.note(decoder.several(json.dumps(elements).encode()))
+    assert list(decoder.foreign) == ["color", "geometry.bands"]
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb", "a` - at `$[1].geometry", "a` - at `$", ""])
+def test_foreign_members_have_any_name(name: str) -> None:
+    """Also one that a decoder cannot learn."""
+    found = scan_bytes(collection(feature({"a": 1}), feature({"a": 2}) | {name: 1}))
+    assert (found.features, list(found.foreign_members)) == (2, [name])
 
 
 def test_a_feature_that_strict_json_refuses_spoils_no_other() -> None:
