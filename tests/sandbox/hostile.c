@@ -7,6 +7,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/perf_event.h>
+#include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,12 +17,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ipc.h>
 #include <sys/mount.h>
+#include <sys/msg.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -166,6 +173,50 @@ static int makes_a_thread_apart(void)
     return clone((int (*)(void *))wait_forever, stack + sizeof stack, CLONE_VM | CLONE_SIGHAND | CLONE_THREAD, NULL) > 0;
 }
 
+/* The parent's memory, wherever that is: an address that it does not have shows that it could be asked. */
+static int reads_parent(void)
+{
+    char here, *there = &here;
+    struct iovec own = {&here, 1}, other = {there, 1};
+    return process_vm_readv(getppid(), &own, 1, &other, 1, 0) == 1 || errno == EFAULT;
+}
+
+static int takes_a_descriptor_of_parent(void)
+{
+    int parent = (int)syscall(SYS_pidfd_open, getppid(), 0);
+    return parent >= 0 && syscall(SYS_pidfd_getfd, parent, 0, 0) >= 0;
+}
+
+static int counts_events(void)
+{
+    struct perf_event_attr event = {.type = PERF_TYPE_SOFTWARE, .size = sizeof event, .exclude_kernel = 1};
+    return syscall(SYS_perf_event_open, &event, 0, -1, -1, 0) >= 0;
+}
+
+static int makes_a_namespace_with_a_process(void)
+{
+    struct clone_args arguments = {.flags = CLONE_NEWUSER | CLONE_NEWNS, .exit_signal = SIGCHLD};
+    long child = syscall(SYS_clone3, &arguments, sizeof arguments);
+    if (child == 0)
+        _exit(0);
+    return child > 0;
+}
+
+static int shares_by_number(void)
+{
+    return shmget(IPC_PRIVATE, 4096, 0600) >= 0 || msgget(IPC_PRIVATE, 0600) >= 0 || semget(IPC_PRIVATE, 1, 0600) >= 0;
+}
+
+/* What is open leads past layers that guard names; pipes are the run's own. */
+static int holds_what_is_not_its_own(void)
+{
+    struct stat status;
+    for (int descriptor = 0; descriptor < 1024; descriptor++)
+        if (fstat(descriptor, &status) == 0 && !S_ISFIFO(status.st_mode) && !S_ISCHR(status.st_mode))
+            return 1;
+    return 0;
+}
+
 static int act(const char *action, const char *argument)
 {
     struct stat status;
@@ -205,6 +256,16 @@ static int act(const char *action, const char *argument)
     IF("anonymous file", syscall(SYS_memfd_create, "x", 0) >= 0);
     IF("keyring", syscall(SYS_keyctl, 0, -3, 1) >= 0);
     IF("kernel program", syscall(SYS_bpf, 0, (char[128]){0}, 128) >= 0);
+    IF("page faults", syscall(SYS_userfaultfd, O_CLOEXEC | 1) >= 0);
+    IF("memory of parent", reads_parent());
+    IF("descriptor of parent", takes_a_descriptor_of_parent());
+    IF("count events", counts_events());
+    IF("share by number", shares_by_number());
+    IF("new file system", syscall(430, "tmpfs", 0) >= 0);
+    IF("copy of a mount", syscall(428, AT_FDCWD, ".", 1) >= 0);
+    IF("process in a new namespace", makes_a_namespace_with_a_process());
+    IF("secret memory", syscall(447, 0) >= 0);
+    IF("open descriptor", holds_what_is_not_its_own());
     IF("host name", sethostname("x", 1) == 0);
     IF("hold open", holds("open", atoi(argument)));
     IF("hold mapped", holds("mapped", atoi(argument)));

@@ -36,6 +36,11 @@ LEVELS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
                 "io_uring",
                 "anonymous file",
                 "keyring",
+                "page faults",
+                "count events",
+                "share by number",
+                "process in a new namespace",
+                "secret memory",
             }
         ),
     ),
