@@ -5,6 +5,7 @@ header; if only the header differs, the rest is copied unchanged. Uses only the 
 """
 
 import csv
+import io
 import json
 import re
 import shutil
@@ -114,7 +115,7 @@ def _declared(file: TextIO) -> tuple[str, int]:
 
 def _delimiter(file: TextIO) -> str:
     """The delimiter with which the first rows have the most columns, and all the same number, but for a title."""
-    lines = file.read(SAMPLE_CHARACTERS).splitlines(keepends=True)[: SAMPLE_ROWS * 4]
+    lines = list(islice(io.StringIO(file.read(SAMPLE_CHARACTERS), newline=""), SAMPLE_ROWS * 4))
     file.seek(0)
 
     def score(delimiter: str) -> tuple[bool, int, bool]:

@@ -37,6 +37,7 @@ SRID_TEXT = re.compile(r"\s*SRID=(\d{1,9});\s*", re.IGNORECASE)
 SRID_BYTES = re.compile(r"\s*(?:01[0-9A-F]{6}[26AE]0([0-9A-F]{8})|00[26AE]0[0-9A-F]{6}([0-9A-F]{8}))", re.IGNORECASE)
 """Extended WKB with a system: four bytes after the type, which has a flag for it; in either byte order."""
 LEADING_ZEROS = re.compile(r"(?<![\d,.])0+(?=\d)")
+DELIMITER = re.compile(r"[,;\t|]")
 LINE_ENDS = re.compile(r"[\r\n]+")
 """The driver takes the first one for the end of the header, whatever the quotes."""
 
@@ -334,11 +335,13 @@ def _types_of(columns: Sequence[Column], places: dict[int, str]) -> str:
 def write_rows(file: TextIO, delimiter: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Write a header and rows; a single column gets an empty second one, which the driver ignores.
 
-    Without a delimiter in its first line, the driver does not accept a file as CSV.
+    Without a delimiter in its first line, the driver does not accept a file as CSV. It passes over those in quotes.
     """
     alone = [""] if len(names) == 1 else []
     writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-    writer.writerow([*names, *alone])
+    quoting = csv.writer(file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    header = quoting if any(map(DELIMITER.search, names)) else writer
+    header.writerow([*names, *alone])
     writer.writerows(([*row[:1], ""] for row in rows) if alone else rows)
 
 

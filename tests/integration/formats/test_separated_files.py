@@ -166,6 +166,15 @@ async def test_a_quoted_name_that_does_not_end_is_refused(either: Pipeline, tmp_
         await either.to("GeoJson", tmp_path / "a.csv")
 
 
+@pytest.mark.parametrize("name", ["a,,b", "a\tb", "a|b,c"])
+async def test_names_may_have_other_delimiters(either: Pipeline, tmp_path: Path, name: str) -> None:
+    """The driver took them for the delimiter of the file, and found no coordinates."""
+    (tmp_path / "a.csv").write_text(f'wkt;"{name}"\nPOINT (1 2);x\n', encoding="utf-8")
+    done = await either.to("GeoJson", tmp_path / "a.csv", source_epsg=4326)
+    (found,) = readers.geojson(done.path)
+    assert (found["geometry"], found["properties"]) == ({"type": "Point", "coordinates": [1, 2]}, {name: "x"})
+
+
 async def test_zero_bytes_in_texts_are_left_out_and_told(either: Pipeline, tmp_path: Path) -> None:
     """What follows them was lost without a warning."""
     (tmp_path / "a.csv").write_bytes(b"a,b\n1,x\n2,y\0z\0\n")
