@@ -38,15 +38,14 @@ from service.engine.jailed.measures import leave_out_absent
 from service.engine.jailed.moments import carry_seconds
 from service.engine.jailed.shapes import (
     collection_parts,
-    leave_out_empty_parts,
-    mend_positions,
+    mend_geometries,
     sloping_areas,
     surfaces_to_polygons,
 )
 from service.engine.jailed.tidy import Tidying, tidy
 from service.engine.jailed.unplaced import Cells, put_back
 from service.engine.jailed.values import value_counts
-from service.engine.jailed.wkb import GATHERINGS, SURFACES
+from service.engine.jailed.wkb import SURFACES
 
 HAS_ROWS = "SELECT 1 FROM {} LIMIT 1"
 CURVES = {8, 9, 10, 11, 12}
@@ -119,9 +118,8 @@ def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying, cells: 
 
 
 def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -> dict[str, object]:
-    nowhere, first_nowhere, heightless, first_heightless = mend_positions(connection, table)
+    mended = mend_geometries(connection, table)
     histogram, basics, with_z, with_m, emptied = _histogram(connection, table)
-    hollow, first_hollow = leave_out_empty_parts(connection, table) if basics & GATHERINGS else (0, 0)
     surfaces = surfaces_to_polygons(connection, table) if basics & SURFACES.keys() else 0
     found = collection_parts(connection, table) if histogram["GeometryCollection"] else ({}, False, 0)
     parts, curved_parts, surfaces_in_parts = found
@@ -134,12 +132,6 @@ def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -
         "geometry_types": dict(histogram),
         "null_geometries": features - sum(histogram.values()),
         "empty_geometries": emptied,
-        "hollow_geometries": hollow,
-        "first_hollow": first_hollow,
-        "nowhere_geometries": nowhere,
-        "first_nowhere": first_nowhere,
-        "heightless_geometries": heightless,
-        "first_heightless": first_heightless,
         "has_z": bool(with_z),
         "flat_geometries": sum(histogram.values()) - with_z if with_z else 0,
         "sloping_areas": sloping_areas(connection, table) if may_slope else 0,
@@ -150,6 +142,7 @@ def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -
         "has_curves": curved_parts or bool(basics & CURVES),
         "longest_geometry_bytes": longest or 0,
         "collection_parts": parts,
+        **mended,
     }
 
 

@@ -3,86 +3,72 @@
 import sqlite3
 import struct
 import sys
+from array import array
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 
 from service.engine.jailed.curves import straightened
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import EMPTY_FLAG, FID, GEOMETRY, WKB_TYPES, quoted, split_code, wkb_offset
 from service.engine.jailed.wkb import (
-    MAY_BE_HOLLOW,
     as_polygons,
     count_sloping,
     is_curved,
+    may_lack_positions,
+    mended,
     parts_by_family,
-    without_empty_parts,
-    zero_heights,
 )
 
 ENDS_OF_NUMBERS = (21, 29, 37)
 """Where the last bytes of the coordinates of a point are in a blob, which tell its exponents."""
 LONGEST_POINT = 45
-NO_NUMBERS = (b"\xf8\x7f", b"\xf8\xff", b"\xf0\x7f", b"\xf0\xff")
-"""How numbers end that are infinite or none."""
+NOWHERE, HOLLOW, HEIGHTLESS = "nowhere", "hollow", "heightless"
+"""Geometries with coordinates that are no finite numbers, with parts without any position, with such elevations."""
 UNKNOWN = (ValueError, struct.error)
 """What geometries raise that are truncated, nested too deeply, or neither simple nor curves."""
 
 
-def leave_out_empty_parts(connection: sqlite3.Connection, table: str) -> tuple[int, int]:
-    """Leave out the parts without any position of Multi geometries and collections.
+def mend_geometries(connection: sqlite3.Connection, table: str) -> dict[str, int]:
+    """Make geometries null that are nowhere, give elevations 0 that are no finite numbers, leave out empty parts.
 
-    Returns how many geometries had some, and the number of the first feature with one, from 1.
+    Returns how many geometries of each kind there were, and the numbers of the first features with one, from 1.
     """
-    connection.create_function("filled", 1, _filled, deterministic=True)
-    rows = connection.execute(f"SELECT {FID}, {GEOMETRY} FROM {quoted(table)} ORDER BY {FID}")  # noqa: S608 -- quoted
-    hollow = [
-        (number, fid)
-        for number, (fid, blob) in enumerate(rows, 1)
-        if blob is not None and MAY_BE_HOLLOW.search(blob, wkb_offset(blob[3])) and _filled(blob) != blob
-    ]
-    update = f"UPDATE {quoted(table)} SET {GEOMETRY} = filled({GEOMETRY}) WHERE {FID} = ?"  # noqa: S608 -- quoted
-    connection.executemany(update, ((fid,) for _, fid in hollow))
-    return len(hollow), hollow[0][0] if hollow else 0
-
-
-def mend_positions(connection: sqlite3.Connection, table: str) -> tuple[int, int, int, int]:
-    """Make geometries null whose coordinates are no finite numbers, and give elevations 0 that are none.
-
-    Returns how many geometries of both kinds there were, each followed by the number of the first feature, from 1.
-    """
+    connection.create_function("mended", 1, lambda blob: _mended(blob)[0], deterministic=True)
     ends = " OR ".join(f"substr({GEOMETRY}, {at}, 1) IN (x'7F', x'FF')" for at in ENDS_OF_NUMBERS)
     where = f"length({GEOMETRY}) > {LONGEST_POINT} OR {ends}"
-    rows = connection.execute(f"SELECT {FID}, {GEOMETRY} FROM {quoted(table)} WHERE {where} ORDER BY {FID}")  # noqa: S608 -- quoted
-    nowhere: list[tuple[None, int]] = []
-    heightless: list[tuple[bytes, int]] = []
-    for fid, blob in rows:
-        if not blob[3] & EMPTY_FLAG and any(number in blob for number in NO_NUMBERS):
-            at = wkb_offset(blob[3])
-            wkb = bytearray(blob[at:])
-            with suppress(*UNKNOWN):
-                is_nowhere, is_heightless = zero_heights(wkb)
-                if is_nowhere:
-                    nowhere.append((None, fid))
-                elif is_heightless:
-                    heightless.append((blob[:at] + wkb, fid))
-    update = f"UPDATE {quoted(table)} SET {GEOMETRY} = ? WHERE {FID} = ?"  # noqa: S608 -- quoted
-    connection.executemany(update, [*nowhere, *heightless])
-    numbers = [_number(connection, table, found[0][1]) if found else 0 for found in (nowhere, heightless)]
-    return len(nowhere), numbers[0], len(heightless), numbers[1]
+    found: dict[str, array[int]] = {kind: array("q") for kind in (NOWHERE, HOLLOW, HEIGHTLESS)}
+    for fid, blob in connection.execute(f"SELECT {FID}, {GEOMETRY} FROM {quoted(table)} WHERE {where} ORDER BY {FID}"):  # noqa: S608 -- quoted
+        for kind in _mended(blob)[1]:
+            found[kind].append(fid)
+    update = f"UPDATE {quoted(table)} SET {GEOMETRY} = mended({GEOMETRY}) WHERE {FID} = ?"  # noqa: S608 -- quoted
+    connection.executemany(update, ((fid,) for fids in found.values() for fid in fids))
+    counts = {f"{kind}_geometries": len(fids) for kind, fids in found.items()}
+    return counts | {
+        f"first_{kind}": _number(connection, table, fids[0]) if fids else 0 for kind, fids in found.items()
+    }
+
+
+def _mended(blob: bytes | None) -> tuple[bytes | None, Sequence[str]]:
+    """A geometry blob that is mended, and of which kinds it was."""
+    if blob is None or blob[3] & EMPTY_FLAG:
+        return blob, ()
+    at = wkb_offset(blob[3])
+    try:
+        if not may_lack_positions(blob, at):
+            return blob, ()
+        wkb, is_hollow, is_heightless = mended(blob[at:])
+    except UNKNOWN:
+        return blob, ()  # whoever takes it apart tells
+    if wkb is None:
+        return None, (NOWHERE,)
+    return blob[:at] + wkb, [kind for kind, is_found in ((HOLLOW, is_hollow), (HEIGHTLESS, is_heightless)) if is_found]
 
 
 def _number(connection: sqlite3.Connection, table: str, fid: int) -> int:
     """The number of a feature, from 1."""
     (number,) = connection.execute(f"SELECT count(*) FROM {quoted(table)} WHERE {FID} <= ?", (fid,)).fetchone()  # noqa: S608 -- quoted
     return int(number)
-
-
-def _filled(blob: bytes) -> bytes:
-    at = wkb_offset(blob[3])
-    try:
-        return blob[:at] + without_empty_parts(blob[at:])
-    except UNKNOWN:
-        return blob  # whoever takes it apart tells
 
 
 def collection_parts(connection: sqlite3.Connection, table: str) -> tuple[dict[str, int], bool, int]:

@@ -424,7 +424,8 @@ async def test_parts_of_geometries_without_any_position_are_left_out_and_told(
 
 
 HEIGHTLESS = struct.pack("<BII6d", 1, 1002, 2, 3, 4, math.nan, 5, 6, 7)
-NOWHERE = struct.pack("<BII6d", 1, 1002, 2, 3, 4, 5, 6, math.nan, 7)
+NOWHERE = struct.pack("<BII4d", 1, 1002, 2, 3, 4, 5, 6) + bytes.fromhex("010000000000f4ff") + struct.pack("<d", 7)
+"""One of its coordinates is another number than usual that is none."""
 
 
 @pytest.mark.parametrize("rows", [4, 600], ids=["copied", "read twice"])

@@ -6,14 +6,7 @@ import struct
 import pytest
 
 from service.engine.jailed.geoarrow import to_wkb
-from service.engine.jailed.wkb import (
-    MAY_BE_HOLLOW,
-    as_polygons,
-    is_curved,
-    parts_by_family,
-    without_empty_parts,
-    zero_heights,
-)
+from service.engine.jailed.wkb import as_polygons, is_curved, may_lack_positions, mended, parts_by_family
 
 POINT = struct.pack("<BI2d", 1, 1, 1.0, 2.0)
 POINT_Z = struct.pack("<BI3d", 1, 1001, 1.0, 2.0, 3.0)
@@ -62,41 +55,44 @@ NO_LINE = struct.pack("<BII", 1, 3002, 0)
         (many(6, many(3), POLYGON), many(6, POLYGON)),
         (many(7, many(7, many(4), POINT), many(7, many(6, many(3)))), many(7, many(7, POINT))),
         (many(11, many(9), CURVE), many(11, CURVE)),
+        (many(5, *[LINE] * 9, many(2)), many(5, *[LINE] * 9)),
+        (many(6, *[POLYGON] * 9, many(3)), many(6, *[POLYGON] * 9)),
     ],
 )
 def test_parts_without_any_position_are_left_out(hollow: bytes, filled: bytes) -> None:
     """Others are as they were, and few of them are read to see that."""
-    assert without_empty_parts(hollow) == filled
-    assert without_empty_parts(filled) == filled
-    assert MAY_BE_HOLLOW.search(hollow)
-    assert not MAY_BE_HOLLOW.search(filled)
+    assert mended(hollow) == (filled, True, False)
+    assert mended(filled) == (filled, False, False)
+    assert may_lack_positions(hollow)
+    assert not may_lack_positions(filled)
 
 
 NAN, INF = math.nan, math.inf
+ANOTHER_NAN = bytes.fromhex("010000000000f4ff")
 LINE_ZM = struct.Struct("<BII8d")
 
 
 @pytest.mark.parametrize(
-    ("wkb", "mended", "found"),
+    ("wkb", "expected"),
     [
         (
             LINE_ZM.pack(1, 3002, 2, 1, 2, INF, NAN, 5, 6, 7, 8),
-            LINE_ZM.pack(1, 3002, 2, 1, 2, 0, NAN, 5, 6, 7, 8),
-            (0, 1),
+            (LINE_ZM.pack(1, 3002, 2, 1, 2, 0, NAN, 5, 6, 7, 8), False, True),
         ),
-        (many(1004, NO_POINT, POINT_Z), many(1004, NO_POINT, POINT_Z), (0, 0)),
-        (
-            many(7, POINT, struct.pack("<BI2d", 1, 1, 1, -INF)),
-            many(7, POINT, struct.pack("<BI2d", 1, 1, 1, -INF)),
-            (1, 0),
-        ),
+        (many(1004, NO_POINT, POINT_Z), (many(1004, POINT_Z), True, False)),
+        (many(7, POINT, struct.pack("<BI2d", 1, 1, 1, -INF)), (None, False, False)),
+        (many(4, *[POINT] * 9, POINT[:-8] + ANOTHER_NAN), (None, False, False)),
+        (many(6, *[POLYGON] * 9, POLYGON[:-8] + ANOTHER_NAN), (None, False, False)),
+        (POINT[:-16] + ANOTHER_NAN * 2, (None, False, False)),
     ],
 )
-def test_elevations_that_are_no_numbers_become_zero(wkb: bytes, mended: bytes, found: tuple[int, int]) -> None:
-    """Other coordinates that are none are told, but not those of what is empty, nor measures."""
-    changed = bytearray(wkb)
-    assert zero_heights(changed) == found
-    assert struct.pack("<B", changed[0]) + changed[1:] == mended
+def test_coordinates_that_are_no_finite_numbers_are_mended(
+    wkb: bytes, expected: tuple[bytes | None, bool, bool]
+) -> None:
+    """Elevations become 0, other coordinates leave no geometry; empty parts and measures do not matter."""
+    assert may_lack_positions(wkb)
+    found = mended(wkb)
+    assert found == expected
 
 
 TRIANGLE = struct.pack("<BI", 1, 17) + POLYGON[5:]
