@@ -28,16 +28,27 @@ def require_few(all_bytes: int) -> None:
 
 
 def first_other_line(path: Path, encoding: str = UTF8) -> int:
-    """The first line of the file that is not in `encoding`, from 1; 0 if there is none. Blocking."""
+    """The first line, from 1, that is not in `encoding`, of which ASCII is a part; 0 if there is none. Blocking."""
     decoder = codecs.getincrementaldecoder(encoding)()
-    lines = 1
+    read = held = 0
     try:
         for piece in pieces(path):
-            decoder.decode(piece, final=not piece)
-            lines += piece.count(b"\n")
+            held = len(decoder.getstate()[0])  # of a character that the last piece began
+            if held or not piece.isascii():
+                decoder.decode(piece, final=not piece)
+            read += len(piece)
     except UnicodeDecodeError as error:
-        return lines + error.object[: error.start].count(b"\n")
+        return _line_at(path, read - held + error.start)
     return 0
+
+
+def _line_at(path: Path, offset: int) -> int:
+    """The line of the file, from 1, in which the byte at `offset` is."""
+    lines = 1
+    for piece in pieces(path):
+        lines += piece[: max(0, offset)].count(b"\n")
+        offset -= len(piece)
+    return lines
 
 
 def write_utf8(
