@@ -58,15 +58,17 @@ KINDS: Mapping[str, Facts] = {
 COLUMN_RULES: Mapping[ColumnRule, str] = {
     ColumnRule.ANY: "any",
     ColumnRule.MEMBER: "any",
-    ColumnRule.CELL: "no line ends or quotation marks, no blanks around them",
+    ColumnRule.CELL: "no line ends, quotation marks or surrounding blanks",
     ColumnRule.XML: "XML names",
-    ColumnRule.GML: "XML names without -",
+    ColumnRule.GML: "XML names without `-`",
     ColumnRule.DBF: "10 bytes",
-    ColumnRule.MAPINFO: "31 of A-Z, 0-9, _",
-    ColumnRule.GEODATABASE: "62 letters, digits, _",
+    ColumnRule.MAPINFO: "31 characters of A-Z, 0-9, `_`",
+    ColumnRule.GEODATABASE: "62 letters, digits, `_`",
 }
 MARKS = """\
-`yes`: kept unchanged. `warning`: converted, and a warning says what was left out, split or renamed. `no`: refused.
+- `yes`: kept unchanged
+- `warning`: converted, and a warning says what was left out, split or renamed
+- `no`: refused
 """
 BEGIN, END = "<!-- made by `./just docs` -->\n", "<!-- end of what is made -->\n"
 
@@ -90,7 +92,7 @@ def renewed(text: str, made: str) -> str:
 def _inputs() -> Iterator[str]:
     yield "## Inputs\n"
     rows = [
-        (row.title, row.token, uploaded_as(row), "yes" if row.reading.records_crs else "no: send sourceEpsg")
+        (row.title, row.token, uploaded_as(row), "yes" if row.reading.records_crs else "no: send `sourceEpsg`")
         for row in FORMATS
         if row.reading is not None
     ]
@@ -116,7 +118,7 @@ def _outputs() -> Iterator[str]:
 
 def _output(row: Format) -> tuple[str, ...]:
     writing = writing_of(row)
-    system = f"always EPSG:{writing.epsg}" if writing.epsg else "targetEpsg"
+    system = f"always EPSG:{writing.epsg}" if writing.epsg else "`targetEpsg`"
     return (
         str(row.name),
         row.token,
@@ -138,9 +140,14 @@ def _needs(row: Format) -> str:
 
 def _limits() -> Iterator[str]:
     yield "## What each output cannot hold\n"
-    yield "Wherever it occurs, it is refused, or reported in `warnings` with its count.\n"
-    rows = [(str(row.name), "; ".join(cannot_hold(row.writing))) for row in FORMATS if row.writing is not None]
-    yield _table(("outputFormat", "cannot hold"), rows)
+    yield "Geomill refuses such data, or converts it and reports it in `warnings` with a count.\n"
+    outputs: dict[str, list[str]] = {}
+    for row in FORMATS:
+        if row.writing is not None:
+            aspects = cannot_hold(row.writing).items()
+            limits = "".join(f"- **{aspect}**: {' · '.join(words)}\n" for aspect, words in aspects)
+            outputs.setdefault(limits, []).append(str(row.name))
+    yield from (f"### To {' or '.join(names)}\n\n{limits}" for limits, names in outputs.items())
 
 
 def _kinds() -> Iterator[str]:

@@ -73,18 +73,18 @@ VALUE_LOSSES: Mapping[str, Loss] = {
         count=_were(FormerType.DURATION),
     ),
     "unsigned": Loss(
-        "whole numbers of 64 bits without a sign",
+        "unsigned 64-bit integers",
         "{target} is written without whole numbers beyond 9,223,372,036,854,775,807; {values}, in columns with such "
         "numbers, became texts.",
         count=_were(FormerType.UNSIGNED),
     ),
     "decimals": Loss(
-        "decimal numbers as a type",
+        "exact decimals as a type",
         "{target} is written without decimal numbers as a type; {values} became floating-point numbers.",
         count=_were(FormerType.DECIMAL),
     ),
     "booleans": Loss(
-        "true and false as a type",
+        "Booleans as a type",
         "{target} is written without true and false as a type; {values} became 1 or 0.",
         count=lambda field, _: field.filled or 0 if field.type is FieldType.BOOLEAN else 0,
     ),
@@ -94,7 +94,7 @@ VALUE_LOSSES: Mapping[str, Loss] = {
         count=lambda field, _: field.filled or 0 if field.type is FieldType.BINARY else 0,
     ),
     "binary_texts": Loss(
-        "binary values, as distinct from texts",
+        "binary values as distinct from texts",
         "{target} stores no binary values; {values} became texts.",
         count=lambda field, _: field.filled or 0 if field.type is FieldType.BINARY else 0,
     ),
@@ -108,15 +108,15 @@ VALUE_LOSSES: Mapping[str, Loss] = {
         "1.79769313486232e308, will be infinite or missing when programs read them.",
     ),
     "beyond_32_bits": Loss(
-        "whole numbers beyond 32 bits",
+        "integers beyond 32 bits",
         "{target} stores whole numbers of 32 bits; {values} became floating-point numbers.",
     ),
     "beyond_53_bits": Loss(
-        "whole numbers beyond 53 bits",
+        "integers beyond 53 bits",
         "{target} stores whole numbers of 53 bits; the last digits of {values} changed.",
     ),
     "tiny": Loss(
-        "numbers smaller than 0.0000005 with all their digits",
+        "all digits of numbers below 0.0000005",
         "{target} stores 16 decimals of a number; {values} lost digits, or became 0.",
     ),
     "fractions": Loss(
@@ -138,13 +138,13 @@ VALUE_LOSSES: Mapping[str, Loss] = {
         count="zoned",
     ),
     "mixed_zones": Loss(
-        "times with and without time zones in one column",
+        "times with and without a time zone in one column",
         "{target} stores a time zone for all times of a column or for none; {values} without one will be taken for "
         "UTC.",
         count=lambda field, _: (field.filled or 0) - field.zoned if field.zoned else 0,
     ),
     "offsets": Loss(
-        "times in zones other than UTC",
+        "time zones other than UTC",
         "{target} stores times in UTC; {values} were converted to it.",
     ),
     "unzoned": Loss(
@@ -173,12 +173,12 @@ VALUE_LOSSES: Mapping[str, Loss] = {
         count="before_march_1900",
     ),
     "leading_zeros": Loss(
-        "texts that look like numbers, as distinct from numbers",
+        "texts that look like numbers as distinct from numbers",
         "{target} has no types without a schema; other programs may mistake {values} for numbers and drop "
         "leading zeros.",
     ),
     "leading_blanks": Loss(
-        "blanks at the beginning of texts",
+        "leading blanks",
         "{target} is written without blanks at the beginning of texts; they were left out of {values}.",
     ),
     "carriage_returns": Loss(
@@ -190,25 +190,25 @@ VALUE_LOSSES: Mapping[str, Loss] = {
         "{target} has no control characters, nor U+FFFE and U+FFFF; they were left out of {values}.",
     ),
     "layer_names": Loss(
-        "names of layers that are not ASCII, or have characters such as / and :",
+        "layer names with characters outside ASCII, or such as `/` and `:`",
         "{target} is written with names of layers in ASCII; programs show {values} with other letters, or characters "
         "such as / and :, differently.",
         count=lambda field, _: field.no_layer_names if field.name == LAYER else 0,
     ),
     "like_json": Loss(
-        "texts that are JSON, as distinct from objects and arrays",
+        "texts that are JSON as distinct from objects and arrays",
         "{target} stores texts that are JSON objects or arrays as such; {values} have their form.",
     ),
     "like_markup": Loss(
-        "texts that begin with <",
+        "texts that begin with `<`",
         "{target} is written with texts that begin like XML as elements; an apostrophe was put before {values}.",
     ),
     "like_formulas": Loss(
-        "texts that are formulas",
+        "texts that look like formulas",
         "Programs execute a text that begins with of:= when they open {target}; an apostrophe was put before {values}.",
     ),
     "empty_texts": Loss(
-        "empty texts, as distinct from missing values",
+        "empty texts as distinct from missing values",
         "{target} cannot tell an empty text from a missing value; {values} became missing.",
         count="empty",
     ),
@@ -238,17 +238,17 @@ OVERFLOWS: Mapping[str, Loss] = {
         count="before_march_1900",
     ),
     "no_day": Loss(
-        "days that no calendar has",
+        "dates that do not exist",
         "{source} holds days that no calendar has, such as 2023-02-29; programs will read {values} as others, or as "
         "missing.",
     ),
     "at_32_bits": Loss(
-        "whole numbers beyond 32 bits",
+        "integers beyond 32 bits",
         "{source} is read with whole numbers of 32 bits; {values} became 2,147,483,647 or -2,147,483,648, unless "
         "they are these numbers.",
     ),
     "at_64_bits": Loss(
-        "whole numbers beyond 64 bits",
+        "integers beyond 64 bits",
         "{source} is read with whole numbers of 64 bits; {values} became 9,223,372,036,854,775,807 or "
         "-9,223,372,036,854,775,808, unless they are these numbers. Store them as texts to keep them.",
     ),

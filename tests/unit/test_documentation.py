@@ -50,10 +50,21 @@ def test_the_readme_lists_every_format() -> None:
 
 
 def test_links_between_documents_lead_somewhere() -> None:
-    """Each relative link names an existing file."""
-    for document in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")):
-        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text(encoding="utf-8")):
-            assert (document.parent / target).exists(), f"{document.name} links to {target}"
+    """Each relative link names an existing file and, after `#`, one of its headings."""
+    documents = (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"))
+    anchors = {document.resolve(): _anchors(document.read_text(encoding="utf-8")) for document in documents}
+    for document in documents:
+        links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", document.read_text(encoding="utf-8"))
+        for target, anchor in links:
+            path = (document.parent / target if target else document).resolve()
+            assert path.exists(), f"{document.name} links to {target}"
+            assert not anchor or anchor in anchors[path], f"{document.name} links to {target}#{anchor}"
+
+
+def _anchors(text: str) -> list[str]:
+    """The anchors that GitHub gives to the headings of a document, without the numbers of repeated ones."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"(?ms)^```.*?^```$", "", text), re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
 
 def test_the_examples_of_tests_to_run_name_some() -> None:

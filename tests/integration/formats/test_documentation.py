@@ -1,14 +1,18 @@
 """The formats page matches the code, and the code does what the page says."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from sandbox.command import MIB, Limits
+from service.formats.cannot_hold import cannot_hold
 from service.formats.documentation import KINDS, judge, renewed, tables
 from service.formats.facts import MAX_LAYERS
+from service.formats.format import writing_of
 from service.formats.plan import MAX_DATASETS
 from service.formats.registry import OUTPUT_NAMES, find_output
+from service.formats.values import VALUE_LOSSES
 from tests.integration.formats.test_matrix import REFUSED
 
 PAGE = Path(__file__).parents[3] / "docs" / "formats.md"
@@ -20,6 +24,18 @@ def test_the_tables_are_up_to_date() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert tables() in page
     assert renewed(page, tables()) == page
+
+
+@pytest.mark.parametrize("output", OUTPUT_NAMES)
+def test_the_page_lists_every_limit_of_an_output(output: str) -> None:
+    """In the output's own section, or in the one that it shares with others of the same limits."""
+    section = re.search(rf"^### To (?:\w+ or )*{output}\b.*?(?=^##)", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert section is not None
+    listed = [line.partition("**: ")[2].split(" · ") for line in section[0].splitlines() if line.startswith("- **")]
+    writing = writing_of(find_output(output))
+    assert listed == list(cannot_hold(writing).values())
+    lost = {VALUE_LOSSES[kind].what for kind in writing.value_losses} if writing.attributes is None else set()
+    assert lost <= {words for part in listed for words in part}
 
 
 def test_the_page_states_the_limits() -> None:
