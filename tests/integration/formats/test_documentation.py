@@ -43,7 +43,7 @@ def test_the_page_states_the_limits() -> None:
     page, limits = PAGE.read_text(encoding="utf-8"), Limits()
     memory, seconds = limits.memory_bytes // MIB, int(limits.wall_seconds)
     assert f"A converter may use {memory} MiB and {seconds} seconds by default." in page
-    assert f"each run may take {seconds}, all of them together ten minutes." in page
+    assert f"Each run may take {seconds} seconds, and all of them together ten minutes." in page
     assert f"\n| GML of many types | 100 MB of {MAX_LAYERS:,} types:" in page
     assert f"\n| many layers, written | {MAX_DATASETS}:" in page
 
