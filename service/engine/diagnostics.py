@@ -140,6 +140,11 @@ _MESSAGES: tuple[_Row, ...] = (
         "curves as lines or arcs, and send it again.",
     ),
     _row(
+        r"the required GeoPackage tables",
+        "The file is a database, but lacks tables that every GeoPackage has. If it is one of SQLite or SpatiaLite, "
+        "give it the extension of SQLite, and send it again.",
+    ),
+    _row(
         r"Unable to open datasource|Unable to open EPSG|Failed to read|not well-formed|parsing (of|error|failed)"
         r"|XML parsing|JSON parsing|not recognized as|malformed|corrupt|is not a (database|valid)|invalid (dbf|shp|shx)"
         r"|unexpected end|mismatched tag|database disk image|Non increasing|Truncated|cannot be opened|Couldn't open"
@@ -156,6 +161,11 @@ _MESSAGES: tuple[_Row, ...] = (
         r"Cannot encode [XYZM] value",
         "{target} cannot hold a coordinate or measure (M) of the file that is missing, no number or very large. Choose "
         "another outputFormat, such as GeoPackage.",
+    ),
+    _row(
+        r"Geometry must contain at least 2 points",
+        "The file has a line of a single point, which {target} cannot hold. Correct it and send the file again, or "
+        "choose another outputFormat, such as GeoPackage.",
     ),
     _row(
         r"Unable to write feature|Terminating translation",
@@ -189,6 +199,7 @@ _EXITS = {
     Exit.NOT_UTF8: "Texts or names in the file are not UTF-8 text: the file is damaged, or in another "
     "encoding. Save it in UTF-8 and send it again.",
     Exit.DAMAGED: _INVALID,
+    Exit.NO_LAYERS: "The {input} holds no layers, so there is nothing to convert.",
     Exit.SEVERAL_SYSTEMS: "The geometries of a table name different coordinate systems (SRID). Split the table by "
     "system, and send each file on its own.",
     Exit.AMBIGUOUS_COMMAS: "The commas in the coordinates, as in 529,090, may be decimal commas or separate thousands. "

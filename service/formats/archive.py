@@ -21,6 +21,8 @@ from service.errors import Rejection
 from service.formats.bounds import Bounds, TooMuch, Unpacked
 from service.formats.names import shown
 from service.formats.opened import opened
+from service.formats.other_kinds import no_archive
+from service.formats.xml_root import HEAD_BYTES
 
 ENCRYPTED = 0x1
 UTF8_NAME = 0x800
@@ -121,7 +123,8 @@ def open_archive(path: Path, bounds: Bounds) -> Iterator[Archive]:
             zip_file = zipfile.ZipFile(capped)
         except BROKEN as error:
             _raise_if_disk(error)
-            raise Rejection("The file is not a readable ZIP archive. Create the ZIP again.") from None
+            file.seek(0)
+            raise no_archive(file.read(HEAD_BYTES)) from None
         capped.most_bytes = CHUNK
         with zip_file:
             yield Archive(zip_file, path.stat().st_size, bounds)

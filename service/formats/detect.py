@@ -28,6 +28,7 @@ from service.formats.kml_mended import mended
 from service.formats.left_out import has_features, hold_features
 from service.formats.looks import Looks, look_at
 from service.formats.names import listed, safe_name, shown, stem_of, unique
+from service.formats.other_kinds import refuse_other
 from service.formats.properties import property_warnings
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
 from service.formats.unread import START_BYTES, refuse_unread
@@ -54,6 +55,12 @@ REMEDIES: Mapping[str, str] = {
         (".dwg", "Save a drawing as DXF."),
         (".gdb", "Put the folder of a File Geodatabase into a ZIP."),
         (".shz", "Name it .zip."),
+        (".xml", "Name it .kml, .gpx or .gml if it is that."),
+        (".tcx .fit .nmea .loc", "Convert it into GPX."),
+        (".osm .pbf .o5m", "Convert it into GeoJSON or GeoPackage."),
+        (".mdb .accdb", "Save a geodatabase as a File Geodatabase, and put its folder into a ZIP."),
+        (".qgs .qgz .qlr .mxd .aprx .lyr .lyrx .lpk .lpkx .mpk .wor", "Send the files of data that it names."),
+        (".tif .tiff .jpg .jpeg .png .jp2 .ecw .sid .asc .img .pdf .svg", "Such files hold no features."),
     )
     for extension in extensions.split()
 }
@@ -205,6 +212,7 @@ def _single(
     row = kind_of_json(found, head)
     extension = _extension(untrusted_name)
     refuse_unread(head, reading_of(row).unread)
+    refuse_other(row, head)
     member = reading_of(row).member
     own = extension if extension in row.extensions else row.extensions[0]
     documents = _documents(path, member, stem, unpack_into, bounds) if member else (Part({own: path}, stem),)

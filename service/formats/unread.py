@@ -7,7 +7,7 @@ import msgspec
 
 from service.errors import Rejection
 
-START_BYTES = 32
+START_BYTES = 512
 """How much of a file tells whether it is one of these."""
 
 

@@ -17,6 +17,8 @@ from service.formats.opened import opened
 
 HEAD_BYTES = 1024
 DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<\?xml\s[^<>]{0,200}?encoding\s*=\s*[\"'](?P<name>[\w.:-]{1,40})[\"']")
+LEADING = re.compile(rb"\A(?:\xef\xbb\xbf)?\s++(?=<\?xml\s)")
+"""White space before the declaration, which parsers refuse."""
 ENCODING_OF_TEXT = re.compile(r"\A(<\?xml\s[^<>]{0,200}?)\s{1,99}encoding\s*=\s*[\"'][\w.:-]{1,40}[\"']", re.ASCII)
 MARKS_OF_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 READ_BY_DRIVERS = frozenset({"iso-8859-1"})
@@ -67,11 +69,12 @@ def in_utf8(path: Path, target: Path, all_bytes: int) -> tuple[Path, str]:
         require_few(all_bytes)
         lost = write_utf8(path, target, wide, "replace", change=_without_encoding)
         return target, _lost(lost, "UTF-16")
-    declared = _declared_by(path)
+    head = _head(path)
+    declared, is_late = _declared_in(head), LEADING.match(head) is not None
     name = declared.lower()
     if NOT_TRUE.fullmatch(name):
-        return _mended(path, target, all_bytes, is_right=name == UTF8)
-    if name in READ_BY_DRIVERS:
+        return _mended(path, target, all_bytes, is_right=name == UTF8 and not is_late)
+    if name in READ_BY_DRIVERS and not is_late:
         return path, ""
     if name not in CODECS:
         raise Rejection(
@@ -85,15 +88,19 @@ def in_utf8(path: Path, target: Path, all_bytes: int) -> tuple[Path, str]:
 
 def unknown_encoding(path: Path) -> str:
     """The encoding that the XML at `path` declares if it is not known, or "". Blocking."""
-    declared = "" if _wide_encoding(path) else _declared_by(path)
+    declared = "" if _wide_encoding(path) else _declared_in(_head(path))
     name = declared.lower()
     return declared if name and name not in {*READ_BY_DRIVERS, *CODECS} and not NOT_TRUE.fullmatch(name) else ""
 
 
-def _declared_by(path: Path) -> str:
-    """The encoding of the XML at `path`, which is not UTF-16, as it declares it."""
+def _head(path: Path) -> bytes:
     with opened(path) as file:
-        found = DECLARATION.match(file.read(HEAD_BYTES))
+        return file.read(HEAD_BYTES)
+
+
+def _declared_in(head: bytes) -> str:
+    """The encoding that XML which begins with `head`, and is not UTF-16, declares."""
+    found = DECLARATION.match(head)
     return found["name"].decode("ascii", "replace") if found else UTF8
 
 
@@ -116,7 +123,7 @@ def _lost(characters: int, encoding: str) -> str:
 
 
 def _mended(path: Path, target: Path, all_bytes: int, *, is_right: bool) -> tuple[Path, str]:
-    """The same for a file that can only be UTF-8; `is_right` if it does not declare another encoding."""
+    """The same for a file that can only be UTF-8; `is_right` if it begins with a declaration of that, or with none."""
     line = first_other_line(path)
     if is_right and not line:
         return path, ""
@@ -134,7 +141,8 @@ def _assumed(line: int) -> str:
 
 
 def _declared(start: bytes) -> bytes:
-    """The start of a file that declares UTF-8."""
+    """The start of a file that declares UTF-8, without what is before its declaration."""
+    start = LEADING.sub(b"", start, count=1)
     found = DECLARATION.match(start)
     return start if found is None else start[: found.start("name")] + UTF8.encode() + start[found.end("name") :]
 

@@ -57,6 +57,8 @@ def _report(database: str, *, is_geopackage: bool) -> tuple[dict[str, object], d
         names, derived = (layers(connection), []) if is_geopackage else data_tables(connection)
         tables = _attributes(connection, names) if is_geopackage else names
         beside = says_of_itself(connection) if is_geopackage else Beside()
+        if is_geopackage and not names and not beside.tiles and _is_empty(connection):
+            sys.exit(Exit.NO_LAYERS)
         found = {name: _examined(connection, name, is_geopackage=is_geopackage) for name in tables}
     written: dict[str, object] = {
         "tables": names,
@@ -76,7 +78,7 @@ def _attributes(connection: sqlite3.Connection, layers: Sequence[str]) -> list[s
     of tables takes a time that grows with their square, because SQLite looks at all of them each time.
     """
     try:
-        names = [name for (name,) in connection.execute(CONTENTS) if not name.lower().startswith(NOT_DATA)]
+        names = _data_in(connection)
         if connection.execute(LISTS_ALL).fetchone():
             listed = set(map(str.casefold, layers))
             names = [name for name in names if name.casefold() in listed]
@@ -85,6 +87,18 @@ def _attributes(connection: sqlite3.Connection, layers: Sequence[str]) -> list[s
     if len(names) > MAX_LAYERS:
         sys.exit(Exit.TOO_MANY_LAYERS)
     return names
+
+
+def _data_in(connection: sqlite3.Connection) -> list[str]:
+    return [name for (name,) in connection.execute(CONTENTS) if not name.lower().startswith(NOT_DATA)]
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    """Whether a GeoPackage has only the tables that describe it."""
+    try:
+        return not _data_in(connection)
+    except sqlite3.DatabaseError:
+        return False  # the driver reports what is wrong
 
 
 def _examined(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> TypedTable:

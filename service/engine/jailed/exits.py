@@ -20,3 +20,4 @@ class Exit(IntEnum):
     TOO_REPETITIVE = 51
     REPEATED_ROWS = 52
     OPEN_HEADER = 53
+    NO_LAYERS = 54

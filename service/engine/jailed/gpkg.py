@@ -83,8 +83,10 @@ def named_rows(connection: sqlite3.Connection, query: str) -> list[tuple[Any, ..
     """What a query for names returns; exits if they are not UTF-8."""
     try:
         return connection.execute(query).fetchall()
-    except sqlite3.OperationalError:  # text is expected, and the driver copied bytes that are not UTF-8
-        sys.exit(Exit.NOT_UTF8)
+    except sqlite3.OperationalError as error:
+        if "decode" not in str(error):
+            raise
+        sys.exit(Exit.NOT_UTF8)  # text is expected, and the driver copied bytes that are not UTF-8
 
 
 def has_geometry(connection: sqlite3.Connection, table: str) -> bool:

@@ -158,13 +158,19 @@ async def test_tiles_of_a_geopackage_are_told(either: Pipeline, tmp_path: Path) 
     assert done.output.warnings == ("Rasters and tiles (1 table) were left out.",)
 
 
-async def test_a_geopackage_of_tiles_alone_is_refused_as_such(either: Pipeline, tmp_path: Path) -> None:
+async def test_a_geopackage_of_tiles_alone_or_nothing_is_refused_as_such(either: Pipeline, tmp_path: Path) -> None:
     path = await database(either, tmp_path, ["c TEXT", "e TEXT"], ("a", "x"))
     with edited(path) as connection:
+        (name,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
         connection.execute("DELETE FROM gpkg_contents")
         connection.execute("DELETE FROM gpkg_geometry_columns")
         connection.execute(ADD_TILES)
     with pytest.raises(Rejection, match="holds only rasters or tiles"):
+        await either.to("GeoJson", path)
+    with edited(path) as connection:
+        connection.execute("DELETE FROM gpkg_contents")
+        connection.execute(f'DROP TABLE "{name}"')
+    with pytest.raises(Rejection, match="holds no layers"):
         await either.to("GeoJson", path)
 
 

@@ -77,6 +77,18 @@ async def test_text_in_a_declared_encoding_is_read(either: Pipeline, tmp_path: P
 
 
 @pytest.mark.parametrize("kind", FEATURES)
+@pytest.mark.parametrize("declared", ["UTF-8", "ISO-8859-1"])
+async def test_white_space_before_a_declaration_is_passed_over(
+    pipeline: Pipeline, tmp_path: Path, kind: str, declared: str
+) -> None:
+    """Who edits a file by hand, or copies it out of a page, may leave some; parsers refuse it."""
+    path = write(tmp_path / f"a.{kind}", declared, declared, "Mü")
+    path.write_bytes(b"\r\n " + path.read_bytes())
+    done = await pipeline.to("GeoJson", path)
+    assert (names_in(done.path), done.output.warnings) == (["Mü"], ())
+
+
+@pytest.mark.parametrize("kind", FEATURES)
 @pytest.mark.parametrize("declared", ["", "UTF-8", "UTF-16"])
 async def test_text_that_is_not_as_declared_is_read_and_told(
     either: Pipeline, tmp_path: Path, kind: str, declared: str

@@ -57,6 +57,14 @@ SAMPLES = [
         "ERROR 1: Cannot encode M value\nERROR 1: Unable to write feature 0 from layer a.",
         "GeoPackage cannot hold a coordinate or measure (M) of the file that is missing",
     ),
+    (
+        "ERROR 7: TABPolyline: Geometry must contain at least 2 points.\nERROR 1: Unable to write feature 0 from layer",
+        "a line of a single point, which GeoPackage cannot hold",
+    ),
+    (
+        "ERROR 1: At least one of the required GeoPackage tables, gpkg_spatial_ref_sys or gpkg_contents, is missing",
+        "give it the extension of SQLite",
+    ),
     ("ERROR 1: Too many nested levels in geometry", "nested too deeply"),
     (
         "FAILURE:\nUnable to open datasource `in0.kml' with the following drivers.\n  -> `KML'\n  -> `GPKG'",

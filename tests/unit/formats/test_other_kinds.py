@@ -1,0 +1,80 @@
+"""Files of another kind than their names say are refused with what they are, and what helps."""
+
+import gzip
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from service.errors import Rejection
+from service.formats.detect import detect
+from service.formats.other_kinds import ROOTS, STARTS
+from service.formats.registry import INPUT_EXTENSIONS
+
+GEOJSON = b'{"type": "FeatureCollection", "features": []}'
+KML = b'<?xml version="1.0"?>\n<kml xmlns="http://www.opengis.net/kml/2.2"><Placemark/></kml>'
+GEOPACKAGE = b"SQLite format 3\0" + bytes(52) + b"GPKG" + bytes(28)
+
+
+def zipped(name: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(name, "a")
+    return file.getvalue()
+
+
+def tarred() -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("a.geojson"))
+    return file.getvalue()
+
+
+REFUSED = {
+    ("a.zip", GEOJSON): "ZIP archive: it is JSON. Name it .geojson",
+    ("a.zip", b"\xef\xbb\xbf" + KML): "ZIP archive: it is KML. Name it .kml",
+    ("a.zip", GEOPACKAGE): "ZIP archive: it is a GeoPackage. Name it .gpkg",
+    ("a.zip", tarred()): "ZIP archive: it is a tar archive. Put the files",
+    ("a.zip", b"Rar!\x1a\x07\x01\0"): "ZIP archive: it is a RAR archive",
+    ("a.zip", gzip.compress(b"a")): "ZIP archive: it is a file of gzip",
+    ("a.zip", b"a;b\n1;2\n"): "ZIP archive: it is text",
+    ("a.zip", zipped("a")[:-9]): "ZIP archive. Create the ZIP again",
+    ("a.zip", b"\0\1\2\3"): "ZIP archive. Create the ZIP again",
+    ("a.kml", zipped("doc.kml")): "valid KML file: it is KMZ. Name it .kmz",
+    ("a.kmz", KML): "valid KMZ file: it is KML. Name it .kml",
+    ("a.kml", b"\n<!doctype HTML>\n<html>"): "valid KML file: it is a web page",
+    ("a.geojson", b"<html lang='en'>"): "valid GeoJSON file: it is a web page",
+    ("a.gml", b"<ows:ExceptionReport xmlns:ows='a'>"): "valid GML file: it is an error message of a server",
+    ("a.gpx", KML): "valid GPX file: it is KML",
+    ("a.json", b"<a:b>"): "valid GeoJSON file: it is XML. Name it .kml",
+    ("a.sqlite", GEOPACKAGE): "valid SQLite file: it is a GeoPackage. Name it .gpkg",
+    ("a.csv", zipped("[Content_Types].xml")): "valid CSV file: it is a workbook",
+}
+
+
+@pytest.mark.parametrize(("name", "content"), REFUSED)
+def test_the_kind_of_a_file_is_named(tmp_path: Path, name: str, content: bytes) -> None:
+    """Also if it is a page or a message in place of a download."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(Rejection) as refused:
+        detect(path, name, tmp_path / "unpacked")
+    assert REFUSED[name, content] in str(refused.value)
+
+
+@pytest.mark.parametrize("extension", [".csv", ".wkt"])
+@pytest.mark.parametrize("content", [GEOJSON, KML, b"PAR1,PAR2\n1,2\n"])
+def test_any_text_may_be_a_table_or_lines(tmp_path: Path, extension: str, content: bytes) -> None:
+    """Their readers tell what they make of it."""
+    path = tmp_path / f"a{extension}"
+    path.write_bytes(content)
+    assert detect(path, path.name, tmp_path / "unpacked").format.token == extension[1:]
+
+
+def test_advice_names_only_extensions_that_are_accepted() -> None:
+    """To follow it must not lead to another refusal."""
+    words = " ".join(kind.advice for kind in (*STARTS.values(), *ROOTS.values())).split()
+    named = {word.rstrip(".,") for word in words if word.startswith(".")}
+    assert named <= {*INPUT_EXTENSIONS, ".shx", ".dbf", ".prj"}
