@@ -98,16 +98,17 @@ def has_geometry(connection: sqlite3.Connection, table: str) -> bool:
 def system_of(connection: sqlite3.Connection, table: str) -> dict[str, object]:
     """Whether the coordinate system of `table` is known, and its EPSG code if it has one.
 
-    A system with three axes has its code, and no definition in the column that all readers know.
+    A system with three axes has its code, and no definition in the column that all readers know. A .prj may be in any
+    encoding, and with it the definition.
     """
     query = """
-        SELECT s.srs_id, s.organization, s.organization_coordsys_id, s.definition
+        SELECT s.srs_id, upper(s.organization) = 'EPSG', s.organization_coordsys_id, CAST(s.definition AS BLOB)
         FROM gpkg_geometry_columns g JOIN gpkg_spatial_ref_sys s USING (srs_id) WHERE g.table_name = ?
     """
     row = connection.execute(query, (table,)).fetchone()
     if row is None or row[0] in {0, -1}:
         return {"known": False}
-    _, organization, code, definition = row
-    if str(organization).upper() == "EPSG" and code > 0:
+    _, is_epsg, code, definition = row
+    if is_epsg and code > 0:
         return {"known": True, "epsg": code}
-    return {"known": not str(definition).upper().lstrip().startswith(NO_SYSTEM)}
+    return {"known": not definition.decode("utf-8", "replace").upper().lstrip().startswith(NO_SYSTEM)}

@@ -195,6 +195,16 @@ async def test_a_shapefile_without_prj_needs_source_epsg(pipeline: Pipeline, poi
     assert len(readers.geojson((await pipeline.to("GeoJson", bare, source_epsg=4326)).path)) == 2
 
 
+async def test_a_prj_may_be_in_any_encoding(either: Pipeline, points: Path, tmp_path: Path) -> None:
+    """Letters of Latin-1 in the name of a system were a defect, even where `sourceEpsg` says what it is."""
+    there = await either.convert(points, DEFAULT)
+    named = tmp_path / "named.zip"
+    with zipfile.ZipFile(there.path) as former, zipfile.ZipFile(named, "w") as archive:
+        for name in former.namelist():
+            archive.writestr(name, former.read(name).replace(b'"GCS_WGS_1984"', b'"Syst\xe8me"'))
+    assert len(readers.geojson((await either.to("GeoJson", named, source_epsg=4326)).path)) == 2
+
+
 def strip(path: Path, target: Path, extension: str) -> Path:
     with zipfile.ZipFile(path) as full, zipfile.ZipFile(target, "w") as less:
         for name in full.namelist():
