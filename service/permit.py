@@ -24,7 +24,9 @@ class Permit:
     """A permit for work that is done one piece after another, with at most `cpu_seconds` of computing time in all."""
 
     def __init__(self, cpu_seconds: float = math.inf) -> None:
-        self._left = cpu_seconds
+        self.used = 0.0
+        """How much of it the work has taken."""
+        self._cpu_seconds = cpu_seconds
         self._until = math.inf
         self._is_withdrawn = False
 
@@ -35,13 +37,13 @@ class Permit:
             OutOfTime, Withdrawn: see `go_on`.
         """
         began = time.thread_time()
-        self._until = began + self._left
+        self._until = began + self._cpu_seconds - self.used
         outer = _current.set(self)
         try:
             return work()
         finally:
             _current.reset(outer)
-            self._left = self._until - time.thread_time()
+            self.used += time.thread_time() - began
 
     def withdraw(self) -> None:
         """End the work at its next call of `go_on`; called from any thread."""

@@ -152,7 +152,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         float,
         Meta(gt=0, le=YEAR),
         "Maximum duration of one run of the converter, and maximum computing time for looking through a file outside "
-        "of it.",
+        "of it, before and during its conversion.",
     ] = 120.0
     file_seconds: Annotated[
         float, Meta(gt=0, le=YEAR), "Maximum total duration of all runs of the converter for one file."

@@ -67,7 +67,7 @@ class Workplace:
         """The session, if one run may be held open."""
         self.held_name = WORK_FILE
         """The name of what the open run holds on command lines."""
-        self._permit = Permit(limits.cpu_seconds)
+        self._permit = Permit(limits.cpu_seconds - source.looked_seconds)
         self.clock_times: dict[str, set[str]] = {}
         """By layer: the columns that a session has found to be times of day, which the work file has as texts."""
         self.most_filled = MAX_LAYERS + 1
@@ -94,10 +94,10 @@ class Workplace:
         return self.input_bytes <= INLINE_BYTES
 
     async def look(self, work: Callable[[], T]) -> T:
-        """Do blocking `work` on the upload in this process; all of it takes at most as much computing time as a run.
+        """Do blocking `work` on the upload in this process.
 
         Raises:
-            Rejection: it takes more.
+            Rejection: with the detection of the upload, all of it takes more computing time than a run may.
         """
         try:
             return await run_blocking(work, inline=self.is_small, threads=_LOOKING, permit=self._permit)

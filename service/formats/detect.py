@@ -116,6 +116,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     warnings_without: Mapping[str, str] = {}
     """Warnings that apply unless this column is read: as `LeftOut.column`."""
+    looked_seconds: float = 0.0
+    """How much of the computing time for looking through the upload its detection has taken."""
 
     @property
     def path(self) -> Path:

@@ -34,6 +34,7 @@ class SourceSpec(msgspec.Struct, frozen=True, kw_only=True):
     options: tuple[str, ...]
     warnings: tuple[str, ...]
     warnings_without: dict[str, str]
+    looked_seconds: float = 0.0
 
     def resolve(self, directory: Path) -> Source:
         """Return the source whose files are in `directory` on this host."""

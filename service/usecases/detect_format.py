@@ -89,9 +89,11 @@ async def _detect_in_thread(upload: Upload, limits: Limits, account_id: AccountI
     turn = asyncio.Lock() if account_id is None else _turns.setdefault(account_id, asyncio.Lock())
     threads = _looking if is_read_through(upload.untrusted_name) else SHARED
     work = partial(detect, upload.path, upload.untrusted_name, upload.directory / UNPACKED, looks=looks)
+    permit = Permit(limits.cpu_seconds)
     async with turn:
         with lack_of_room():
             try:
-                return await run_blocking(work, inline=False, threads=threads, permit=Permit(limits.cpu_seconds))
+                source = await run_blocking(work, inline=False, threads=threads, permit=permit)
             except OutOfTime:
                 raise out_of_time() from None
+    return msgspec.structs.replace(source, looked_seconds=permit.used)

@@ -95,6 +95,7 @@ def test_nothing_of_a_source_is_lost_on_the_way_to_its_job(tmp_path: Path) -> No
         options=("OPTION=1",),
         warnings=("a warning",),
         warnings_without={"ids were left out": "id"},
+        looked_seconds=1.5,
     )
     described = msgspec.msgpack.decode(msgspec.msgpack.encode(source_spec(source, tmp_path)), type=SourceSpec)
     assert described.resolve(tmp_path) == source

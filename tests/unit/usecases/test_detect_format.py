@@ -3,15 +3,22 @@
 import asyncio
 import gzip
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 
 from sandbox.command import Limits
+from service.blocking import INLINE_BYTES
+from service.engine.diagnostics import Subject
+from service.engine.workspace import Workplace
 from service.errors import Rejection
 from service.ids import AccountId
 from service.intake.form import Upload
+from service.permit import go_on
 from service.usecases.detect_format import AT_ONCE, READ_INLINE_BYTES, UNPACKED, detect_format
 from tests.support.large_files import crafted_gpx
 
@@ -54,6 +61,20 @@ async def test_the_event_loop_reads_through_no_more_than_a_few_kilobytes(
     await asyncio.sleep(0)  # it has begun; the outcome of a thread would come in a later turn of the loop
     assert looked_at.done() is is_inline
     await looked_at
+
+
+async def test_detection_and_reading_share_one_budget(tmp_path: Path) -> None:
+    """Each had its own, so that a crafted file took twice the computing time."""
+    path = tmp_path / "upload"
+    path.write_bytes(b"<kml><Placemark>".ljust(INLINE_BYTES + 1, b"<"))
+    source = await detect_format(Upload(untrusted_name="a.kml", path=path, size_bytes=INLINE_BYTES + 1), Limits())
+    assert source.looked_seconds > 0
+    unused: Any = None
+    for taken, ends in ((1.0, True), (0.0, False)):
+        limits, source = Limits(cpu_seconds=1), msgspec.structs.replace(source, looked_seconds=taken)
+        place = Workplace(unused, unused, limits, tmp_path, source=source, subject=Subject(input="KML"))
+        with pytest.raises(Rejection, match="computing time") if ends else nullcontext():
+            await place.look(go_on)
 
 
 def crafted(directory: Path, number: int) -> Upload:
