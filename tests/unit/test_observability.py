@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import REGISTRY
 from prometheus_client.metrics import MetricWrapperBase
 
-from service import app  # noqa: F401 -- it registers what the service counts
+from service.app import applications  # noqa: F401 -- it registers what the service counts
 from service.telemetry import metrics
 from service.usecases import fleet, take_over  # noqa: F401 -- as do these in a fleet
 
