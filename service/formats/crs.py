@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from service.errors import Rejection
+from service.formats.grids import Extent, LackingGrid, lacking_grid, operations_between
 
 WGS84 = 4326
 SYSTEM = "SELECT name, type, deprecated FROM crs_view WHERE auth_name = 'EPSG' AND code = ?"
@@ -152,6 +153,7 @@ class CrsCatalogue:
         self._ask = lru_cache(REMEMBERED)(partial(_ask, uri))
         self._related = cache(partial(_related, uri))
         self._related_heights = cache(partial(_related_heights, uri, database.parent))
+        self._operations = lru_cache(REMEMBERED)(partial(operations_between, uri, database.parent))
 
     def is_geographic(self, epsg: int) -> bool:
         """Whether the coordinates of `epsg` are degrees of longitude and latitude, or the like."""
@@ -209,15 +211,30 @@ class CrsCatalogue:
         It takes datums for the same if it cannot. Those of modern systems count as related: they nearly are the same.
         The first question about systems of which one is older takes some 20 milliseconds.
         """
-        bases = [self._ask(BASE, epsg) for epsg in {one, other} if 0 < epsg <= MAX_CODE]
-        found = [self._ask(DATUM, int(rows[0][0])) for rows in bases if rows]
-        if len(found) < 2 or not all(found):  # noqa: PLR2004 -- both
+        found = [*self._datums(one), *self._datums(other)]
+        if len(found) < 2:  # noqa: PLR2004 -- both
             return True
-        (datum, axis), (other_datum, other_axis) = found[0][0], found[1][0]
+        (datum, axis), (other_datum, other_axis) = found
         if datum == other_datum or abs(axis - other_axis) < ALIKE_METERS:
             return True
         related = self._related()
         return other_datum in related[datum] or bool(related[datum] & related[other_datum])
+
+    def lacking_grid(self, one: int, other: int, extent: Extent | None) -> LackingGrid | None:
+        """The grid without which coordinates in `one` become less accurate in `other`, if most places lack one.
+
+        `extent` is that of the places, in degrees; without one, they may be anywhere in the area of `one`.
+        """
+        datums = sorted({datum for epsg in (one, other) for datum, _ in self._datums(epsg)})
+        if len(datums) < 2:  # noqa: PLR2004 -- both
+            return None
+        area = extent or next(iter(self._areas(one)), None)
+        return None if area is None else lacking_grid(self._operations(*datums), area)
+
+    def _datums(self, epsg: int) -> list[tuple[Any, ...]]:
+        """The datum of a system, and the greater axis of its ellipsoid, if it has one."""
+        bases = self._ask(BASE, epsg) if 0 < epsg <= MAX_CODE else []
+        return self._ask(DATUM, int(bases[0][0])) if bases else []
 
     def heights(self, epsg: int) -> str | None:
         """What elevations in the system `epsg` are, as 'EGM96 height'; None if it does not say."""

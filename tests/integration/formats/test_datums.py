@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from service.formats.crs import CrsCatalogue
+from service.formats.grids import LackingGrid, lacking_grid, operations_between
 from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline
 from tests.support.converters import Converters
@@ -47,6 +48,39 @@ async def test_datums_that_are_taken_for_the_same_are_told(
     done = await pipeline.to("GeoPackage", path, source_epsg=source, target_epsg=target)
     warnings = [text for text in done.output.warnings if text.startswith(UNRELATED.format(source, target))]
     assert len(warnings) == told
+
+
+OSGB, OSTN15 = 27700, "uk_os_OSTN15_NTv2_OSGBtoETRS.tif"
+"""The national grid of Great Britain, and the file of its accurate transformation, which Debian does not have."""
+
+
+def test_it_is_known_which_grid_is_missing(converters: Converters, tmp_path: Path) -> None:
+    """By whichever of its names it is there; without it, places are less accurate."""
+    database = tmp_path / "proj.db"
+    database.symlink_to(converters.engine.capabilities.proj_database)
+    uri = f"{database.resolve().as_uri()}?mode=ro"
+    place = (-1.0, 52.0, -1.0, 52.0)
+    assert lacking_grid(operations_between(uri, tmp_path, "EPSG:6277", "EPSG:6326"), place) == LackingGrid(
+        OSTN15, 1.0, 2.0
+    )
+    for name in (OSTN15, "OSTN15_NTv2_OSGBtoETRS.gsb"):
+        (tmp_path / name).touch()
+        assert lacking_grid(operations_between(uri, tmp_path, "EPSG:6277", "EPSG:6326"), place) is None
+        (tmp_path / name).unlink()
+
+
+@pytest.mark.parametrize(("source", "target", "told"), [(OSGB, 4326, True), (OSGB, 4277, False), (25832, 4326, False)])
+async def test_accuracy_that_is_lost_for_lack_of_a_grid_is_told(
+    pipeline: Pipeline, converters: Converters, tmp_path: Path, source: int, target: int, *, told: bool
+) -> None:
+    """PROJ takes the next best way in silence."""
+    path = tmp_path / "in.csv"
+    path.write_text("x,y,name\n400000,300000,a\n")
+    done = await pipeline.to("GeoPackage", path, source_epsg=source, target_epsg=target)
+    is_there = (converters.engine.capabilities.proj_database.parent / OSTN15).exists()
+    warnings = [text for text in done.output.warnings if OSTN15 in text]
+    assert len(warnings) == (told and not is_there)
+    assert all("off by 2 m" in text and "accurate to 1 m" in text for text in warnings)
 
 
 DHHN92, NAVD88_IN_FEET, EGM2008 = 5555, 8700, 9518

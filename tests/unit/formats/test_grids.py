@@ -1,0 +1,58 @@
+"""Which grid is missing for an accurate change of datum."""
+
+from math import inf
+
+import pytest
+
+from service.formats.grids import Extent, LackingGrid, Operation, lacking_grid
+
+WORLD = (-180.0, -90.0, 180.0, 90.0)
+DATA = (10.0, 40.0, 20.0, 50.0)
+
+
+def operation(meters: float, grid: str = "", area: Extent = WORLD, steps: int = 1) -> Operation:
+    """An operation of such an accuracy, whose grid is missing if it has one."""
+    return Operation({area}, {str(step): meters / steps for step in range(steps)}, {grid} if grid else set())
+
+
+@pytest.mark.parametrize(
+    ("operations", "found"),
+    [
+        ([], None),
+        ([operation(5.0)], None),
+        ([operation(5.0), operation(0.1, "a.tif")], LackingGrid("a.tif", 0.1, 5.0)),
+        ([operation(5.0), operation(0.1, "a.tif", steps=2)], LackingGrid("a.tif", 0.1, 5.0)),
+        ([operation(0.1, "a.tif")], LackingGrid("a.tif", 0.1, inf)),
+        ([operation(5.0), operation(0.2), operation(0.1001, "a.tif")], None),
+        ([operation(2.0), operation(1.0, "a.tif")], LackingGrid("a.tif", 1.0, 2.0)),
+        ([operation(4.0), operation(2.0, "a.tif")], None),
+        ([operation(7.0), operation(2.0, "a.tif")], LackingGrid("a.tif", 2.0, 7.0)),
+    ],
+)
+def test_a_grid_counts_if_much_accuracy_is_lost_without_it(
+    operations: list[Operation], found: LackingGrid | None
+) -> None:
+    """Twice, and to a meter or by more than two; nobody needs to know of others."""
+    assert lacking_grid(operations, DATA) == found
+
+
+@pytest.mark.parametrize(
+    ("area", "counts"),
+    [
+        (DATA, True),
+        ((10.0, 40.0, 17.0, 50.0), True),
+        ((10.0, 40.0, 12.0, 50.0), False),
+        ((30.0, 40.0, 40.0, 50.0), False),
+        ((170.0, 40.0, 40.0, 50.0), True),
+    ],
+)
+def test_a_grid_counts_where_most_places_are(area: Extent, *, counts: bool) -> None:
+    """An area may cross the date line."""
+    assert bool(lacking_grid([operation(5.0), operation(0.1, "a.tif", area)], DATA)) is counts
+
+
+def test_places_may_be_on_both_sides_of_the_date_line() -> None:
+    """Those of a system for an area there."""
+    fiji = (176.0, -20.0, -178.0, -12.0)
+    assert lacking_grid([operation(5.0), operation(0.1, "a.tif", (170.0, -30.0, -170.0, -10.0))], fiji)
+    assert not lacking_grid([operation(5.0), operation(0.1, "a.tif", (-170.0, -30.0, 170.0, -10.0))], fiji)
