@@ -21,8 +21,8 @@ from service.engine.jailed.declared import (
     declared_as,
     finding,
 )
-from service.engine.jailed.gpkg import quoted
-from service.engine.jailed.self_description import BEFORE_FURTHER, DESCRIPTIONS, FURTHER, Beside, beside
+from service.engine.jailed.gpkg import quoted, text_of
+from service.engine.jailed.self_description import BEFORE_FURTHER, DESCRIPTIONS, FURTHER, RULES, Beside, beside
 from service.engine.seen import SeenColumn, SeenLayer
 from service.engine.session import Answer, Session
 from service.formats.facts import Count, FieldType
@@ -47,7 +47,10 @@ class _Found(Answer, frozen=True):
 
 
 class TypeCheck:
-    """Checks it in a run that holds a file of SQLite. `left_out` are keys that only number rows, but with gaps."""
+    """Checks it in a run that holds a file of SQLite.
+
+    `left_out` are keys that only number rows, but with gaps; `rules` is how many its tables have for values.
+    """
 
     keys: ClassVar[Collection[str]] = SQLITE_KEYS
     known: ClassVar[Sequence[Declared]] = SQLITE
@@ -60,15 +63,18 @@ class TypeCheck:
 
     def __init__(self) -> None:
         self.left_out: list[str] = []
+        self.rules = 0
 
     async def __call__(self, session: Session, layers: list[SeenLayer]) -> list[SeenLayer] | None:
         """`layers`; None if the driver changed values, or left out ids of rows that are own ones."""
         for layer in layers:
             expected = dict(self._expected(layer))
             then = self.follows if layer is layers[-1] else ()
-            key, *found = await _first_rows(session, _own_ids(layer.name, self.keys), *expected, then=then) or [()]
+            own = (_own_ids(layer.name, self.keys), RULES.format(text_of(layer.name)))
+            key, rules, *found = await _first_rows(session, *own, *expected, then=then) or [(), (0,)]
             if key not in _LEFT_OUT or found != list(expected.values()):
                 return None
+            self.rules += rules[0]
             self.left_out += [name for name in _LEFT_OUT[key] if name not in self.left_out]
         return layers
 
@@ -91,8 +97,8 @@ class TypeCheck:
         kind = self.narrow.get(column.type)
         if kind is None:
             return lost
-        named = f"name = {_text(column.name)} AND type LIKE '{kind}'".replace("{", "{{").replace("}", "}}")
-        declares = f"EXISTS (SELECT 1 FROM pragma_table_info({_text(table)}) WHERE {named})"  # noqa: S608 -- quoted
+        named = f"name = {text_of(column.name)} AND type LIKE '{kind}'".replace("{", "{{").replace("}", "}}")
+        declares = f"EXISTS (SELECT 1 FROM pragma_table_info({text_of(table)}) WHERE {named})"  # noqa: S608 -- quoted
         return f"{lost} OR {declares} AND ({declared_as(kind, self.known).large})"
 
 
@@ -138,14 +144,9 @@ _LEFT_OUT = {(0,): (), **{(place,): (name,) for place, name in enumerate(ROW_NUM
 """By what `_own_ids` finds: keys with values of their own that are left out. Others become columns."""
 
 
-def _text(name: str) -> str:
-    """A name as a text of SQL."""
-    return "'" + name.replace("'", "''") + "'"
-
-
 def _key_as(what: str, kinds: Collection[str]) -> str:
     """The expression for `what` of the columns of a key, or 0 if that is no single column of one of `kinds`."""
-    return f"(count(*) = 1 AND max(upper(type) IN ({', '.join(map(_text, sorted(kinds)))}))) * {what}"
+    return f"(count(*) = 1 AND max(upper(type) IN ({', '.join(map(text_of, sorted(kinds)))}))) * {what}"
 
 
 def _own_ids(table: str, kinds: Collection[str]) -> str:
@@ -155,14 +156,14 @@ def _own_ids(table: str, kinds: Collection[str]) -> str:
     """
     names = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(ROW_NUMBERS, start=2))
     place = _key_as(f"max(CASE name {names} ELSE 1 END)", kinds)
-    key = f"SELECT {place} FROM pragma_table_info({_text(table)}) WHERE pk"  # noqa: S608 -- quoted
+    key = f"SELECT {place} FROM pragma_table_info({text_of(table)}) WHERE pk"  # noqa: S608 -- quoted
     are_own = "min(rowid) NOT IN (0, 1) OR max(rowid) - min(rowid) <> count(*) - 1"
     return f"SELECT coalesce(({are_own}) * ({key}), 0) FROM {quoted(table)}"  # noqa: S608 -- quoted
 
 
 def _counted(layer: SeenLayer, kinds: Collection[str]) -> str:
     """The query for how many columns a layer has without its key, and how many values its geometry column."""
-    pragma = f"pragma_table_xinfo({_text(layer.name)})"
+    pragma = f"pragma_table_xinfo({text_of(layer.name)})"
     key = f"SELECT {_key_as('1', kinds)} FROM {pragma} WHERE pk"  # noqa: S608 -- quoted
     columns = f"SELECT count(*) - ({key}) FROM {pragma} WHERE hidden <> 1"  # noqa: S608 -- quoted
     table = quoted(layer.name)

@@ -8,9 +8,10 @@ from pathlib import Path
 from service.errors import Rejection
 from service.formats.archive import Archive, open_archive
 from service.formats.bounds import Bounds, TooMuch
-from service.formats.flatgeobuf_header import said_in_header
+from service.formats.flatgeobuf_header import Said, said_in_header
 from service.formats.format import Format, reading_of
 from service.formats.names import listed, shown
+from service.formats.table.databases import RULES_LEFT_OUT, TITLES_LEFT_OUT
 
 MOST_BYTES = 64 << 10
 WRITTEN_BY_USERS = re.compile(
@@ -40,8 +41,8 @@ def property_warnings(row: Format, path: Path, bounds: Bounds) -> list[str]:
         TooMuch: `bounds` do not allow to unpack what has to be looked at.
     """
     name, document = reading_of(row).properties, reading_of(row).member
-    if reading_of(row).has_texts_in_header and (said := said_in_header(path)):
-        return [IN_HEADER.format(listed(said))]
+    if reading_of(row).has_texts_in_header:
+        return list(_in_header(said_in_header(path)))
     if document:
         with suppress(Rejection), open_archive(path, Bounds()) as archive:
             return list(_beside_documents(archive, document))
@@ -58,6 +59,14 @@ def property_warnings(row: Format, path: Path, bounds: Bounds) -> list[str]:
         if not left and most < MOST_COUNTED_BYTES:
             raise TooMuch("Not all that is beside the cells of the workbook was looked at.")
     return told
+
+
+def _in_header(said: Said) -> Iterator[str]:
+    if said.texts:
+        yield IN_HEADER.format(listed(said.texts))
+    for sentence, count in ((TITLES_LEFT_OUT, said.titles), (RULES_LEFT_OUT, said.rules)):
+        if count:
+            yield sentence.format(count=f"{count:,}")
 
 
 def _beside_documents(archive: Archive, extension: str) -> Iterator[str]:

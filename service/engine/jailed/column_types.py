@@ -20,8 +20,8 @@ from pathlib import Path
 from service.engine.jailed.database import data_tables, layers
 from service.engine.jailed.declared import WITH_ZEROS
 from service.engine.jailed.exits import Exit
-from service.engine.jailed.gpkg import MAX_LAYERS, open_work_file, quoted
-from service.engine.jailed.self_description import Beside, says_of_itself
+from service.engine.jailed.gpkg import MAX_LAYERS, open_work_file, quoted, text_of
+from service.engine.jailed.self_description import RULES, Beside, says_of_itself
 from service.engine.jailed.table_types import HIDDEN_NAMES, KEY, TEXT, TypedTable, examine
 from service.engine.jailed.unread_geometries import left_out
 
@@ -59,10 +59,12 @@ def _report(database: str, *, is_geopackage: bool) -> tuple[dict[str, object], d
         beside = says_of_itself(connection) if is_geopackage else Beside()
         if is_geopackage and not names and not beside.tiles and _is_empty(connection):
             sys.exit(Exit.NO_LAYERS)
+        rules = sum(_rules(connection, name) for name in names)
         found = {name: _examined(connection, name, is_geopackage=is_geopackage) for name in tables}
     written: dict[str, object] = {
         "tables": names,
         "beside": beside,
+        "rules": rules,
         "left_out": sorted({table.left_out for table in found.values()} - {""}),
         "derived": derived,
         "clock_times": {name: table.clock_times for name, table in found.items()},
@@ -99,6 +101,13 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
         return not _data_in(connection)
     except sqlite3.DatabaseError:
         return False  # the driver reports what is wrong
+
+
+def _rules(connection: sqlite3.Connection, table: str) -> int:
+    try:
+        return int(connection.execute(RULES.format(text_of(table))).fetchone()[0])
+    except sqlite3.DatabaseError:
+        return 0  # the driver reports what is wrong
 
 
 def _examined(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> TypedTable:

@@ -41,6 +41,11 @@ def quoted(identifier: str) -> str:
     return '"' + identifier.replace('"', '""') + '"'
 
 
+def text_of(name: str) -> str:
+    """`name` as a text of SQL."""
+    return "'" + name.replace("'", "''") + "'"
+
+
 def wkb_offset(flags: int) -> int:
     """Where the WKB in a geometry blob begins, from the flags in its fourth byte."""
     return HEADER_BYTES + ENVELOPE_BYTES.get(flags >> 1 & 7, 0)

@@ -112,6 +112,12 @@ class Role:
 
 
 _PAIRS = tuple((_folded(x), _folded(y)) for x, y in (*GEOGRAPHIC, *PROJECTED, *SHORT))
+_BOTH = {
+    *(first + second for x, y in _PAIRS[: len(GEOGRAPHIC)] for first, second in ((x, y), (y, x))),
+    *("gps", "gpscoordinates", "coordinate", "coordinates", "coords", "koordinaten", "coordenadas", "coordonnees"),
+    *("geolocation", "geocoordinates", "geopoint"),
+}
+"""Names of columns that hold both coordinates."""
 _FIRST_SHORT = len(GEOGRAPHIC) + len(PROJECTED)
 _ROLES: Mapping[str, tuple[tuple[bool, int], ...]] = {
     word: tuple((word == x, at) for at, (x, y) in enumerate(_PAIRS) if word in {x, y})
@@ -165,6 +171,11 @@ def find_pairs(names: Sequence[tuple[int, str]]) -> list[tuple[int, int]]:
             taken |= {x, y}
             pairs.append((x, y))
     return pairs
+
+
+def holds_both(name: str) -> bool:
+    """Whether the column `name` holds both coordinates by its name."""
+    return plain(name) in _BOTH
 
 
 def is_height(name: str, beside: Sequence[str] = ()) -> bool:

@@ -14,9 +14,9 @@ METADATA = """
 """The query for how many documents of metadata there are, without those that programs write by themselves."""
 CODES = """
     SELECT count(DISTINCT constraint_name) FROM gpkg_data_column_constraints
-    WHERE constraint_type = 'enum' AND trim(description) <> ''
+    WHERE constraint_type = 'enum' AND trim(description) <> '' AND constraint_name NOT GLOB '_*_domain_description'
 """
-"""The query for how many lists say what codes in columns stand for."""
+"""The query for how many lists say what codes in columns stand for; GDAL describes each by an entry of such a name."""
 
 UNLISTED = """
     SELECT count(*) FROM gpkg_contents c JOIN gpkg_geometry_columns g ON lower(c.table_name) = lower(g.table_name)
@@ -28,6 +28,14 @@ TITLES = """
         OR trim(coalesce(name, '')) NOT IN ('', column_name) OR trim(coalesce(description, '')) NOT IN ('', column_name)
 """
 """The query for how many columns have a title, an alias (name) or a description."""
+RULES = """
+    SELECT count(*) FROM (
+        SELECT 1 FROM pragma_table_info({0}) WHERE NOT pk AND "notnull"
+        UNION ALL SELECT 1 FROM pragma_table_info({0}) WHERE NOT pk AND upper(dflt_value) <> 'NULL'
+        UNION ALL SELECT 1 FROM pragma_index_list({0}) WHERE "unique" AND origin <> 'pk'
+    )
+"""
+"""The query for how many rules the table of a database, named by a text of SQL, has for the values of its columns."""
 RELATIONS = "SELECT count(*) FROM gpkgext_relations"
 UNREGISTERED = """
     SELECT count(*) FROM sqlite_master

@@ -25,6 +25,7 @@ from service.formats.table.databases import (
     CODES_LEFT_OUT,
     DESCRIPTIONS_LEFT_OUT,
     RELATIONS_LEFT_OUT,
+    RULES_LEFT_OUT,
     TITLES_LEFT_OUT,
 )
 
@@ -49,6 +50,8 @@ class _Database(msgspec.Struct, frozen=True):
     """By column: how many times have digits beyond milliseconds."""
     beside: Beside
     """What it holds beside its layers."""
+    rules: Count
+    """How many rules its tables have for the values of their columns."""
     left_out: TableNames
     """Keys that only number rows, although with gaps."""
     clock_times: Annotated[Mapping[Name, ColumnNames], Meta(max_length=MAX_LAYERS)]
@@ -73,7 +76,7 @@ async def read_database(place: Workplace, source: Source) -> WorkFile:
     check = TypeCheck()
     facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)], check, _find_tables)
     if facts is not None:
-        return WorkFile(tuple(_unnumbered(check.left_out)), facts=facts)
+        return WorkFile((*_without_rules(check.rules), *_unnumbered(check.left_out)), facts=facts)
     origin, found = await _typed(place, source, "")
     readable = list(filter(_is_readable, found.tables))
     if not readable:
@@ -100,7 +103,8 @@ async def read_geopackage(place: Workplace, source: Source) -> WorkFile:
     check = GeoPackageCheck()
     facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)], check)
     if facts is not None:
-        return WorkFile((*_left_out(check.beside), *_unnumbered(check.left_out)), facts=facts)
+        told = (*_left_out(check.beside), *_without_rules(check.rules), *_unnumbered(check.left_out))
+        return WorkFile(told, facts=facts)
     origin, found = await _typed(place, source, column_types.GEOPACKAGE)
     if found.beside.tiles and not found.tables:
         raise Rejection("The GeoPackage holds only rasters or tiles, which are not converted.")
@@ -159,10 +163,16 @@ def _left_out(beside: Beside) -> Iterator[str]:
 
 def _warnings(found: _Database) -> Iterator[str]:
     yield from _left_out(found.beside)
+    yield from _without_rules(found.rules)
     yield from value_sentences(found, _OF_VALUES)
     if found.derived:
         yield f"Views and virtual tables were left out: {listed(quotes(found.derived), LISTED)}."
     yield from _unnumbered(found.left_out)
+
+
+def _without_rules(count: int) -> Iterator[str]:
+    if count:
+        yield RULES_LEFT_OUT.format(count=f"{count:,}")
 
 
 def _unnumbered(keys: Sequence[str]) -> Iterator[str]:

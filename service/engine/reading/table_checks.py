@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from service.engine.jailed.place_names import find_pairs
+from service.engine.jailed.place_names import find_pairs, holds_both
 from service.engine.jailed.places import Table, X, Y
 from service.engine.reading.work_file import LISTED, TAKEN_FOR_WINDOWS
 from service.errors import Rejection
@@ -18,6 +18,7 @@ from service.formats.request import ConversionRequest
 
 FEWEST_NAMES = 2
 """How many names make a row a header although it lacks those before them."""
+PAIRS_UNREAD = "Pairs in one cell, such as 52.5, 13.4, are not read: make two columns of them, such as lat and lon."
 ROUNDED = "{values} lost digits: times are kept with millisecond precision, decimal numbers to the fifteenth digit."
 
 
@@ -70,7 +71,7 @@ def require_places(tables: Sequence[WrittenTable | Table], request: ConversionRe
     if request.place_fields:
         named = " and ".join(f"{field}={shown(name)!r}" for field, name in request.place_fields.items())
         raise Rejection(f"The table has no such columns: {named}. Its columns are {columns}.")
-    unnamed = "Name them in xField and yField, or in wktField."
+    unnamed = f"Name them in xField and yField, or in wktField. {PAIRS_UNREAD}"
     remedy = next(chain(_named_like_coordinates(tables), _unnamed(tables)), unnamed)
     raise Rejection(
         f"sourceEpsg was sent, but no columns of coordinates were found. {remedy} Leave sourceEpsg out to convert the "
@@ -88,6 +89,9 @@ def _named_like_coordinates(tables: Sequence[WrittenTable | Table]) -> Iterator[
                 f"The columns {x} and {y} are named like coordinates, but too few of their cells are decimal numbers, "
                 "so they did not become points. Write 50.5 for 50°30'N, and -7.25 for 7°15'W."
             )
+        both = [] if pairs or table.places else [name for name in table.columns if holds_both(name)]
+        if both:
+            yield f"{shown(both[0])!r} is named like a column with both coordinates. {PAIRS_UNREAD}"
 
 
 def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:

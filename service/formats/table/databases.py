@@ -26,6 +26,13 @@ GEODATABASE_WORDS = (
 CODES_LEFT_OUT = (
     "Lists of what codes in columns stand for ({count}), such as domains, were left out; the columns keep their codes."
 )
+RULES_LEFT_OUT = (
+    "Rules for the values of columns ({count}), such as NOT NULL, UNIQUE, defaults and ranges, were left out; the "
+    "values are the same."
+)
+HEIGHTS_LEFT_OUT = (
+    "Vertical coordinate systems, which say what elevations are, were not read; elevations were kept as they are."
+)
 TITLES_LEFT_OUT = "Titles of columns ({count}) were left out; the columns keep their names."
 RELATIONS_LEFT_OUT = "Relations between tables ({count}) were left out."
 DESCRIPTIONS_LEFT_OUT = "Descriptions of the file or its layers ({count}) were left out."
@@ -118,6 +125,11 @@ OPENFILEGDB = Format(
                 pattern=rb"<(?:\w{1,20}:)?GPCodedValueDomain2[\s>]|<SubtypeFieldName>[^<\s]",
             ),
             LeftOut(
+                RULES_LEFT_OUT,
+                pattern=rb"<FieldType\b[^<>]{0,100}>esriFieldType(?!OID<|Geometry<|GlobalID<)\w{1,30}</FieldType>\s{0,20}"
+                rb"<(?:IsNullable>false|Length>)|<DefaultValue(?:String|Numeric)?+\b[^<>]{0,100}>[^<]|<(?:\w{1,20}:)?GPRangeDomain2[\s>]",
+            ),
+            LeftOut(
                 TITLES_LEFT_OUT,
                 pattern=rb"<GPFieldInfoEx\b[^<>]{0,400}>\s*<Name>([^<]{1,400})</Name>\s*<AliasName>(?!\1</)[^<\s][^<]{0,400}</",
                 within=b"<AliasName>",
@@ -127,6 +139,7 @@ OPENFILEGDB = Format(
                 pattern=TITLED_LAYERS,
                 within=b"<AliasName>",
             ),
+            LeftOut(HEIGHTS_LEFT_OUT, words=(b"<VCSWKID>",), releases="-3.10"),
             LeftOut(RELATIONS_LEFT_OUT, pattern=rb"<(?:\w{1,20}:)?DERelationshipClassInfo[\s>]"),
             LeftOut(DESCRIPTIONS_LEFT_OUT, pattern=rb"<(?:idAbs|idPurp|abstract|purpose)>[^<\s]"),
         ),

@@ -1,13 +1,19 @@
 """What columns declare of their values does not change these, and is told where it is left out."""
 
+import zipfile
 from pathlib import Path
 
+import pytest
+
+from service.formats.table.databases import RULES_LEFT_OUT
 from tests.integration.formats import readers
 from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline
 from tests.integration.formats.test_losses import database, read_again
 from tests.support.converters import Converters
 
+RULES = {"a.gpkg": ("GPKG", 3), "a.sqlite": ("SQLite", 3), "a.fgb": ("FlatGeobuf", 2), "a.gdb": ("OpenFileGDB", 2)}
+"""By file: the driver that writes it, and how many rules it keeps of those of a GeoPackage."""
 PLACES = ("東京都", "Zürich")
 
 
@@ -34,3 +40,32 @@ async def test_values_may_repeat_in_columns_that_do_not_allow_it(
     file.write_bytes(file.read_bytes().replace(b"other", b"first"))
     done = await either.to("Csv", file)
     assert [row["code"] for row in readers.table(done.path)] == ["first", "first"]
+    assert done.output.warnings == (RULES_LEFT_OUT.format(count=1),)
+
+
+@pytest.mark.parametrize("name", RULES)
+async def test_rules_for_values_of_columns_are_told(
+    either: Pipeline, converters: Converters, tmp_path: Path, name: str
+) -> None:
+    """NOT NULL, a default and UNIQUE, as far as a format declares them."""
+    path = await database(either, tmp_path, ["c TEXT NOT NULL DEFAULT 'x'", "e TEXT"], ("a", "b"))
+    with edited(path) as connection:
+        (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
+        connection.execute(f'CREATE UNIQUE INDEX i ON "{table}" (e)')
+    directory = converters.new_directory()
+    (directory / "in.gpkg").write_bytes(path.read_bytes())
+    driver, count = RULES[name]
+    assert await converters.ogr2ogr(directory, "-f", driver, name, "in.gpkg")
+    done = await either.to("Csv", packed(directory / name))
+    assert [(row["c"], row["e"]) for row in readers.table(done.path)] == [("a", "b")]
+    assert done.output.warnings == (RULES_LEFT_OUT.format(count=count),)
+
+
+def packed(path: Path) -> Path:
+    """A file itself, or a folder in a ZIP."""
+    if path.is_file():
+        return path
+    with zipfile.ZipFile(path.with_suffix(".zip"), "w") as archive:
+        for file in path.iterdir():
+            archive.write(file, f"{path.name}/{file.name}")
+    return path.with_suffix(".zip")

@@ -554,6 +554,18 @@ async def test_degrees_and_minutes_are_told(either: Pipeline, tmp_path: Path) ->
     assert (await either.to("GeoJson", path, source_epsg=4326)).output.warnings == ()
 
 
+async def test_pairs_of_coordinates_in_one_column_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The table would be converted without geometry, or refused with a remedy that does not help."""
+    path = tmp_path / "a.csv"
+    path.write_text('id,"Lat, Lon"\n1,"52.5, 13.4"\n', encoding="utf-8")
+    (told,) = (await pipeline.to("GeoJson", path)).output.warnings
+    assert told.startswith("'Lat, Lon' is named like a column with both coordinates.")
+    for name in ("Lat, Lon", "location"):
+        path.write_text(f'id,"{name}"\n1,"52.5, 13.4"\n', encoding="utf-8")
+        with pytest.raises(Rejection, match="make two columns of them, such as lat and lon"):
+            await pipeline.to("GeoJson", path, source_epsg=4326)
+
+
 GML_POINT = "<gml:Point srsName='EPSG:4326'>\n<gml:pos>1 2</gml:pos></gml:Point>"
 GML_MEMBERS = "".join(f"<gml:pointMember>{GML_POINT}</gml:pointMember>" for _ in range(3))
 GEOMETRIES_IN_GML = {

@@ -13,6 +13,7 @@ from service.formats.left_out import CHUNK, LONGEST_MATCH, has_features
 from service.formats.looks import look_at
 from service.formats.registry import find_output
 from service.formats.table import FORMATS
+from service.formats.table.databases import HEIGHTS_LEFT_OUT, RULES_LEFT_OUT
 
 KML, GML, ESRI_JSON, DXF, OPENFILEGDB = (
     next(row for row in FORMATS if row.token == token) for token in ("kml", "gml", "esrijson", "dxf", "openfilegdb")
@@ -54,7 +55,21 @@ COLUMN = '{"name": "street", "type": "esriFieldTypeString", "alias": "street", "
 PLACE = "<gml:Point><gml:pos>1 2</gml:pos></gml:Point>"
 NO_NUMBERS = "Empty values (1) became 0 in columns that the file declares as numbers, and empty texts in others."
 NUMBERS = '<SimpleField name="m" type="string"/><SimpleField name="n" type="int"/>'
+FIELD = "<FieldType xmlns:a='b'>esriFieldType{}</FieldType>\n  <IsNullable>{}</IsNullable>"
 PARTS = {
+    "OpenFileGdb": {
+        FIELD.format("String", "false"): (RULES_LEFT_OUT.format(count=1),),
+        FIELD.format("String", "true"): (),
+        FIELD.format("OID", "false"): (),
+        "<FieldType>esriFieldTypeDouble</FieldType> <Length>8</Length>": (RULES_LEFT_OUT.format(count=1),),
+        "<FieldType>esriFieldTypeDouble</FieldType> <MergePolicy>a</MergePolicy>": (),
+        "<DefaultValueString>a</DefaultValueString><DefaultValue xsi:type='xs:int'>7</DefaultValue>": (
+            RULES_LEFT_OUT.format(count=2),
+        ),
+        "<DefaultValue></DefaultValue>": (),
+        "<esri:GPRangeDomain2 xsi:type='a'>": (RULES_LEFT_OUT.format(count=1),),
+        "<WKID>28992</WKID><VCSWKID>5709</VCSWKID>": (HEIGHTS_LEFT_OUT,),
+    },
     "Kml": {
         f'{NUMBERS}<SimpleData name="n"/>': (NO_NUMBERS,),
         f'{NUMBERS}<SimpleData name="n"></SimpleData>': (NO_NUMBERS,),
