@@ -21,7 +21,7 @@ class CommandError(Exception):
 
 
 class InvalidCommandError(CommandError):
-    """The arguments of a command name nothing that it could do; nothing has been done."""
+    """The arguments of a command are invalid; nothing has been done."""
 
 
 class CliArgument(msgspec.Struct, frozen=True):
@@ -59,7 +59,8 @@ class CliCommand(msgspec.Struct, frozen=True, kw_only=True):
 
     def add_to(self, parsers: "Subparsers[argparse.ArgumentParser]") -> None:
         """Add this command to its parent's parser."""
-        parser = parsers.add_parser(self.name, help=self.help, description=self.description or self.help)
+        description = self.description or f"{self.help[:1].upper()}{self.help[1:]}."
+        parser = parsers.add_parser(self.name, help=self.help, description=description)
         for one in self.arguments:
             parser.add_argument(*one.names, **one.options)  # type: ignore[arg-type]  # argparse checks them itself
         if self.run is not None:

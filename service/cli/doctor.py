@@ -87,8 +87,9 @@ def _print(finding: Finding) -> None:
 
 COMMAND = CliCommand(
     name="doctor",
-    help="check this host, and what the service uses",
-    description="Check this host, and what a process with this role uses. Exits with 1 if it could not serve.",
+    help="check this host and everything that the service uses",
+    description="Check this host and everything that a process with this role uses. The exit code is 1 if it could "
+    "not serve.",
     run=run,
     arguments=(
         argument(

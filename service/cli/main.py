@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None and not names_files_in_utf8():
         os.environ["PYTHONUTF8"] = "1"  # for the processes that this one starts
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606 -- no shell is the point
-    parser = argparse.ArgumentParser(prog="geomill", description="Convert geospatial files, metered, over HTTP.")
+    parser = argparse.ArgumentParser(prog="geomill", description="Convert geospatial files over HTTP, with metering.")
     parser.add_argument("--version", action="version", version=f"geomill {VERSION}")
     nouns = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in COMMANDS:

@@ -89,7 +89,7 @@ COMMAND = CliCommand(
         argument(
             "--force",
             action="store_true",
-            help="even if no stored output, or no message, belongs to a job of this database",
+            help="change data even if no stored output, or no message, belongs to a job of this database",
         ),
     ),
 )

@@ -136,8 +136,8 @@ COMMAND = CliCommand(
             "--role",
             choices=["all", "gateway", "worker"],
             default="all",
-            help="all: convert what is received, and with GEOMILL_NATS_URL share what is too much (the default); "
-            "gateway: hand it over to workers on other hosts; worker: the same as `geomill worker`",
+            help="all (default): convert what it receives and, with GEOMILL_NATS_URL, hand over the excess; "
+            "gateway: hand over everything to workers on other hosts; worker: the same as `geomill worker`",
         ),
         argument("--member", help=argparse.SUPPRESS),
     ),

@@ -48,13 +48,13 @@ UNREACHABLE = re.compile(
     re.IGNORECASE,
 )
 REMEDY = (
-    "They lie outside the area of the coordinate system. Is the file's own system right? If not, send sourceEpsg; else "
-    "choose another targetEpsg."
+    "They lie outside the area of the coordinate system. Is the file's own system correct? If not, send sourceEpsg; "
+    "otherwise choose another targetEpsg."
 )
 """What to do about coordinates that cannot be reprojected."""
 
 
-_INVALID = "The file is not a valid {input} file: it is damaged, cut off, or of another kind than its extension says."
+_INVALID = "The file is not a valid {input} file: it is damaged, cut off, or not what its extension says."
 _UNEXPLAINED = "The file could not be converted to {target}: its content is damaged or is not what its name says."
 
 # The first matching row decides, so specific rows precede general ones.
@@ -65,11 +65,11 @@ _MESSAGES: tuple[_Row, ...] = (
     ),
     _row(
         r"crs not found|Failed to process SRS|Failed to lookup UOM",
-        "The coordinate system asked for is not known to the converter. Send another targetEpsg or sourceEpsg.",
+        "The converter does not know the requested coordinate system. Send another targetEpsg or sourceEpsg.",
     ),
     _row(
         r"failed to prepare SQL:? SELECT m\._rowid_",
-        "A table of the {input} has no numbers of rows (WITHOUT ROWID), without which it is not read. Create it anew "
+        "A table of the {input} has no row numbers (WITHOUT ROWID), so it cannot be read. Create it again "
         "with a key of the type INTEGER PRIMARY KEY.",
     ),
     _row(
@@ -84,9 +84,9 @@ _MESSAGES: tuple[_Row, ...] = (
     ),
     _row(
         r"SET min_x = .{1,400}no such column: -?(?:Inf|NaN)|non-finite values are not allowed",
-        "The file has coordinates that are infinite or no numbers (NaN). Correct them and send it again.",
+        "The file has coordinates that are infinite or not numbers (NaN). Correct them and send it again.",
     ),
-    _Row(UNREACHABLE, "Coordinates cannot be brought into {target_crs}. {unreachable}"),
+    _Row(UNREACHABLE, "Coordinates cannot be transformed to {target_crs}. {unreachable}"),
     _row(
         r"no coordinate operation|Cannot find coordinate operations|Failed to create coordinate transformation",
         "The file's coordinate system cannot be transformed to {target_crs}. Choose another targetEpsg.",
@@ -141,8 +141,8 @@ _MESSAGES: tuple[_Row, ...] = (
     ),
     _row(
         r"the required GeoPackage tables",
-        "The file is a database, but lacks tables that every GeoPackage has. If it is one of SQLite or SpatiaLite, "
-        "give it the extension of SQLite, and send it again.",
+        "The file is a database, but lacks tables that every GeoPackage has. If it is an SQLite or SpatiaLite "
+        "database, give it the extension of SQLite, and send it again.",
     ),
     _row(
         r"Unable to open datasource|Unable to open EPSG|Failed to read|not well-formed|parsing (of|error|failed)"
@@ -159,8 +159,8 @@ _MESSAGES: tuple[_Row, ...] = (
     ),
     _row(
         r"Cannot encode [XYZM] value",
-        "{target} cannot hold a coordinate or measure (M) of the file that is missing, no number or very large. Choose "
-        "another outputFormat, such as GeoPackage.",
+        "{target} cannot hold a coordinate or measure (M) of the file that is missing, not a number or very large. "
+        "Choose another outputFormat, such as GeoPackage.",
     ),
     _row(
         r"Geometry must contain at least 2 points",

@@ -27,4 +27,4 @@ async def count_unreachable(
     lost = wanted - reached.histogram.total()
     if lost <= 0:
         return failure
-    return Rejection(f"{lost:,} of {wanted:,} features cannot be brought into EPSG:{plan.output_epsg}. {REMEDY}")
+    return Rejection(f"{lost:,} of {wanted:,} features cannot be transformed to EPSG:{plan.output_epsg}. {REMEDY}")

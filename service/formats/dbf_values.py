@@ -45,7 +45,7 @@ WITHOUT_MARKS = bytes.maketrans(b"\n|", b"\1\1")
 MARKS = bytes(byte if byte == ord("*") else ord(" ") for byte in range(256))
 """How the driver reads the first byte of a record: deleted or not."""
 NO_NUMBERS = (
-    "Values of {column} in {layer} that are no numbers of the declared type ({count}, first {first!r} in feature "
+    "Values of {column} in {layer} that are not numbers of the declared type ({count}, first {first!r} in feature "
     "{feature:,}) were read as the number with which they begin, or 0. Declare the column as text (string) to keep "
     "them."
 )

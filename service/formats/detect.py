@@ -49,17 +49,17 @@ REMEDIES: Mapping[str, str] = {
     for extensions, sentence in (
         (".tsv .txt .psv", "Name a table of such text .csv: its delimiter is found."),
         (".jsonl .ndjson .geojsons .geojsonseq", "Name a file with a GeoJSON feature in each line .geojsonl."),
-        (".db .db3 .sqlite3 .spatialite", "Name a database of SQLite .sqlite."),
+        (".db .db3 .sqlite3 .spatialite", "Name an SQLite database .sqlite."),
         (".7z .rar .tar .tgz .bz2 .xz .zst", "Put the files in it into a ZIP."),
         (".xls .xlsm .xlsb", "Save a workbook as .xlsx."),
         (".dwg", "Save a drawing as DXF."),
         (".gdb", "Put the folder of a File Geodatabase into a ZIP."),
         (".shz", "Name it .zip."),
-        (".xml", "Name it .kml, .gpx or .gml if it is that."),
+        (".xml", "If it is one of these, name it .kml, .gpx or .gml."),
         (".tcx .fit .nmea .loc", "Convert it into GPX."),
         (".osm .pbf .o5m", "Convert it into GeoJSON or GeoPackage."),
         (".mdb .accdb", "Save a geodatabase as a File Geodatabase, and put its folder into a ZIP."),
-        (".qgs .qgz .qlr .mxd .aprx .lyr .lyrx .lpk .lpkx .mpk .wor", "Send the files of data that it names."),
+        (".qgs .qgz .qlr .mxd .aprx .lyr .lyrx .lpk .lpkx .mpk .wor", "Send the data files that it names."),
         (".tif .tiff .jpg .jpeg .png .jp2 .ecw .sid .asc .img .pdf .svg", "Such files hold no features."),
     )
     for extension in extensions.split()
@@ -198,7 +198,7 @@ def _unknown(extension: str) -> Rejection:
     """The rejection of an extension: it is that of one of several files, or unknown."""
     for row, bundle in BUNDLES:
         if extension in bundle.extensions:
-            return Rejection(f"A {extension} file alone is no {row.title}. {remedy(bundle)}")
+            return Rejection(f"A {extension} file alone is not a {row.title} dataset. {remedy(bundle)}")
     advice = f"{REMEDIES[extension]} " if extension in REMEDIES else ""
     return Rejection(
         f"Files with the extension {shown(extension) or '(none)'} cannot be converted. {advice}"

@@ -170,11 +170,11 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     first_hollow: Count = 0
     """The number of the first feature with one, from 1."""
     nowhere_geometries: Count = 0
-    """Geometries whose coordinates were infinite or no numbers when they were read; they became null."""
+    """Geometries whose coordinates were infinite or not numbers when they were read; they became null."""
     first_nowhere: Count = 0
     """The number of the first feature with one, from 1."""
     heightless_geometries: Count = 0
-    """Geometries that had elevations that were infinite or no numbers when they were read; these became 0."""
+    """Geometries that had elevations that were infinite or not numbers when they were read; these became 0."""
     first_heightless: Count = 0
     """The number of the first feature with one, from 1."""
     has_z: bool = False

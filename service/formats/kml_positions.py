@@ -1,4 +1,4 @@
-"""Coordinates in KML that the driver does not read: texts that are no numbers, which become 0, and other places."""
+"""Coordinates in KML that the driver does not read: texts that are not numbers, which become 0, and other places."""
 
 _NUMBER = rb"[\d.eE+-]++"
 POSITIONS = rb"\s*+(?:" + _NUMBER + rb"(?:\s*+,\s*+" + _NUMBER + rb"){1,2}+(?=[\s,<])\s*+)*+,?+\s*+"

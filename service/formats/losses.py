@@ -22,12 +22,12 @@ HOLLOW = (
 _MENDED = (
     (HOLLOW, attrgetter("hollow_geometries"), attrgetter("first_hollow")),
     (
-        "Coordinates that are infinite or no numbers (NaN): the geometry of {count} became missing.",
+        "Coordinates that are infinite or not numbers (NaN): the geometry of {count} became missing.",
         attrgetter("nowhere_geometries"),
         attrgetter("first_nowhere"),
     ),
     (
-        "Elevations that are infinite or no numbers (NaN) became 0 in {count}.",
+        "Elevations that are infinite or not numbers (NaN) became 0 in {count}.",
         attrgetter("heightless_geometries"),
         attrgetter("first_heightless"),
     ),
@@ -181,7 +181,7 @@ def _attributes(target: Format, writing: Writing, layers: Sequence[Layer]) -> It
         return
     lost = [field.name for layer in layers for field in layer.fields if field.name not in writing.attributes]
     if lost:
-        yield f"{target.title} keeps no such attributes; left out: {listed(quotes(lost))}."
+        yield f"{target.title} cannot store these attributes, which were left out: {listed(quotes(lost))}."
 
 
 def _empty_columns(target: Format, writing: Writing, layers: Sequence[Layer]) -> Iterator[str]:
@@ -192,7 +192,8 @@ def _empty_columns(target: Format, writing: Writing, layers: Sequence[Layer]) ->
         if field.filled == 0 and not writing.empty_columns_lost.isdisjoint({field.name.lower(), "*"})
     }
     if lost:
-        yield f"{target.title} stores no such columns without any value; left out: {listed(quotes(lost))}."
+        left = listed(quotes(lost))
+        yield f"{target.title} cannot store these columns without any value, which were left out: {left}."
 
 
 def _empty_layers(target: Format, writing: Writing, layers: Sequence[Layer]) -> Iterator[str]:
@@ -207,8 +208,8 @@ def _empty_layers(target: Format, writing: Writing, layers: Sequence[Layer]) -> 
             )
         if layer.declared is not None and not writing.declares:
             yield (
-                f"{target.title} does not store of which type geometries would be; the layer {shown(layer.name)!r}, "
-                f"which has no features, declares {layer.declared.type}."
+                f"{target.title} does not store the geometry type of a layer without geometries; the layer "
+                f"{shown(layer.name)!r}, which has no features, declares {layer.declared.type}."
             )
 
 

@@ -12,7 +12,7 @@ from service.formats.xml_root import HEAD_BYTES, ROOT
 
 RENAME = "Name it {} and send it again."
 ZIP_IT = "Put the files in it into a ZIP."
-NOT_DOWNLOADED = "It may be a message or a page to sign in, in place of a download: look at it in a browser."
+NOT_DOWNLOADED = "It may be a message or a sign-in page instead of a download: open it in a browser."
 NO_FEATURES = "Such files hold no features."
 TEXTS = frozenset({"csv", "wkt"})
 """Formats in which any text may be."""
@@ -74,7 +74,7 @@ ROOTS: Mapping[str, OtherKind] = {
     "svg": OtherKind("an image", NO_FEATURES),
 }
 """By the outermost element of XML."""
-OTHER_XML = OtherKind("XML", "Name it .kml, .gpx or .gml if it is that.", XML)
+OTHER_XML = OtherKind("XML", "If it is one of these, name it .kml, .gpx or .gml.", XML)
 TEXT = OtherKind("text", "Name a table of such text .csv, or a document after its format.")
 _STARTS = [(re.compile(start, re.DOTALL), kind) for start, kind in STARTS.items()]
 BINARY = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")

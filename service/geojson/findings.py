@@ -122,7 +122,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     """Whether longitudes from 180 degrees on or latitudes from 85 on may occur, where maps of the world end, if the
     scan was told to seek them."""
     may_be_infinite: bool = False
-    """Whether coordinates may be infinite or no numbers, such as NaN and 1e999."""
+    """Whether coordinates may be infinite or not numbers, such as NaN and 1e999."""
     crs_epsg: Annotated[int, Meta(ge=1, le=1 << 31)] | None = WGS84
     """The coordinate system; None if only the converter can determine it."""
     crs_claim: Name = ""

@@ -133,7 +133,7 @@ NOWHERE = ("--url", "http://127.0.0.1:1", "--key", "k")
         (("--url", "http://127.0.0.1:1"), "--key-file"),
         (("--url", "http://a b", "--key", "k"), "starts with http://"),
         (("--url", "http://a..b", "--key", "k"), "starts with http://"),
-        (("--url", "http://127.0.0.1:1", "--key", "k\n"), "characters that no key has"),
+        (("--url", "http://127.0.0.1:1", "--key", "k\n"), "characters that an API key cannot have"),
         (("--url", "http://127.0.0.1:1", "--key-file", "none"), "none is not a file with a key"),
     ],
 )

@@ -80,7 +80,7 @@ def _idempotency_keys(arguments: argparse.Namespace) -> dict[Path, str]:
 def _key(arguments: argparse.Namespace) -> str:
     key = _given_key(arguments)
     if not (key.isascii() and key.isprintable()):
-        raise InvalidCommandError("The API key has characters that no key has. Copy it again.")
+        raise InvalidCommandError("The API key has characters that an API key cannot have. Copy it again.")
     return key
 
 

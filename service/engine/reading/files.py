@@ -63,7 +63,7 @@ def _require_end(source: Source) -> None:
         title = source.format.title
         raise Rejection(
             f"The file is not a valid {title} file: the mark {trailer.decode()} at its end is missing, so it is "
-            "truncated, or of another kind than its extension says. Send the whole file."
+            "truncated, or not what its extension says. Send the whole file."
         )
 
 

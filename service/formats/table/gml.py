@@ -105,7 +105,7 @@ GML = Format(
             LeftOut("Blanks and line ends at the beginning of texts ({count}) were left out.", pattern=BEGINS_BLANK),
             LeftOut(NOTHING_HELD, pattern=EMPTY_IN_GML),
             LeftOut(
-                "Coordinates of geometries ({count}) that are no numbers were read as 0, or in part.",
+                "Coordinates of geometries ({count}) that are not numbers were read as 0, or in part.",
                 pattern=LETTERS_IN_POSITIONS,
             ),
             LeftOut(

@@ -13,8 +13,8 @@ from tests.integration.formats.pipeline import Pipeline
 from tests.integration.formats.test_dbf_columns import shapefile
 
 NO_NUMBERS = (
-    "Values of 'c' in 'a' that are no numbers of the declared type ({}) were read as the number with which they begin, "
-    "or 0. Declare the column as text (string) to keep them."
+    "Values of 'c' in 'a' that are not numbers of the declared type ({}) were read as the number with which they "
+    "begin, or 0. Declare the column as text (string) to keep them."
 )
 NO_DATES = (
     "Values of 'c' in 'a' that are no dates, as declared ({}), became other dates or missing. Declare the column as "

@@ -125,7 +125,7 @@ async def test_gpx_keeps_values_that_its_elements_do_not_hold(either: Pipeline, 
     assert found == [renamed | {"fix": "odd", "number": "3a", "vdop": 1.5}]
     empty = write_geojson(tmp_path / "empty.geojson", [point(1, 2, ele=None, name="a")])
     (told,) = (await either.to("Gpx", empty)).output.warnings
-    assert told == "GPX stores no such columns without any value; left out: 'ele'."
+    assert told == "GPX cannot store these columns without any value, which were left out: 'ele'."
     line = {
         "type": "Feature",
         "properties": UNHELD,

@@ -381,7 +381,7 @@ async def test_names_of_layers_that_a_drawing_changes_are_told(either: Pipeline,
 async def test_texts_and_types_of_lines_beside_drawings_are_left_out_and_told(either: Pipeline, tmp_path: Path) -> None:
     path = await database(either, tmp_path, ["Text TEXT", "Linetype TEXT", "Layer TEXT"], ("t", "DASHED", "a"))
     assert (await either.to("Dxf", path)).output.warnings == (
-        "DXF keeps no such attributes; left out: 'id', 'Text', 'Linetype'.",
+        "DXF cannot store these attributes, which were left out: 'id', 'Text', 'Linetype'.",
     )
 
 
@@ -430,7 +430,7 @@ NOWHERE = struct.pack("<BII4d", 1, 1002, 2, 3, 4, 5, 6) + bytes.fromhex("0100000
 
 @pytest.mark.parametrize("rows", [4, 600], ids=["copied", "read twice"])
 async def test_coordinates_that_are_no_finite_numbers_are_told(either: Pipeline, tmp_path: Path, rows: int) -> None:
-    """Drivers write them as 0, as other places, as words that are no numbers, or not at all."""
+    """Drivers write them as 0, as other places, as words that are not numbers, or not at all."""
     path = await database(either, tmp_path, ["n INTEGER"], *((number,) for number in range(rows)))
     with edited(path) as connection:
         name, column = connection.execute("SELECT table_name, column_name FROM gpkg_geometry_columns").fetchone()
@@ -440,7 +440,7 @@ async def test_coordinates_that_are_no_finite_numbers_are_told(either: Pipeline,
     done = await either.to("GeoJson", path)
     told = "\n".join(done.output.warnings)
     assert "(NaN): the geometry of 2 features became missing. The first is feature 3." in told
-    assert "Elevations that are infinite or no numbers (NaN) became 0 in 1 feature. The first is feature 2." in told
+    assert "Elevations that are infinite or not numbers (NaN) became 0 in 1 feature. The first is feature 2." in told
     written = [feature["geometry"] for feature in readers.geojson(done.path)]
     assert written[:4] == [geometry("Point", [1, 2]), geometry("LineString", [[3, 4, 0], [5, 6, 7]]), None, None], told
     assert written.count(written[0]) == rows - 3

@@ -173,7 +173,7 @@ async def test_points_outside_the_target_system_fail_the_file(pipeline: Pipeline
 async def test_features_that_cannot_be_reprojected_are_counted(pipeline: Pipeline, tmp_path: Path) -> None:
     """The file fails with their number, and none disappears."""
     rows = [feature(geometry("Point", [0, lat]), a=1) for lat in (0, 45, -90, 10, -90, 50)]
-    with pytest.raises(Rejection, match=r"2 of 6 features cannot be brought into EPSG:2154"):
+    with pytest.raises(Rejection, match=r"2 of 6 features cannot be transformed to EPSG:2154"):
         await pipeline.to("GeoPackage", write_geojson(tmp_path / "poles.geojson", rows), target_epsg=2154)
 
 

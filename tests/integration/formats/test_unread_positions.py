@@ -1,4 +1,4 @@
-"""Coordinates in XML that are no numbers: the drivers read what begins like one, and 0 for the rest."""
+"""Coordinates in XML that are not numbers: the drivers read what begins like one, and 0 for the rest."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ BAD = {
 TOLD = {
     "kml": "Coordinates of geometries (1) that are not numbers in the form",
     "gpx": "Points (1) whose lat or lon is missing or no number",
-    "gml": "Coordinates of geometries (1) that are no numbers",
+    "gml": "Coordinates of geometries (1) that are not numbers",
 }
 CASES = [
     (kind, text, is_bad) for is_bad, texts in ((False, GOOD), (True, BAD)) for kind in texts for text in texts[kind]

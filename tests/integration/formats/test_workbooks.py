@@ -28,7 +28,7 @@ CELLS: Mapping[str, bytes] = {
     "a text as result": b"<c r='A1' t='str'><f>A2</f><v></v></c><c t='s'><f>1</f></c><c t=\"str\"><f>1</f></c>",
     "other tags": b"<cols><f></f></cols><c><fx>1</fx></c><c><f>1</f><vx/></c><c r='A1'><v>2</v></c>",
     "errors": b"<c r='A1' t='e'><f>1/0</f><v>#DIV/0!</v></c><c t = 'e'><v>#N/A</v></c><c t='e'/><c t='error'/>",
-    "texts that are no numbers": b"<c r='A1' t='str'><v>2 b</v></c><c t='str'><v>d1</v></c><c t='str'><v> </v></c>"
+    "texts that are not numbers": b"<c r='A1' t='str'><v>2 b</v></c><c t='str'><v>d1</v></c><c t='str'><v> </v></c>"
     b"<c t='str'/><c t='str'></c><c t='str'><f>A1</f><v/></c><c t='str'><v></v ></c>",
     "long numbers": b"<row r='2'><c r='A2'><v>12345678901234568</v></c><c r='B2' t='n'><f>1</f>"
     b"<v>-12345678901234567</v></c></row>"
@@ -121,7 +121,7 @@ async def test_cells_are_counted_as_by_the_other_program(converters: Converters)
                 "a result",
                 "a text as result",
                 "other tags",
-                "texts that are no numbers",
+                "texts that are not numbers",
             }
 
 

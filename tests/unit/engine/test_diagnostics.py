@@ -22,7 +22,7 @@ SAMPLES = [
     ),
     (
         "ERROR 1: PROJ: proj_create_from_database: crs not found\nERROR 1: Failed to process SRS definition: EPSG:999",
-        "not known",
+        "does not know the requested coordinate system",
     ),
     (
         "ERROR 1: Geometry extent outside of [-180.0,180.0]x[-90.0,90.0] bounds\nERROR 1: Unable to write feature 0",
@@ -38,11 +38,11 @@ SAMPLES = [
     ),
     (
         "ERROR 1: sqlite3_exec(UPDATE gpkg_contents SET min_x = Inf, min_y = 2) failed: no such column: Inf",
-        "infinite or no numbers",
+        "infinite or not numbers",
     ),
     (
         "ERROR 6: Coordinates with non-finite values are not allowed\nERROR 1: Unable to write feature 1 from layer a.",
-        "infinite or no numbers",
+        "infinite or not numbers",
     ),
     ("ERROR 1: Error occurred in ./ogr/ogrsf_frmts/openfilegdb/filegdbtable.cpp at line 910", "ArcGIS Pro 3.2"),
     (
@@ -172,7 +172,7 @@ def test_a_failure_to_read_does_not_blame_the_output(messages: str) -> None:
 def test_coordinates_that_cannot_be_read_are_named() -> None:
     """They are the fault of no target."""
     message = "ERROR 1: sqlite3_exec(UPDATE gpkg_contents SET min_x = NaN, min_y = 2) failed: no such column: NaN"
-    assert "infinite or no numbers" in explain(message, Subject(input="GeoPackage"))
+    assert "infinite or not numbers" in explain(message, Subject(input="GeoPackage"))
 
 
 def test_what_one_message_begins_no_other_ends() -> None:

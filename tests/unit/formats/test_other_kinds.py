@@ -48,13 +48,13 @@ REFUSED = {
     ("a.geojson", b"<html lang='en'>"): "valid GeoJSON file: it is a web page",
     ("a.gml", b"<ows:ExceptionReport xmlns:ows='a'>"): "valid GML file: it is an error message of a server",
     ("a.gpx", KML): "valid GPX file: it is KML",
-    ("a.json", b"<a:b>"): "valid GeoJSON file: it is XML. Name it .kml",
+    ("a.json", b"<a:b>"): "valid GeoJSON file: it is XML. If it is one of these, name it .kml",
     ("a.sqlite", GEOPACKAGE): "valid SQLite file: it is a GeoPackage. Name it .gpkg",
     ("a.csv", zipped("[Content_Types].xml")): "valid CSV file: it is a workbook",
 }
 
 
-@pytest.mark.parametrize(("name", "content"), REFUSED)
+@pytest.mark.parametrize(("name", "content"), REFUSED, ids=[f"{name}: {told}" for (name, _), told in REFUSED.items()])
 def test_the_kind_of_a_file_is_named(tmp_path: Path, name: str, content: bytes) -> None:
     """Also if it is a page or a message in place of a download."""
     path = tmp_path / name
