@@ -295,6 +295,7 @@ def _named(
             layer,
             name=name,
             is_derived=layer.name in derived,
+            hollow_geometries=0 if found.tells_parts else layer.hollow_geometries,
             fields=_with_former_types(
                 layer.fields, {**dict.fromkeys(clock_times.get(layer.name, every), FormerType.TIME), **found.was}
             ),

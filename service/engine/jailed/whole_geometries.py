@@ -14,25 +14,29 @@ EMPTY = re.compile(r"\bEMPTY\s*$", re.IGNORECASE)
 def whole_geometries(lines: Iterable[str]) -> Iterator[str]:
     """The geometries, which end where as many parentheses are closed as were opened, or with EMPTY.
 
-    Other lines stay as they are, and a geometry that is not closed ends before the next one.
+    Other lines stay as they are, and a geometry that is not closed ends before the next one, unless that may be a part
+    of it; those that may be parts of one that is not closed up to the end are geometries of their own.
     """
     parts: list[str] = []
     depth = 0
     for line in lines:
         part = " ".join(line.split())
         begins = GEOMETRY_TEXT.match(part) is not None
-        if parts and begins and not WITH_PARTS.match(parts[0]):
+        if parts and begins and not (WITH_PARTS.match(parts[0]) and parts[-1].endswith(("(", ","))):
             yield " ".join(parts)
             parts, depth = [], 0
         if not parts and not begins:
             yield part
             continue
-        parts.append(part)
+        if part:
+            parts.append(part)
         depth += part.count("(") - part.count(")")
         if depth <= 0 and (")" in part or EMPTY.search(part)):
             yield " ".join(parts)
             parts, depth = [], 0
-    if parts:
+    if any(map(GEOMETRY_TEXT.match, parts[1:])):
+        yield from parts
+    elif parts:
         yield " ".join(parts)
 
 

@@ -76,4 +76,6 @@ async def read_topojson(place: Workplace, source: Source) -> WorkFile:
     is_known = found.has_system and system.crs_epsg is not None
     told = (*found.warnings(rounds=place.host.is_of(reading.rounds_long_negatives)), *find_changes("\n".join(messages)))
     nested = {field.name: FormerType.LIST for _, scan in found.layers for field in scan.fields if field.nested}
-    return WorkFile(told, names, facts, claim=system.crs_claim, was=nested, assumes_system=not is_known)
+    return WorkFile(
+        told, names, facts, claim=system.crs_claim, was=nested, assumes_system=not is_known, tells_parts=True
+    )

@@ -80,6 +80,8 @@ class WorkFile(msgspec.Struct, frozen=True):
     """By column: the type that reading has changed; columns of this name that have kept theirs are spared."""
     assumes_system: bool = False
     """Whether the driver assumes a system that the file does not record."""
+    tells_parts: bool = False
+    """Whether the warnings tell of parts of geometries without any position."""
 
 
 def open_options(*options: str) -> list[str]:

@@ -156,14 +156,24 @@ RAISED_SPLINES = (
 """Splines up to the first elevation of a control point that is not 0."""
 _BEYOND_HALF = rb"\+?0*+(?:1\.0{0,2}+[1-9]|1\d|[2-9])[\d.]*+(?:[eE]\+?\d++)?+(?=[ \t\r]*+\n)"
 """A bulge, the tangent of a quarter of an arc's angle, of more than half a circle, but for differences of rounding."""
+_PAIRS = rb"(?:[ \t\r]*+\n[ \t]*+%b[ \t\r]*+\n[^\n]*+){0,%d}+"
 ARCS_BEYOND_HALF = (
     rb"\n[ \t]*+(?:0"
     + _NEXT
+    + rb"INSERT(?=[ \t\r]*+\n)"
+    + _PAIRS % (rb"(?!42[ \t\r]*+\n)[1-9]\d{0,3}", 40)
+    + rb"|94"
+    + _NEXT
+    + rb"\d++"
+    + _PAIRS % (rb"(?:[124]0|42|7[34]|9[56])", 500)
+    + rb"|(?:0"
+    + _NEXT
     + rb"VERTEX[ \t]*+\r?\n(?:[ \t]*+(?!42[ \t\r]*+\n)[1-9]\d{0,3}[ \t\r]*+\n[^\n]*+\n){0,40}+"
     rb"|20" + _NEXT + rb"[-+.\deE]++[ \t\r]*+\n(?:[ \t]*+4[01]" + _NEXT + rb"[^\n]*+\n){0,2}+)"
-    rb"[ \t]*+42" + _NEXT + _BEYOND_HALF
+    rb"[ \t]*+42" + _NEXT + rb"(" + _BEYOND_HALF + rb"))"
 )
-"""Vertices of polylines, or of the edges of hatches, where an arc begins that goes on counterclockwise."""
+"""Vertices of polylines, or of the edges of hatches, where an arc begins that goes on counterclockwise: the matches
+with a group. Others skip what only looks so: insertions, which have scales, and splines of hatches, with weights."""
 FIT_POINTS_ALONE = rb"\n[ \t]*" + _NEXT.join((rb"71", rb"[2-9]\d?", rb"72", rb"0", rb"73", rb"0", rb"74", rb"[1-9]"))
 """A spline, of a degree, with no knots and no control points, but with points that it passes through."""
 

@@ -63,7 +63,16 @@ async def test_entities_that_are_left_out_are_counted(
 
 
 ARCS = "0\nLWPOLYLINE\n8\n0\n90\n{0}\n70\n0\n{1}0\nPOLYLINE\n8\n0\n66\n1\n70\n0\n{2}0\nSEQEND\n8\n0\n"
-OTHERS = ENDLESS.format("POINT") + "0\nMTEXT\n8\n0\n10\n0\n20\n0\n30\n0\n40\n1\n41\n9\n1\na\n42\n7.5\n43\n1\n"
+SCALED = "0\nINSERT\n8\n0\n2\na\n10\n1\n20\n2\n{}42\n2.5\n"
+WEIGHTS = "94\n2\n73\n1\n74\n0\n95\n6\n96\n3\n" + "40\n0\n" * 6 + "10\n0.5\n20\n1\n42\n1.5\n" * 3
+HATCH = f"0\nHATCH\n8\n0\n10\n0\n20\n0\n30\n0\n2\nSOLID\n70\n1\n71\n0\n91\n1\n92\n1\n93\n1\n72\n4\n{WEIGHTS}97\n0\n"
+INSERTED = SCALED.format("41\n2\n") + SCALED.format("")
+OTHERS = (
+    INSERTED
+    + HATCH
+    + ENDLESS.format("POINT")
+    + "0\nMTEXT\n8\n0\n10\n0\n20\n0\n30\n0\n40\n1\n41\n9\n1\na\n42\n7.5\n43\n1\n"
+)
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])

@@ -88,6 +88,18 @@ async def test_rings_have_the_positions_that_areas_require(pipeline: Pipeline, t
     assert (done.output.warnings, [geometry["type"] for geometry in found]) == ((), ["Polygon", "LineString"])
 
 
+async def test_parts_without_any_position_are_told_once(either: Pipeline, tmp_path: Path) -> None:
+    """Of some of them, the driver does not tell."""
+    parts = [{"type": "MultiPoint", "coordinates": []}, place(1, 2)]
+    rows: list[dict[str, Any]] = [
+        {"type": "MultiPolygon", "arcs": [[], [[0, 1, 2]]]},
+        {"type": "GeometryCollection", "geometries": parts},
+    ]
+    done, _ = await as_geojson(either, write(tmp_path / "a.topojson", {"a": collection(*rows)}))
+    (told,) = done.output.warnings
+    assert told.endswith("were left out of the geometry of 2 features. The first is feature 1.")
+
+
 def flat(positions: Sequence[Sequence[float]]) -> list[list[float]]:
     return [[x, y] for x, y, *_ in positions]
 
