@@ -144,7 +144,7 @@ static void count_mended(int64_t *count, int64_t *first, int is_mended, int64_t 
         *first = number;
 }
 
-/* Look at a feature and mend its geometry. Returns what was wrong with that. */
+/* Look at a feature and mend its geometry. Returns what was mended. */
 static int see_feature(struct shapes *shapes, struct column *columns, int count, handle feature)
 {
     handle geometry = OGR_F_GetGeometryRef(feature);
@@ -155,6 +155,7 @@ static int see_feature(struct shapes *shapes, struct column *columns, int count,
     count_mended(&shapes->hollow, &shapes->first_hollow, (mended & HOLLOW) != 0, shapes->features);
     count_mended(&shapes->nowhere, &shapes->first_nowhere, (mended & NOWHERE) != 0, shapes->features);
     count_mended(&shapes->heightless, &shapes->first_heightless, (mended & (HEIGHTLESS | NOWHERE)) == HEIGHTLESS, shapes->features);
+    count_mended(&shapes->unclosed, &shapes->first_unclosed, (mended & (UNCLOSED | NOWHERE)) == UNCLOSED, shapes->features);
     geometry = OGR_F_GetGeometryRef(feature);
     for (int field = 0; field < count; field++)
         if (is_value(feature, field, columns[field].type))
@@ -169,7 +170,7 @@ static int see_feature(struct shapes *shapes, struct column *columns, int count,
         const char *style = OGR_F_GetStyleString(feature);
         shapes->labels += style && strncmp(style, LABEL, strlen(LABEL)) == 0;
     }
-    return mended;
+    return mended & ~UNCLOSED;
 }
 
 /* Whether a copy in memory would differ from a feature: it has no empty geometries, no numbers that are none, and nulls in

@@ -89,16 +89,19 @@ static double *positions_of(handle geometry, int count)
     return positions;
 }
 
-static int mend_positions(handle geometry)
+static int mend_positions(handle geometry, int is_ring)
 {
     int found = 0, parts = OGR_G_GetGeometryCount(geometry), count = parts ? 0 : OGR_G_GetPointCount(geometry);
+    int flat = parts ? OGR_GT_Flatten(OGR_G_GetGeometryType(geometry)) : 0;
     for (int number = 0; number < parts; number++)
-        found |= mend_positions(OGR_G_GetGeometryRef(geometry, number));
+        found |= mend_positions(OGR_G_GetGeometryRef(geometry, number), flat == AREA || flat == TRIANGLE);
     double *at = count ? positions_of(geometry, count) : NULL, place = 0, height = 0;
     for (int number = 0; number < count; number++) { /* what is not finite times 0 is no number, and so is its sum */
         place += at[3 * number] * 0 + at[3 * number + 1] * 0;
         height += at[3 * number + 2] * 0;
     }
+    double *last = is_ring && count ? at + 3 * (count - 1) : at;
+    found |= last != at && (*last != *at || last[1] != at[1]) ? UNCLOSED : 0;
     found |= isnan(place) ? NOWHERE : 0;
     found |= isnan(height) ? HEIGHTLESS : 0;
     for (int number = 0; isnan(height) && number < count; number++)
@@ -110,7 +113,7 @@ static int mend_positions(handle geometry)
 int mend_geometry(handle geometry)
 {
     int found = leave_out_empty_parts(geometry) ? HOLLOW : 0;
-    return found | mend_positions(geometry);
+    return found | mend_positions(geometry, 0);
 }
 
 void see_geometry(struct shapes *shapes, handle geometry)
@@ -141,12 +144,12 @@ void tell_shapes(const struct shapes *shapes)
     put(",\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s,\"longest_geometry_bytes\":%zu,"
         "\"flat_geometries\":%lld,\"sloping_areas\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,\"labels\":%lld,\"empty_geometries\":%lld,\"hollow_geometries\":%lld,"
         "\"first_hollow\":%lld,\"nowhere_geometries\":%lld,\"first_nowhere\":%lld,\"heightless_geometries\":%lld,"
-        "\"first_heightless\":%lld,\"codes\":{",
+        "\"first_heightless\":%lld,\"unclosed_geometries\":%lld,\"first_unclosed\":%lld,\"codes\":{",
         (long long)shapes->features, (long long)shapes->filled, shapes->has_z ? "true" : "false",
         shapes->has_m ? "true" : "false", shapes->longest, (long long)shapes->flat, (long long)shapes->sloping, (long long)shapes->unmeasured,
         (long long)shapes->first_beyond, (long long)shapes->labels, (long long)shapes->empty, (long long)shapes->hollow,
         (long long)shapes->first_hollow, (long long)shapes->nowhere, (long long)shapes->first_nowhere,
-        (long long)shapes->heightless, (long long)shapes->first_heightless);
+        (long long)shapes->heightless, (long long)shapes->first_heightless, (long long)shapes->unclosed, (long long)shapes->first_unclosed);
     for (int type = 0, told = 0; type < TYPES; type++)
         if (shapes->counts[type])
             put("%s\"%d\":%lld", told++ ? "," : "", type, (long long)shapes->counts[type]);

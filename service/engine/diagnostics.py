@@ -224,12 +224,6 @@ UNDEFINED_TYPE = re.compile(r"Field format '|' has multiple geometry fields")
 """A column of a GeoPackage whose type is not one for attributes: the driver leaves it out, or guesses."""
 UNREAD_GEOMETRY = re.compile(r"Unable to read geometry")
 """A value of a GeoPackage that is not a geometry: the driver leaves it out."""
-OPEN_RING = re.compile(r"Non closed ring detected")
-"""An area with a ring that does not end where it begins: the driver keeps it, and targets write it so."""
-OPEN_RINGS = (
-    "Rings of areas do not end where they begin, and were written so; programs may refuse such an area, or the whole "
-    "result. Close them and send the file again."
-)
 MAX_FOUND = 20
 
 
@@ -298,9 +292,7 @@ def former_types(messages: str) -> dict[str, FormerType]:
 
 
 def find_changes(messages: str, *, values: bool = True) -> Iterator[str]:
-    """Warnings about columns that the converter renamed, `values` that it changed and areas that it doubts."""
-    if OPEN_RING.search(messages):
-        yield OPEN_RINGS
+    """Warnings about columns that the converter renamed and `values` that it changed while it read the file."""
     for found in islice(_RENAMED.finditer(messages), MAX_FOUND):
         old, new = shown(found["old"]), shown(found["new"])
         yield f"The column {old!r} has the name of another, ignoring case, and became {new!r}."

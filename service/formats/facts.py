@@ -177,6 +177,10 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     """Geometries that had elevations that were infinite or not numbers when they were read; these became 0."""
     first_heightless: Count = 0
     """The number of the first feature with one, from 1."""
+    unclosed_geometries: Count = 0
+    """Geometries with rings of areas that do not end where they begin."""
+    first_unclosed: Count = 0
+    """The number of the first feature with one, from 1."""
     has_z: bool = False
     flat_geometries: Count = 0
     """Geometries without elevations, in a layer in which others have them."""

@@ -31,6 +31,14 @@ _MENDED = (
         attrgetter("heightless_geometries"),
         attrgetter("first_heightless"),
     ),
+    (
+        (
+            "Rings of areas do not end where they begin in {count}, and were written so; programs may refuse such an "
+            "area, or the whole result. Close them and send the file again."
+        ),
+        attrgetter("unclosed_geometries"),
+        attrgetter("first_unclosed"),
+    ),
 )
 WKT_PER_BYTE = 2.5
 """Characters of WKT per byte of binary geometry, at most, for coordinates of ordinary precision."""

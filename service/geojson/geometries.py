@@ -30,7 +30,10 @@ MAX_COLLECTIONS = 200
 """The maximum nesting depth of collections."""
 COLLECTION = "GeometryCollection"
 _NUMBER_BYTES = b"0123456789+-.eE \t\r\n"
-_SPACE_AND_SIGNS = b" \t\r\n+-"
+_SPACE = b" \t\r\n"
+_SPREAD = (b"[ ", b"] ", b"\t", b"\r", b"\n")
+"""What there is in coordinates with blanks between brackets."""
+_SPACE_AND_SIGNS = _SPACE + b"+-"
 _ANY_DIGIT = bytes.maketrans(b"0123456789", b"0" * 10)
 _TOO_LARGE = {FLAT: (b"[0000", b",000"), WITH_Z: (b"[0000",)}
 """Longitudes from 1000, latitudes from 100; cannot be distinguished from elevations."""
@@ -40,6 +43,7 @@ _LATITUDE_FROM_85 = re.compile(rb",[ \t\r\n]*-?(?:8[5-9]|9\d)")
 _HUGE = re.compile(rb"[eE]\+?\d{3}")
 _EDGES = (_LONGITUDE_FROM_180, _LATITUDE_FROM_85, re.compile(rb"e\+?\d"), re.compile(rb"E\+?\d"))
 _LEVELS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
+_WITH_RINGS = frozenset({"Polygon", "MultiPolygon"})
 _MARKS = (b"p", b"q", b"r", b"s")
 _TYPES = {name.lower(): name for name in FAMILIES}
 _NO_GEOMETRY = frozenset({NoneType, UnsetType})
@@ -98,6 +102,7 @@ class GeometryTally:
         self.exceeds_degrees = False
         self.near_edges = False
         self.may_be_infinite = False
+        self.may_be_unclosed = False
 
     def add(self, features: Sequence[Feature], features_before: int) -> None:
         """Count the geometries of a batch; `features_before` is the number of features in earlier batches."""
@@ -181,11 +186,10 @@ class GeometryTally:
         dimensions = _regular_dimensions(kind, coordinates)
         if self._seeks_edges and not self.near_edges:
             self.near_edges = kind == COLLECTION or _are_near_edges(coordinates)
-        if not self.may_be_infinite:
-            is_collection = kind == COLLECTION
-            self.may_be_infinite = _may_be_infinite(
-                [each.geometries for each in group] if is_collection else coordinates
-            )
+        content = [each.geometries for each in group] if kind == COLLECTION else coordinates
+        self.may_be_infinite = self.may_be_infinite or _may_be_infinite(content)
+        if not self.may_be_unclosed:
+            self.may_be_unclosed = kind == COLLECTION or (kind in _WITH_RINGS and _may_be_unclosed(coordinates))
         self.exceeds_degrees = self.exceeds_degrees or _exceed_degrees(coordinates, dimensions or WITH_Z)
         if dimensions is None:
             for geometry in group:
@@ -257,6 +261,18 @@ def _may_be_infinite(coordinates: Sequence[Raw]) -> bool:
         b"N" in text or b"I" in text or ((b"e" in text or b"E" in text) and _HUGE.search(text) is not None)
         for text in _pieces(coordinates)
     )
+
+
+def _may_be_unclosed(coordinates: Sequence[Raw]) -> bool:
+    """Whether rings of areas may have a last position other than the first."""
+    text = b"".join(coordinates)
+    if any(spread in text[:SAMPLE_BYTES] for spread in _SPREAD):  # one program writes all of them alike
+        text = text.translate(None, _SPACE)
+    for ring in text.split(b"]]"):
+        first = ring[: ring.find(b"]", 1)]
+        if b"[[" in first and not ring.endswith(first[first.rfind(b"[") :]):
+            return True
+    return False
 
 
 def _are_near_edges(coordinates: Sequence[Raw]) -> bool:

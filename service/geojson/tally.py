@@ -103,6 +103,7 @@ class Tally:
             exceeds_degrees=geometries.exceeds_degrees,
             near_edges=geometries.near_edges,
             may_be_infinite=geometries.may_be_infinite,
+            may_be_unclosed=geometries.may_be_unclosed,
             crs_epsg=epsg,
             crs_claim=crs_claim(document.members.get("crs"))[:MAX_NAME_CHARACTERS],
         )

@@ -73,7 +73,11 @@ async def inspect_source(
     in_degrees = engine.catalogue.is_geographic(request.source_epsg or found.crs_epsg or WGS84)
     may_leave_map = in_degrees and (found.near_edges or not engine.catalogue.is_geographic(found.crs_epsg or WGS84))
     is_changed = not writing_of(target).json and (
-        found.has_rounded_up or found.empty_geometries or found.hollow_geometries or found.may_be_infinite
+        found.has_rounded_up
+        or found.empty_geometries
+        or found.hollow_geometries
+        or found.may_be_infinite
+        or found.may_be_unclosed
     )
     # The converter examines coordinates that cannot be degrees, or that may lie where their projection spoils them.
     if found.is_mislabelled or is_odd or may_leave_map or is_changed or not can_go_direct(fit, target, facts):

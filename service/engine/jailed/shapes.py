@@ -7,6 +7,7 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import compress
 
 from service.engine.jailed.curves import straightened
 from service.engine.jailed.exits import Exit
@@ -23,8 +24,9 @@ from service.engine.jailed.wkb import (
 ENDS_OF_NUMBERS = (21, 29, 37)
 """Where the last bytes of the coordinates of a point are in a blob, which tell its exponents."""
 LONGEST_POINT = 45
-NOWHERE, HOLLOW, HEIGHTLESS = "nowhere", "hollow", "heightless"
-"""Geometries with coordinates that are no finite numbers, with parts without any position, with such elevations."""
+NOWHERE, HOLLOW, HEIGHTLESS, UNCLOSED = "nowhere", "hollow", "heightless", "unclosed"
+"""Geometries with coordinates that are no finite numbers, with parts without any position, with elevations that are no
+finite numbers, and with rings of areas that do not end where they begin, which are not mended."""
 UNKNOWN = (ValueError, struct.error)
 """What geometries raise that are truncated, nested too deeply, or neither simple nor curves."""
 
@@ -37,12 +39,12 @@ def mend_geometries(connection: sqlite3.Connection, table: str) -> dict[str, int
     connection.create_function("mended", 1, lambda blob: _mended(blob)[0], deterministic=True)
     ends = " OR ".join(f"substr({GEOMETRY}, {at}, 1) IN (x'7F', x'FF')" for at in ENDS_OF_NUMBERS)
     where = f"length({GEOMETRY}) > {LONGEST_POINT} OR {ends}"
-    found: dict[str, array[int]] = {kind: array("q") for kind in (NOWHERE, HOLLOW, HEIGHTLESS)}
+    found: dict[str, array[int]] = {kind: array("q") for kind in (NOWHERE, HOLLOW, HEIGHTLESS, UNCLOSED)}
     for fid, blob in connection.execute(f"SELECT {FID}, {GEOMETRY} FROM {quoted(table)} WHERE {where} ORDER BY {FID}"):  # noqa: S608 -- quoted
         for kind in _mended(blob)[1]:
             found[kind].append(fid)
     update = f"UPDATE {quoted(table)} SET {GEOMETRY} = mended({GEOMETRY}) WHERE {FID} = ?"  # noqa: S608 -- quoted
-    connection.executemany(update, ((fid,) for fids in found.values() for fid in fids))
+    connection.executemany(update, ((fid,) for kind, fids in found.items() if kind != UNCLOSED for fid in fids))
     counts = {f"{kind}_geometries": len(fids) for kind, fids in found.items()}
     return counts | {
         f"first_{kind}": _number(connection, table, fids[0]) if fids else 0 for kind, fids in found.items()
@@ -57,12 +59,12 @@ def _mended(blob: bytes | None) -> tuple[bytes | None, Sequence[str]]:
     try:
         if not may_lack_positions(blob, at):
             return blob, ()
-        wkb, is_hollow, is_heightless = mended(blob[at:])
+        wkb, *found = mended(blob[at:])
     except UNKNOWN:
         return blob, ()  # whoever takes it apart tells
     if wkb is None:
         return None, (NOWHERE,)
-    return blob[:at] + wkb, [kind for kind, is_found in ((HOLLOW, is_hollow), (HEIGHTLESS, is_heightless)) if is_found]
+    return blob[:at] + wkb, list(compress((HOLLOW, HEIGHTLESS, UNCLOSED), found))
 
 
 def _number(connection: sqlite3.Connection, table: str, fid: int) -> int:

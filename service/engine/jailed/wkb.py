@@ -24,8 +24,10 @@ SURFACES = {15: 6, 16: 6, 17: POLYGON}
 OF_PATCHES = {15, 16}
 OF_LINES = {POINT, LINE, ARCS, POLYGON, 17}
 AREAS = {POLYGON, CURVE_POLYGON, 17}
+RINGED = {POLYGON, 17}
 MAX_DEPTH = 32
 COORDINATE_BYTES = 8
+PLACE_BYTES = 2 * COORDINATE_BYTES
 ISO_STEP = 1000
 WITH_Z = {1, 3}
 DIMENSIONS = {0: 2, 1: 3, 2: 3, 3: 4}
@@ -114,7 +116,7 @@ def as_polygons(wkb: bytes) -> bytes:
 
 
 def may_lack_positions(wkb: bytes, start: int = 0) -> bool:
-    """Whether the geometry at `start` may have numbers that are infinite or none, or parts without any position.
+    """Whether the geometry at `start` may have numbers that are infinite or none, empty parts, or rings that are open.
 
     Looks at the last byte of each number, which tells its exponent, and takes less time than `read`. Raises as that.
     """
@@ -125,7 +127,7 @@ def may_lack_positions(wkb: bytes, start: int = 0) -> bool:
 
 
 def _ends_of_numbers(wkb: bytes, at: int) -> Iterator[bytes]:
-    """The last byte of each number, line by line; an empty piece stands for what has no numbers."""
+    """The last byte of each number, line by line; an empty piece stands for no numbers, or a ring that is open."""
     while at < len(wkb):
         kind, basic = divmod(_HEAD.unpack_from(wkb, at)[1], ISO_STEP)
         if kind not in DIMENSIONS:
@@ -142,39 +144,46 @@ def _ends_of_numbers(wkb: bytes, at: int) -> Iterator[bytes]:
             if basic != POINT:
                 (count,) = _COUNT.unpack_from(wkb, at)
                 at += _COUNT.size
-            end = at + count * DIMENSIONS[kind] * COORDINATE_BYTES
+            size = DIMENSIONS[kind] * COORDINATE_BYTES
+            end = at + count * size
+            if basic in RINGED and wkb[at : at + PLACE_BYTES] != wkb[end - size : end - size + PLACE_BYTES]:
+                yield b""
             yield wkb[at + COORDINATE_BYTES - 1 : end : COORDINATE_BYTES]
             at = end
 
 
 def _ends_of_parts(wkb: bytes, at: int) -> list[bytes]:
     """The same at once, with bytes between that are 0, if it is of many points, lines, or areas of one ring each."""
-    basic, count = _CODE_AND_COUNT.unpack_from(wkb, at + 1)
-    basic %= ISO_STEP
-    if basic not in MULTI.values() or count < MANY:
+    code, count = _CODE_AND_COUNT.unpack_from(wkb, at + 1)
+    kind, basic = divmod(code, ISO_STEP)
+    if kind not in DIMENSIONS or basic not in MULTI.values() or count < MANY:
         return []
     parts = wkb[at + _HEAD.size + _COUNT.size :]
     head = parts[: _HEAD.size + (_COUNT.size if basic == MULTI[POLYGON] else 0)]
     is_of_one = basic != MULTI[POLYGON] or head.endswith(_COUNT.pack(1))
     if not is_of_one or parts.count(head) != count or (basic != MULTI[POINT] and head + _NONE in parts):
         return []
+    first, last = _COUNT.size, -DIMENSIONS[kind] * COORDINATE_BYTES
+    lines = parts.split(head)[1:] if basic == MULTI[POLYGON] else []
+    if any(line[first : first + PLACE_BYTES] != line[last:][:PLACE_BYTES] for line in lines):
+        return []
     return [parts.replace(head, b"" if basic == MULTI[POINT] else _NONE)[COORDINATE_BYTES - 1 :: COORDINATE_BYTES]]
 
 
-def mended(wkb: bytes) -> tuple[bytes | None, bool, bool]:
+def mended(wkb: bytes) -> tuple[bytes | None, bool, bool, bool]:
     """A geometry without parts that have no position, and with elevations 0 that are no finite numbers.
 
     None if other coordinates, but measures, are no finite numbers, or all parts have no position. Raises as `read`.
 
-    Returns also whether there were such parts, and such elevations.
+    Returns also whether there were such parts, such elevations, and rings that do not end where they begin.
     """
     changed = bytearray(wkb)
     geometry = read(changed)
     is_nowhere, is_heightless = _zero_heights(geometry)
     if is_nowhere or _is_empty(geometry):
-        return None, False, False
+        return None, False, False, False
     filled = _without_empty_parts(geometry)
-    return filled, len(filled) < len(wkb), is_heightless
+    return filled, len(filled) < len(wkb), is_heightless, _is_unclosed(geometry)
 
 
 def _without_empty_parts(geometry: WkbGeometry) -> bytes:
@@ -200,6 +209,13 @@ def _zero_heights(geometry: WkbGeometry) -> tuple[bool, bool]:
             line[at] = 0.0
         found.append((not all(map(math.isfinite, places)), bool(none)))
     return any(nowhere for nowhere, _ in found), any(heightless for _, heightless in found)
+
+
+def _is_unclosed(geometry: WkbGeometry) -> bool:
+    """Whether a ring of an area has a last position other than the first."""
+    size = DIMENSIONS[geometry.kind]
+    rings = geometry.lines if geometry.basic in RINGED else ()
+    return any(ring[:2] != ring[-size:][:2] for ring in rings) or any(map(_is_unclosed, geometry.parts))
 
 
 def _is_empty(geometry: WkbGeometry) -> bool:

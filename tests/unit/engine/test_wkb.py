@@ -61,8 +61,8 @@ NO_LINE = struct.pack("<BII", 1, 3002, 0)
 )
 def test_parts_without_any_position_are_left_out(hollow: bytes, filled: bytes) -> None:
     """Others are as they were, and few of them are read to see that."""
-    assert mended(hollow) == (filled, True, False)
-    assert mended(filled) == (filled, False, False)
+    assert mended(hollow) == (filled, True, False, False)
+    assert mended(filled) == (filled, False, False, False)
     assert may_lack_positions(hollow)
     assert not may_lack_positions(filled)
 
@@ -77,22 +77,35 @@ LINE_ZM = struct.Struct("<BII8d")
     [
         (
             LINE_ZM.pack(1, 3002, 2, 1, 2, INF, NAN, 5, 6, 7, 8),
-            (LINE_ZM.pack(1, 3002, 2, 1, 2, 0, NAN, 5, 6, 7, 8), False, True),
+            (LINE_ZM.pack(1, 3002, 2, 1, 2, 0, NAN, 5, 6, 7, 8), False, True, False),
         ),
-        (many(1004, NO_POINT, POINT_Z), (many(1004, POINT_Z), True, False)),
-        (many(7, POINT, struct.pack("<BI2d", 1, 1, 1, -INF)), (None, False, False)),
-        (many(4, *[POINT] * 9, POINT[:-8] + ANOTHER_NAN), (None, False, False)),
-        (many(6, *[POLYGON] * 9, POLYGON[:-8] + ANOTHER_NAN), (None, False, False)),
-        (POINT[:-16] + ANOTHER_NAN * 2, (None, False, False)),
+        (many(1004, NO_POINT, POINT_Z), (many(1004, POINT_Z), True, False, False)),
+        (many(7, POINT, struct.pack("<BI2d", 1, 1, 1, -INF)), (None, False, False, False)),
+        (many(4, *[POINT] * 9, POINT[:-8] + ANOTHER_NAN), (None, False, False, False)),
+        (many(6, *[POLYGON] * 9, POLYGON[:-8] + ANOTHER_NAN), (None, False, False, False)),
+        (POINT[:-16] + ANOTHER_NAN * 2, (None, False, False, False)),
     ],
 )
 def test_coordinates_that_are_no_finite_numbers_are_mended(
-    wkb: bytes, expected: tuple[bytes | None, bool, bool]
+    wkb: bytes, expected: tuple[bytes | None, bool, bool, bool]
 ) -> None:
     """Elevations become 0, other coordinates leave no geometry; empty parts and measures do not matter."""
     assert may_lack_positions(wkb)
     found = mended(wkb)
     assert found == expected
+
+
+OPEN = POLYGON[:-8] + struct.pack("<d", 5)
+OPEN_Z = struct.pack("<BIII12d", 1, 1003, 1, 4, 0, 0, 9, 1, 0, 9, 1, 1, 9, 0, 2, 9)
+
+
+@pytest.mark.parametrize(
+    "wkb", [OPEN, many(6, *[POLYGON] * 9, OPEN), many(7, POINT, many(6, OPEN)), many(1015, OPEN_Z)]
+)
+def test_rings_that_do_not_end_where_they_begin_are_told(wkb: bytes) -> None:
+    """They stay as they are."""
+    assert may_lack_positions(wkb)
+    assert mended(wkb) == (wkb, False, False, True)
 
 
 TRIANGLE = struct.pack("<BI", 1, 17) + POLYGON[5:]

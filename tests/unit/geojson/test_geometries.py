@@ -166,6 +166,17 @@ def test_numbers_that_may_be_infinite_or_none_are_noticed(number: str) -> None:
         assert scan_bytes(document.replace(b"7]", number.encode() + b"]", 1)).may_be_infinite
 
 
+@pytest.mark.parametrize("blank", [b"", b"\n "])
+def test_rings_that_may_not_end_where_they_begin_are_noticed(blank: bytes) -> None:
+    """The converter looks at them then."""
+    for shape in (geometry("Polygon", [RING, RING]), geometry("MultiPolygon", [[RING], [RING, RING]])):
+        document = collection(feature(None, shape), feature(None, geometry("MultiLineString", [[[1, 2], [3, 4]]])))
+        spread = document.replace(b"[", b"[" + blank).replace(b"]", blank + b"]")
+        assert not scan_bytes(spread).may_be_unclosed
+        first, last, rest = spread.rpartition(b"[" + blank + b"0,")
+        assert scan_bytes(first + last.replace(b"0,", b"9,") + rest).may_be_unclosed
+
+
 HALF_RAISED = [[1, 2, 3], [4, 5]]
 
 
