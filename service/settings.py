@@ -50,8 +50,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     port: Annotated[int, Meta(ge=0, le=65535), "Port to listen on; 0: any free port."] = 8080
     private_port: Annotated[
         Annotated[int, Meta(ge=0, le=65535)] | None,
-        "Separate port for /healthz, /readyz, /metrics, /openapi.json and /docs, which are then not on the port of the "
-        "service; unset or empty: they are on the port of the service.",
+        "Separate port for /healthz, /readyz, /metrics, /openapi.json and /docs, which then move away from the port "
+        "of the service; empty: they stay there.",
     ] = None
     private_host: Annotated[str, "Address of the private port; empty: GEOMILL_HOST."] = ""
     processes: Annotated[
@@ -66,7 +66,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     root_path: Annotated[
         str,
         Meta(pattern=r"^(/[A-Za-z0-9._~-]+)*$"),
-        "Path prefix under which a gateway exposes the service, such as /geo; it may strip it or not.",
+        "Path prefix under which a gateway exposes the service, such as /geo; whether or not it strips the prefix.",
     ] = ""
     trusted_proxies: Annotated[
         str,
@@ -188,7 +188,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     upload_min_bytes_per_second: Annotated[
         int,
         Meta(ge=1, le=MOST_BYTES),
-        "Minimum average rate of an upload, measured from upload_idle_seconds after its start.",
+        "Minimum average rate of an upload, measured from GEOMILL_UPLOAD_IDLE_SECONDS after its start.",
     ] = 4096
     lease_seconds: Annotated[
         int,
@@ -197,13 +197,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         "that it served under an idempotency key can be retried.",
     ] = 30
     job_days: Annotated[
-        int, Meta(ge=7, le=36_500), "Days after its end for which a job can be looked up; then it is deleted."
+        int, Meta(ge=7, le=36_500), "Days for which a job can be looked up after its end; then it is deleted."
     ] = 90
     ledger_months: Annotated[
         int,
         Meta(ge=2, le=1_200),
-        "Number of months before the current one for which each charge and each month's usage are kept; older ones are "
-        "reduced to sums, but charges no earlier than their jobs.",
+        "Number of months before the current one for which each charge and each month's usage are kept; older ones "
+        "are reduced to sums; a charge is kept at least as long as its job.",
     ] = 24
     revoked_key_days: Annotated[
         int, Meta(ge=1, le=36_500), "Days after its revocation at which an API key is deleted."
@@ -243,7 +243,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     s3_connections: Annotated[
         int,
         Meta(ge=1, le=1024),
-        "Maximum number of connections to the object store: so many for writing, as many for reading.",
+        "Maximum number of connections to the object store for writing, and the same number for reading.",
     ] = 64
     nats_url: Annotated[
         str,
@@ -256,7 +256,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         int,
         Meta(ge=0, le=524_288),
         "Maximum size of an input that a gateway passes to workers through NATS while its client waits; larger ones "
-        "take the way through the bucket.",
+        "go through the bucket.",
     ] = 262_144
     traces_url: Annotated[
         str,
