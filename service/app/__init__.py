@@ -1,1 +1,1 @@
-"""Wiring: concrete classes are named here alone, nothing is decided here."""
+"""Wiring: the only package that names concrete classes. It decides nothing."""

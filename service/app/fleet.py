@@ -1,4 +1,4 @@
-"""What a process does for the others of its fleet, and they for it."""
+"""Connects a process with the other processes of its fleet."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager

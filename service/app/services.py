@@ -1,4 +1,4 @@
-"""All that answers requests and converts files."""
+"""Opens everything that a process needs to answer requests and convert files."""
 
 import time
 from collections.abc import AsyncIterator
@@ -97,7 +97,7 @@ async def open_services(
 
 
 class _Opened(NamedTuple):
-    """What a process has opened, and what for."""
+    """What a process has opened, and for which role."""
 
     settings: Settings
     role: Role

@@ -1,4 +1,4 @@
-"""The area that a driver divides into whole numbers to store coordinates; it keeps none outside of it. Pure."""
+"""The area in which a driver stores coordinates, as integers; it stores none outside of it. Pure."""
 
 from service.formats.datasets import Dataset
 from service.formats.plan import ConversionPlan

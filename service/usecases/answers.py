@@ -1,4 +1,4 @@
-"""The worker's answers to what gateways ask beside jobs, because it takes GDAL or PROJ."""
+"""Answers questions of gateways that need GDAL or PROJ, which only workers have."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial

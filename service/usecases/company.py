@@ -1,4 +1,4 @@
-"""Jobs that run together, and one that runs alone: if their process dies, it is clear with which of them."""
+"""Which jobs run together, and which runs alone, so that it is clear with which job a process has died."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

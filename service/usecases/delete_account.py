@@ -1,4 +1,4 @@
-"""Deletes an account: its keys, its files and all names; the books stay (interface 10)."""
+"""Deletes an account: its keys, its files and all names; the ledger stays (interface 10)."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Whether a worker should take jobs: not while its store, its database or its disk fails, which others may have."""
+"""Decides whether a worker takes jobs: not while its own store, database or disk fails; those of others may work."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -16,9 +16,9 @@ from service.usecases.ending import JobParts
 _log = structlog.get_logger()
 
 MOST_FAILURES = 3
-"""After so many failures in a row, a worker takes no jobs until a probe succeeds."""
+"""The number of failures in a row after which a worker takes no jobs until a probe succeeds."""
 PAUSE_SECONDS = 5.0
-"""The pause before the first probe; later ones come after one more of it for each further failure."""
+"""The pause before the first probe; each further failure adds the same again."""
 LONGEST_PAUSE_SECONDS = 60.0
 _PROBE = b"geomill"
 _MEANS = (StorageUnavailable, DatabaseUnavailable, OSError)
@@ -42,7 +42,7 @@ class Fitness:
         return not self._unfit.is_set()
 
     def note_success(self) -> None:
-        """Note that a job has ended, as whatever; failures before it count no more."""
+        """Note that a job has ended, whatever its outcome; earlier failures no longer count."""
         self._failures = 0
 
     def note_failure(self, error: BaseException) -> None:

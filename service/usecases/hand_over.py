@@ -58,7 +58,7 @@ class _Awaited:
         self.job: Job | None = None
 
     def wake(self) -> None:
-        """Have whoever waits look again."""
+        """Make the waiters check again."""
         self.event.set()
 
 
@@ -160,7 +160,7 @@ class Gateway:
         return True
 
     def note_workers(self) -> None:
-        """Hand over jobs that waited for their turn and need not wait any more, as there may be further workers."""
+        """Hand over jobs that waited for their turn and no longer need to, as there may be further workers."""
         self._windows.give_all()
 
     def hear(self, notice: Notice) -> None:

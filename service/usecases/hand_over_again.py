@@ -1,4 +1,4 @@
-"""Hands jobs over again whose message is gone, or whose gateway is."""
+"""Hands over again the jobs whose message or gateway is gone."""
 
 from collections.abc import Collection
 

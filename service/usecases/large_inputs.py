@@ -1,4 +1,4 @@
-"""How many large inputs a worker takes, so that they use its converters and nevertheless hold up no small ones."""
+"""Decides how many large inputs a worker takes: enough to use its converters, without delaying small ones."""
 
 import math
 import time

@@ -31,7 +31,7 @@ GRACE = timedelta(minutes=1)
 PAUSE = timedelta(milliseconds=50)
 """The pause between pruned batches, so that other statements do not wait."""
 DOUBT_AFTER = timedelta(seconds=2)
-"""How long this process runs a job before it looks whether another one has ended it."""
+"""How long this process runs a job before it checks whether another one has ended it."""
 _AT_ONCE = 500
 
 

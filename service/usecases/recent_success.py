@@ -1,4 +1,4 @@
-"""Checks that many ask for at once: one caller makes them, and their success counts for a moment."""
+"""Shares a check among concurrent callers: one of them performs it, and its success counts for a moment."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""What a job spends its time with a converter on, for metrics and traces: `convert`, its parts, and runs beside them.
+"""What a job with a converter spends its time on, for metrics and traces: `convert`, its parts, and runs beside them.
 
 A run may be held open for several parts, and begin in a task of its own, so that no span here is the current one but
 those of the questions that it is asked.
