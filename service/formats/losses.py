@@ -81,7 +81,10 @@ def refuse_unrepresentable(target: Format, layers: Sequence[Layer]) -> None:
     """
     writing = writing_of(target)
     if not writing.tables and not any(layer.is_spatial for layer in layers):
-        raise Rejection(f"{target.title} stores geometry, and no feature of the file has any. Choose CSV or GeoJSON.")
+        raise Rejection(
+            f"{target.title} stores geometry, and no feature of the file has any. Choose CSV or GeoJSON; or, if "
+            "columns of a CSV, XLSX or ODS file are coordinates, name them in xField and yField, or in wktField."
+        )
     is_of_cells = writing.writer in {Writer.PLACES, Writer.WORKBOOK}
     has_features = any(layer.features for layer in layers)
     if is_of_cells and has_features and not any(layer.is_spatial or layer.fields for layer in layers):

@@ -115,7 +115,7 @@ _PAIRS = tuple((_folded(x), _folded(y)) for x, y in (*GEOGRAPHIC, *PROJECTED, *S
 _BOTH = {
     *(first + second for x, y in _PAIRS[: len(GEOGRAPHIC)] for first, second in ((x, y), (y, x))),
     *("gps", "gpscoordinates", "coordinate", "coordinates", "coords", "koordinaten", "coordenadas", "coordonnees"),
-    *("geolocation", "geocoordinates", "geopoint"),
+    *("geolocation", "geocoordinates", "geopoint", "geopoint2d"),
 }
 """Names of columns that hold both coordinates."""
 _FIRST_SHORT = len(GEOGRAPHIC) + len(PROJECTED)

@@ -71,6 +71,8 @@ INFORMATION_IN_GML = of_the_file(
     rb"(?:\w{1,20}+:)?+(?:FeatureCollection|\w*+(?:(?<=[mM]ember)|(?<=[mM]embers)))\b",
     rb"gml:(?:name|description)" + HOLDS,
 )
+PAGE_TOLD = "The file is one page of a longer answer of a server (WFS); the features of the other pages are not in it."
+PAGE_OF_WFS = rb"<(?:\w{1,20}+:)?+FeatureCollection\b[^<>]{0,4000}?\snext\s?="
 
 _REFERENCES, _ATTRIBUTES = (b"xlink:href=",), (b" codeSpace=", b" nilReason=", b" xml:lang=")
 _NO_WORD = rb"=" + b"".join(rb"(?<!%b)" % word for word in (*_REFERENCES, *_ATTRIBUTES))
@@ -121,6 +123,11 @@ GML = Format(
                 "The name or description of the whole collection was left out.",
                 pattern=INFORMATION_IN_GML,
                 within=b"FeatureCollection",
+            ),
+            LeftOut(
+                PAGE_TOLD,
+                pattern=PAGE_OF_WFS,
+                within=b"next=",
             ),
             LeftOut(
                 "Positions of two numbers ({count}) got the elevation 0 where others of their layer have three.",

@@ -560,6 +560,8 @@ async def test_pairs_of_coordinates_in_one_column_are_told(pipeline: Pipeline, t
     path.write_text('id,"Lat, Lon"\n1,"52.5, 13.4"\n', encoding="utf-8")
     (told,) = (await pipeline.to("GeoJson", path)).output.warnings
     assert told.startswith("'Lat, Lon' is named like a column with both coordinates.")
+    with pytest.raises(Rejection, match="name them in xField and yField"):
+        await pipeline.to("FlatGeobuf", path)
     for name in ("Lat, Lon", "location"):
         path.write_text(f'id,"{name}"\n1,"52.5, 13.4"\n', encoding="utf-8")
         with pytest.raises(Rejection, match="make two columns of them, such as lat and lon"):

@@ -14,6 +14,7 @@ from service.formats.looks import look_at
 from service.formats.registry import find_output
 from service.formats.table import FORMATS
 from service.formats.table.databases import HEIGHTS_LEFT_OUT, RULES_LEFT_OUT
+from service.formats.table.gml import PAGE_TOLD
 
 KML, GML, ESRI_JSON, DXF, OPENFILEGDB = (
     next(row for row in FORMATS if row.token == token) for token in ("kml", "gml", "esrijson", "dxf", "openfilegdb")
@@ -111,6 +112,8 @@ PARTS = {
         "<FeatureCollection><gml:description>d</gml:description>\n<gml:featureMember>": (OF_GML,),
         "<FeatureCollection><gml:featureMember><gml:name>n</gml:name></gml:featureMember>": (),
         "<FeatureCollection><gml:description> </gml:description><gml:member><gml:name>n</gml:name></gml:member>": (),
+        "<wfs:FeatureCollection numberReturned='9'\n next='http://a?startIndex=9'>": (PAGE_TOLD,),
+        "<wfs:FeatureCollection numberReturned='9'>\n<a:f next='1'>": (),
         "<a:n>\n  text</a:n>": (BLANKS,),
         "<a:n>\r\ntext\r\n</a:n>": (BLANKS,),
         "<a:n> 5th</a:n>": (BLANKS,),
