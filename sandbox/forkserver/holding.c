@@ -472,7 +472,8 @@ void load(char **at)
         stayed_in = source;
         source = NULL;
     }
-    end_answer("],", ok);
+    put("],\"has_too_many\":%s", count > MOST_LAYERS && !at[0] ? "true" : "false");
+    end_answer(",", ok);
 }
 
 /* Tell a value that a query finds: a text or a number. */

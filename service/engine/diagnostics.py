@@ -182,8 +182,9 @@ INCOMPLETE = re.compile(
 )
 """Messages with which the output is incomplete although the exit code is 0."""
 
+TOO_MANY_LAYERS = "The file holds more layers than can be converted. Split it."
 _EXITS = {
-    Exit.TOO_MANY_LAYERS: "The file holds more layers than can be converted. Split it.",
+    Exit.TOO_MANY_LAYERS: TOO_MANY_LAYERS,
     Exit.TOO_MANY_COLUMNS: "The file has more columns than can be converted. Leave some out.",
     Exit.UNKNOWN_GEOMETRY: "The file holds geometries of a kind that cannot be converted. Save them as simple "
     "features.",

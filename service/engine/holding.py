@@ -8,10 +8,11 @@ import msgspec
 
 from sandbox.verdict import Ending
 from service.blocking import run_for_columns
-from service.engine.diagnostics import INCOMPLETE, MISREAD, UNDEFINED_TYPE, UNREAD_GEOMETRY
+from service.engine.diagnostics import INCOMPLETE, MISREAD, TOO_MANY_LAYERS, UNDEFINED_TYPE, UNREAD_GEOMETRY
 from service.engine.seen import SAME, Seen, SeenLayer, changes_of, facts_of
 from service.engine.session import Session, SessionOver
 from service.engine.workspace import Workplace
+from service.errors import Rejection
 from service.formats.facts import Facts, FieldType, require_short_names
 from service.formats.format import Reading
 
@@ -54,6 +55,7 @@ async def hold(
 
     Raises:
         SessionOver: it took too long, as it would with the work file.
+        Rejection: it has too many layers, or their columns names that are too long.
     """
 
     async def load(session: Session) -> Facts | None:
@@ -137,6 +139,8 @@ async def _load(
                 return None
             load += tuple(layers)
         seen = await session.ask(Seen, *load)
+        if seen.has_too_many:  # the way to the work file would read them all first
+            raise Rejection(TOO_MANY_LAYERS)
         messages = opened.messages + seen.messages
         if not seen.ok or any(pattern.search(messages) for pattern in NEED_WORK_FILE):
             return None

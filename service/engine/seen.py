@@ -103,6 +103,8 @@ class Seen(Answer, frozen=True):
     most_objects: ClassVar[int] = 1 << 15
     """A file with more columns, or a text with as many braces, needs the work file."""
     layers: Annotated[tuple[SeenLayer, ...], Meta(max_length=MAX_LAYERS)]
+    has_too_many: bool = False
+    """Whether all layers were to be read, but none was, because there are more."""
 
 
 class Placed(Answer, frozen=True):

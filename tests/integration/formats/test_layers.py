@@ -1,5 +1,6 @@
 """Inputs of many layers."""
 
+import re
 import sqlite3
 import xml.etree.ElementTree as ET
 import zipfile
@@ -9,7 +10,11 @@ from xml.sax.saxutils import escape
 
 import pytest
 
+from sandbox.command import Command
+from sandbox.verdict import Verdict
+from service.engine.diagnostics import TOO_MANY_LAYERS
 from service.errors import LayerCount, MultipleLayers, Rejection
+from service.formats.facts import MAX_LAYERS
 from service.formats.layers import LISTED
 from service.formats.plan import MAX_DATASETS
 from service.formats.registry import find_output
@@ -18,6 +23,7 @@ from service.usecases.inspect_source import inspect_source
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import line, point
+from tests.support.converters import Converters
 
 SPREADSHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 PLACEMARK = "<Placemark><name>{name}</name><Point><coordinates>{x},1</coordinates></Point></Placemark>"
@@ -232,6 +238,21 @@ async def test_no_more_layers_are_read_than_are_refused(either: Pipeline, tmp_pa
     assert sum(known) <= MAX_DATASETS + 1
     with pytest.raises(Rejection, match="holds more than 300 layers; at most 300 are written as GeoPackage"):
         await either.convert(path, ConversionRequest(output="GeoPackage"))
+
+
+async def test_too_many_layers_are_refused_before_they_are_read(converters: Converters, tmp_path: Path) -> None:
+    """Ten thousand folders of a megabyte took a converter for two minutes, because each became a table first."""
+    commands: list[Command] = []
+
+    async def run(command: Command) -> Verdict:
+        commands.append(command)
+        return await converters.run(command)
+
+    path = tmp_path / "a.kml"
+    path.write_text(kml(*map(str, range(MAX_LAYERS + 1))), encoding="utf-8")
+    with pytest.raises(Rejection, match=re.escape(TOO_MANY_LAYERS)):
+        await Pipeline(converters, run, has_sessions=True).to("GeoPackage", path)
+    assert len(commands) == 1
 
 
 async def filled_columns(pipeline: Pipeline, path: Path) -> list[int]:
