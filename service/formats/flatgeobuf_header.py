@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from service.formats.facts import MAX_COLUMNS
 from service.formats.opened import opened
 
 MAGIC = b"fgb"
@@ -48,10 +49,10 @@ def said_in_header(path: Path) -> Said:
 
 
 def _columns(header: bytes, table: int) -> Iterator[int]:
-    """Where the tables of the columns are; each place of the list is the way from there."""
+    """Where the tables of the columns are, of as many as are read; each place of the list is the way from there."""
     if at := _place(header, table, COLUMNS):
         start = at + NUMBER.unpack_from(header, at)[0]
-        (count,) = NUMBER.unpack_from(header, start)
+        count = min(NUMBER.unpack_from(header, start)[0], MAX_COLUMNS)
         for place in range(start + NUMBER.size, start + NUMBER.size * (1 + count), NUMBER.size):
             yield place + NUMBER.unpack_from(header, place)[0]
 
