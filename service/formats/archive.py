@@ -95,17 +95,19 @@ class Archive:
             raise Rejection(f"{shown(member.path)!r} in the ZIP is damaged. Create the ZIP again.") from None
 
     def head(self, member: Member, size: int) -> bytes:
-        """The first `size` bytes of the content of `member`.
+        """The first `size` bytes of the content of `member`, of which bzip2 may unpack megabytes at once.
 
         Raises:
-            Rejection: it is damaged.
+            Rejection: as `unpack`.
         """
         try:
             with self._zip.open(member.info) as packed:
-                return packed.read(size)
+                content = packed.read(size)
         except BROKEN as error:
             _raise_if_disk(error)
             raise Rejection(f"{shown(member.path)!r} in the ZIP is damaged. Create the ZIP again.") from None
+        self._unpacked.count(len(content))
+        return content
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import gzip
 import re
 import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import service.engine.reading
 import service.formats
 from service.engine import shape_records
 from service.engine.reading import gml
+from service.errors import Rejection
 from service.formats import mid_values, opened
 from service.formats.dbf_columns import DbfColumn, dbf_columns, filled_foreign, that_hold_values
 from service.formats.dbf_encoding import guess_encoding
@@ -78,6 +80,21 @@ def test_detection_asks_for_each_piece_whether_it_may_go_on(tmp_path: Path, name
     assert permit.asked > PIECES
     with pytest.raises(OutOfTime):
         Permit(0).use(read(name, path, "again"))
+
+
+def test_the_beginning_of_each_file_in_an_archive_asks_whether_it_may_go_on(tmp_path: Path) -> None:
+    """However few bytes they take: some hundred may unpack to megabytes."""
+    asked = []
+    for count in (1, 40):
+        path, permit = tmp_path / f"{count}.zip", Counting()
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
+            for number in range(count):
+                archive.writestr(f"{number}.gpkg", "")
+                archive.writestr(f"{number}.gpkg-journal", b"a" * 99)
+        with suppress(Rejection):
+            permit.use(read("a.zip", path, f"{count}"))
+        asked.append(permit.asked)
+    assert asked[1] > 40 > asked[0]
 
 
 def dbf(path: Path, kind: bytes, width: int, columns: int, record: bytes) -> Path:
