@@ -17,7 +17,7 @@ MAX_NAME_CHARACTERS = 255
 _WORD = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 # Possessive throughout (`*+`), so that a header of thousands of blanks or backslashes takes linear time.
 _PARAMETER = re.compile(
-    rf";[ \t]*+(?:(?P<key>{_WORD}+)[ \t]*+=[ \t]*+"
+    rf"(?:;[ \t]*+)++(?:(?P<key>{_WORD}+)[ \t]*+=[ \t]*+"
     r'(?:"(?P<quoted>(?:[^"\\]|\\.)*+)"[ \t]*+(?=;|\Z)|(?P<bare>[^;]*+)))?',
     re.DOTALL,
 )
