@@ -9,7 +9,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import filterfalse, product
 
 GEOGRAPHIC = (
     ("longitude", "latitude"),
@@ -99,7 +99,7 @@ OTHER_THAN_LETTERS = re.compile(r"[\W_]+")
 
 def _folded(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", text[:LONGEST].casefold().translate(UNDECOMPOSED))
-    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+    return "".join(filterfalse(unicodedata.combining, decomposed))
 
 
 @dataclass(frozen=True, slots=True)
