@@ -408,8 +408,8 @@ def test_a_huge_table_of_contents_is_not_read(tmp_path: Path) -> None:
     """Parsing the central directory takes bounded memory, whatever it claims."""
     with zipfile.ZipFile(tmp_path / "upload", "w") as archive:
         archive.comment = b""
-        for number in range(40_000):
-            archive.writestr(f"{number:060}", b"")
+        for number in range(80):
+            archive.writestr(f"{number:060000}", b"")
     with pytest.raises(Rejection, match="table of contents"):
         detect(tmp_path / "upload", "a.zip", tmp_path / "unpacked")
 

@@ -1,6 +1,7 @@
 """Whatever is read of uploads in threads of the service can be ended."""
 
 import gzip
+import io
 import re
 import zipfile
 from collections.abc import Callable, Mapping
@@ -50,31 +51,34 @@ def large(text: bytes) -> bytes:
     return text.ljust(PIECES * CHUNK)
 
 
-def packed(path: Path, name: str, text: bytes) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+def packed(name: str, text: bytes) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(name, large(text))
+    return content.getvalue()
+
+
+PACKED: Mapping[str, Callable[[], bytes]] = {
+    "a.kmz": lambda: packed("doc.kml", TEXTS["a.kml"]),
+    "a.zip": lambda: packed("a.csv", b"a,b\n"),
+    "a.csv.gz": lambda: gzip.compress(large(b"a,b\n")),
+}
+
+
+def upload(directory: Path, name: str) -> Path:
+    """A large upload of a kind that is read through."""
+    path = directory / name
+    path.write_bytes(large(TEXTS[name]) if name in TEXTS else PACKED[name]())
     return path
-
-
-def uploads(directory: Path) -> dict[str, Path]:
-    """A large upload of every kind that is read through, by its name."""
-    found = {name: directory / name for name in TEXTS}
-    for name, path in found.items():
-        path.write_bytes(large(TEXTS[name]))
-    found["a.kmz"] = packed(directory / "a.kmz", "doc.kml", TEXTS["a.kml"])
-    found["a.zip"] = packed(directory / "a.zip", "a.csv", b"a,b\n")
-    found["a.csv.gz"] = directory / "a.csv.gz"
-    found["a.csv.gz"].write_bytes(gzip.compress(large(b"a,b\n")))
-    return found
 
 
 def read(name: str, path: Path, unpacked: str) -> Callable[[], object]:
     return lambda: detect(path, name, path.parent / unpacked)
 
 
-@pytest.mark.parametrize("name", [*TEXTS, "a.kmz", "a.zip", "a.csv.gz"])
+@pytest.mark.parametrize("name", [*TEXTS, *PACKED])
 def test_detection_asks_for_each_piece_whether_it_may_go_on(tmp_path: Path, name: str) -> None:
-    path, permit = uploads(tmp_path)[name], Counting()
+    path, permit = upload(tmp_path, name), Counting()
     assert is_read_through(name)
     permit.use(read(name, path, "unpacked"))
     assert permit.asked > PIECES
@@ -113,12 +117,14 @@ def all_of(path: Path) -> Callable[[], object]:
 
 
 def test_readers_ask_for_each_piece_whether_they_may_go_on(tmp_path: Path) -> None:
-    texts = uploads(tmp_path)
+    kml, features = upload(tmp_path, "a.kml"), upload(tmp_path, "a.gml")
     table = dbf(tmp_path / "a.dbf", b"C", 3, 1, b" abc")
     whole = dbf_columns(table)
     mif, mid = tmp_path / "a.mif", tmp_path / "a.mid"
-    mif.write_bytes(b"Version 300\nColumns 1\n  a Integer\nData\n" + large(b"").replace(b" " * 6, b"POINT\n"))
-    mid.write_bytes(large(b"").replace(b" " * 6, b"12345\n"))
+    mif.write_bytes(
+        b"Version 300\nColumns 1\n  a Integer\nData\n" + large(b"").replace(b" " * 99, b"POINT".ljust(98) + b"\n")
+    )
+    mid.write_bytes(large(b"").replace(b" " * 99, b"12345".ljust(98) + b"\n"))
     shx = tmp_path / "a.shx"
     entries = b"\0\0\0\x32\0\0\0\x02" * (PIECES * CHUNK // 8)
     head = bytes.fromhex("0000270a").ljust(24, b"\0") + ((100 + len(entries)) // 2).to_bytes(4, "big")
@@ -132,8 +138,8 @@ def test_readers_ask_for_each_piece_whether_they_may_go_on(tmp_path: Path) -> No
         lambda: odd_values(dbf(tmp_path / "n.dbf", b"N", 3, 1, b" 123"), [DbfColumn("n", "N", 1, 3, 0)], "a"),
         lambda: filled_foreign(dbf(tmp_path / "x.dbf", b"X", 3, 1, b"    "), [DbfColumn("x", "X", 1, 3, 0)]),
         lambda: is_whole(shx, shp),
-        lambda: require_times(texts["a.kml"]),
-        lambda: gml._names(texts["a.gml"]),
+        lambda: require_times(kml),
+        lambda: gml._names(features),
     ]
     for read_all in reading:
         permit = Counting()

@@ -19,7 +19,10 @@ from service.jobs.spec import JobSpec, PartSpec, SourceSpec, source_spec
 
 TEXT = st.text(max_size=40)
 TOKENS = st.sampled_from([row.token for row in FORMATS])
-NAMES = st.from_regex(r"[a-z0-9]{1,8}(/[a-z0-9]{1,8}){0,2}\.[a-z]{1,5}", fullmatch=True)
+WORD = st.text("abz09", min_size=1, max_size=8)
+NAMES = st.builds(
+    "{}.{}".format, st.lists(WORD, min_size=1, max_size=3).map("/".join), st.sampled_from(["a", "geojson"])
+)
 PARTS = st.builds(PartSpec, st.dictionaries(TEXT, NAMES, min_size=1, max_size=4), TEXT)
 SOURCES = st.builds(
     SourceSpec,
