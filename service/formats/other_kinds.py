@@ -43,7 +43,7 @@ STARTS: Mapping[bytes, OtherKind] = {
     ),
     rb"7z\xbc\xaf\x27\x1c": OtherKind("an archive of 7-Zip", ZIP_IT),
     rb"Rar!\x1a\x07": OtherKind("a RAR archive", ZIP_IT),
-    rb".{257}ustar[\0 ]": OtherKind("a tar archive", ZIP_IT),
+    rb".{257}ustar(?:\0|  \0)": OtherKind("a tar archive", ZIP_IT),
     rb"SQLite format 3\0.{52}GP": OtherKind("a GeoPackage", RENAME.format(".gpkg"), frozenset({"gpkg"})),
     rb"SQLite format 3\0": OtherKind("a database of SQLite", RENAME.format(".sqlite"), frozenset({"gpkg", "sqlite"})),
     rb"fgb\x03fgb": OtherKind("a FlatGeobuf", RENAME.format(".fgb"), frozenset({"flatgeobuf"})),

@@ -15,6 +15,8 @@ from service.formats.registry import INPUT_EXTENSIONS
 
 GEOJSON = b'{"type": "FeatureCollection", "features": []}'
 KML = b'<?xml version="1.0"?>\n<kml xmlns="http://www.opengis.net/kml/2.2"><Placemark/></kml>'
+SPANISH = b"palabras\n".ljust(256, b".") + b"gustar el pan\n"
+"""Where a tar archive has its mark, this has a word that contains it."""
 GEOPACKAGE = b"SQLite format 3\0" + bytes(52) + b"GPKG" + bytes(28)
 
 
@@ -65,7 +67,7 @@ def test_the_kind_of_a_file_is_named(tmp_path: Path, name: str, content: bytes) 
 
 
 @pytest.mark.parametrize("extension", [".csv", ".wkt"])
-@pytest.mark.parametrize("content", [GEOJSON, KML, b"PAR1,PAR2\n1,2\n"])
+@pytest.mark.parametrize("content", [GEOJSON, KML, b"PAR1,PAR2\n1,2\n", SPANISH], ids=["JSON", "KML", "Parquet", "tar"])
 def test_any_text_may_be_a_table_or_lines(tmp_path: Path, extension: str, content: bytes) -> None:
     """Their readers tell what they make of it."""
     path = tmp_path / f"a{extension}"
