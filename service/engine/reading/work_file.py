@@ -32,7 +32,8 @@ UNGROUPED = (
 )
 """Options for the work file in runs that may skip features, which therefore cannot write them in groups."""
 INTO_WORK_FILE = (*UNGROUPED, "-gt", "unlimited")
-INTO_TABLES = ("-f", WORK_DRIVER, "-unsetFid", "-gt", "unlimited", "-append")
+INTO_TABLES = ("-f", WORK_DRIVER, "-unsetFid", "-gt", "unlimited", "-append", "-fieldmap", "identity")
+"""Options for tables that are there: by their names, ignoring case, columns would be taken for others."""
 NOTHING_KNOWN = '{"noise": {}, "prefix": "", "guesses_types": false}'
 """For the program that states the facts about a file that is not an upload."""
 FACTS_FILE = "other-facts.json"
@@ -128,10 +129,10 @@ async def read_layers(
     messages = await place.ogr2ogr(arguments, drivers, reading.environment, tolerated=tolerated)
     if REPEATED.search(messages):
         await place.discard(WORK_FILE)
-        await place.ogr2ogr([*arguments, *NO_ROWS], drivers, reading.environment)
+        messages = await place.ogr2ogr([*arguments, *NO_ROWS], drivers, reading.environment)
         await place.python(repeatable.__name__, WORK_FILE)
         arguments = [*INTO_TABLES, *options, WORK_FILE, origin, *layers]
-        messages = await place.ogr2ogr(arguments, drivers, reading.environment)
+        messages += await place.ogr2ogr(arguments, drivers, reading.environment)
     if not tolerated.search(messages):
         was = former_types(messages)
         return WorkFile(tuple(find_changes(messages)), has_other_texts=has_other_texts(messages), was=was)

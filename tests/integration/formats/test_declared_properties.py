@@ -28,8 +28,8 @@ async def test_texts_are_not_cut_at_the_width_that_their_column_declares(either:
 async def test_values_may_repeat_in_columns_that_do_not_allow_it(
     either: Pipeline, converters: Converters, tmp_path: Path
 ) -> None:
-    """FlatGeobuf only says that they are unique."""
-    path = await database(either, tmp_path, ["code TEXT"], ("first",), ("other",))
+    """FlatGeobuf only says that they are unique, and a column may have the name of another, ignoring case."""
+    path = await database(either, tmp_path, ["code TEXT", "kode TEXT"], ("first", "a"), ("other", "b"))
     with edited(path) as connection:
         (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
         connection.execute(f'CREATE UNIQUE INDEX i ON "{table}" (code)')
@@ -37,10 +37,11 @@ async def test_values_may_repeat_in_columns_that_do_not_allow_it(
     (directory / "in.gpkg").write_bytes(path.read_bytes())
     assert await converters.ogr2ogr(directory, "-f", "FlatGeobuf", "a.fgb", "in.gpkg")
     file = directory / "a.fgb"
-    file.write_bytes(file.read_bytes().replace(b"other", b"first"))
+    file.write_bytes(file.read_bytes().replace(b"other", b"first").replace(b"kode", b"Code"))
     done = await either.to("Csv", file)
-    assert [row["code"] for row in readers.table(done.path)] == ["first", "first"]
-    assert done.output.warnings == (RULES_LEFT_OUT.format(count=1),)
+    assert [(row["code"], row["Code2"]) for row in readers.table(done.path)] == [("first", "a"), ("first", "b")]
+    renamed = "The column 'Code' has the name of another, ignoring case, and became 'Code2'."
+    assert set(done.output.warnings) == {RULES_LEFT_OUT.format(count=1), renamed}
 
 
 @pytest.mark.parametrize("name", RULES)
