@@ -4,12 +4,17 @@ A stream is subject to the same rules as an HTTP/1.1 request: the same applicati
 its pace and its key. A connection has few concurrent streams, so that limiting connections suffices.
 """
 
+import asyncio
+
 from hypercorn.asyncio.task_group import TaskGroup
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol.h2 import H2Protocol
 from hypercorn.typing import ConnectionState
 
 from service.server.channel import Channel
+
+PIECE_BYTES = 16 << 10
+"""How much is handled before others have their turn: hundreds of frames fit into it, each of which may be answered."""
 
 
 async def serve_http2(connection: Channel, received: bytes) -> None:
@@ -32,7 +37,9 @@ async def serve_http2(connection: Channel, received: bytes) -> None:
         await protocol.initiate()
         connection.rest(resting=True)
         while received:
-            await protocol.handle(RawData(received))
+            for start in range(0, len(received), PIECE_BYTES):
+                await protocol.handle(RawData(received[start : start + PIECE_BYTES]))
+                await asyncio.sleep(0)
             received = await connection.read()
         await protocol.handle(Closed())
     connection.close()

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import cast
 
 import pytest
@@ -21,6 +22,7 @@ from service.jobs.promises import VISITORS, Promises
 from service.server.connection import ClientConnection
 from service.server.exchange import SMALL_BODY_BYTES
 from service.server.gate import Gate
+from service.server.http2 import PIECE_BYTES
 from service.server.serving import Server
 from service.server.site import ServerLimits
 
@@ -227,6 +229,27 @@ async def test_an_idle_connection_of_http2_ends_in_its_own_protocol(requests: in
         assert b"HTTP/1.1" not in received
         answered = [event for event in speaker.receive_data(received) if isinstance(event, ResponseReceived)]
         assert len(answered) == requests
+
+
+async def test_others_have_their_turn_between_the_frames_of_http2() -> None:
+    """Pings that came together were all answered before anything else was done."""
+    async with connection(http2=True) as client:
+        speaker = H2Connection()
+        speaker.initiate_connection()
+        client.writer.write(speaker.data_to_send())
+        await client.reader.read(1)
+        reading = asyncio.create_task(client.reader.read())
+        sent = sum(map(len, client.pieces))
+        speaker.ping(b"whatever")
+        ping = speaker.data_to_send()
+        pings = ping * (16 * PIECE_BYTES // len(ping))
+        client.writer.write(pings)
+        each_turn = [sent]
+        while each_turn[-1] < sent + len(pings):
+            await asyncio.sleep(0)
+            each_turn.append(sum(map(len, client.pieces)))
+        reading.cancel()
+        assert max(after - before for before, after in pairwise(each_turn)) <= 2 * PIECE_BYTES
 
 
 async def test_a_server_that_stops_closes_idle_connections_at_once(client: Client) -> None:
