@@ -26,6 +26,8 @@ class Remaining(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NOTHING_KNOWN = Remaining()
+MOST = 10**15 - 1
+"""The largest integer that headers of this kind (structured fields) may have; a setting may mean no limit at all."""
 
 
 def rate_limits(queue: AdmissionQueue, caller: Caller, remaining: Remaining, now: datetime) -> tuple[Header, Header]:
@@ -40,7 +42,7 @@ def rate_limits(queue: AdmissionQueue, caller: Caller, remaining: Remaining, now
 
 def _limits(places_left: int, remaining: Remaining, seconds: int) -> str:
     again = f";t={RETRY_AFTER_SECONDS}" if places_left == 0 else ""
-    limits = f'"concurrency";r={places_left}{again}'
+    limits = f'"concurrency";r={min(places_left, MOST)}{again}'
     if remaining.conversions is not None:
         limits += f', "conversions";r={remaining.conversions};t={seconds}'
     if remaining.size_bytes is not None:
@@ -50,7 +52,7 @@ def _limits(places_left: int, remaining: Remaining, seconds: int) -> str:
 
 @lru_cache(maxsize=64)
 def _policy(most_at_once: int, allowance: Allowance | None, seconds: int) -> bytes:
-    policies = [f'"concurrency";q={most_at_once};qu="concurrent-requests"']
+    policies = [f'"concurrency";q={min(most_at_once, MOST)};qu="concurrent-requests"']
     if allowance is not None:
         policies.append(f'"conversions";q={allowance.monthly_conversions};w={seconds}')
         policies.append(f'"data";q={allowance.monthly_data_bytes};qu="content-bytes";w={seconds}')

@@ -26,6 +26,16 @@ def test_without_a_plan_only_files_at_once_are_limited() -> None:
     assert told == {"ratelimit-policy": '"concurrency";q=3;qu="concurrent-requests"', "ratelimit": '"concurrency";r=3'}
 
 
+def test_numbers_are_no_larger_than_headers_can_have() -> None:
+    """A setting may mean that there is no limit; parsers of such headers refuse integers of more than 15 digits."""
+    queue = AdmissionQueue(converters=1, waiting=1 << 62, per_tenant=1 << 62)
+    most = "9" * 15
+    assert fields(queue, None) == {
+        "ratelimit-policy": f'"concurrency";q={most};qu="concurrent-requests"',
+        "ratelimit": f'"concurrency";r={most}',
+    }
+
+
 def test_what_is_left_at_once_follows_the_queue() -> None:
     """With nothing left, they state when to retry."""
     queue = AdmissionQueue(converters=1, waiting=20, per_tenant=2)
