@@ -1,6 +1,7 @@
 """The coordinate system of the input, and that of the output."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import isinf
 
@@ -11,6 +12,7 @@ from service.formats.crs import WGS84, CrsCatalogue
 from service.formats.dateline import FARTHEST
 from service.formats.facts import Layer
 from service.formats.format import Format, Writing, writing_of
+from service.formats.grids import Extent
 from service.formats.names import shown
 from service.formats.request import ConversionRequest
 
@@ -161,19 +163,28 @@ def _lacking_grids(
     spatial: Sequence[Layer], source_epsg: int | None, output_epsg: int, catalogue: CrsCatalogue
 ) -> Iterator[str]:
     """The grids without which PROJ transforms places less accurately than it could (interface 9)."""
-    told = set()
+    extents = defaultdict[int, list[Extent]](list)
     for layer in spatial:
         source = source_epsg or layer.crs.epsg
-        extent = layer.extent if source is not None and catalogue.is_geographic(source) else None
-        grid = catalogue.lacking_grid(source, output_epsg, extent) if source is not None else None
-        if grid is not None and (source, grid) not in told:
-            told.add((source, grid))
+        if source is not None:
+            extents[source] += [layer.extent] if layer.extent and catalogue.is_geographic(source) else []
+    for source, each in extents.items():
+        grid = catalogue.lacking_grid(source, output_epsg, _around(each))
+        if grid is not None:
             without = "by several meters" if isinf(grid.meters_without) else f"by {grid.meters_without:g} m"
             yield (
                 f"Places may be off {without}. They would be accurate to {grid.meters:g} m with the grid {grid.name} "
                 f"for transformations from EPSG:{source} to EPSG:{output_epsg}, which is not installed here. If that "
                 "matters, transform the file with this grid first, or ask the operator to install it."
             )
+
+
+def _around(extents: Sequence[Extent]) -> Extent | None:
+    """The extent of all of them, None without any."""
+    if not extents:
+        return None
+    west, south, east, north = zip(*extents, strict=True)
+    return min(west), min(south), max(east), max(north)
 
 
 def _kept_heights(sources: Sequence[int], output_epsg: int, catalogue: CrsCatalogue) -> Iterator[str]:

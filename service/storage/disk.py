@@ -98,7 +98,7 @@ class Disk:
             try:
                 return self._copy(source, target)
             except FileNotFoundError:
-                self._restore()
+                self._restore(self._incoming, self._objects, Path(target).parent)
                 return self._copy(source, target)
             finally:
                 os.close(source)
@@ -145,7 +145,7 @@ class Disk:
 
     def free_bytes(self) -> int:
         """Write and delete a file, and return the free space in bytes."""
-        self._restore()
+        self._restore(*self._directories)
         probe = Path(self._draft())
         try:
             probe.write_bytes(b"geomill")
@@ -153,14 +153,14 @@ class Disk:
             probe.unlink(missing_ok=True)
         return shutil.disk_usage(self._objects).free
 
-    def _restore(self) -> None:
-        """Create directories of the store again that were removed.
+    def _restore(self, *directories: Path) -> None:
+        """Create those directories of the store again that were removed.
 
         Raises:
             FileNotFoundError: the disk is not mounted.
         """
         self._require_disk()
-        for directory in self._directories:
+        for directory in directories:
             if not directory.is_dir():
                 directory.mkdir(mode=0o700, exist_ok=True)
                 _sync(str(directory.parent))
