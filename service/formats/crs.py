@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from functools import cache, lru_cache, partial
 from math import inf
@@ -44,25 +44,30 @@ SELECT d.auth_name || ':' || d.code, e.semi_major_axis * u.conv_factor
 """
 """The datum of a geographic system, and the greater axis of its ellipsoid in meters."""
 RELATED = """
-WITH operation (source_code, target_code) AS (
-    SELECT source_crs_code, target_crs_code FROM helmert_transformation_table
+WITH operation (source_code, target_code, grid) AS (
+    SELECT source_crs_code, target_crs_code, NULL FROM helmert_transformation_table
      WHERE deprecated = 0 AND source_crs_auth_name = 'EPSG' AND target_crs_auth_name = 'EPSG'
     UNION ALL
-    SELECT source_crs_code, target_crs_code FROM other_transformation
+    SELECT source_crs_code, target_crs_code, NULL FROM other_transformation
      WHERE deprecated = 0 AND source_crs_auth_name = 'EPSG' AND target_crs_auth_name = 'EPSG'
     UNION ALL
-    SELECT source_crs_code, target_crs_code FROM concatenated_operation c
+    SELECT source_crs_code, target_crs_code, grid_name FROM grid_transformation
+     WHERE deprecated = 0 AND source_crs_auth_name = 'EPSG' AND target_crs_auth_name = 'EPSG'
+    UNION ALL
+    SELECT source_crs_code, target_crs_code, NULL FROM concatenated_operation c
      WHERE deprecated = 0 AND source_crs_auth_name = 'EPSG' AND target_crs_auth_name = 'EPSG' AND NOT EXISTS (
         SELECT 1 FROM concatenated_operation_step s
           JOIN grid_transformation g ON g.auth_name = s.step_auth_name AND g.code = s.step_code
          WHERE s.operation_auth_name = c.auth_name AND s.operation_code = c.code)
 )
-SELECT DISTINCT s.datum_auth_name || ':' || s.datum_code, t.datum_auth_name || ':' || t.datum_code
+SELECT DISTINCT s.datum_auth_name || ':' || s.datum_code, t.datum_auth_name || ':' || t.datum_code,
+       o.grid, a.proj_grid_name, a.old_proj_grid_name
   FROM operation o
   JOIN geodetic_crs s ON s.auth_name = 'EPSG' AND s.code = o.source_code
   JOIN geodetic_crs t ON t.auth_name = 'EPSG' AND t.code = o.target_code
+  LEFT JOIN grid_alternatives a ON a.original_grid_name = o.grid
 """
-"""Pairs of datums between which PROJ has a transformation without a grid; grids are rarely installed."""
+"""Pairs of datums between which PROJ has a transformation, and the names that its grid may have."""
 HEIGHTS = """
 SELECT v.name, v.datum_auth_name || ':' || v.datum_code
   FROM compound_crs c JOIN vertical_crs v ON v.auth_name = c.vertical_crs_auth_name AND v.code = c.vertical_crs_code
@@ -151,8 +156,7 @@ class CrsCatalogue:
         uri = f"{database.resolve().as_uri()}?mode=ro&immutable=1"
         self._every = cache(partial(_every, uri))
         self._ask = lru_cache(REMEMBERED)(partial(_ask, uri))
-        self._related = cache(partial(_related, uri))
-        self._related_heights = cache(partial(_related_heights, uri, database.parent))
+        self._related = cache(partial(_related, uri, database.parent))
         self._operations = lru_cache(REMEMBERED)(partial(operations_between, uri, database.parent))
 
     def is_geographic(self, epsg: int) -> bool:
@@ -206,7 +210,7 @@ class CrsCatalogue:
         return len(bases) == 2 and bases[0] == bases[1] != []  # noqa: PLR2004 -- both
 
     def relates(self, one: int, other: int) -> bool:
-        """Whether PROJ can change between the datums of two systems without a grid, directly or by way of another.
+        """Whether PROJ can change between the datums of two systems with the grids of this host, or by way of another.
 
         It takes datums for the same if it cannot. Those of modern systems count as related: they nearly are the same.
         The first question about systems of which one is older takes some 20 milliseconds.
@@ -217,7 +221,7 @@ class CrsCatalogue:
         (datum, axis), (other_datum, other_axis) = found
         if datum == other_datum or abs(axis - other_axis) < ALIKE_METERS:
             return True
-        related = self._related()
+        related = self._related(RELATED)
         return other_datum in related[datum] or bool(related[datum] & related[other_datum])
 
     def lacking_grid(self, one: int, other: int, extent: Extent | None) -> LackingGrid | None:
@@ -249,7 +253,7 @@ class CrsCatalogue:
         if len(datums) < 2:  # noqa: PLR2004 -- both
             return True
         datum, other_datum = datums
-        related = self._related_heights()
+        related = self._related(RELATED_HEIGHTS)
         return other_datum in related[datum] or bool(related[datum] & related[other_datum])
 
     def _heights(self, epsg: int) -> list[tuple[Any, ...]]:
@@ -307,26 +311,14 @@ def _every(uri: str) -> list[_Entry]:
     return [_Entry(epsg, name, area, f"{epsg} {name} {area}".casefold()) for epsg, name, area in rows]
 
 
-def _related(uri: str) -> defaultdict[str, set[str]]:
-    """For each datum those to which PROJ has a transformation."""
+def _related(uri: str, grids: Path, query: str) -> defaultdict[str, set[str]]:
+    """For each datum those to which PROJ has a transformation by `query`, if it needs no grid or one that is there."""
     with closing(sqlite3.connect(uri, uri=True)) as connection:
-        pairs = connection.execute(RELATED).fetchall()
-    return _as_related(pairs)
-
-
-def _related_heights(uri: str, grids: Path) -> defaultdict[str, set[str]]:
-    """For each datum of heights those to which PROJ has a transformation, if it needs no grid or one that is there."""
-    with closing(sqlite3.connect(uri, uri=True)) as connection:
-        rows = connection.execute(RELATED_HEIGHTS).fetchall()
+        rows = connection.execute(query).fetchall()
     there = {None, *(file.name for file in grids.iterdir())}
-    return _as_related(
-        (one, other) for one, other, grid, *names in rows if not there.isdisjoint((grid, *filter(None, names)))
-    )
-
-
-def _as_related(pairs: Iterable[tuple[str, str]]) -> defaultdict[str, set[str]]:
     related = defaultdict[str, set[str]](set)
-    for one, other in pairs:
-        related[one].add(other)
-        related[other].add(one)
+    for one, other, grid, *names in rows:
+        if not there.isdisjoint((grid, *filter(None, names))):
+            related[one].add(other)
+            related[other].add(one)
     return related

@@ -130,7 +130,7 @@ def _places(area: Extent) -> Sequence[tuple[float, float]]:
     east += 360 if east < west else 0
     shares = [(2 * number + 1) / (2 * SIDE) for number in range(SIDE)]
     places = [(west + (east - west) * x, south + (north - south) * y) for x, y in product(shares, shares)]
-    return [(x - 360 if x > 180 else x, y) for x, y in places]  # noqa: PLR2004 -- degrees
+    return [((x + 180) % 360 - 180, y) for x, y in places]
 
 
 def _contains(area: Extent, place: tuple[float, float]) -> bool:

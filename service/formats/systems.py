@@ -62,9 +62,7 @@ def choose_systems(
     output_epsg = (writing_of(target).epsg or target_epsg) if has_system else None
     warnings = _warnings(target, output_epsg, target_epsg)
     if output_epsg is not None:
-        sources = {source_epsg or layer.crs.epsg for layer in spatial}
-        warnings += tuple(_unrelated(sorted(filter(None, sources)), output_epsg, catalogue))
-        warnings += tuple(_lacking_grids(spatial, source_epsg, output_epsg, catalogue))
+        warnings += tuple(_less_accurate(spatial, source_epsg, output_epsg, catalogue))
         high = {source_epsg or layer.crs.epsg for layer in spatial if layer.has_z}
         if writing_of(target).z:
             warnings += tuple(_kept_heights(sorted(filter(None, high)), output_epsg, catalogue))
@@ -148,29 +146,24 @@ def _in_degrees(
             yield shown(layer.name), layer.extent
 
 
-def _unrelated(sources: Sequence[int], output_epsg: int, catalogue: CrsCatalogue) -> Iterator[str]:
-    """What PROJ does if it knows no transformation between two datums (interface 9)."""
-    for source in sources:
-        if not catalogue.relates(source, output_epsg):
-            yield (
-                f"No transformation between the datums of EPSG:{source} and EPSG:{output_epsg} is known, so they were "
-                "taken for the same: places may be off by hundreds of meters. If you know the transformation for your "
-                f"area, apply it first; or choose a targetEpsg with the datum of EPSG:{source}."
-            )
-
-
-def _lacking_grids(
+def _less_accurate(
     spatial: Sequence[Layer], source_epsg: int | None, output_epsg: int, catalogue: CrsCatalogue
 ) -> Iterator[str]:
-    """The grids without which PROJ transforms places less accurately than it could (interface 9)."""
+    """What PROJ does if it knows no transformation between two datums, or lacks the grid of the best (interface 9)."""
     extents = defaultdict[int, list[Extent]](list)
     for layer in spatial:
         source = source_epsg or layer.crs.epsg
         if source is not None:
             extents[source] += [layer.extent] if layer.extent and catalogue.is_geographic(source) else []
-    for source, each in extents.items():
+    for source, each in sorted(extents.items()):
         grid = catalogue.lacking_grid(source, output_epsg, _around(each))
-        if grid is not None:
+        if not catalogue.relates(source, output_epsg):
+            yield (
+                f"No transformation between the datums of EPSG:{source} and EPSG:{output_epsg} is known, so they were "
+                "taken for the same: places may be off by hundreds of meters. If you know the transformation for your "
+                f"area, apply it first; or choose a targetEpsg with the datum of EPSG:{source}."
+            ) + (f" The operator may install the grid {grid.name}, which is for such transformations." if grid else "")
+        elif grid is not None:
             without = "by several meters" if isinf(grid.meters_without) else f"by {grid.meters_without:g} m"
             yield (
                 f"Places may be off {without}. They would be accurate to {grid.meters:g} m with the grid {grid.name} "

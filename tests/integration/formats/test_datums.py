@@ -69,6 +69,32 @@ def test_it_is_known_which_grid_is_missing(converters: Converters, tmp_path: Pat
         (tmp_path / name).unlink()
 
 
+MAY76, MAY76_GRID = 4608, "ca_nrc_MAY76V20.tif"
+"""A system of Ontario that is transformed by a grid alone, and the file of it."""
+
+
+def test_datums_are_related_by_a_grid_that_is_there(converters: Converters, tmp_path: Path) -> None:
+    """And are taken for the same without it."""
+    database = tmp_path / "proj.db"
+    database.symlink_to(converters.engine.capabilities.proj_database)
+    assert not CrsCatalogue(database).relates(MAY76, 4326)
+    (tmp_path / MAY76_GRID).touch()
+    assert CrsCatalogue(database).relates(MAY76, 4326)
+
+
+async def test_datums_that_a_missing_grid_relates_are_told_once(
+    pipeline: Pipeline, converters: Converters, tmp_path: Path
+) -> None:
+    """As off by hundreds of meters, with the grid that is missing."""
+    path = tmp_path / "in.csv"
+    path.write_text("longitude,latitude,name\n-80,45,a\n")
+    done = await pipeline.to("GeoPackage", path, source_epsg=MAY76)
+    warnings = [text for text in done.output.warnings if "may be off" in text]
+    is_there = (converters.engine.capabilities.proj_database.parent / MAY76_GRID).exists()
+    assert len(warnings) == (not is_there)
+    assert all(text.startswith(UNRELATED.format(MAY76, 4326)) and MAY76_GRID in text for text in warnings)
+
+
 @pytest.mark.parametrize(("source", "target", "told"), [(OSGB, 4326, True), (OSGB, 4277, False), (25832, 4326, False)])
 async def test_accuracy_that_is_lost_for_lack_of_a_grid_is_told(
     pipeline: Pipeline, converters: Converters, tmp_path: Path, source: int, target: int, *, told: bool
