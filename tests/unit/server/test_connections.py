@@ -233,7 +233,7 @@ async def test_an_idle_connection_of_http2_ends_in_its_own_protocol(requests: in
 
 async def test_others_have_their_turn_between_the_frames_of_http2() -> None:
     """Pings that came together were all answered before anything else was done."""
-    async with connection(http2=True) as client:
+    async with connection(http2=True, keep_alive_seconds=600) as client:
         speaker = H2Connection()
         speaker.initiate_connection()
         client.writer.write(speaker.data_to_send())
@@ -246,6 +246,7 @@ async def test_others_have_their_turn_between_the_frames_of_http2() -> None:
         client.writer.write(pings)
         each_turn = [sent]
         while each_turn[-1] < sent + len(pings):
+            assert not reading.done(), "The server closed the connection."
             await asyncio.sleep(0)
             each_turn.append(sum(map(len, client.pieces)))
         reading.cancel()
