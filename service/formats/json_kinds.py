@@ -64,7 +64,7 @@ def kind_of_json(row: Format, head: bytes) -> Format:
     if not reading_of(row).json:
         return row
     head = head[:OUTERMOST_BYTES]
-    members = _whole_members(head) or (dict(_members(head)) if any(text in head for text in TELLING) else {})
+    members = _whole_members(head) or (dict(outermost_members(head)) if any(text in head for text in TELLING) else {})
     if TYPE in members:
         candidates = [other for other in OTHERS if (TYPE, members[TYPE]) in reading_of(other).told_by]
     elif COLLECTION in head or FEATURE.search(head):
@@ -75,7 +75,7 @@ def kind_of_json(row: Format, head: bytes) -> Format:
 
 
 def _whole_members(head: bytes) -> Mapping[str, str]:
-    """As `_members`, of a head that is one whole, strict document; empty if it is not."""
+    """As `outermost_members`, of a head that is one whole, strict document; empty if it is not."""
     try:
         return {name: _text_of(value) for name, value in _DOCUMENT.decode(head).items()}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -87,7 +87,7 @@ def _text_of(value: msgspec.Raw) -> str:
     return text[1:-1].decode() if text.startswith(b'"') else ""
 
 
-def _members(head: bytes) -> Iterator[tuple[str, str]]:
+def outermost_members(head: bytes) -> Iterator[tuple[str, str]]:
     """The members of the outermost object, with the values that are strings, as far as `head` reaches."""
     depth, end, name, before = 0, 0, "", ""
     while found := (INNER if depth > 0 else TOKEN).search(head, end):

@@ -8,6 +8,7 @@ import msgspec
 
 from service.errors import Rejection
 from service.formats.format import Format
+from service.formats.json_kinds import outermost_members
 from service.formats.xml_root import HEAD_BYTES, ROOT
 
 RENAME = "Name it {} and send it again."
@@ -59,21 +60,43 @@ STARTS: Mapping[bytes, OtherKind] = {
     rb"\s{0,99}[\[{]": OtherKind("JSON", RENAME.format(".geojson"), JSON | TEXTS),
 }
 """By how they begin, as a regular expression; the first that matches decides."""
+_ERROR = OtherKind("an error message of a server", "Look at it in a text editor, and download the file again.")
 ROOTS: Mapping[str, OtherKind] = {
     "kml": OtherKind("KML", RENAME.format(".kml"), TEXTS | {"kml"}),
     "gpx": OtherKind("GPX", RENAME.format(".gpx"), TEXTS | {"gpx"}),
     "FeatureCollection": OtherKind("GML", RENAME.format(".gml"), TEXTS | {"gml"}),
     "html": OtherKind("a web page", NOT_DOWNLOADED),
-    **dict.fromkeys(
-        ("ServiceExceptionReport", "ExceptionReport", "Error"),
-        OtherKind("an error message of a server", "Look at it in a text editor, and download the file again."),
-    ),
+    **dict.fromkeys(("ServiceExceptionReport", "ExceptionReport", "Error"), _ERROR),
     **dict.fromkeys(("osm", "osmChange"), OtherKind("OpenStreetMap XML", "Convert it into GeoJSON or GeoPackage.")),
     "TrainingCenterDatabase": OtherKind("TCX", "Convert it into GPX."),
     "qgis": OtherKind("a project or style of QGIS", "Send the files that it names."),
     "svg": OtherKind("an image", NO_FEATURES),
 }
 """By the outermost element of XML."""
+JSON_MEMBERS: Mapping[str, OtherKind] = {
+    "elements": OtherKind(
+        "a result of Overpass", "Export it as GeoJSON from Overpass Turbo, or convert it with osmtogeojson."
+    ),
+    **dict.fromkeys(
+        ("locations", "timelineObjects", "semanticSegments"),
+        OtherKind("a location history of Google", "Convert it into GeoJSON or GPX."),
+    ),
+    "CityObjects": OtherKind("CityJSON", "Convert it into CityGML and name that .gml."),
+    "asset": OtherKind("a scene of glTF or 3D Tiles", NO_FEATURES),
+    "tilejson": OtherKind("TileJSON, which says where map tiles are", NO_FEATURES),
+    "stac_version": OtherKind("metadata of STAC", "Send the files that it names."),
+    "sources": OtherKind("a style of a map", "Send the files that it names."),
+    "currentVersion": OtherKind(
+        "the description of a layer or service of ArcGIS",
+        "Download the features: add /query?where=1%3D1&outFields=*&f=geojson to the address of the layer.",
+    ),
+    **dict.fromkeys(("error", "errors"), _ERROR),
+}
+"""By a member of the outermost object of JSON that is not GeoJSON; the first row that applies decides."""
+JSON_ARRAY = OtherKind(
+    "an array",
+    "If it holds features, make it the member features of a FeatureCollection; if rows of a table, save it as CSV.",
+)
 OTHER_XML = OtherKind("XML", "If it is one of these, name it .kml, .gpx or .gml.", XML)
 TEXT = OtherKind("text", "Name a table of such text .csv, or a document after its format.")
 _STARTS = [(re.compile(start, re.DOTALL), kind) for start, kind in STARTS.items()]
@@ -89,6 +112,20 @@ def refuse_other(row: Format, head: bytes) -> None:
     kind = _kind_of(head)
     if kind is not None and row.token not in kind.formats:
         raise Rejection(f"The file is not a valid {row.title} file: it is {kind.name}. {kind.advice}")
+
+
+def refuse_other_json(head: bytes) -> None:
+    """Refuse JSON that begins with `head`, is not GeoJSON, and has no features if it is of a kind that can be named.
+
+    Raises:
+        Rejection: it is.
+    """
+    names = {name for name, _ in outermost_members(head)}
+    kind = None if "features" in names else next((kind for name, kind in JSON_MEMBERS.items() if name in names), None)
+    if kind is None and head.lstrip().startswith(b"["):
+        kind = JSON_ARRAY
+    if kind is not None:
+        raise Rejection(f"The file is JSON but not GeoJSON: it is {kind.name}. {kind.advice}")
 
 
 def no_archive(head: bytes) -> Rejection:

@@ -19,6 +19,8 @@ from service.formats.crs import WGS84
 from service.formats.detect import Part, Source
 from service.formats.facts import Crs, Facts
 from service.formats.format import Format, Reader, reading_of, writing_of
+from service.formats.json_kinds import OUTERMOST_BYTES, head_of
+from service.formats.other_kinds import refuse_other_json
 from service.formats.plan import can_go_direct, most_to_read
 from service.formats.request import ConversionRequest
 from service.formats.systems import is_projected
@@ -35,6 +37,8 @@ NORMALIZED_FILE = "normalized"
 NORMALIZED_EXTENSION = ".geojson"
 MISREAD = frozenset({Reason.OTHER_LINES, Reason.TRUNCATED, Reason.NOT_GEOJSON})
 """Why a document cannot be analyzed although the converter may read a part of it without an error."""
+UNKNOWN_JSON = frozenset({Reason.NOT_GEOJSON, Reason.ESRI_JSON})
+"""Why a document is none that this service converts, unless the converter reads it as Esri JSON."""
 TOO_WIDE = frozenset({Reason.TOO_MANY_FIELDS, Reason.LONG_NAMES})
 """Why a document cannot be analyzed that the converter would refuse after making each of any number of columns."""
 JAILED_PROGRAMS = (scan_program.__name__, normalize_program.__name__)
@@ -90,6 +94,10 @@ async def inspect_source(
     return Inspection(msgspec.structs.replace(facts, warnings=(*facts.warnings, *told)), fit, found)
 
 
+def _refuse_other_json(path: Path) -> None:
+    refuse_other_json(head_of(path, OUTERMOST_BYTES))
+
+
 def _with_counts(facts: Facts, found: Scan) -> Facts:
     """`facts` with the numbers of objects and arrays, of which the converter sees only arrays of one type as such.
 
@@ -130,9 +138,17 @@ async def scan_document(engine: Engine, run: Run, source: Source, *, seeks_edges
 
     Raises:
         Unreadable: the converter could not read it as GeoJSON.
-        Rejection: the scan exceeds the limits.
+        Rejection: it is JSON of another kind that has a name, or the scan exceeds the limits.
     """
-    path = source.path
+    try:
+        return await _scan(engine, run, source.path, seeks_edges=seeks_edges)
+    except Unreadable as unreadable:
+        if unreadable.reason in UNKNOWN_JSON:
+            await run_blocking(partial(_refuse_other_json, source.path), inline=False)
+        raise
+
+
+async def _scan(engine: Engine, run: Run, path: Path, *, seeks_edges: bool) -> Scan:
     document = read_light(path)
     if document is not None:
         is_quick = document.count(b":") <= INLINE_COLUMNS  # one follows each name of a column

@@ -127,6 +127,13 @@ def test_json_that_is_no_geojson_is_called_by_its_name(client: Client, title: st
     assert not any("not GeoJSON" in warning for warning in elsewhere)
 
 
+def test_json_of_another_kind_is_refused_by_its_name(client: Client) -> None:
+    """Wherever a file can be sent."""
+    content = b'{"version": 0.6, "elements": []}'
+    for answer in (analyze(client, "a.json", content), client.convert("a.json", content, outputFormat="Csv")):
+        assert "it is a result of Overpass" in answer["error"]
+
+
 def test_geojson_of_a_feature_a_line_is_analysed_by_its_name(client: Client) -> None:
     """It is treated as one document. Newline-delimited GeoJSON has no report, but the same warnings."""
     lines = b"".join(json.dumps(row).encode() + b"\n" for row in json.loads(LOSSY)["features"])

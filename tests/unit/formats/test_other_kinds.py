@@ -10,7 +10,7 @@ import pytest
 
 from service.errors import Rejection
 from service.formats.detect import detect
-from service.formats.other_kinds import ROOTS, STARTS
+from service.formats.other_kinds import JSON_ARRAY, JSON_MEMBERS, ROOTS, STARTS, refuse_other_json
 from service.formats.registry import INPUT_EXTENSIONS
 
 GEOJSON = b'{"type": "FeatureCollection", "features": []}'
@@ -66,6 +66,32 @@ def test_the_kind_of_a_file_is_named(tmp_path: Path, name: str, content: bytes) 
     assert REFUSED[name, content] in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b'{"version": 0.6, "osm3s": {}, "elements": []}', "a result of Overpass"),
+        (b'{"locations": [{"latitudeE7": 1}]}', "a location history of Google"),
+        (
+            b'{"currentVersion": 10.81, "geometryType": "esriGeometryPoint"}',
+            "the description of a layer or service of ArcGIS",
+        ),
+        (b'{"type": "CityJSON", "CityObjects": {}, "vert', "CityJSON"),
+        (b'{"error": {"code": 400}}', "an error message of a server"),
+        (b' [{"lat": 1}]', "an array"),
+    ],
+)
+def test_json_of_another_kind_is_named(content: bytes, told: str) -> None:
+    with pytest.raises(Rejection, match=f"not GeoJSON: it is {told}"):
+        refuse_other_json(content)
+
+
+@pytest.mark.parametrize(
+    "content", [b"{}", b'{"a": {"elements": 1}}', b'{"currentVersion": 1, "features": []}', b"1", b""]
+)
+def test_json_that_has_features_or_no_mark_of_a_kind_is_left_to_others(content: bytes) -> None:
+    refuse_other_json(content)
+
+
 @pytest.mark.parametrize("extension", [".csv", ".wkt"])
 @pytest.mark.parametrize("content", [GEOJSON, KML, b"PAR1,PAR2\n1,2\n", SPANISH], ids=["JSON", "KML", "Parquet", "tar"])
 def test_any_text_may_be_a_table_or_lines(tmp_path: Path, extension: str, content: bytes) -> None:
@@ -77,6 +103,8 @@ def test_any_text_may_be_a_table_or_lines(tmp_path: Path, extension: str, conten
 
 def test_advice_names_only_extensions_that_are_accepted() -> None:
     """To follow it must not lead to another refusal."""
-    words = " ".join(kind.advice for kind in (*STARTS.values(), *ROOTS.values())).split()
+    words = " ".join(
+        kind.advice for kind in (*STARTS.values(), *ROOTS.values(), *JSON_MEMBERS.values(), JSON_ARRAY)
+    ).split()
     named = {word.rstrip(".,") for word in words if word.startswith(".")}
     assert named <= {*INPUT_EXTENSIONS, ".shx", ".dbf", ".prj"}
