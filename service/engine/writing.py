@@ -30,7 +30,7 @@ from service.engine.arguments import (
 )
 from service.engine.bounds import bounds_of
 from service.engine.environment import VIRTUAL_DRIVER
-from service.engine.jailed import declare, gather, wktlines
+from service.engine.jailed import declare, even_rows, gather, wktlines
 from service.engine.jailed.gpkg import FID, GEOMETRY, quoted
 from service.engine.reading.tables import CSV_DRIVER
 from service.engine.reading.work_file import ADD, WORK_DRIVER
@@ -42,7 +42,7 @@ from service.formats.format import Writer
 from service.formats.geometry import FAMILIES, Family
 from service.formats.plan import ConversionPlan
 
-JAILED = (wktlines.__name__, gather.__name__, declare.__name__)
+JAILED = (wktlines.__name__, gather.__name__, declare.__name__, even_rows.__name__)
 PARQUET_WRITING = f"{jailed.__name__}.parquet_writing"
 """Named, not imported: it needs optional packages."""
 UNENCODABLE = re.compile(r"couldn't be converted correctly")
@@ -53,6 +53,7 @@ OUT_OF_BOUNDS_WORDS = (
 )
 LINES_FILE = "lines.geojsonl"
 LINES_CSV = "lines.csv"
+UNEVEN_CSV = "uneven.csv"
 UNDECLARED_FILE = "undeclared.xml"
 SHEETS_FILE = "sheets.vrt"
 TRACKS_FILE = "tracks.vrt"
@@ -153,8 +154,15 @@ async def _write_places(place: Workplace, plan: ConversionPlan, origin: Origin) 
     if not dataset.features:
         await place.write_text(result_name(plan), _header(dataset))
         return
-    arguments = [*opening(plan), *places_of(dataset).arguments, *systems(plan, [dataset]), *origin.options]
-    await _run(place, plan, origin, [*arguments, result_name(plan), origin.name, *origin.tables(plan, dataset)])
+    places = places_of(dataset)
+    columns = len(places.types) + len(dataset.columns)
+    may_be_uneven = columns == 1 or (len(dataset.columns) == 1 and dataset.layer.null_geometries)
+    is_uneven = may_be_uneven and place.host.is_of(plan.writing.uneven_rows)
+    target = UNEVEN_CSV if is_uneven else result_name(plan)
+    arguments = [*opening(plan), *places.arguments, *systems(plan, [dataset]), *origin.options]
+    await _run(place, plan, origin, [*arguments, target, origin.name, *origin.tables(plan, dataset)])
+    if is_uneven:
+        await place.python(even_rows.__name__, UNEVEN_CSV, result_name(plan), str(columns))
 
 
 async def _write_workbook(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:

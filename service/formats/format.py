@@ -337,6 +337,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     """The kinds of values that are changed or left out, as keys of `VALUE_LOSSES`."""
     numbers_for_logical: str = ""
     """The releases of GDAL whose driver writes true and false as numbers, as in `releases`, if not all do."""
+    uneven_rows: str = ""
+    """The releases of GDAL whose driver may put separators behind the last column, as in `releases`."""
     attributes: frozenset[str] | None = None
     """The only attributes that are kept; None for all."""
     first_encoding: str = ""

@@ -37,6 +37,7 @@ CSV = Format(
         media_type="text/csv; charset=utf-8",
         writer=Writer.PLACES,
         options=("-lco", "STRING_QUOTING=IF_NEEDED"),
+        uneven_rows="-3.8",
         reserved_columns=("WKT",),
         m=True,
         records_crs=False,

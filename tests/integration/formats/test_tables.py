@@ -1,6 +1,8 @@
 """Tables: where their geometry is, and what happens to cells that are not part of it."""
 
+import csv
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +10,29 @@ import pytest
 
 from service.errors import Rejection
 from service.formats.facts import MAX_NAMES_CHARACTERS
+from service.formats.request import ConversionRequest
 from tests.integration.formats import readers
-from tests.integration.formats.pipeline import Converted, Pipeline
+from tests.integration.formats.pipeline import Converted, Json, Pipeline, feature, geometry, write_geojson
+from tests.integration.formats.samples import point
 
+LINE = geometry("LineString", [[1, 2], [3, 4]])
+LONE_CELLS: Mapping[str, tuple[list[Json], list[list[str]]]] = {
+    "a table": (
+        [feature(None, a=text) for text in ("x", None, 'p,\n,,\n"q', "", "\r")],
+        [["a"], ["x"], [""], ['p,\n,,\n"q'], [""], ["\r"]],
+    ),
+    "geometries": ([point(1, 2), feature(None)], [["WKT"], ["POINT (1 2)"], [""]]),
+    "a column beside geometries": (
+        [feature(LINE, a=None), feature(None, a=None), feature(None, a="\n,,\n"), feature(LINE, a=",,")],
+        [
+            ["WKT", "a"],
+            ["LINESTRING (1 2,3 4)", ""],
+            ["", ""],
+            ["", "\n,,\n"],
+            ["LINESTRING (1 2,3 4)", ",,"],
+        ],
+    ),
+}
 HALF = "id,lat,lon\n1,50,7\n2,51,8\n3,52,9\n4,50°30N,7\n5,n/a,8\n6,,\n"
 
 GML = (
@@ -32,6 +54,19 @@ def rows(done: Converted) -> list[dict[str, Any]]:
 def places(done: Converted) -> list[object]:
     found: list[Any] = readers.geojson(done.path)
     return [feature["geometry"] and feature["geometry"]["coordinates"] for feature in found]
+
+
+@pytest.mark.parametrize("found", LONE_CELLS.values(), ids=LONE_CELLS)
+async def test_all_rows_of_a_csv_have_as_many_cells_as_its_header(
+    either: Pipeline, tmp_path: Path, found: tuple[list[Json], list[list[str]]]
+) -> None:
+    """Even those without any value, of one column and of two."""
+    features, expected = found
+    path = write_geojson(tmp_path / "a.geojson", features)
+    done = await either.convert(path, ConversionRequest(output="Csv"), verifies=True)
+    with done.path.open(newline="") as file:
+        assert list(csv.reader(file, strict=True)) == expected
+    assert done.differences == ()
 
 
 @pytest.mark.parametrize("target", ["GeoJson", "GeoPackage", "Xlsx"])
