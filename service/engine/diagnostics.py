@@ -204,9 +204,9 @@ _EXITS = {
     Exit.SEVERAL_SYSTEMS: "The geometries of a table name different coordinate systems (SRID). Split the table by "
     "system, and send each file on its own.",
     Exit.AMBIGUOUS_COMMAS: "The commas in the coordinates, as in 529,090, may be decimal commas or separate thousands. "
-    "Save the file without separators of thousands and with decimal points.",
+    "Save the file without thousands separators and with decimal points.",
     Exit.AMBIGUOUS_POINTS: "The points in the coordinates, as in 529.090, may be decimal points or separate thousands: "
-    "other numbers in the file have decimal commas. Save the file without separators of thousands, and with points or "
+    "other numbers in the file have decimal commas. Save the file without thousands separators, and with points or "
     "commas in all decimals.",
 }
 _NOT_UTF8 = re.compile(r"is not a valid UTF-8 string")

@@ -33,26 +33,26 @@ class OtherKind(msgspec.Struct, frozen=True):
 STARTS: Mapping[bytes, OtherKind] = {
     rb"PK\x03\x04.{26}[^/\0]{1,200}\.kml": OtherKind("KMZ", RENAME.format(".kmz"), frozenset({"kmz"})),
     rb"PK\x03\x04.{26}\[Content_Types\]\.xml": OtherKind(
-        "a workbook, or another document of Office", RENAME.format(".xlsx"), frozenset({"xlsx"})
+        "a workbook or another Office document", RENAME.format(".xlsx"), frozenset({"xlsx"})
     ),
     rb"PK\x03\x04.{26}mimetypeapplication/vnd\.oasis": OtherKind(
-        "a sheet, or another OpenDocument", RENAME.format(".ods"), frozenset({"ods"})
+        "a sheet or another OpenDocument file", RENAME.format(".ods"), frozenset({"ods"})
     ),
     rb"PK\x03\x04": OtherKind("a ZIP archive", RENAME.format(".zip"), ZIPPED),
     rb"\x1f\x8b": OtherKind(
-        "a file of gzip", "Name it after the file in it, such as cities.csv.gz; put several files into a ZIP."
+        "a gzip file", "Name it after the file in it, such as cities.csv.gz; put several files into a ZIP."
     ),
-    rb"7z\xbc\xaf\x27\x1c": OtherKind("an archive of 7-Zip", ZIP_IT),
+    rb"7z\xbc\xaf\x27\x1c": OtherKind("a 7-Zip archive", ZIP_IT),
     rb"Rar!\x1a\x07": OtherKind("a RAR archive", ZIP_IT),
     rb".{257}ustar(?:\0|  \0)": OtherKind("a tar archive", ZIP_IT),
     rb"SQLite format 3\0.{52}GP": OtherKind("a GeoPackage", RENAME.format(".gpkg"), frozenset({"gpkg"})),
-    rb"SQLite format 3\0": OtherKind("a database of SQLite", RENAME.format(".sqlite"), frozenset({"gpkg", "sqlite"})),
+    rb"SQLite format 3\0": OtherKind("an SQLite database", RENAME.format(".sqlite"), frozenset({"gpkg", "sqlite"})),
     rb"fgb\x03fgb": OtherKind("a FlatGeobuf", RENAME.format(".fgb"), frozenset({"flatgeobuf"})),
     rb"PAR1": OtherKind("Parquet", RENAME.format(".parquet"), TEXTS | {"geoparquet"}),
     rb"\0\0\x27\x0a\0{20}": OtherKind(
         "a .shp of a Shapefile", "Put it into a ZIP with its .shx, .dbf and .prj.", frozenset({"shapefile"})
     ),
-    rb"\xd0\xcf\x11\xe0": OtherKind("a document of Office before 2007", "Save a workbook as .xlsx."),
+    rb"\xd0\xcf\x11\xe0": OtherKind("an Office document from before 2007", "Save a workbook as .xlsx."),
     rb"AC10\d\d\0": OtherKind("a DWG drawing", "Save it as DXF."),
     rb"%PDF-\d": OtherKind("a PDF", NO_FEATURES),
     rb"\x89PNG\r\n|\xff\xd8\xff|II\*\0|MM\0\*": OtherKind("an image", NO_FEATURES),
@@ -60,7 +60,7 @@ STARTS: Mapping[bytes, OtherKind] = {
     rb"\s{0,99}[\[{]": OtherKind("JSON", RENAME.format(".geojson"), JSON | TEXTS),
 }
 """By how they begin, as a regular expression; the first that matches decides."""
-_ERROR = OtherKind("an error message of a server", "Look at it in a text editor, and download the file again.")
+_ERROR = OtherKind("an error message from a server", "Look at it in a text editor, and download the file again.")
 ROOTS: Mapping[str, OtherKind] = {
     "kml": OtherKind("KML", RENAME.format(".kml"), TEXTS | {"kml"}),
     "gpx": OtherKind("GPX", RENAME.format(".gpx"), TEXTS | {"gpx"}),
@@ -69,25 +69,25 @@ ROOTS: Mapping[str, OtherKind] = {
     **dict.fromkeys(("ServiceExceptionReport", "ExceptionReport", "Error"), _ERROR),
     **dict.fromkeys(("osm", "osmChange"), OtherKind("OpenStreetMap XML", "Convert it into GeoJSON or GeoPackage.")),
     "TrainingCenterDatabase": OtherKind("TCX", "Convert it into GPX."),
-    "qgis": OtherKind("a project or style of QGIS", "Send the files that it names."),
+    "qgis": OtherKind("a QGIS project or style", "Send the files that it names."),
     "svg": OtherKind("an image", NO_FEATURES),
 }
 """By the outermost element of XML."""
 JSON_MEMBERS: Mapping[str, OtherKind] = {
     "elements": OtherKind(
-        "a result of Overpass", "Export it as GeoJSON from Overpass Turbo, or convert it with osmtogeojson."
+        "an Overpass result", "Export it as GeoJSON from Overpass Turbo, or convert it with osmtogeojson."
     ),
     **dict.fromkeys(
         ("locations", "timelineObjects", "semanticSegments"),
-        OtherKind("a location history of Google", "Convert it into GeoJSON or GPX."),
+        OtherKind("a Google location history", "Convert it into GeoJSON or GPX."),
     ),
     "CityObjects": OtherKind("CityJSON", "Convert it into CityGML and name that .gml."),
-    "asset": OtherKind("a scene of glTF or 3D Tiles", NO_FEATURES),
+    "asset": OtherKind("a glTF or 3D Tiles scene", NO_FEATURES),
     "tilejson": OtherKind("TileJSON, which says where map tiles are", NO_FEATURES),
-    "stac_version": OtherKind("metadata of STAC", "Send the files that it names."),
-    "sources": OtherKind("a style of a map", "Send the files that it names."),
+    "stac_version": OtherKind("STAC metadata", "Send the files that it names."),
+    "sources": OtherKind("a map style", "Send the files that it names."),
     "currentVersion": OtherKind(
-        "the description of a layer or service of ArcGIS",
+        "the description of an ArcGIS layer or service",
         "Download the features: add /query?where=1%3D1&outFields=*&f=geojson to the address of the layer.",
     ),
     **dict.fromkeys(("error", "errors"), _ERROR),

@@ -131,7 +131,7 @@ def test_json_of_another_kind_is_refused_by_its_name(client: Client) -> None:
     """Wherever a file can be sent."""
     content = b'{"version": 0.6, "elements": []}'
     for answer in (analyze(client, "a.json", content), client.convert("a.json", content, outputFormat="Csv")):
-        assert "it is a result of Overpass" in answer["error"]
+        assert "it is an Overpass result" in answer["error"]
 
 
 def test_geojson_of_a_feature_a_line_is_analysed_by_its_name(client: Client) -> None:

@@ -215,7 +215,7 @@ def lay_out(
 ) -> Layout:
     """Find the geometry of the table to be written to `file`, and rename columns for the driver.
 
-    Exits if its geometries name several systems, or if coordinates may have separators of thousands.
+    Exits if its geometries name several systems, or if coordinates may have thousands separators.
     """
     places, others = find_places(columns, wanted)
     _require_clear_decimals(columns, places, delimiter)

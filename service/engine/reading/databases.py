@@ -145,7 +145,7 @@ _BESIDE = {
 _OF_VALUES = {
     "mistyped": "{values} are of other types than the database declares for the columns, which became columns of texts "
     "with all their values.",
-    "spelled": "{values} are binary beside values that are not; they became texts of hexadecimal digits.",
+    "spelled": "{values} are binary beside values that are not; they became hexadecimal texts.",
     "cut": "{values} have zero bytes (NUL) within their text, which were left out.",
     "unread": "{values} are not geometries as this format stores them, such as texts or plain WKB, and were left out. "
     "Store them as the format does, and send it again.",

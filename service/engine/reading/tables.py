@@ -110,7 +110,7 @@ _CHANGED = {
     "straight lines between the same positions.",
     "second": "{values} are further geometries; a feature has one, so they were read as data, such as WKB, in the "
     "coordinates of the file.",
-    "spelled": "{values} are binary; they became texts of hexadecimal digits.",
+    "spelled": "{values} are binary; they became hexadecimal texts.",
 }
 """What is told of each kind of change."""
 

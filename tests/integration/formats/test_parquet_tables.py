@@ -191,7 +191,7 @@ async def test_binary_values_of_tables_become_texts_and_are_told(pipeline: Pipel
     ((_, rows),) = readers.geopackage(done.path).items()
     assert [row["b"] for row in rows] == ["00FF", None]
     assert [text for text in done.facts.warnings if "binary" in text] == [
-        "1 value of 'b' are binary; they became texts of hexadecimal digits."
+        "1 value of 'b' are binary; they became hexadecimal texts."
     ]
 
 

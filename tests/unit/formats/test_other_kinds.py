@@ -40,7 +40,7 @@ REFUSED = {
     ("a.zip", GEOPACKAGE): "ZIP archive: it is a GeoPackage. Name it .gpkg",
     ("a.zip", tarred()): "ZIP archive: it is a tar archive. Put the files",
     ("a.zip", b"Rar!\x1a\x07\x01\0"): "ZIP archive: it is a RAR archive",
-    ("a.zip", gzip.compress(b"a")): "ZIP archive: it is a file of gzip",
+    ("a.zip", gzip.compress(b"a")): "ZIP archive: it is a gzip file",
     ("a.zip", b"a;b\n1;2\n"): "ZIP archive: it is text",
     ("a.zip", zipped("a")[:-9]): "ZIP archive. Create the ZIP again",
     ("a.zip", b"\0\1\2\3"): "ZIP archive. Create the ZIP again",
@@ -48,7 +48,7 @@ REFUSED = {
     ("a.kmz", KML): "valid KMZ file: it is KML. Name it .kml",
     ("a.kml", b"\n<!doctype HTML>\n<html>"): "valid KML file: it is a web page",
     ("a.geojson", b"<html lang='en'>"): "valid GeoJSON file: it is a web page",
-    ("a.gml", b"<ows:ExceptionReport xmlns:ows='a'>"): "valid GML file: it is an error message of a server",
+    ("a.gml", b"<ows:ExceptionReport xmlns:ows='a'>"): "valid GML file: it is an error message from a server",
     ("a.gpx", KML): "valid GPX file: it is KML",
     ("a.json", b"<a:b>"): "valid GeoJSON file: it is XML. If it is one of these, name it .kml",
     ("a.sqlite", GEOPACKAGE): "valid SQLite file: it is a GeoPackage. Name it .gpkg",
@@ -69,14 +69,14 @@ def test_the_kind_of_a_file_is_named(tmp_path: Path, name: str, content: bytes) 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b'{"version": 0.6, "osm3s": {}, "elements": []}', "a result of Overpass"),
-        (b'{"locations": [{"latitudeE7": 1}]}', "a location history of Google"),
+        (b'{"version": 0.6, "osm3s": {}, "elements": []}', "an Overpass result"),
+        (b'{"locations": [{"latitudeE7": 1}]}', "a Google location history"),
         (
             b'{"currentVersion": 10.81, "geometryType": "esriGeometryPoint"}',
-            "the description of a layer or service of ArcGIS",
+            "the description of an ArcGIS layer or service",
         ),
         (b'{"type": "CityJSON", "CityObjects": {}, "vert', "CityJSON"),
-        (b'{"error": {"code": 400}}', "an error message of a server"),
+        (b'{"error": {"code": 400}}', "an error message from a server"),
         (b' [{"lat": 1}]', "an array"),
     ],
 )
