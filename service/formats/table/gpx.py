@@ -207,7 +207,7 @@ GPX = Format(
         driver="GPX",
         reread=Reread(drivers=("GPX",), environment={"GPX_ELE_AS_25D": "YES"}, columns=False, is_one=True),
         empty_columns_lost=frozenset({"*"}),
-        value_losses=XML_LOSSES | {"moments", "like_markup"},
+        value_losses=XML_LOSSES | {"booleans", "moments", "like_markup"},
         typed_columns=GPX_TYPES,
         own_columns=GPX_COLUMNS,
         max_with_own=99,

@@ -202,7 +202,7 @@ _KML = Writing(
     driver="KML",
     reread=Reread(drivers=("LIBKML",)),
     empty_columns_lost=frozenset({"name", "description"}),
-    value_losses=XML_LOSSES | {"moments", "leading_blanks"},
+    value_losses=XML_LOSSES | {"booleans", "moments", "leading_blanks"},
     extension=".kml",
     media_type="application/vnd.google-earth.kml+xml",
     writer=Writer.AT_ONCE,

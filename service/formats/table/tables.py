@@ -30,7 +30,7 @@ CSV = Format(
     writing=Writing(
         driver="CSV",
         reread=Reread(drivers=("CSV",), options=CSV_PLACES, least_columns=2, changed_in_names='"\r\n'),
-        value_losses=frozenset({"lists", "infinite", "near_infinite", "binary_texts", "empty_texts"}),
+        value_losses=frozenset({"lists", "booleans", "infinite", "near_infinite", "binary_texts", "empty_texts"}),
         read_back="delimited",
         empty_is_null=True,
         extension=".csv",

@@ -76,9 +76,10 @@ async def test_numbers_without_a_sign_stay_numbers_if_they_fit(
     assert done.output.warnings == ()
 
 
-async def test_true_and_false_as_numbers_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["OpenFileGdb", "Csv", "Gpx", "Kml"])
+async def test_true_and_false_as_numbers_are_told(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
     """Where the target has no such type in any release of GDAL."""
-    done = await pipeline.to("OpenFileGdb", parquet(tmp_path / "a.parquet", pa.array([True, None])))
+    done = await pipeline.to(target, parquet(tmp_path / "a.parquet", pa.array([True, None])))
     assert told(done.output.warnings, "true and false") == 1
 
 
