@@ -87,6 +87,8 @@ async def inspect_source(
     if found.is_mislabelled or is_odd or may_leave_map or is_changed or not can_go_direct(fit, target, facts):
         facts = await engine.inspect(run, fit, directory, request, most)
         facts = _with_counts(facts, found)
+    elif found.may_be_unclosed:
+        facts = _with_rings(facts, await engine.inspect(run, fit, directory, request, most))
     if is_odd:
         facts = _without_guessed_system(facts, found.crs_claim)
     rounds = engine.capabilities.is_of(reading_of(source.format).rounds_long_negatives)
@@ -113,6 +115,17 @@ def _with_counts(facts: Facts, found: Scan) -> Facts:
             ),
         )
         for layer in facts.layers
+    )
+    return msgspec.structs.replace(facts, layers=layers)
+
+
+def _with_rings(facts: Facts, found: Facts) -> Facts:
+    """`facts` with what the converter has `found` of rings that are not closed, which JSON that is copied keeps."""
+    layers = tuple(
+        msgspec.structs.replace(
+            layer, unclosed_geometries=other.unclosed_geometries, first_unclosed=other.first_unclosed
+        )
+        for layer, other in zip(facts.layers, found.layers, strict=True)
     )
     return msgspec.structs.replace(facts, layers=layers)
 

@@ -1,5 +1,6 @@
 """Geometries and values that targets cannot hold are kept where possible and reported where not."""
 
+import json
 import math
 import re
 import sqlite3
@@ -461,3 +462,25 @@ async def test_geojson_with_empty_geometries_or_parts_is_not_written_as_it_is(
         plan = plan_conversion(look.source, target, look.facts, ConversionRequest(), pipeline.engine.catalogue)
         assert plan.direct == holds_them
         assert sum("without any position" in warning for warning in plan.warnings) == (not holds_them)
+
+
+@pytest.mark.parametrize(("name", "output"), [("a.geojson", "GeoJsonSeq"), ("a.geojsonl", "GeoJson")])
+async def test_rings_of_geojson_that_are_not_closed_are_told_where_it_is_written_as_it_is(
+    either: Pipeline, tmp_path: Path, name: str, output: str
+) -> None:
+    """With the first of them, and nothing of empty geometries, which JSON keeps."""
+    rings = [[[0, 0], [1, 0], [1, 1], [0, 0]], [[0, 0], [1, 0], [1, 1], [0, 1]], []]
+    shapes = [feature(geometry("Polygon", [ring]), n=1) for ring in rings]
+    path = tmp_path / name
+    path.write_text("".join(f"{json.dumps(shape)}\n" for shape in shapes))
+    if output == "GeoJsonSeq":
+        write_geojson(path, shapes)
+    directory, source = either.receive(path)
+    target = choose_target(source.format, output)
+    async with either.engine.session(either.run, target) as run:
+        look = await inspect_source(either.engine, run, source, target, directory)
+    plan = plan_conversion(look.source, target, look.facts, ConversionRequest(), either.engine.catalogue)
+    assert plan.direct
+    (told,) = plan.warnings
+    assert "do not end where they begin in 1 feature," in told
+    assert told.endswith("The first is feature 2.")
