@@ -1,7 +1,7 @@
 /*
  * The last steps of results that drivers do not write as they are delivered: GML lacks a declaration, features of GeoJSON may be
- * written as lines, and lines of WKT are the only column of a table. Programs of ours do the same without a session
- * (`declare.py`, `gather.py`, `wktlines.py`, `readback.py`).
+ * written as lines, lines of WKT are the only column of a table, and rows of CSV may have more cells than its header. Programs of
+ * ours do the same without a session (`declare.py`, `gather.py`, `wktlines.py`, `even_rows.py`, `readback.py`).
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -24,6 +24,8 @@ enum { HEAD_BYTES = 4096 };
 static const char ENVELOPE[] = "<gml:Envelope", OF_THREE[] = " srsDimension=\"3\"";
 /* The line for a feature without geometry, so that lines and features stay aligned. */
 static const char NO_GEOMETRY_LINE[] = "GEOMETRYCOLLECTION EMPTY", EMPTY_END[] = " EMPTY";
+/* The row of a single column without a value: most programs skip an empty line. */
+static const char NO_VALUE[] = "\"\"\n";
 
 /* Say why a file was not written, such as for lack of space. */
 static int failed(void)
@@ -146,6 +148,28 @@ int write_lines_of_wkt(const char *separated, const char *lines)
             fputs(NO_GEOMETRY_LINE, written);
         fwrite(geometry.start, 1, (size_t)(geometry.end - geometry.start), written);
         fputc('\n', written);
+    }
+    unmap_file(&file);
+    return finish(written);
+}
+
+int even_rows(const char *rows, const char *csv, const char *columns)
+{
+    struct mapped file = map_file(rows);
+    FILE *written = file.size ? fopen(csv, "we") : NULL;
+    int is_lone = strcmp(columns, "1") == 0, is_open = 0;
+    if (!written) {
+        unmap_file(&file);
+        return failed();
+    }
+    for (struct tag line = next_line(&file, file.start); line.end; line = next_line(&file, line.end + 1)) {
+        size_t size = (size_t)(line.end - line.start);
+        int is_longer = !is_open && size == 2 && memcmp(line.start, ",,", 2) == 0;
+        for (const char *at = line.start; (at = memchr(at, '"', (size_t)(line.end - at))); at++)
+            is_open = !is_open;
+        int is_separated = is_lone && !is_open && size && line.end[-1] == ',';
+        fwrite(line.start, 1, size - (is_longer || is_separated), written);
+        fputs(is_separated && size == 1 ? NO_VALUE : "\n", written);
     }
     unmap_file(&file);
     return finish(written);

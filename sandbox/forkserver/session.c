@@ -101,6 +101,11 @@ static void lines(char **at)
     end_answer("{", at[0] && at[1] && write_lines_of_wkt(at[0], at[1]));
 }
 
+static void even(char **at)
+{
+    end_answer("{", at[0] && at[1] && at[2] && even_rows(at[0], at[1], at[2]));
+}
+
 static void count(char **at)
 {
     const char *name = *at++;
@@ -182,6 +187,7 @@ static const struct {
     {"declare", declare},
     {"gather", gather},
     {"lines", lines},
+    {"even", even},
     {"count", count},
     {"compare", compare},
     {"tally", tally},

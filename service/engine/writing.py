@@ -162,7 +162,7 @@ async def _write_places(place: Workplace, plan: ConversionPlan, origin: Origin) 
     arguments = [*opening(plan), *places.arguments, *systems(plan, [dataset]), *origin.options]
     await _run(place, plan, origin, [*arguments, target, origin.name, *origin.tables(plan, dataset)])
     if is_uneven:
-        await place.python(even_rows.__name__, UNEVEN_CSV, result_name(plan), str(columns))
+        await place.finish("even", even_rows.__name__, UNEVEN_CSV, result_name(plan), str(columns))
 
 
 async def _write_workbook(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:

@@ -9,7 +9,12 @@ from tests.support.converters import Converters
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 LINES = "lines"
-QUESTIONS = (("declare", LINES, "a='b'", "result"), ("gather", LINES, '"name"', "result"), ("lines", LINES, "result"))
+QUESTIONS = (
+    ("declare", LINES, "a='b'", "result"),
+    ("gather", LINES, '"name"', "result"),
+    ("lines", LINES, "result"),
+    ("even", LINES, "result", "1"),
+)
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question[0])

@@ -726,7 +726,7 @@ DATABASES: Mapping[str, tuple[Sequence[str], int]] = {
     "no day": (["CREATE TABLE a (d DATE)", "INSERT INTO a VALUES ('2020-02-31')"], 3),
     "no times of day": (["CREATE TABLE a (d TIME, n)", "INSERT INTO a VALUES ('noon', 1)"], 3),
     "fractions of milliseconds": (
-        ["CREATE TABLE a (m DATETIME)", "INSERT INTO a VALUES ('2020-02-03 04:05:06.1234567')"],
+        ["CREATE TABLE a (m DATETIME, n)", "INSERT INTO a VALUES ('2020-02-03 04:05:06.1234567', 1)"],
         6,
     ),
     "types of other programs": (
