@@ -120,12 +120,13 @@ class GeoPackageCheck(TypeCheck):
         if await super().__call__(session, layers) is None:
             return None
         (told,) = await _first_rows(session, DESCRIPTIONS) or [()]
-        further = [query for has, query in zip(told[BEFORE_FURTHER:], FURTHER.values(), strict=False) if has]
+        further = [query for has, query in zip(told[BEFORE_FURTHER:], FURTHER, strict=False) if has]
         counts = await _first_rows(session, *further)
         if len(told) != BEFORE_FURTHER + len(FURTHER) or len(counts) != len(further):
             return None
         numbers = dict(zip(further, counts, strict=True))
-        self.beside = beside(told, [numbers.get(query, (0,))[0] for query in FURTHER.values()])
+        self.beside = beside(told, [numbers.get(query, (0,))[0] for query in FURTHER])
+        self.rules += self.beside.limits
         return layers
 
     def _expected(self, layer: SeenLayer) -> Iterator[tuple[str, Row]]:

@@ -59,7 +59,7 @@ def _report(database: str, *, is_geopackage: bool) -> tuple[dict[str, object], d
         beside = says_of_itself(connection) if is_geopackage else Beside()
         if is_geopackage and not names and not beside.tiles and _is_empty(connection):
             sys.exit(Exit.NO_LAYERS)
-        rules = sum(_rules(connection, name) for name in names)
+        rules = beside.limits + sum(_rules(connection, name) for name in names)
         found = {name: _examined(connection, name, is_geopackage=is_geopackage) for name in tables}
     written: dict[str, object] = {
         "tables": names,

@@ -99,7 +99,7 @@ def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> N
     """Write the content of `parquet` to `work_file`, or, as a table, to `sheets_file` if it declares no geometry.
 
     For each kind of change, the number of values per column goes to `changes_file`, as do the names of columns that
-    get others, and the types that change.
+    get others, the types that change, and how many columns may not miss values.
     """
     changes: Changes = {kind: Counter() for kind in (*COUNTS_OF_TABLES, *OF_GEOMETRIES)}
     try:
@@ -118,7 +118,9 @@ def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> N
             raise MemoryError from None
         sys.exit(Exit.DAMAGED)
     counted = {kind: +columns for kind, columns in changes.items()}
-    Path(changes_file).write_text(json.dumps({**counted, "renamed": renamed, "was": was}), encoding="utf-8")
+    rules = sum(not field.nullable and field.name not in columns for field in file.schema_arrow)
+    said = {**counted, "renamed": renamed, "was": was, "rules": rules}
+    Path(changes_file).write_text(json.dumps(said), encoding="utf-8")
 
 
 def _count(

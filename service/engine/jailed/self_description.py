@@ -28,13 +28,29 @@ TITLES = """
         OR trim(coalesce(name, '')) NOT IN ('', column_name) OR trim(coalesce(description, '')) NOT IN ('', column_name)
 """
 """The query for how many columns have a title, an alias (name) or a description."""
-RULES = """
-    SELECT count(*) FROM (
-        SELECT 1 FROM pragma_table_info({0}) WHERE NOT pk AND "notnull"
-        UNION ALL SELECT 1 FROM pragma_table_info({0}) WHERE NOT pk AND upper(dflt_value) <> 'NULL'
-        UNION ALL SELECT 1 FROM pragma_index_list({0}) WHERE "unique" AND origin <> 'pk'
+LIMITS = """
+    SELECT count(DISTINCT constraint_name) FROM gpkg_data_column_constraints
+    WHERE constraint_type IN ('range', 'glob') OR constraint_name NOT IN (
+        SELECT constraint_name FROM gpkg_data_column_constraints WHERE trim(description) <> ''
     )
 """
+"""The query for how many constraints say which values columns may have, but not what these stand for."""
+_CHECKS = """
+    SELECT (length(sql) - length(replace(sql, 'CHECK(', ''))) / length('CHECK(')
+        - (length(sql) - length(replace(sql, 'CHECK(TYPEOF(', ''))) / length('CHECK(TYPEOF(')
+    FROM (
+        SELECT replace(replace(replace(upper(sql), char(10), ' '), 'CHECK (', 'CHECK('), '((', '(') AS sql
+        FROM sqlite_master WHERE type = 'table' AND lower(name) = lower({0})
+    )
+"""
+"""The query for how many conditions a table has, without those that programs give a column for its type and width."""
+RULES = f"""
+    SELECT count(*) + coalesce(({_CHECKS.strip()}), 0) FROM (
+        SELECT 1 FROM pragma_table_info({{0}}) WHERE NOT pk AND "notnull"
+        UNION ALL SELECT 1 FROM pragma_table_info({{0}}) WHERE NOT pk AND upper(dflt_value) <> 'NULL'
+        UNION ALL SELECT 1 FROM pragma_index_list({{0}}) WHERE "unique" AND origin <> 'pk'
+    )
+"""  # noqa: S608 -- ours
 """The query for how many rules the table of a database, named by a text of SQL, has for the values of its columns."""
 RELATIONS = "SELECT count(*) FROM gpkgext_relations"
 UNREGISTERED = """
@@ -50,15 +66,19 @@ UNREGISTERED = """
 Those that Android and QGIS keep for themselves are no data.
 """
 FURTHER = {
-    "gpkg_metadata": METADATA,
-    "gpkg_data_column_constraints": CODES,
-    "gpkg_geometry_columns": UNLISTED,
-    "gpkg_data_columns": TITLES,
-    "gpkgext_relations": RELATIONS,
-    "gpkg_contents": UNREGISTERED,
+    METADATA: "gpkg_metadata",
+    CODES: "gpkg_data_column_constraints",
+    LIMITS: "gpkg_data_column_constraints",
+    UNLISTED: "gpkg_geometry_columns",
+    TITLES: "gpkg_data_columns",
+    RELATIONS: "gpkgext_relations",
+    UNREGISTERED: "gpkg_contents",
 }
-"""Queries that find a number, by the table that a GeoPackage needs for it."""
-_HAS = ", ".join(f"(SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '{name}')" for name in FURTHER)  # noqa: S608 -- ours
+"""Queries that find a number, each with the table that a GeoPackage needs for it."""
+_HAS = ", ".join(
+    f"(SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '{name}') AS has_{number}"  # noqa: S608 -- ours
+    for number, name in enumerate(FURTHER.values())  # the driver gives columns of one name only once
+)
 DESCRIPTIONS = f"""
     SELECT total(data_type IN ('features', 'attributes') AND trim(description) <> '') + total(
             data_type IN ('features', 'attributes') AND trim(identifier) <> ''
@@ -80,6 +100,7 @@ class Beside(NamedTuple):
     codes: int = 0
     unlisted: int = 0
     titles: int = 0
+    limits: int = 0
     relations: int = 0
     unregistered: int = 0
 
@@ -89,9 +110,9 @@ def beside(told: Sequence[float], found: Sequence[int]) -> Beside:
 
     Each relation has a table of its own, which need not be listed.
     """
-    documents, codes, unlisted, titles, relations, unregistered = found
+    documents, codes, limits, unlisted, titles, relations, unregistered = found
     unread = max(unregistered - relations, 0)
-    return Beside(int(told[0]) + documents, int(told[1]), codes, unlisted, titles, relations, unread)
+    return Beside(int(told[0]) + documents, int(told[1]), codes, unlisted, titles, limits, relations, unread)
 
 
 def says_of_itself(connection: sqlite3.Connection) -> Beside:
@@ -100,7 +121,7 @@ def says_of_itself(connection: sqlite3.Connection) -> Beside:
         told = connection.execute(DESCRIPTIONS).fetchone()
         found = [
             connection.execute(query).fetchone()[0] if has else 0
-            for has, query in zip(told[BEFORE_FURTHER:], FURTHER.values(), strict=True)
+            for has, query in zip(told[BEFORE_FURTHER:], FURTHER, strict=True)
         ]
     except sqlite3.DatabaseError:
         return Beside()  # the driver reports what is wrong

@@ -41,6 +41,7 @@ from service.formats.facts import MAX_COLUMNS, Count, Facts, Name, require_short
 from service.formats.format import Reading, reading_of
 from service.formats.names import listed, shown
 from service.formats.request import ConversionRequest
+from service.formats.table.databases import RULES_LEFT_OUT
 
 CSV_DRIVER = "CSV"
 SHEETS_FILE = "sheets.gpkg"
@@ -74,7 +75,7 @@ class _Changes(msgspec.Struct, frozen=True):
     """By column, how many values of a Parquet file lose digits, become times in UTC, missing, or hexadecimal digits.
 
     Also how many geometries cannot be read, lose what their edges are, or are of further columns; the names of columns
-    that get others; and the types that change.
+    that get others; the types that change; and how many columns may not miss values.
     """
 
     rounded: Counts
@@ -88,12 +89,15 @@ class _Changes(msgspec.Struct, frozen=True):
     second: Counts
     renamed: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
     was: FormerTypes
+    rules: Count
 
     def warnings(self) -> Iterator[str]:
         """The sentences for the client."""
         if self.renamed:
             pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in self.renamed], LISTED)
             yield f"Names of columns are empty, have zero bytes, or differ from others at most in case: {pairs}."
+        if self.rules:
+            yield RULES_LEFT_OUT.format(count=f"{self.rules:,}")
         yield from value_sentences(self, _CHANGED)
 
 

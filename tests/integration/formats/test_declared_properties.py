@@ -3,9 +3,11 @@
 import zipfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from service.formats.table.databases import RULES_LEFT_OUT
+from service.formats.table.databases import CODES_LEFT_OUT, RULES_LEFT_OUT
 from tests.integration.formats import readers
 from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Pipeline
@@ -60,6 +62,37 @@ async def test_rules_for_values_of_columns_are_told(
     done = await either.to("Csv", packed(directory / name))
     assert [(row["c"], row["e"]) for row in readers.table(done.path)] == [("a", "b")]
     assert done.output.warnings == (RULES_LEFT_OUT.format(count=count),)
+
+
+LIMITS = (("size", "range", None, "From 1 to 9"), ("code", "glob", "[A-Z]*", ""), ("kind", "enum", "a", None))
+"""Constraints that say which values there may be: the name, the type, the value and the description of each."""
+
+
+async def test_conditions_of_geopackages_are_told(either: Pipeline, tmp_path: Path) -> None:
+    """But not those about types and widths, which some programs give every column."""
+    type_of_e = "CHECK((typeof(e) = 'text' or typeof(e) = 'null') and not length(e) > 50)"
+    columns = ["c TEXT check (c <> 'z')", f"e TEXT {type_of_e}", "checks TEXT"]
+    path = await database(either, tmp_path, columns, ("a", "b", "c"))
+    with edited(path) as connection:
+        connection.execute(
+            "CREATE TABLE gpkg_data_column_constraints (constraint_name TEXT, constraint_type TEXT, value TEXT, "
+            "min NUMERIC, min_is_inclusive BOOLEAN, max NUMERIC, max_is_inclusive BOOLEAN, description TEXT)"
+        )
+        connection.executemany(
+            "INSERT INTO gpkg_data_column_constraints (constraint_name, constraint_type, value, description) "
+            "VALUES (?, ?, ?, ?)",
+            [*LIMITS, ("surface", "enum", "1", "Asphalt")],
+        )
+    warnings = (await either.to("Csv", path)).output.warnings
+    assert set(warnings) == {RULES_LEFT_OUT.format(count=1 + len(LIMITS)), CODES_LEFT_OUT.format(count=1)}
+
+
+async def test_columns_of_parquet_that_may_not_miss_values_are_told(either: Pipeline, tmp_path: Path) -> None:
+    """As programs that know it say of ids."""
+    fields = [pa.field("a", pa.string(), nullable=False), pa.field("b", pa.int64(), nullable=False)]
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table([["x"], [1], ["y"]], pa.schema([*fields, pa.field("c", pa.string())])), path)
+    assert (await either.to("GeoPackage", path)).output.warnings == (RULES_LEFT_OUT.format(count=2),)
 
 
 def packed(path: Path) -> Path:

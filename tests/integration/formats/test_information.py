@@ -212,11 +212,12 @@ async def test_lists_of_what_codes_stand_for_are_told(
     assert done.output.warnings == (told,)
 
 
-async def test_nothing_is_told_of_lists_that_give_codes_no_meaning(pipeline: Pipeline, tmp_path: Path) -> None:
+async def test_lists_that_give_codes_no_meaning_are_told_as_rules(pipeline: Pipeline, tmp_path: Path) -> None:
+    """They only say which values there may be."""
     path = await database(pipeline, tmp_path, ["n MEDIUMINT", "e TEXT"], (1, "x"))
     with edited(path) as connection:
         connection.executescript(KINDS.format(""))
-    assert (await pipeline.to("GeoJson", path)).output.warnings == ()
+    assert (await pipeline.to("GeoJson", path)).output.warnings == (RULES_LEFT_OUT.format(count=1),)
 
 
 RELATED = """
