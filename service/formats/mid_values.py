@@ -17,7 +17,8 @@ HEAD_BYTES = 256 << 10
 """More than a header of 2,000 columns has."""
 LONGEST_LINE = 1 << 20
 """Longer lines, and rows that go on over more lines, are of another kind of file; what follows is not looked at."""
-COLUMNS = re.compile(rb"^[ \t]*columns[ \t]+(\d{1,5})[ \t]*\r?\n", re.IGNORECASE | re.MULTILINE)
+COLUMNS = re.compile(rb"^[ \t]*(?:columns|fields)[ \t]+(\d{1,5})[ \t]*\r?\n", re.IGNORECASE | re.MULTILINE)
+"""What comes before the columns in a .mif or a .tab."""
 COLUMN = re.compile(rb"[ \t]*(\S+)[ \t]+([a-z]+)", re.IGNORECASE)
 DELIMITER = re.compile(rb'^[ \t]*delimiter[ \t]+"([^"\r\n])"', re.IGNORECASE | re.MULTILINE)
 OBJECT = re.compile(
@@ -26,6 +27,8 @@ OBJECT = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 NUMBERS = frozenset({"integer", "smallint", "largeint", "decimal", "float"})
+LOGICAL = "logical"
+TRUE_OR_FALSE = frozenset("TtYy1FfNn0")
 DIGITS: Mapping[str, int] = {"date": 8, "time": 9, "datetime": 17}
 """The lengths of the only notation of each type that is read."""
 EMPTY_NUMBERS = "{values} in {layer} are empty and became 0, because MapInfo knows no missing numbers."
@@ -33,6 +36,7 @@ NO_DATES = (
     "{values} in {layer} became missing or others, because only {digits} digits, with nothing between or around them, "
     "are read as a {kind}."
 )
+NEITHER = "{values} in {layer} are neither true nor false, such as T and F, and became false."
 SURPLUS_VALUES = "{rows} of {layer} had more values than there are columns; what is beyond them was left out."
 SURPLUS_ROWS = "{rows} of the .mid of {layer} were left out, because its .mif has only {objects}."
 FIRST = " The first is feature {first:,}."
@@ -44,24 +48,40 @@ class _MidColumn(NamedTuple):
     kind: str
 
 
-def mid_warnings(mif: Path, mid: Path, layer: str) -> list[str]:
-    """What to tell of the rows and values of `mid`, which belong to the objects and columns of `mif`. Blocking."""
-    with opened(mif) as file:
-        head = file.read(HEAD_BYTES)
-    declared = COLUMNS.search(head)
+def mid_warnings(mif: Path, mid: Path, layer: str, *, reads_logical: bool = False) -> list[str]:
+    """What to tell of the rows and values of `mid`, which belong to the objects and columns of `mif`. Blocking.
+
+    Those of logical columns count if the driver `reads_logical` ones, not their texts.
+    """
+    head, declared = _head(mif)
     if declared is None:
         return []
-    columns = list(_columns(head[declared.end() :].split(b"\n", int(declared[1]))[: int(declared[1])]))
+    columns = list(_columns(head, declared))
     delimiter = DELIMITER.search(head, 0, declared.start())
     objects = _count_objects(mif, declared.end())
-    rows = _Rows(columns, objects)
+    rows = _Rows(columns, objects, reads_logical=reads_logical)
     with suppress(csv.Error):  # a text that is too long, for example: the rows so far are told
         rows.read(mid, delimiter[1].decode("latin-1") if delimiter else "\t")
     return list(rows.sentences(repr(shown(layer))))
 
 
-def _columns(lines: Sequence[bytes]) -> Iterator[_MidColumn]:
-    for place, line in enumerate(lines):
+def logical_columns(file: Path) -> tuple[int, ...]:
+    """The positions of the columns that a .mif or a .tab declares as logical. Blocking."""
+    head, declared = _head(file)
+    columns = _columns(head, declared) if declared else ()
+    return tuple(column.place for column in columns if column.kind == LOGICAL)
+
+
+def _head(path: Path) -> tuple[bytes, re.Match[bytes] | None]:
+    """How a .mif or a .tab begins, and where its columns follow."""
+    with opened(path) as file:
+        head = file.read(HEAD_BYTES)
+    return head, COLUMNS.search(head)
+
+
+def _columns(head: bytes, declared: re.Match[bytes]) -> Iterator[_MidColumn]:
+    count = int(declared[1])
+    for place, line in enumerate(head[declared.end() :].split(b"\n", count)[:count]):
         found = COLUMN.match(line)
         name, kind = (found[1], found[2]) if found else (b"", b"")
         yield _MidColumn(place, name.decode("utf-8", "replace"), kind.decode("ascii").lower())
@@ -109,8 +129,9 @@ class _Odd(NamedTuple):
 class _Rows:
     """Counts what is odd in rows."""
 
-    def __init__(self, columns: Sequence[_MidColumn], objects: int) -> None:
+    def __init__(self, columns: Sequence[_MidColumn], objects: int, *, reads_logical: bool) -> None:
         self._width = len(columns)
+        self._logical = [column for column in columns if reads_logical and column.kind == LOGICAL]
         self._numbers = [column for column in columns if column.kind in NUMBERS]
         self._dates = [(column, DIGITS[column.kind]) for column in columns if column.kind in DIGITS]
         self._objects = objects
@@ -143,6 +164,9 @@ class _Rows:
         for column in self._numbers if "" in row else ():
             if not row[column.place]:
                 self._note(EMPTY_NUMBERS, number, column.name)
+        for column in self._logical:
+            if row[column.place] not in TRUE_OR_FALSE:
+                self._note(NEITHER, number, column.name)
         for column, digits in self._dates:
             if (text := row[column.place]) and (len(text) != digits or not text.isdecimal()):
                 self._note(NO_DATES, number, column.name, column.kind)

@@ -110,7 +110,7 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
     environments = [{**reading.environment, **way.environment} for way in ways]
     warnings = tuple(told for way in ways for told in way.warnings)
     for part in source.parts:
-        warnings += await _mid_warnings(place, part)
+        warnings += await _mid_warnings(place, part, reads_logical=place.host.is_of(reading.reads_logical))
     labels = 0
 
     logical = {f"t{number}": way.logical for number, way in enumerate(ways)}
@@ -159,13 +159,14 @@ def _label_warnings(labels: int) -> Iterator[str]:
         yield f"Texts of labels ({labels:,}) were left out; their positions and attributes were kept."
 
 
-async def _mid_warnings(place: Workplace, part: Part) -> tuple[str, ...]:
+async def _mid_warnings(place: Workplace, part: Part, *, reads_logical: bool) -> tuple[str, ...]:
     """What to tell of a .mif with its .mid."""
     mif, mid = part.files.get(".mif"), part.files.get(".mid")
     if mif is None or mid is None:
         return ()
 
     def told() -> tuple[str, ...]:
-        return (*filter(None, [charset_warning(mif, mid)]), *mid_warnings(mif, mid, part.layer))
+        values = mid_warnings(mif, mid, part.layer, reads_logical=reads_logical)
+        return (*filter(None, [charset_warning(mif, mid)]), *values)
 
     return await place.look(told)

@@ -15,6 +15,7 @@ from service.formats.dbf_texts import cut_texts
 from service.formats.dbf_values import odd_values
 from service.formats.detect import Part
 from service.formats.format import Reading
+from service.formats.mid_values import logical_columns
 from service.formats.names import listed, quotes, shown
 from service.formats.shx import is_whole
 
@@ -36,7 +37,7 @@ class Way(NamedTuple):
 
 
 async def how_to_read(place: Workplace, part: Part, reading: Reading) -> Way:
-    """How to read a shapefile; nothing special for other files."""
+    """How to read a shapefile, or a table of MapInfo, which may have logical columns, too."""
     reads_logical = place.host.is_of(reading.reads_logical)
     return await place.look(partial(_how_to_read, part, reads_logical=reads_logical))
 
@@ -44,7 +45,7 @@ async def how_to_read(place: Workplace, part: Part, reading: Reading) -> Way:
 def _how_to_read(part: Part, *, reads_logical: bool) -> Way:
     shp = part.files.get(".shp")
     if shp is None:
-        return Way()
+        return Way(logical=logical_columns(part.path))
     options, told, logical = _how_to_read_columns(part, reads_logical=reads_logical)
     return Way(options, told, {} if _has_index(part, shp) else INDEX_ANEW, logical)
 

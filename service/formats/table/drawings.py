@@ -98,6 +98,7 @@ MAPINFO = Format(
         overflows=frozenset({"no_day"}),
         reader=Reader.PARTS,
         has_labels=True,
+        reads_logical="3.9-",
         bundles=(
             Bundle(".tab", (".dat",), {".map": NO_MAP, ".id": "", ".ind": ""}),
             Bundle(".mif", (), {".mid": NO_MID}),

@@ -5,13 +5,17 @@ import io
 import tracemalloc
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from service.errors import Rejection
+from service.formats.format import reading_of
 from service.formats.mid_values import LONGEST_LINE, mid_warnings
+from service.formats.table.drawings import MAPINFO
 from tests.integration.formats import readers
-from tests.integration.formats.pipeline import Pipeline
+from tests.integration.formats.pipeline import Converted, Pipeline
+from tests.support.converters import Converters
 
 COLUMNS = {"i": "Integer", "t": "Char(9)", "d": "Date", "m": "DateTime", "f": "Decimal(6, 2)"}
 ROW = '1,"a, b",20240229,20240102030405678,2.5'
@@ -28,6 +32,8 @@ MOMENTS = (
     "1 value of 'm' in 'a' became missing or others, because only 17 digits, with nothing between or around them, "
 )
 MORE = "1 row of 'a' had more values than there are columns; what is beyond them was left out. "
+TYPE_AT, HEAD = 32 + 11, 32 + 32 + 1
+"""Where the type of the first column of a .dat is, and how many bytes are before its rows if it is the only one."""
 TOLD = {
     (ROW, ",a,,,", "0,a,,,0", ROW): [ZEROS + "The first is feature 2."],
     (ROW, "1,a,2024-02-29,20240102030405,2", '1,a,"01/02/24",,2'): [
@@ -88,6 +94,50 @@ async def test_an_empty_row_of_one_column_is_an_empty_number(either: Pipeline, t
     assert [feature["properties"] for feature in readers.geojson(done.path)] == [{"i": 1}, {"i": 0}, {"i": 3}]
     told = "1 value of 'i' in 'a' are empty and became 0, because MapInfo knows no missing numbers. "
     assert done.output.warnings == (told + "The first is feature 2.",)
+
+
+def truths_of(done: Converted) -> list[object]:
+    """The values of `ok` in GeoJSON."""
+    found: list[Any] = readers.geojson(done.path)
+    return [feature["properties"]["ok"] for feature in found]
+
+
+LOGICAL = {"ok": "Logical", "t": "Char(9)"}
+
+
+async def test_logical_columns_are_boolean(either: Pipeline, tmp_path: Path) -> None:
+    """Some drivers report them as texts."""
+    done = await either.to("GeoJson", mapinfo(tmp_path / "a.zip", POINT * 3, 'T,"a"\nF,"T"\nF,"F"\n', LOGICAL))
+    assert truths_of(done) == [True, False, False]
+
+
+async def test_logical_values_that_say_nothing_are_missing_or_told(either: Pipeline, tmp_path: Path) -> None:
+    """Where the driver reads logical columns, it takes them for false."""
+    done = await either.to("GeoJson", mapinfo(tmp_path / "a.zip", POINT * 2, 'T,"a"\n,"T"\n', LOGICAL))
+    is_read = either.engine.capabilities.is_of(reading_of(MAPINFO).reads_logical)
+    assert truths_of(done) == [True, False if is_read else None]
+    told = (
+        "1 value of 'ok' in 'a' are neither true nor false, such as T and F, and became false. The first is feature 2."
+    )
+    assert done.output.warnings == (told,) * is_read
+
+
+async def test_logical_columns_of_a_tab_are_boolean(either: Pipeline, converters: Converters, tmp_path: Path) -> None:
+    """Its records hold a byte that is 0 or 1 for each."""
+    directory = converters.new_directory()
+    with zipfile.ZipFile(mapinfo(tmp_path / "a.zip", POINT * 2, "T\nF\n", {"ok": "Char(1)"})) as packed:
+        packed.extractall(directory)
+    assert await converters.ogr2ogr(directory, "-f", "MapInfo File", "b.tab", "a.mif")
+    dat, tab = directory / "b.dat", directory / "b.tab"
+    table = dat.read_bytes()
+    rows = table[HEAD:].replace(b"T", b"\1").replace(b"F", b"\0")
+    dat.write_bytes(table[:TYPE_AT] + b"L" + table[TYPE_AT + 1 : HEAD] + rows)
+    tab.write_text(tab.read_text().replace("Char (1)", "Logical"))
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as packed:
+        for file in directory.glob("b.*"):
+            packed.write(file, file.name)
+    done = await either.to("GeoJson", tmp_path / "b.zip")
+    assert truths_of(done) == [True, False]
 
 
 def test_a_row_without_end_takes_a_bounded_amount_of_memory(tmp_path: Path) -> None:
