@@ -254,7 +254,7 @@ def _geometries(
 ) -> Iterator[str]:
     nulls = sum(layer.null_geometries for layer in layers)
     if nulls and not writing.null_geometry:
-        yield f"{target.title} stores no features without geometry; {nulls:,} were left out."
+        yield f"Features without geometry ({nulls:,}) were left out, because {target.title} stores none."
     if not writing.z and any(layer.has_z for layer in layers):
         yield f"{target.title} stores no elevations; they were left out."
     flat = sum(layer.flat_geometries for layer in layers)

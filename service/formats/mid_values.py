@@ -31,14 +31,14 @@ LOGICAL = "logical"
 TRUE_OR_FALSE = frozenset("TtYy1FfNn0")
 DIGITS: Mapping[str, int] = {"date": 8, "time": 9, "datetime": 17}
 """The lengths of the only notation of each type that is read."""
-EMPTY_NUMBERS = "{values} in {layer} are empty and became 0, because MapInfo knows no missing numbers."
+EMPTY_NUMBERS = "Empty numbers in {layer} ({values}) became 0, because MapInfo knows no missing numbers."
 NO_DATES = (
     "{values} in {layer} became missing or others, because only {digits} digits, with nothing between or around them, "
     "are read as a {kind}."
 )
 NEITHER = "{values} in {layer} are neither true nor false, such as T and F, and became false."
 SURPLUS_VALUES = "{rows} of {layer} had more values than there are columns; what is beyond them was left out."
-SURPLUS_ROWS = "{rows} of the .mid of {layer} were left out, because its .mif has only {objects}."
+SURPLUS_ROWS = "The .mif of {layer} has only {objects}; what is beyond them in its .mid was left out: {rows}."
 FIRST = " The first is feature {first:,}."
 
 

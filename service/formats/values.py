@@ -90,7 +90,7 @@ VALUE_LOSSES: Mapping[str, Loss] = {
     ),
     "binary": Loss(
         "binary values",
-        "{target} stores no binary values; {values} were left out.",
+        "Binary values ({values}) were left out, because {target} stores none.",
         count=lambda field, _: field.filled or 0 if field.type is FieldType.BINARY else 0,
     ),
     "binary_texts": Loss(
@@ -145,7 +145,7 @@ VALUE_LOSSES: Mapping[str, Loss] = {
     ),
     "offsets": Loss(
         "time zones other than UTC",
-        "{target} stores times in UTC; {values} were converted to it.",
+        "Times in other zones ({values}) were converted to UTC, because {target} stores no other.",
     ),
     "unzoned": Loss(
         "times without a time zone",
@@ -197,7 +197,7 @@ VALUE_LOSSES: Mapping[str, Loss] = {
     ),
     "like_json": Loss(
         "texts that are JSON as distinct from objects and arrays",
-        "{target} stores texts that are JSON objects or arrays as such; {values} have their form.",
+        "Texts that are JSON objects or arrays ({values}) are stored by {target} as such objects and arrays.",
     ),
     "like_markup": Loss(
         "texts that begin with `<`",

@@ -143,13 +143,13 @@ _BESIDE = {
 }
 """What is told of what a database holds beside its layers."""
 _OF_VALUES = {
-    "mistyped": "{values} are of other types than the database declares for the columns, which became columns of texts "
-    "with all their values.",
-    "spelled": "{values} are binary beside values that are not; they became hexadecimal texts.",
-    "cut": "{values} have zero bytes (NUL) within their text, which were left out.",
-    "unread": "{values} are not geometries as this format stores them, such as texts or plain WKB, and were left out. "
-    "Store them as the format does, and send it again.",
-    "second": "{values} were left out, because only the first geometry of a row is read.",
+    "mistyped": "Columns with values of other types than the database declares ({values}) became columns of texts with "
+    "all their values.",
+    "spelled": "Binary values beside others ({values}) became hexadecimal texts.",
+    "cut": "Zero bytes (NUL) within texts ({values}) were left out.",
+    "unread": "Geometries that are not stored as this format does, such as texts or plain WKB ({values}), were left "
+    "out. Store them as the format does, and send it again.",
+    "second": "Geometries after the first one of a row ({values}) were left out.",
     "rounded": ROUNDED,
 }
 """What is told of its values, by kind."""

@@ -36,7 +36,7 @@ class _FoundAttributes(msgspec.Struct, frozen=True):
             yield MEASURES_LEFT_OUT
         if self.mistyped:
             yield (
-                f"{values_of(self.mistyped)} are of other types than the file declares for the columns, which became "
+                f"Columns with values of other types than the file declares ({values_of(self.mistyped)}) became "
                 "columns of texts with all their values."
             )
         if self.own_systems:

@@ -27,9 +27,9 @@ _OF_COLUMNS = {
     "finer": ROUNDED,
     "returned": "Carriage returns in {values} became line feeds.",
     "longer": "Of {values}, only the first geometry was read, not what follows it. Put each into a row of its own.",
-    "assumed": "{values} without a coordinate system (SRID), beside others that name one, were taken for coordinates "
-    "in the same system.",
-    "flat": "{values} are not decimal numbers, so these points have no elevations. Write 12.5 for 12.5 m.",
+    "assumed": "Geometries without a coordinate system (SRID) beside others that name one ({values}) were taken for "
+    "coordinates in the same system.",
+    "flat": "Elevations that are not decimal numbers ({values}) were left out. Write 12.5 for 12.5 m.",
 }
 """What is told of values of some kinds, which tables count for each column."""
 

@@ -103,18 +103,18 @@ class _Changes(msgspec.Struct, frozen=True):
 
 _CHANGED = {
     "rounded": ROUNDED,
-    "moved": "{values} are times in zones that have names, or offsets that are not quarters of an hour; they were "
+    "moved": "Times in zones that have names, or with offsets that are not quarters of an hour ({values}), were "
     "converted to UTC.",
-    "unheld": "{values} are dates before the year 1 or after 9999, or infinite ones; they became missing.",
+    "unheld": "Dates before the year 1 or after 9999, and infinite ones ({values}), became missing.",
     "emptied": "Tables without geometry of their own cannot tell an empty text from a missing value; {values} became "
     "missing.",
     "infinite": "Tables without geometry of their own have no infinite numbers; {values} became missing.",
-    "unread": "{values} are not geometries that can be read, and were left out.",
-    "curved": "{values} have edges that follow the curvature of the Earth, as the file says (edges); results have "
-    "straight lines between the same positions.",
-    "second": "{values} are further geometries; a feature has one, so they were read as data, such as WKB, in the "
-    "coordinates of the file.",
-    "spelled": "{values} are binary; they became hexadecimal texts.",
+    "unread": "Geometries that cannot be read ({values}) were left out.",
+    "curved": "Edges that follow the curvature of the Earth, as the file says (edges; {values}), became straight lines "
+    "between the same positions.",
+    "second": "Further geometries ({values}) were read as data, such as WKB, in the coordinates of the file, because a "
+    "feature has only one.",
+    "spelled": "Binary values ({values}) became hexadecimal texts.",
 }
 """What is told of each kind of change."""
 

@@ -13,6 +13,7 @@ from tests.integration.formats.test_losses import database
 from tests.support.converters import Converters
 
 LARGE = 1 << 40
+MISTYPED = "Columns with values of other types than the database declares (1 value of 'c')"
 
 
 def written(path: Path, definition: str, *rows: Sequence[object]) -> Path:
@@ -87,7 +88,7 @@ async def test_binary_values_beside_texts_become_texts_in_sqlite(
     path = written(tmp_path / "a.sqlite", f"v {kind}, t TEXT", *((value, "x") for value in values))
     done = await either.to("Csv", path)
     assert {row["v"] for row in readers.table(done.path)} == {"text", "00FF"}
-    assert sum("1 value of 'v' are binary beside" in warning for warning in done.output.warnings) == 1
+    assert sum("Binary values beside others (1 value of 'v')" in warning for warning in done.output.warnings) == 1
 
 
 @pytest.mark.parametrize("kind", ["TEXT", "BLOB", "VARCHAR(80)", "DECIMAL(10,2)"])
@@ -98,7 +99,7 @@ async def test_binary_values_beside_texts_become_texts_in_a_geopackage(
     path = await database(either, tmp_path, [f"c {kind}", "n INTEGER"], ("text", 7), (b"\x00\xff", None))
     done = await either.to("Csv", path)
     assert [row["c"] for row in readers.table(done.path)] == ["text", "00FF"]
-    assert sum("1 value of 'c' are binary beside" in warning for warning in done.output.warnings) == 1
+    assert sum("Binary values beside others (1 value of 'c')" in warning for warning in done.output.warnings) == 1
 
 
 @pytest.mark.parametrize("kind", ["NUMERIC", "DECIMAL", "DECIMAL(10,2)", "DOUBLE", "INTEGER"])
@@ -109,7 +110,7 @@ async def test_texts_in_columns_of_numbers_are_kept_however_a_geopackage_is_read
     path = await database(either, tmp_path, [f"c {kind}", "n INTEGER"], (3, 7), ("n/a", None))
     done = await either.to("Csv", path)
     assert [float(row["c"]) if row["c"] != "n/a" else None for row in readers.table(done.path)] == [3, None]
-    assert [warning.partition(" are of other")[0] for warning in done.output.warnings] == ["1 value of 'c'"]
+    assert [warning.partition(" became")[0] for warning in done.output.warnings] == [MISTYPED]
 
 
 KEPT = {
@@ -345,7 +346,7 @@ async def test_dates_that_no_calendar_has_are_kept_as_texts(
         path = written(tmp_path / "a.sqlite", f"c {kind}, d TEXT", ("2024-02-29", "x"), (value, "y"))
     done = await either.to("Csv", path)
     assert [row["c"] for row in readers.table(done.path)] == ["2024-02-29", value]
-    assert [warning.partition(" are of other")[0] for warning in done.output.warnings] == ["1 value of 'c'"]
+    assert [warning.partition(" became")[0] for warning in done.output.warnings] == [MISTYPED]
 
 
 MOMENTS = [
@@ -381,7 +382,9 @@ async def test_texts_are_not_cut_at_a_byte_of_zeros(
         path = written(tmp_path / "a.sqlite", f"c {kind}, d TEXT", ("a\0b\0\0ü", "x"), ("c", "y"))
     done = await either.to("Csv", path)
     assert [row["c"] for row in readers.table(done.path)] == ["abü", "c"]
-    assert [warning.partition(" have zero")[0] for warning in done.output.warnings] == ["1 value of 'c'"]
+    assert [warning.partition(" were")[0] for warning in done.output.warnings] == [
+        "Zero bytes (NUL) within texts (1 value of 'c')"
+    ]
 
 
 async def test_texts_of_a_database_in_utf16_lose_only_their_zeros(either: Pipeline, tmp_path: Path) -> None:

@@ -137,10 +137,10 @@ EMPTY = (1, 1.0, None, None, None, None)
         ("Xlsx", ["infinite", "53 bits"]),
         ("Ods", ["infinite", "53 bits"]),
         ("FlatGeobuf", ["midnight"]),
-        ("MapInfo", ["binary", "32 bits", "missing"]),
+        ("MapInfo", ["Binary", "32 bits", "missing"]),
         ("OpenFileGdb", ["53 bits", "fractions", "midnight"]),
         ("Gml", ["leading zeros"]),
-        ("Shapefile", ["binary"]),
+        ("Shapefile", ["Binary"]),
         ("GeoPackage", []),
     ],
 )
@@ -180,7 +180,7 @@ async def test_times_of_other_zones_are_the_same_moment_in_geoparquet(pipeline: 
         "local": "2024-01-02T03:04:05.500",
     }
     assert [words for words in done.output.warnings if "UTC" in words] == [
-        "GeoParquet stores times in UTC; 1 value of 'off' were converted to it."
+        "Times in other zones (1 value of 'off') were converted to UTC, because GeoParquet stores no other."
     ]
 
 
@@ -288,7 +288,7 @@ async def test_times_of_other_zones_are_the_same_moment_in_a_geodatabase(pipelin
     done = await pipeline.to("OpenFileGdb", path, source_epsg=4326)
     assert done.output.warnings == (
         "Columns were renamed: 'date' to 'date_', 'AS' to 'AS_'.",
-        "OpenFileGDB stores times in UTC; 1 value of 'off' were converted to it.",
+        "Times in other zones (1 value of 'off') were converted to UTC, because OpenFileGDB stores no other.",
         "OpenFileGDB stores times in UTC; 1 value of 'local' without a time zone will be taken for UTC.",
         "OpenFileGDB stores dates with times only; midnight was added to 1 value of 'date'.",
     )
@@ -358,8 +358,8 @@ async def test_columns_beside_binary_ones_are_kept(
     values = (b"\x00\xff", "g", "h", "i")[: len(columns)]
     path = await database(either, tmp_path, columns, values)
     done = await either.to(target, path)
-    (told,) = (warning for warning in done.output.warnings if "binary" in warning)
-    assert told == f"{done.plan.target.title} stores no binary values; 1 value of 'bytes' were left out."
+    (told,) = (warning for warning in done.output.warnings if "Binary" in warning)
+    assert told == f"Binary values (1 value of 'bytes') were left out, because {done.plan.target.title} stores none."
     kept = await read_again(either, done)
     assert [value for value in kept.values() if isinstance(value, str)] == list(values[1:])
 

@@ -26,7 +26,7 @@ OBJECTS = (
     "Collection 2\nRegion 1\n4\n0 0\n0 4\n4 4\n0 0\nMultipoint 1\n5 5\nRect 0 0 2 2"
 )
 """Nine objects, of which one has two parts that look like objects."""
-ZEROS = "2 values of 'i', 'f' in 'a' are empty and became 0, because MapInfo knows no missing numbers. "
+ZEROS = "Empty numbers in 'a' (2 values of 'i', 'f') became 0, because MapInfo knows no missing numbers. "
 DATES = "2 values of 'd' in 'a' became missing or others, because only 8 digits, with nothing between or around them, "
 MOMENTS = (
     "1 value of 'm' in 'a' became missing or others, because only 17 digits, with nothing between or around them, "
@@ -75,7 +75,7 @@ async def test_rows_without_an_object_are_told(either: Pipeline, tmp_path: Path,
     assert len(readers.geojson(done.path)) == 9
     told = [warning for warning in done.output.warnings if ".mid" in warning]
     noun = "row" if surplus == 1 else "rows"
-    sentence = f"{surplus:,} {noun} of the .mid of 'a' were left out, because its .mif has only 9 objects."
+    sentence = f"The .mif of 'a' has only 9 objects; what is beyond them in its .mid was left out: {surplus:,} {noun}."
     assert told == ([sentence] if surplus else [])
 
 
@@ -92,7 +92,7 @@ async def test_an_empty_row_of_one_column_is_an_empty_number(either: Pipeline, t
     """It became 0 without a word, as nothing behind it was looked at."""
     done = await either.to("GeoJson", mapinfo(tmp_path / "a.zip", POINT * 3, "1\n\n3\n", {"i": "Integer"}))
     assert [feature["properties"] for feature in readers.geojson(done.path)] == [{"i": 1}, {"i": 0}, {"i": 3}]
-    told = "1 value of 'i' in 'a' are empty and became 0, because MapInfo knows no missing numbers. "
+    told = "Empty numbers in 'a' (1 value of 'i') became 0, because MapInfo knows no missing numbers. "
     assert done.output.warnings == (told + "The first is feature 2.",)
 
 

@@ -190,8 +190,8 @@ async def test_binary_values_of_tables_become_texts_and_are_told(pipeline: Pipel
     done = await pipeline.to("GeoPackage", tmp_path / "a.parquet", source_epsg=4326)
     ((_, rows),) = readers.geopackage(done.path).items()
     assert [row["b"] for row in rows] == ["00FF", None]
-    assert [text for text in done.facts.warnings if "binary" in text] == [
-        "1 value of 'b' are binary; they became hexadecimal texts."
+    assert [text for text in done.facts.warnings if "Binary" in text] == [
+        "Binary values (1 value of 'b') became hexadecimal texts."
     ]
 
 

@@ -144,7 +144,7 @@ async def test_what_reading_a_csv_file_changes_in_cells_is_told(either: Pipeline
     assert [row["note"] for row in rows_of(done.path)] == ["a\nb", "c", "d\ne"]
     assert done.output.warnings == (
         "Carriage returns in 2 values of 'note' became line feeds.",
-        "1 value of 'z' are not decimal numbers, so these points have no elevations. Write 12.5 for 12.5 m.",
+        "Elevations that are not decimal numbers (1 value of 'z') were left out. Write 12.5 for 12.5 m.",
     )
     path.write_bytes(b"lon,lat,z,note\r\n1,2,3,a\r\n1,2,,c\r\n")
     assert (await either.to("GeoPackage", path, source_epsg=4326)).output.warnings == ()
@@ -189,7 +189,7 @@ async def test_dates_of_parquet_files_that_no_other_format_has_are_told(
     done = await pipeline.to("GeoPackage", write_parquet(tmp_path / "a.parquet", pa.table({**columns, **geometry}), {}))
     (told,) = done.output.warnings
     assert told == (
-        "4 values of 'day', 'at' are dates before the year 1 or after 9999, or infinite ones; they became missing."
+        "Dates before the year 1 or after 9999, and infinite ones (4 values of 'day', 'at'), became missing."
     )
     assert [(row["day"], row["at"]) for row in rows_of(done.path)] == [
         (None, None), ("1970-01-01", "9999-12-31T23:59:59.000Z"), (None, None)
@@ -203,8 +203,10 @@ async def test_what_geoparquet_says_of_geometries_and_no_target_holds_is_told(
     table = pa.table({"geometry": [POINT, LINE, None], "center": [POINT, None, POINT]})
     path = write_parquet(tmp_path / "a.parquet", table, {"edges": "spherical"}, center={"encoding": "WKB"})
     curved, second = (await pipeline.to("GeoPackage", path)).output.warnings
-    assert curved.startswith("1 value of 'geometry' have edges that follow the curvature of the Earth")
-    assert second.startswith("2 values of 'center' are further geometries")
+    assert curved.startswith(
+        "Edges that follow the curvature of the Earth, as the file says (edges; 1 value of 'geometry')"
+    )
+    assert second.startswith("Further geometries (2 values of 'center')")
     write_parquet(path, table.select(["geometry"]).slice(0, 1), {"edges": "spherical"})
     assert (await pipeline.to("GeoPackage", path)).output.warnings == ()
 

@@ -80,7 +80,7 @@ async def test_only_texts_that_become_objects_and_arrays_are_told(
     done = await either.to("GeoJsonSeq", path)
     lines = done.path.read_text(encoding="utf-8").replace("\x1e", "").splitlines()
     changed = [line for line in lines if not isinstance(json.loads(line)["properties"]["t"], str)]
-    told = f"objects or arrays as such; {len(changed)} values of 't' have their form"
+    told = f"objects or arrays ({len(changed)} values of 't') are stored"
     assert len(changed) == len(IN_BRACES) - 6
     assert any(told in warning for warning in done.output.warnings), done.output.warnings
 
@@ -708,8 +708,8 @@ async def test_values_of_other_types_are_kept_and_told(
     lines = done.path.read_text().splitlines()[1:]
     assert [line.rpartition(",")[2].strip('"') for line in lines] == [str(value) for value in values]
     others = DECLARED[declared]
-    assert sum(f"{others} value of 'v'" in warning for warning in done.output.warnings) == others
-    assert sum("are of other types" in warning for warning in done.output.warnings) == others
+    assert sum(f"({others} value of 'v')" in warning for warning in done.output.warnings) == others
+    assert sum("of other types" in warning for warning in done.output.warnings) == others
 
 
 async def test_times_in_odd_zones_stay_texts(either: Pipeline, tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from tests.integration.formats.test_losses import database
 
 WKB = struct.pack("<BIdd", 1, 1, 7, 47)
 SPATIALITE = struct.pack("<BBi4dB", 0, 1, 4326, 7, 47, 7, 47, 0x7C) + WKB[1:] + b"\xfe"
-LEFT_OUT = "of 'geom' are not geometries as this format stores them, such as texts or plain WKB, and were left out."
+LEFT_OUT = (
+    "Geometries that are not stored as this format does, such as texts or plain WKB ({} of 'geom'), were left out."
+)
 
 
 def spatialite(path: Path, *rows: tuple[object, object]) -> Path:
@@ -46,7 +48,7 @@ async def test_values_of_a_geopackage_that_are_no_geometries_are_told(
     done = await either.to("Csv", path)
     assert [row["X"] for row in readers.table(done.path)] == ["", "", "1"]
     (told,) = done.output.warnings
-    assert told.startswith("1 value " + LEFT_OUT)
+    assert told.startswith(LEFT_OUT.format("1 value"))
 
 
 async def test_geometries_of_spatialite_in_a_geopackage_are_read(either: Pipeline, tmp_path: Path) -> None:
@@ -64,7 +66,7 @@ async def test_values_of_a_spatialite_table_that_are_no_geometries_are_told(pipe
     done = await pipeline.to("Csv", path)
     assert [row["WKT"] for row in readers.table(done.path)] == ["POINT (7 47)", "", "", ""]
     (told,) = done.output.warnings
-    assert told.startswith("2 values " + LEFT_OUT)
+    assert told.startswith(LEFT_OUT.format("2 values"))
 
 
 WRONG = ("PINT (1 2)", "POINT (1", "POINT (a b)", "POINT", WKB)
@@ -89,7 +91,7 @@ async def test_values_of_a_table_of_wkt_that_are_no_geometries_are_told(pipeline
         )
     done = await pipeline.to("GeoPackage", path, source_epsg=4326)
     told, empty = done.output.warnings
-    assert told.startswith(f"{len(WRONG)} values " + LEFT_OUT)
+    assert told.startswith(LEFT_OUT.format(f"{len(WRONG)} values"))
     assert empty == "Geometries without any position, such as POINT EMPTY (1), became missing."
 
 
@@ -99,7 +101,7 @@ async def test_further_geometries_of_a_row_are_told(pipeline: Pipeline, tmp_path
     path = spatialite(tmp_path / "a.sqlite", (SPATIALITE, other), (SPATIALITE, None))
     done = await pipeline.to("Csv", path)
     assert [row["WKT"] for row in readers.table(done.path)] == ["POINT (7 47)", "POINT (7 47)"]
-    told = "1 value of 'at' were left out, because only the first geometry of a row is read."
+    told = "Geometries after the first one of a row (1 value of 'at') were left out."
     assert done.output.warnings == (told,)
 
 
