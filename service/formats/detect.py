@@ -29,7 +29,7 @@ from service.formats.left_out import has_features, hold_features
 from service.formats.looks import Looks, look_at
 from service.formats.names import listed, safe_name, shown, stem_of, unique
 from service.formats.other_kinds import refuse_other
-from service.formats.properties import property_warnings
+from service.formats.properties import descriptions_beside_shapes, property_warnings
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
 from service.formats.unread import START_BYTES, refuse_unread
 from service.formats.workbook_parts import require_read_parts
@@ -373,7 +373,8 @@ def _unpack_bundles(archive: Archive, bundles: Sequence[Find], untrusted_name: s
         for number, (find, name) in enumerate(zip(bundles, names, strict=True))
     ]
     stem = safe_name(parts[0].layer) if len(parts) == 1 else stem_of(untrusted_name)
-    warnings = tuple(sentence for find in bundles for sentence in find.warnings)
+    told = [sentence for find in bundles for sentence in find.warnings]
+    warnings = (*told, *descriptions_beside_shapes(archive))
     return Source(format=bundles[0].format, parts=tuple(parts), stem=stem, warnings=warnings)
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, TextIO
 from service.formats.left_out import PIECE
 from service.formats.names import counted, shown, values_of
 from service.formats.opened import opened
+from service.formats.table.databases import RULES_LEFT_OUT
 
 HEAD_BYTES = 256 << 10
 """More than a header of 2,000 columns has."""
@@ -20,6 +21,7 @@ LONGEST_LINE = 1 << 20
 COLUMNS = re.compile(rb"^[ \t]*(?:columns|fields)[ \t]+(\d{1,5})[ \t]*\r?\n", re.IGNORECASE | re.MULTILINE)
 """What comes before the columns in a .mif or a .tab."""
 COLUMN = re.compile(rb"[ \t]*(\S+)[ \t]+([a-z]+)", re.IGNORECASE)
+UNIQUE = re.compile(rb"^[ \t]*unique((?:[ \t]*,?[ \t]*\d{1,5}){1,99})", re.IGNORECASE | re.MULTILINE)
 DELIMITER = re.compile(rb'^[ \t]*delimiter[ \t]+"([^"\r\n])"', re.IGNORECASE | re.MULTILINE)
 OBJECT = re.compile(
     rb"^[ \t]*(?:none|point|line|pline|region|arc|text|rect|roundrect|ellipse|multipoint|(collection)[ \t]+(\d{1,9}))"
@@ -62,7 +64,9 @@ def mid_warnings(mif: Path, mid: Path, layer: str, *, reads_logical: bool = Fals
     rows = _Rows(columns, objects, reads_logical=reads_logical)
     with suppress(csv.Error):  # a text that is too long, for example: the rows so far are told
         rows.read(mid, delimiter[1].decode("latin-1") if delimiter else "\t")
-    return list(rows.sentences(repr(shown(layer))))
+    unique = UNIQUE.search(head, 0, declared.start())
+    rules = [RULES_LEFT_OUT.format(count=len(re.findall(rb"\d+", unique[1])))] if unique else []
+    return [*rules, *rows.sentences(repr(shown(layer)))]
 
 
 def logical_columns(file: Path) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Finds what users put into archives beside the cells of workbooks or the documents of KMZ, which no target keeps."""
+"""Finds what users put into archives beside cells of workbooks, documents of KMZ or shapes, which no target keeps."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from service.formats.bounds import Bounds, TooMuch
 from service.formats.flatgeobuf_header import Said, said_in_header
 from service.formats.format import Format, reading_of
 from service.formats.names import listed, shown
-from service.formats.table.databases import RULES_LEFT_OUT, TITLES_LEFT_OUT
+from service.formats.table.databases import DESCRIBED, DESCRIPTIONS_LEFT_OUT, RULES_LEFT_OUT, TITLES_LEFT_OUT
 
 MOST_BYTES = 64 << 10
 WRITTEN_BY_USERS = re.compile(
@@ -27,6 +27,8 @@ BESIDE_CELLS = (
     (re.compile(r"xl/worksheets/_rels/[\w.-]+\.rels"), re.compile(rb"/relationships/hyperlink[\"']"), LINKS),
 )
 """Members of an XLSX workbook, what is counted in them, and what is told of it."""
+BESIDE_SHAPES = re.compile(r"(?i).+\.(?:xml|qmd)")
+"""The metadata of shapefiles and tables of MapInfo."""
 MOST_COUNTED_BYTES = 16 << 20
 """Of all members together: thousands that unpack to this much fit into a few kilobytes."""
 TOLD = "The properties of the workbook (title, subject, description, keywords or category) were left out."
@@ -59,6 +61,21 @@ def property_warnings(row: Format, path: Path, bounds: Bounds) -> list[str]:
         if not left and most < MOST_COUNTED_BYTES:
             raise TooMuch("Not all that is beside the cells of the workbook was looked at.")
     return told
+
+
+def descriptions_beside_shapes(archive: Archive) -> list[str]:
+    """What is told of the metadata in `archive`, which holds shapefiles or tables of MapInfo. Blocking.
+
+    Raises:
+        TooMuch: its bounds do not allow to unpack what has to be looked at.
+    """
+    try:
+        count, _ = _count(archive, BESIDE_SHAPES, re.compile(DESCRIBED), MOST_COUNTED_BYTES)
+    except TooMuch:
+        raise
+    except Rejection:  # damaged metadata says nothing of the data
+        count = 0
+    return [DESCRIPTIONS_LEFT_OUT.format(count=f"{count:,}")] * bool(count)
 
 
 def _in_header(said: Said) -> Iterator[str]:

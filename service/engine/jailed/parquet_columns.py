@@ -27,15 +27,20 @@ def written_names(names: Sequence[str]) -> list[str]:
     return found
 
 
+def said_by_pandas(file: Any) -> dict[str, Any]:
+    """What pandas says of a table that it has written; nothing if it has not."""
+    said: dict[str, Any] = json.loads((file.schema_arrow.metadata or {}).get(PANDAS, b"{}"))
+    return said
+
+
 def described_index(file: Any) -> dict[str, range]:
     """The index of rows, by its name, that pandas describes instead of storing it, because it is regular.
 
     One without a name only numbers the rows. A file of which another program has changed the rows has none.
     """
-    said = json.loads((file.schema_arrow.metadata or {}).get(PANDAS, b"{}"))
     indexes = {
         index["name"]: range(index["start"], index["stop"], index["step"])
-        for index in said.get("index_columns", [])
+        for index in said_by_pandas(file).get("index_columns", [])
         if isinstance(index, dict) and index.get("kind") == "range"
     }
     return {

@@ -37,7 +37,7 @@ from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.geoarrow import DEPTHS, declared_columns, logical_columns, to_wkb
 from service.engine.jailed.gpkg import FID, GEOMETRY
-from service.engine.jailed.parquet_columns import described_index, part_of, written_names
+from service.engine.jailed.parquet_columns import described_index, part_of, said_by_pandas, written_names
 
 GEO = b"geo"
 BATCH_ROWS = 16_384
@@ -68,6 +68,10 @@ COUNTS_OF_TABLES: Mapping[str, Callable[[pa.Array], int]] = {
 """The same in a table without geometry, which is written as text to find its geometry."""
 UNREAD, CURVED, SECOND = OF_GEOMETRIES = ("unread", "curved", "second")
 """Geometries that are none, those whose edges are no straight lines, and those of further columns."""
+DESCRIBING = frozenset(
+    {b"title", b"description", b"abstract", b"comment", b"keywords", b"alias", b"label", b"long_name"}
+)
+"""The names under which programs keep what users say of a file or a column."""
 BOXES = frozenset({"xmin", "ymin", "zmin", "xmax", "ymax", "zmax"})
 """The members of a column that only says where geometries are."""
 POINTS = pa.array(
@@ -99,7 +103,8 @@ def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> N
     """Write the content of `parquet` to `work_file`, or, as a table, to `sheets_file` if it declares no geometry.
 
     For each kind of change, the number of values per column goes to `changes_file`, as do the names of columns that
-    get others, the types that change, and how many columns may not miss values.
+    get others, the types that change, and how many columns may not miss values, how many have titles, and how often
+    the file describes itself.
     """
     changes: Changes = {kind: Counter() for kind in (*COUNTS_OF_TABLES, *OF_GEOMETRIES)}
     try:
@@ -118,9 +123,19 @@ def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> N
             raise MemoryError from None
         sys.exit(Exit.DAMAGED)
     counted = {kind: +columns for kind, columns in changes.items()}
-    rules = sum(not field.nullable and field.name not in columns for field in file.schema_arrow)
-    said = {**counted, "renamed": renamed, "was": was, "rules": rules}
-    Path(changes_file).write_text(json.dumps(said), encoding="utf-8")
+    schema = file.schema_arrow
+    beside = {
+        "rules": sum(not field.nullable and field.name not in columns for field in schema),
+        "titles": sum(bool(_descriptions(field.metadata)) for field in schema),
+        "said": _descriptions(schema.metadata) + bool(said_by_pandas(file).get("attributes")),
+    }
+    written = {**counted, "renamed": renamed, "was": was, **beside}
+    Path(changes_file).write_text(json.dumps(written), encoding="utf-8")
+
+
+def _descriptions(metadata: Mapping[bytes, bytes] | None) -> int:
+    """How many texts of `metadata` describe data for a reader, not for a program."""
+    return sum(name.lower() in DESCRIBING and bool(text.strip()) for name, text in (metadata or {}).items())
 
 
 def _count(

@@ -41,7 +41,7 @@ from service.formats.facts import MAX_COLUMNS, Count, Facts, Name, require_short
 from service.formats.format import Reading, reading_of
 from service.formats.names import listed, shown
 from service.formats.request import ConversionRequest
-from service.formats.table.databases import RULES_LEFT_OUT
+from service.formats.table.databases import DESCRIPTIONS_LEFT_OUT, RULES_LEFT_OUT, TITLES_LEFT_OUT
 
 CSV_DRIVER = "CSV"
 SHEETS_FILE = "sheets.gpkg"
@@ -75,7 +75,8 @@ class _Changes(msgspec.Struct, frozen=True):
     """By column, how many values of a Parquet file lose digits, become times in UTC, missing, or hexadecimal digits.
 
     Also how many geometries cannot be read, lose what their edges are, or are of further columns; the names of columns
-    that get others; the types that change; and how many columns may not miss values.
+    that get others; the types that change; how many columns may not miss values, and how many have titles; and how
+    often the file describes itself.
     """
 
     rounded: Counts
@@ -90,17 +91,22 @@ class _Changes(msgspec.Struct, frozen=True):
     renamed: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
     was: FormerTypes
     rules: Count
+    titles: Count
+    said: Count
 
     def warnings(self) -> Iterator[str]:
         """The sentences for the client."""
         if self.renamed:
             pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in self.renamed], LISTED)
             yield f"Names of columns are empty, have zero bytes, or differ from others at most in case: {pairs}."
-        if self.rules:
-            yield RULES_LEFT_OUT.format(count=f"{self.rules:,}")
+        for kind, sentence in _LEFT_OUT.items():
+            if count := getattr(self, kind):
+                yield sentence.format(count=f"{count:,}")
         yield from value_sentences(self, _CHANGED)
 
 
+_LEFT_OUT = {"rules": RULES_LEFT_OUT, "titles": TITLES_LEFT_OUT, "said": DESCRIPTIONS_LEFT_OUT}
+"""What is told of each kind of what the file says beside its values."""
 _CHANGED = {
     "rounded": ROUNDED,
     "moved": "Times in zones that have names, or with offsets that are not quarters of an hour ({values}), were "

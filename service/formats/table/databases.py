@@ -36,6 +36,8 @@ HEIGHTS_LEFT_OUT = (
 TITLES_LEFT_OUT = "Titles of columns ({count}) were left out; the columns keep their names."
 RELATIONS_LEFT_OUT = "Relations between tables ({count}) were left out."
 DESCRIPTIONS_LEFT_OUT = "Descriptions of the file or its layers ({count}) were left out."
+DESCRIBED = rb"<(?:idAbs|idPurp|abstract|purpose)>(?!REQUIRED:)[^<\s]"
+"""An element of metadata with a text of a user; some programs write what is required into each."""
 _COLUMN = rb"<GPFieldInfoEx[\s>](?:[^<]++|<(?!/?GPFieldInfoEx[\s>]|/CatalogPath>))*+</GPFieldInfoEx>"
 TITLED_LAYERS = (
     rb"</CatalogPath>\s*+<Name>([^<]{1,400}+)</Name>(?:[^<]++|"
@@ -141,7 +143,7 @@ OPENFILEGDB = Format(
             ),
             LeftOut(HEIGHTS_LEFT_OUT, words=(b"<VCSWKID>",), releases="-3.10"),
             LeftOut(RELATIONS_LEFT_OUT, pattern=rb"<(?:\w{1,20}:)?DERelationshipClassInfo[\s>]"),
-            LeftOut(DESCRIPTIONS_LEFT_OUT, pattern=rb"<(?:idAbs|idPurp|abstract|purpose)>[^<\s]"),
+            LeftOut(DESCRIPTIONS_LEFT_OUT, pattern=DESCRIBED),
         ),
         folder=Folder(
             ".gdb",

@@ -1,5 +1,6 @@
 """What columns declare of their values does not change these, and is told where it is left out."""
 
+import json
 import zipfile
 from pathlib import Path
 
@@ -7,10 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from service.formats.table.databases import CODES_LEFT_OUT, RULES_LEFT_OUT
+from service.formats.table.databases import CODES_LEFT_OUT, DESCRIPTIONS_LEFT_OUT, RULES_LEFT_OUT, TITLES_LEFT_OUT
 from tests.integration.formats import readers
 from tests.integration.formats.editing import edited
-from tests.integration.formats.pipeline import Pipeline
+from tests.integration.formats.pipeline import Pipeline, write_geojson
+from tests.integration.formats.samples import point
 from tests.integration.formats.test_losses import database, read_again
 from tests.support.converters import Converters
 
@@ -93,6 +95,36 @@ async def test_columns_of_parquet_that_may_not_miss_values_are_told(either: Pipe
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table([["x"], [1], ["y"]], pa.schema([*fields, pa.field("c", pa.string())])), path)
     assert (await either.to("GeoPackage", path)).output.warnings == (RULES_LEFT_OUT.format(count=2),)
+
+
+async def test_what_parquet_says_of_itself_is_told(either: Pipeline, tmp_path: Path) -> None:
+    """Not what programs say for themselves."""
+    about = {"description": "Color of the well", "PARQUET:field_id": "1"}
+    pandas = json.dumps({"attributes": {"source": "a survey"}, "index_columns": [], "creator": {"library": "pyarrow"}})
+    fields = [pa.field("a", pa.string(), metadata=about), pa.field("b", pa.int64(), metadata={"title": " "})]
+    path = tmp_path / "a.parquet"
+    schema = pa.schema(fields, metadata={"Title": "Wells", "writer": "a program", "pandas": pandas})
+    pq.write_table(pa.table([["x"], [1]], schema), path)
+    told = (TITLES_LEFT_OUT.format(count=1), DESCRIPTIONS_LEFT_OUT.format(count=2))
+    assert (await either.to("Csv", path)).output.warnings == told
+
+
+METADATA = {
+    "a.shp.xml": "<metadata><idAbs>Wells of the county</idAbs><idPurp>\n</idPurp></metadata>",
+    "A.SHP.XML": "<metadata><abstract>REQUIRED: A brief summary.</abstract><purpose>Planning</purpose></metadata>",
+    "a.qmd": "<qgis><abstract>Wells</abstract></qgis>",
+}
+"""By the name of a file beside a shapefile: what it holds, of which one text is a user's."""
+
+
+@pytest.mark.parametrize("name", METADATA)
+async def test_metadata_beside_a_shapefile_is_told(pipeline: Pipeline, tmp_path: Path, name: str) -> None:
+    """It was ignored."""
+    path = (await pipeline.to("Shapefile", write_geojson(tmp_path / "a.geojson", [point(1, 2, n=1)]))).path
+    assert (await pipeline.to("GeoPackage", path)).output.warnings == ()
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(name, METADATA[name])
+    assert (await pipeline.to("GeoPackage", path)).output.warnings == (DESCRIPTIONS_LEFT_OUT.format(count=1),)
 
 
 def packed(path: Path) -> Path:

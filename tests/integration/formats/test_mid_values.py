@@ -12,6 +12,7 @@ import pytest
 from service.errors import Rejection
 from service.formats.format import reading_of
 from service.formats.mid_values import LONGEST_LINE, mid_warnings
+from service.formats.table.databases import RULES_LEFT_OUT
 from service.formats.table.drawings import MAPINFO
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Converted, Pipeline
@@ -46,8 +47,8 @@ TOLD = {
 """By the rows of a .mid: what is told of them."""
 
 
-def mapinfo(path: Path, objects: str, rows: str, columns: dict[str, str] = COLUMNS) -> Path:
-    head = 'Version 300\nCharset "Neutral"\nDelimiter ","\nCoordSys Earth Projection 1, 104\n'
+def mapinfo(path: Path, objects: str, rows: str, columns: dict[str, str] = COLUMNS, unique: str = "") -> Path:
+    head = f'Version 300\nCharset "Neutral"\nDelimiter ","\n{unique}CoordSys Earth Projection 1, 104\n'
     listed = "".join(f"  {name} {kind}\n" for name, kind in columns.items())
     with zipfile.ZipFile(path, "w") as packed:
         packed.writestr("a.mif", f"{head}Columns {len(columns)}\n{listed}Data\n\n{objects}".replace("\n", "\r\n"))
@@ -94,6 +95,12 @@ async def test_an_empty_row_of_one_column_is_an_empty_number(either: Pipeline, t
     assert [feature["properties"] for feature in readers.geojson(done.path)] == [{"i": 1}, {"i": 0}, {"i": 3}]
     told = "Empty numbers in 'a' (1 value of 'i') became 0, because MapInfo knows no missing numbers. "
     assert done.output.warnings == (told + "The first is feature 2.",)
+
+
+async def test_unique_columns_are_told_as_rules(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The header of a .mif lists them by their numbers."""
+    path = mapinfo(tmp_path / "a.zip", POINT, '1,"a"\n', {"i": "Integer", "t": "Char(9)"}, "Unique 1, 2\n")
+    assert (await pipeline.to("Csv", path)).output.warnings == (RULES_LEFT_OUT.format(count=2),)
 
 
 def truths_of(done: Converted) -> list[object]:
