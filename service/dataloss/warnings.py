@@ -30,7 +30,6 @@ _FIELD_LOSSES = (
     ),
     LossCount(attrgetter("empty"), "{count} in {fields}: a Shapefile cannot tell empty text from a missing value."),
     LossCount(attrgetter("trailing_blanks"), "{count} in {fields}: trailing blanks are lost."),
-    LossCount(attrgetter("cut_at_nul"), "{count} in {fields}: text is cut off at its first NUL character."),
 )
 _SCAN_LOSSES = (
     LossCount(attrgetter("null_geometries"), "{count} without geometry: the row is written with an empty shape."),

@@ -72,7 +72,6 @@ class Field(msgspec.Struct, frozen=True, gc=False):
     """The sum of the absolute values of its numbers."""
     empty: Count = 0
     trailing_blanks: Count = 0
-    cut_at_nul: Count = 0
     leading_blanks: Count = 0
     carriage_returns: Count = 0
     """Texts with one."""
@@ -89,6 +88,8 @@ class Field(msgspec.Struct, frozen=True, gc=False):
     leading_zeros: Count = 0
     """Texts that other programs mistake for numbers, such as 00501."""
     infinite: Count = 0
+    nans: Count = 0
+    """Numbers that are NaN, which count as filled. Most results have none in their place; a work file never has any."""
     at_32_bits: Count = 0
     """Integers that are the largest or the smallest of 32 bits."""
     at_64_bits: Count = 0

@@ -182,7 +182,7 @@ def _is_kept(writing: Writing, field: Field) -> bool:
 
 def _value_differences(writing: Writing, field: Field, found: VerifiedColumn) -> Iterator[str]:
     filled = (field.filled or 0) - (field.empty if writing.empty_is_null else 0)
-    if found.filled is not None and found.filled != filled:
+    if found.filled is not None and not filled - field.nans <= found.filled <= filled:
         yield f"Read back, {shown(field.name)!r} has {counted(found.filled, 'filled value')}; {_expected_were(filled)}."
     exact = not (field.inexact_in_dbf or field.beyond_dbf or field.beyond_53_bits)
     if found.total is not None and field.total is not None and exact:

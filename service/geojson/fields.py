@@ -40,7 +40,7 @@ _LENGTHS = ("longest_bytes", "over_dbf_limit")
 _OF_MOMENTS = (*_LENGTHS, "reworded_moments", "rounded_moments", "rounded_up")
 _TOLD: Mapping[FieldType, tuple[str, ...]] = {
     FieldType.TEXT: _LENGTHS,
-    FieldType.REAL: ("infinite", "near_infinite", "first_near_infinite", "beyond_dbf", "first_beyond_dbf"),
+    FieldType.REAL: ("infinite", "nans", "near_infinite", "first_near_infinite", "beyond_dbf", "first_beyond_dbf"),
     FieldType.DATE: (*_OF_MOMENTS, "before_1000"),
     FieldType.DATETIME: _OF_MOMENTS,
     FieldType.TIME: _OF_MOMENTS,
@@ -100,6 +100,7 @@ class FieldTally:
     first_beyond_dbf = 0
     first_near_infinite = 0
     infinite = 0
+    nans = 0
     booleans = 0
     integers = 0
     reals = 0
@@ -182,7 +183,8 @@ class FieldTally:
         sizes = list(map(abs, filter(None, values)))
         if sizes and not (min(sizes) >= SMALLEST_REAL and max(sizes) < SMALLEST_LARGE and sum(sizes) < math.inf):
             self.infinite += sum(map(math.isinf, sizes))
-            self.tiny += sum(size < SMALLEST_REAL or math.isnan(size) for size in sizes)
+            self.nans += sum(map(math.isnan, sizes))
+            self.tiny += sum(size < SMALLEST_REAL for size in sizes)
             finite = list(filter(math.isfinite, values))
             self.beyond_dbf += sum(map(_is_beyond_dbf, finite))
             self.near_infinite += sum(map(_is_near_infinite, finite))

@@ -21,6 +21,7 @@ _LENGTHS = ("longest_bytes", "over_dbf_limit")
 _IN_FACTS = (
     "filled",
     "infinite",
+    "nans",
     "near_infinite",
     "first_near_infinite",
     "nested",
@@ -37,6 +38,7 @@ PerType = Annotated[Mapping[GeometryName, Count], Meta(max_length=7)]
 class FieldFindings(Field, frozen=True, kw_only=True, omit_defaults=True):
     """One property as a column; `longest_bytes` is also that of the texts of dates and times."""
 
+    cut_at_nul: Count = 0
     clamped_integers: Count = 0
     rounded_integers: Count = 0
     """Values that releases of GDAL round which read negative whole numbers of 19 digits as reals."""

@@ -34,6 +34,11 @@ _READ_VALUES = (
     LossCount(
         attrgetter("clamped_integers"), "{count} in {fields}: integers beyond 64 bits are clamped to the 64-bit range."
     ),
+    LossCount(attrgetter("cut_at_nul"), "{count} in {fields}: text is cut off at its first NUL character."),
+    LossCount(
+        attrgetter("nans"),
+        "{count} in {fields}: NaN is not a number; the value is missing in results of formats that cannot hold it.",
+    ),
     LossCount(
         attrgetter("reals_as_texts"),
         "{count} in {fields}: decimal numbers became texts, because other values of the column are texts, lists or "

@@ -55,6 +55,14 @@ def _is_binary(kind: Any) -> bool:
     return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
 
 
+def _is_text(kind: Any) -> bool:
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _without_zeros(values: pa.Array) -> pa.Array:
+    return pc.replace_substring(values.cast(pa.string()), "\0", "") if count_zeros(values) else values.cast(pa.string())
+
+
 def _is_uuid(kind: Any) -> bool:
     return getattr(kind, "extension_name", "") == "arrow.uuid"
 
@@ -148,14 +156,31 @@ def count_emptied(values: pa.Array) -> int:
     values = storage(values)
     if types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    is_text = types.is_string(values.type) or types.is_large_string(values.type) or types.is_string_view(values.type)
-    return int(pc.sum(pc.equal(values.cast(pa.string()), "")).as_py() or 0) if is_text else 0
+    return int(pc.sum(pc.equal(values.cast(pa.string()), "")).as_py() or 0) if _is_text(values.type) else 0
 
 
 def count_binary(values: pa.Array) -> int:
     """How many of `values` are bytes, which a table without geometry spells as hexadecimal digits."""
     is_spelled = _is_binary(storage(values).type) and not _is_uuid(values.type)
     return len(values) - int(values.null_count) if is_spelled else 0
+
+
+def count_zeros(values: pa.Array) -> int:
+    """How many of `values` are texts with zero bytes, at which the driver of GeoPackage would end them."""
+    values = storage(values)
+    if types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if not _is_text(values.type):
+        return 0
+    return int(pc.sum(pc.match_substring(values.cast(pa.large_string()), "\0")).as_py() or 0)
+
+
+def count_nans(values: pa.Array) -> int:
+    """How many of `values` are NaN, which become missing in a GeoPackage."""
+    values = storage(values)
+    if not types.is_floating(values.type):
+        return 0
+    return int(pc.sum(pc.is_nan(values.cast(pa.float64()))).as_py() or 0)
 
 
 def count_infinite(values: pa.Array) -> int:
@@ -173,9 +198,10 @@ _FORMER_TYPES: Mapping[str, Callable[[Any], bool]] = {
     "unsigned": types.is_uint64,
     "decimal": types.is_decimal,
 }
-_BECOME_TEXTS = (types.is_uint64, types.is_time, types.is_null, types.is_large_string, types.is_string_view)
+_BECOME_TEXTS = (types.is_uint64, types.is_time, types.is_null)
 _CONVERSIONS: tuple[tuple[Callable[[Any], bool], Convert], ...] = (
     (types.is_nested, _to_json),
+    (_is_text, _without_zeros),
     (types.is_decimal, lambda values: values.cast(pa.string()).cast(pa.float64())),  # a direct cast makes 47.3 inexact
     (types.is_float16, lambda values: values.cast(pa.float64())),
     (lambda kind: types.is_int8(kind) or types.is_uint8(kind), lambda values: values.cast(pa.int16())),

@@ -25,8 +25,10 @@ from service.engine.jailed.arrow_columns import (
     count_emptied,
     count_infinite,
     count_moved,
+    count_nans,
     count_rounded,
     count_unheld,
+    count_zeros,
     former_type,
     mapped,
     plain,
@@ -57,6 +59,8 @@ COUNTS: Mapping[str, Callable[[pa.Array], int]] = {
     "rounded": count_rounded,
     "moved": count_moved,
     "unheld": count_unheld,
+    "nan": count_nans,
+    "zeros": count_zeros,
 }
 """The kinds of changes, and how many of the values in an array are changed so."""
 COUNTS_OF_TABLES: Mapping[str, Callable[[pa.Array], int]] = {

@@ -26,7 +26,6 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
     "text": {
         "empty": "{0} = ''",
         "trailing_blanks": "{0} GLOB '* '",
-        "cut_at_nul": "instr({0}, char(0)) > 0",
         "leading_blanks": "{0} GLOB ' *'",
         "carriage_returns": "instr({0}, char(13)) > 0",
         "control": "{0} GLOB '*[' || char(1) || '-' || char(8, 11, 12, 14) || '-' || char(31, 65534, 65535) || ']*'",

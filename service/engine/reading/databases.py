@@ -12,7 +12,7 @@ from service.engine.jailed.database import ENTRIES, told_apart
 from service.engine.jailed.self_description import Beside
 from service.engine.mistyped import GeoPackageCheck, TypeCheck
 from service.engine.reading.files import reading_with_options
-from service.engine.reading.table_checks import ROUNDED, value_sentences
+from service.engine.reading.table_checks import ROUNDED, ZEROS_LEFT_OUT, value_sentences
 from service.engine.reading.work_file import LISTED, TABLES_FILE, WorkFile, read_layers
 from service.engine.session import Answer, Session
 from service.engine.workspace import Workplace, staged_names
@@ -146,7 +146,7 @@ _OF_VALUES = {
     "mistyped": "Columns with values of other types than the database declares ({values}) became columns of texts with "
     "all their values.",
     "spelled": "Binary values beside others ({values}) became hexadecimal texts.",
-    "cut": "Zero bytes (NUL) within texts ({values}) were left out.",
+    "cut": ZEROS_LEFT_OUT,
     "unread": "Geometries that are not stored as this format does, such as texts or plain WKB ({values}), were left "
     "out. Store them as the format does, and send it again.",
     "second": "Geometries after the first one of a row ({values}) were left out.",

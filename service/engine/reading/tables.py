@@ -16,6 +16,7 @@ from service.engine.placing import Placing
 from service.engine.reading.files import read_document, reading_with_options
 from service.engine.reading.table_checks import (
     ROUNDED,
+    ZEROS_LEFT_OUT,
     Tables,
     WrittenTable,
     require_places,
@@ -72,7 +73,7 @@ Counts = Annotated[dict[Name, Count], Meta(max_length=MAX_COLUMNS)]
 
 
 class _Changes(msgspec.Struct, frozen=True):
-    """By column, how many values of a Parquet file lose digits, become times in UTC, missing, or hexadecimal digits.
+    """By column, how many values of a Parquet file lose digits or bytes, become times in UTC, missing, or hexadecimal.
 
     Also how many geometries cannot be read, lose what their edges are, or are of further columns; the names of columns
     that get others; the types that change; how many columns may not miss values, and how many have titles; and how
@@ -82,6 +83,8 @@ class _Changes(msgspec.Struct, frozen=True):
     rounded: Counts
     moved: Counts
     unheld: Counts
+    nan: Counts
+    zeros: Counts
     emptied: Counts
     infinite: Counts
     spelled: Counts
@@ -112,6 +115,8 @@ _CHANGED = {
     "moved": "Times in zones that have names, or with offsets that are not quarters of an hour ({values}), were "
     "converted to UTC.",
     "unheld": "Dates before the year 1 or after 9999, and infinite ones ({values}), became missing.",
+    "nan": "Numbers that are NaN ({values}) became missing.",
+    "zeros": ZEROS_LEFT_OUT,
     "emptied": "Tables without geometry of their own cannot tell an empty text from a missing value; {values} became "
     "missing.",
     "infinite": "Tables without geometry of their own have no infinite numbers; {values} became missing.",

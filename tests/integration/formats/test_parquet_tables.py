@@ -72,6 +72,25 @@ async def test_infinite_numbers_of_tables_that_become_missing_are_counted(
     assert "1 value of 'number' became missing" in told
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
+@pytest.mark.parametrize("has_geometry", [True, False])
+async def test_nan_and_zero_bytes_are_told(
+    pipeline: Pipeline, tmp_path: Path, kind: pa.DataType, *, has_geometry: bool
+) -> None:
+    """NaN became missing and a text ended at its first zero byte, without a warning."""
+    columns = {"text": pa.array(["a\0b", "x"]).cast(kind), "number": pa.array([float("nan"), 1.5])}
+    if has_geometry:
+        declared(tmp_path / "a.parquet", "geoarrow.wkb", pa.array([POINT, None]), None, **columns)
+    else:
+        pq.write_table(pa.table({**PLACES, **columns}), tmp_path / "a.parquet")
+    done = await pipeline.to("GeoPackage", tmp_path / "a.parquet", source_epsg=4326)
+    ((_, rows),) = readers.geopackage(done.path).items()
+    assert [(row["text"], row["number"]) for row in rows] == [("ab", None), ("x", 1.5)]
+    nan, zeros = done.facts.warnings
+    assert nan == "Numbers that are NaN (1 value of 'number') became missing."
+    assert zeros == "Zero bytes (NUL) within texts (1 value of 'text') were left out."
+
+
 POINT = struct.pack("<BIdd", 1, 1, 8.5, 47.25)
 PLACED = pa.array([{"x": 8.5, "y": 47.25}, None], pa.struct([("x", pa.float64()), ("y", pa.float64())]))
 LINE = pa.array([[{"x": 8.5, "y": 47.25}, {"x": 9, "y": 48}], None], pa.list_(PLACED.type))
@@ -84,12 +103,14 @@ DECLARED = {
 }
 
 
-def declared(path: Path, name: str, values: pa.Array, crs: object) -> Path:
+def declared(path: Path, name: str, values: pa.Array, crs: object, **others: pa.Array) -> Path:
     """A file whose column `place` the Arrow schema alone declares as geometry."""
     said = json.dumps({} if crs is None else {"crs": crs})
     place = pa.field("place", values.type, metadata={"ARROW:extension:name": name, "ARROW:extension:metadata": said})
-    schema = pa.schema([pa.field("n", pa.int64()), place])
-    pq.write_table(pa.table([pa.array([1, 2]), values], schema=schema), path)
+    schema = pa.schema(
+        [pa.field("n", pa.int64()), place, *(pa.field(name, each.type) for name, each in others.items())]
+    )
+    pq.write_table(pa.table([pa.array([1, 2]), values, *others.values()], schema=schema), path)
     return path
 
 

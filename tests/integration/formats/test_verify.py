@@ -451,3 +451,9 @@ async def test_columns_that_a_driver_renames_are_not_said_to_be_lost(
     done = await either.to(target, path)
     names = ("marker_color", "_2020", "_3020")
     assert {column.written for dataset in done.plan.datasets for column in dataset.columns} == set(names)
+
+
+async def test_nan_that_a_result_cannot_hold_is_told_once(pipeline: Pipeline, tmp_path: Path) -> None:
+    """When the document is scanned; reading back told it again, as a missing value."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, n=float("nan")), point(1, 2, n=1.5)])
+    assert await written(pipeline, path, "GeoPackage", nothing) == ()

@@ -171,7 +171,6 @@ def test_elements_that_are_no_features_are_a_loss() -> None:
         ("2020-01-01T10:00:00Z", "1 value in x: times are written as text, because a Shapefile has only dates."),
         ("", "1 value in x: a Shapefile cannot tell empty text from a missing value."),
         ("x ", "1 value in x: trailing blanks are lost."),
-        ("a\0b", "1 value in x: text is cut off at its first NUL character."),
     ],
 )
 def test_other_losses_are_warnings(value: Any, sentence: str) -> None:
@@ -197,6 +196,14 @@ def test_other_losses_are_warnings(value: Any, sentence: str) -> None:
         (
             '{"type": "Feature", "properties": {"x": "2020-01-01T10:00:00.1234Z"}, "geometry": null}',
             "1 value in x: times are kept with millisecond precision.",
+        ),
+        (
+            r'{"type": "Feature", "properties": {"x": "a\u0000b"}, "geometry": null}',
+            "1 value in x: text is cut off at its first NUL character.",
+        ),
+        (
+            '{"type": "Feature", "properties": {"x": NaN}, "geometry": null}',
+            "1 value in x: NaN is not a number; the value is missing in results of formats that cannot hold it.",
         ),
         (
             '{"type": "Feature", "geometry": {"type": "LineString", "coordinates": [[1, 2], [3, 4, 5]]}}',

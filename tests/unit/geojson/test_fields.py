@@ -164,7 +164,7 @@ def test_what_is_no_number_is_a_number_that_does_not_fit(number: str) -> None:
     """The converter reads NaN and the infinities, although strict JSON has none."""
     field = scan_bytes(with_value(number)).fields[0]
     is_infinite = number != "NaN"
-    assert (field.type, field.inexact_in_dbf, field.infinite) == ("real", not is_infinite, is_infinite)
+    assert (field.type, field.inexact_in_dbf, field.nans, field.infinite) == ("real", 0, not is_infinite, is_infinite)
 
 
 def test_small_things_are_counted() -> None:
