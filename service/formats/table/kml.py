@@ -63,7 +63,7 @@ DATA_OF_FOLDERS = of_the_file(
     rb"ExtendedData\b[^<>]*+(?<!/)>\s*+<[^/]",
 )
 LINKS_OF_FEATURES = of_the_file(rb"Placemark\b", rb"/?Placemark\b", rb"atom:(?:author|link)\b")
-_PLACE = rb"(?:Point|LineString|LinearRing|Polygon|MultiGeometry|gx:(?:Multi)?Track)\b"
+_PLACE = rb"(?:Point|LineString|LinearRing|Polygon|MultiGeometry|GeometryCollection|gx:(?:Multi)?Track)\b"
 _BESIDE_PLACES = rb"[^<]*+(?:<(?!" + _PLACE + rb"|/?Placemark\b)[^<]*+)*+"
 SECOND_GEOMETRY_IN_KML = (
     rb"<Placemark\b(?:"
@@ -154,6 +154,11 @@ _KML_LEFT_OUT = (
     LeftOut(
         "Tracks in elements of KML 2.3 ({count}) were left out. Write them as gx:Track, with gx:coord, to keep them.",
         words=(b"<Track>", b"<Track "),
+    ),
+    LeftOut(
+        "Geometries in the obsolete element GeometryCollection ({count}) were left out. Write MultiGeometry instead.",
+        words=(b"<GeometryCollection>", b"<GeometryCollection "),
+        is_content=True,
     ),
     LeftOut(
         "Data of features in the obsolete element Metadata ({count}) was left out.",

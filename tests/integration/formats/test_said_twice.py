@@ -23,6 +23,7 @@ KML = (
     "<Point><coordinates>1,2</coordinates></Point></Placemark></Folder></Document></kml>"
 )
 DATA = '<ExtendedData><Data name="d">{}<value>v</value></Data></ExtendedData>'
+OLD = f"<GeometryCollection>{'<Point><coordinates>3,4</coordinates></Point>' * 2}</GeometryCollection>"
 TWICE = (
     "Elements that a point, route or track has more than once ({}), such as a second name, were left out: the last one "
     "is read."
@@ -92,6 +93,11 @@ FILES = {
         "a.kml",
         KML.format("", '<Metadata><m xmlns="urn:a">5</m></Metadata>'),
         {"Data of features in the obsolete element Metadata (1) was left out."},
+    ),
+    "obsolete collections": (
+        "a.kml",
+        KML.format("", f"{OLD}</Placemark><Placemark>{OLD}</Placemark><Placemark>"),
+        {"Geometries in the obsolete element GeometryCollection (2) were left out. Write MultiGeometry instead."},
     ),
     "extensions of a segment": (
         "a.gpx",
