@@ -52,7 +52,7 @@ CURVES = {8, 9, 10, 11, 12}
 WITH_AREAS = {"Polygon", "MultiPolygon", "GeometryCollection"}
 MAX_COLUMNS = 2000
 DBF_BYTES = 254
-COLUMNS_A_QUERY = 400
+COLUMNS_A_QUERY = 75
 FARTHEST, POLE = 540.0, 90.001
 """Longitudes may exceed 180 by another turn, so that a geometry can cross the date line in one piece."""
 HEAD_BYTES = 80

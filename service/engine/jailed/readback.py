@@ -22,7 +22,7 @@ from service.engine.jailed.gpkg import quoted
 
 MOST_CELLS = 300_000
 """In larger tables, only rows and geometries are counted: counting values would take as long as writing them."""
-EXPRESSIONS_A_QUERY = 1000
+EXPRESSIONS_A_QUERY = 150
 SPATIALITE_CODE_AT = 40
 """Where the code of its type begins in a geometry, from 1: 1000 is added to it for elevations, 2000 for measures."""
 SHP_HEADER = 100

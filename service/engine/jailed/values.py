@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from service.engine.jailed.gpkg import FID, quoted
 
-EXPRESSIONS_A_QUERY = 1000
-"""SQLite allows at most 2,000 columns in a result."""
+EXPRESSIONS_A_QUERY = 150
+"""SQLite compares each sum of a query with all others before it reads a row."""
 NUMBERS = {"integer", "real"}
 INFINITE = "abs({0}) > 1.7976931348623157e308"
 SMALLEST = "5e-7"
@@ -72,12 +72,11 @@ def value_counts(
 
     Also the first row of those that are `LOCATED`, and of numbers the sum of absolute values, None if it is infinite.
     """
-    found: dict[str, dict[str, float | None]] = {name: {} for name in kinds}
-    wanted = list(_wanted(kinds))
-    for start in range(0, len(wanted), EXPRESSIONS_A_QUERY):
-        part = wanted[start : start + EXPRESSIONS_A_QUERY]
-        for (name, what, _), count in zip(part, _ask(connection, table, part), strict=True):
-            found[name][what] = _finite(count)
+    found: dict[str, dict[str, float | None]] = {
+        name: dict.fromkeys(("filled", *counts_of(kind)), 0) for name, kind in kinds.items()
+    }
+    _count(connection, table, [(name, "filled", f"count({quoted(name)})") for name in kinds], found)
+    _count(connection, table, list(_wanted({name: kinds[name] for name in kinds if found[name]["filled"]})), found)
     return found
 
 
@@ -90,7 +89,6 @@ def counts_of(kind: str) -> Iterator[str]:
 
 def _wanted(kinds: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     for name, kind in kinds.items():
-        yield name, "filled", f"count({quoted(name)})"
         if kind in NUMBERS:
             yield name, "total", f"total(abs({quoted(name)} + 0.0))"
         for what, condition in COUNTED.get(kind, {}).items():
@@ -105,7 +103,16 @@ def _finite(count: float | None) -> float | None:
     return value if abs(value) < float("inf") else None
 
 
-def _ask(connection: sqlite3.Connection, table: str, wanted: Sequence[tuple[str, str, str]]) -> Sequence[float | None]:
-    listed = ", ".join(expression for _, _, expression in wanted)
-    row: Sequence[float | None] = connection.execute(f"SELECT {listed} FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
-    return row
+def _count(
+    connection: sqlite3.Connection,
+    table: str,
+    wanted: Sequence[tuple[str, str, str]],
+    found: Mapping[str, dict[str, float | None]],
+) -> None:
+    """Put what each expression finds into `found`, by the column and the name beside it."""
+    for start in range(0, len(wanted), EXPRESSIONS_A_QUERY):
+        part = wanted[start : start + EXPRESSIONS_A_QUERY]
+        listed = ", ".join(expression for _, _, expression in part)
+        row = connection.execute(f"SELECT {listed} FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
+        for (name, what, _), count in zip(part, row, strict=True):
+            found[name][what] = _finite(count)
