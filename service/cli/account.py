@@ -1,6 +1,7 @@
 """`geomill account`: create, list, show, change and delete accounts (interface 10)."""
 
 import argparse
+import re
 from typing import Any
 
 import msgspec
@@ -137,6 +138,17 @@ def cents(text: str) -> int:
     return value
 
 
+def name(text: str) -> str:
+    """Parse a name, which terminals and logs show: it must not move their cursors, and must be text."""
+    if not text.strip() or _UNSAFE.search(text):
+        raise argparse.ArgumentTypeError(
+            "give a name in UTF-8 without control characters and marks that change the direction of text"
+        )
+    return text
+
+
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Controls, ends of lines, marks that turn the direction of what follows, and bytes that are not UTF-8."""
 _EFFECTS = (
     "Change an account. A change from one plan to another keeps this month's usage and the amount due; --plan of a "
     "member applies to its whole organization. --wallet keeps the plan's usage for a return to a plan, and --plan "
@@ -163,10 +175,13 @@ COMMAND = CliCommand(
             help="create an account and its first key",
             run=create,
             arguments=(
-                argument("--name", required=True, help="name of the account"),
+                argument("--name", required=True, type=name, help="name of the account"),
                 _PLAN,
                 argument(
-                    "--organization", metavar="ORG", help="name or id of the organization whose plan the account shares"
+                    "--organization",
+                    metavar="ORG",
+                    type=name,
+                    help="name or id of the organization whose plan the account shares",
                 ),
                 _WALLET,
                 JSON,
@@ -183,6 +198,7 @@ COMMAND = CliCommand(
                 argument(
                     "--organization",
                     metavar="ORG",
+                    type=name,
                     help="name or id of the organization to join; with --plan, it is created if it does not exist",
                 ),
                 argument("--no-organization", action="store_true", help="leave the organization"),

@@ -79,10 +79,20 @@ def test_terms_that_contradict_each_other_are_refused(geomill: Geomill, argument
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
 
 
-@pytest.mark.parametrize("arguments", [("--plan", "gold"), ("--wallet-cents", "-1"), ("--wallet-cents", "ten")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--plan", "gold"),
+        ("--wallet-cents", "-1"),
+        ("--wallet-cents", "ten"),
+        ("--plan", "free", "--name", "not UTF-8: \udcff"),
+        ("--plan", "team", "--organization", "\x1b[2Janother line\n"),
+    ],
+)
 def test_a_value_that_cannot_be_is_refused_with_the_usage(geomill: Geomill, arguments: tuple[str, ...]) -> None:
-    """With exit code 2."""
-    assert geomill("account", "create", "--name", "x", *arguments).returncode == 2
+    """With exit code 2, and without what it would do to a terminal."""
+    done = geomill("account", "create", "--name", "x", *arguments)
+    assert (done.returncode, "\x1b" in done.stderr) == (2, False)
 
 
 def test_an_account_is_changed_and_shown(embedded: Server, geomill: Geomill) -> None:
