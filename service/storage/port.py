@@ -76,10 +76,7 @@ class Storage(Protocol):
         """Check with one inexpensive round trip that objects can be stored now, in the home region or another one."""
 
     async def check_objects(self) -> None:
-        """Check by an object of its own, which `objects` does not list, that the home region takes and gives objects.
-
-        Deletes it again; that this fails is no failure of the check.
-        """
+        """Check by an object that stays, and that `objects` does not list, that the home region works."""
 
 
 def new_key(region: str = "") -> ObjectKey:
