@@ -296,7 +296,7 @@ def _guesses(layers: Sequence[Layer]) -> Iterator[str]:
     if guessed:
         yield (
             f"The values of {listed(quotes(guessed))} look like numbers and were read as such: leading zeros are "
-            "lost, and whole numbers beyond 2,147,483,647 became that number."
+            "lost, and integers beyond 2,147,483,647 became that number."
         )
 
 

@@ -74,7 +74,7 @@ VALUE_LOSSES: Mapping[str, Loss] = {
     ),
     "unsigned": Loss(
         "unsigned 64-bit integers",
-        "{target} is written without whole numbers beyond 9,223,372,036,854,775,807; {values}, in columns with such "
+        "{target} is written without integers beyond 9,223,372,036,854,775,807; {values}, in columns with such "
         "numbers, became texts.",
         count=_were(FormerType.UNSIGNED),
     ),
@@ -109,11 +109,11 @@ VALUE_LOSSES: Mapping[str, Loss] = {
     ),
     "beyond_32_bits": Loss(
         "integers beyond 32 bits",
-        "{target} stores whole numbers of 32 bits; {values} became floating-point numbers.",
+        "{target} stores integers of 32 bits; {values} became floating-point numbers.",
     ),
     "beyond_53_bits": Loss(
         "integers beyond 53 bits",
-        "{target} stores whole numbers of 53 bits; the last digits of {values} changed.",
+        "{target} stores integers of 53 bits; the last digits of {values} changed.",
     ),
     "tiny": Loss(
         "all digits of numbers below 0.0000005",
@@ -244,12 +244,12 @@ OVERFLOWS: Mapping[str, Loss] = {
     ),
     "at_32_bits": Loss(
         "integers beyond 32 bits",
-        "{source} is read with whole numbers of 32 bits; {values} became 2,147,483,647 or -2,147,483,648, unless "
+        "{source} is read with integers of 32 bits; {values} became 2,147,483,647 or -2,147,483,648, unless "
         "they are these numbers.",
     ),
     "at_64_bits": Loss(
         "integers beyond 64 bits",
-        "{source} is read with whole numbers of 64 bits; {values} became 9,223,372,036,854,775,807 or "
+        "{source} is read with integers of 64 bits; {values} became 9,223,372,036,854,775,807 or "
         "-9,223,372,036,854,775,808, unless they are these numbers. Store them as texts to keep them.",
     ),
 }

@@ -47,7 +47,7 @@ _READ_VALUES = (
     ),
     LossCount(
         attrgetter("others_as_texts"),
-        "{count} in {fields}: whole numbers, true and false became texts, because other values of the column are "
+        "{count} in {fields}: integers, true and false became texts, because other values of the column are "
         "texts, lists or objects.",
     ),
     LossCount(
@@ -58,7 +58,7 @@ _READ_VALUES = (
 _ROUNDED = (
     LossCount(
         attrgetter("rounded_integers"),
-        "{count} in {fields}: whole numbers beyond 53 bits may have been rounded, because the GDAL of this host reads "
+        "{count} in {fields}: integers beyond 53 bits may have been rounded, because the GDAL of this host reads "
         "columns with negative ones of 19 digits as reals. Send them as texts to keep them.",
     ),
 )

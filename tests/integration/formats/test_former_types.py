@@ -27,7 +27,7 @@ FORMER = {
     "lists, structures and maps": pa.array([[1, 2], None], pa.list_(pa.int64())),
     "times of day": pa.array([dt.time(1, 2, 3), None], pa.time32("s")),
     "durations": pa.array([1500, None], pa.duration("ms")),
-    "whole numbers beyond": pa.array([LARGEST_SIGNED + 1, None], pa.uint64()),
+    "integers beyond": pa.array([LARGEST_SIGNED + 1, None], pa.uint64()),
     "decimal numbers": pa.array([Decimal("1.25"), None], pa.decimal128(5, 2)),
 }
 """By the words of what is told: a column of a type that is told of, with one value."""

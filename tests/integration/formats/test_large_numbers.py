@@ -54,7 +54,7 @@ async def test_the_largest_number_is_kept_by_other_targets(pipeline: Pipeline, t
 async def test_negative_numbers_of_19_digits_are_kept_or_told(
     pipeline: Pipeline, tmp_path: Path, target: str, smallest: int
 ) -> None:
-    """Since GDAL 3.12, the driver reads these, and the whole numbers of their columns, as reals."""
+    """Since GDAL 3.12, the driver reads these, and the integers of their columns, as reals."""
     numbers = [smallest, 2**53 + 1, 5]
     rows = [point(1, 2, n=number, o={"a": [number, str(smallest)]}, t=number or "t") for number in numbers]
     path = write_geojson(tmp_path / "a.geojson", [*rows, point(1, 2, t="t")])
@@ -72,7 +72,7 @@ async def test_negative_numbers_of_19_digits_are_kept_or_told(
 
 
 LONG_NEGATIVES = (
-    "4 values in n, o, t: whole numbers beyond 53 bits may have been rounded, because the GDAL of this host reads "
+    "4 values in n, o, t: integers beyond 53 bits may have been rounded, because the GDAL of this host reads "
     "columns with negative ones of 19 digits as reals. Send them as texts to keep them."
 )
 

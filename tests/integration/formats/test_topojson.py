@@ -116,7 +116,7 @@ async def test_values_of_features_are_those_of_geojson(either: Pipeline, tmp_pat
     assert (second["id"], third["id"], second["code"]) == ("b", None, None)
     assert done.facts.warnings == (
         (
-            "1 value in id: whole numbers, true and false became texts, because other values of the column are texts, "
+            "1 value in id: integers, true and false became texts, because other values of the column are texts, "
             "lists or objects."
         ),
         (

@@ -332,7 +332,7 @@ def test_values_that_change_their_type_are_told_for_every_target(*, into_json: b
     first, second = feature({"x": 0.1, "y": True, "z": True}), feature({"x": "a", "y": "b", "z": 2})
     decimal, whole, truth = reading_warnings(scan_bytes(collection(first, second)), into_json=into_json)
     assert decimal.startswith("1 value in x: decimal numbers became texts")
-    assert whole.startswith("1 value in y: whole numbers, true and false became texts")
+    assert whole.startswith("1 value in y: integers, true and false became texts")
     assert truth.startswith("1 value in z: true and false became 1 and 0")
 
 
