@@ -76,6 +76,8 @@ def finds_all(plan: ConversionPlan, how: Reread) -> bool:
         return False
     if how.hides_names and not set(HIDDEN_NAMES).isdisjoint(map(str.lower, names)):
         return False
+    if not how.number_names.isdisjoint(map(str.lower, names)):
+        return False
     has_enough = all(len(dataset.columns) >= how.least_columns for dataset in plan.datasets)
     return has_enough and set(how.changed_in_names).isdisjoint("".join(names))
 

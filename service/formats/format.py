@@ -263,6 +263,8 @@ class Reread(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it finds datasets without geometry."""
     hides_names: bool = False
     """Whether it takes columns of some names for the numbers of rows."""
+    number_names: frozenset[str] = frozenset()
+    """The names, in small letters, of columns in which it reads nothing but numbers."""
     values: bool = True
     """Whether a value that is not null is read as not null, and as the same number."""
     is_one: bool = False

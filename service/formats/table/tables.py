@@ -29,7 +29,13 @@ CSV = Format(
     ),
     writing=Writing(
         driver="CSV",
-        reread=Reread(drivers=("CSV",), options=CSV_PLACES, least_columns=2, changed_in_names='"\r\n'),
+        reread=Reread(
+            drivers=("CSV",),
+            options=CSV_PLACES,
+            number_names=frozenset({"z"}),
+            least_columns=2,
+            changed_in_names='"\r\n',
+        ),
         value_losses=frozenset({"lists", "booleans", "infinite", "near_infinite", "binary_texts", "empty_texts"}),
         read_back="delimited",
         empty_is_null=True,

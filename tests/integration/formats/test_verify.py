@@ -457,3 +457,10 @@ async def test_nan_that_a_result_cannot_hold_is_told_once(pipeline: Pipeline, tm
     """When the document is scanned; reading back told it again, as a missing value."""
     path = write_geojson(tmp_path / "a.geojson", [point(1, 2, n=float("nan")), point(1, 2, n=1.5)])
     assert await written(pipeline, path, "GeoPackage", nothing) == ()
+
+
+@pytest.mark.parametrize("name", ["z", "Z"])
+async def test_texts_of_a_column_z_in_csv_are_not_told_as_missing(either: Pipeline, tmp_path: Path, name: str) -> None:
+    """The driver takes them for elevations, and reads none, although the geometry is in another column."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, **{name: "north", "n": 1}), point(3, 4, n=2)])
+    assert await written(either, path, "Csv", nothing) == ()
