@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from service.errors import Limit, LimitRefusal
+from service.metering.plans import PLANS
 from service.metering.pricing import MIB
 
 
@@ -24,6 +25,11 @@ class SeenValues(msgspec.Struct, frozen=True, kw_only=True):
     terms: Mapping[str, Any]
     used_bytes: int
     wallet_cents: int
+
+    @property
+    def data_left(self) -> int:
+        """The bytes that are left of a plan's month."""
+        return max(int(self.terms["monthly_data_bytes"]) - self.used_bytes, 0)
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,23 +58,27 @@ EXPLANATIONS: dict[str, Explanation] = {
     "fileSize": Explanation(
         limit="fileSize",
         message=lambda seen: (
-            f"The file is {_mib(seen.size_bytes)} large; the plan {seen.terms['id']} allows files of up to "
-            f"{_mib(seen.terms['max_file_bytes'])}. A bigger plan lifts this limit."
+            f"The file is {_size(seen.size_bytes, seen.terms['max_file_bytes'])} large; the plan {seen.terms['id']} "
+            f"allows files of up to {_size(seen.terms['max_file_bytes'], seen.size_bytes)}. "
+            + (
+                "A bigger plan lifts this limit."
+                if _is_exceeded("max_file_bytes", seen)
+                else "Split it into smaller files."
+            )
         ),
     ),
     "conversions": Explanation(
         limit="conversions",
         message=lambda seen: (
             f"All {seen.terms['monthly_conversions']:,} conversions of this month are used. "
-            "A bigger plan has more; the allowance resets next month."
+            f"{_more('monthly_conversions', seen)}"
         ),
     ),
     "data": Explanation(
         limit="data",
         message=lambda seen: (
-            f"The file is {_mib(seen.size_bytes)} large; of this month's data allowance, "
-            f"{_mib(max(seen.terms['monthly_data_bytes'] - seen.used_bytes, 0))} are left. "
-            "A bigger plan has more; the allowance resets next month."
+            f"The file is {_size(seen.size_bytes, seen.data_left)} large; of this month's data allowance, "
+            f"{_size(seen.data_left, seen.size_bytes)} are left. {_more('monthly_data_bytes', seen)}"
         ),
     ),
     "wallet": Explanation(
@@ -96,5 +106,18 @@ def refusal(name: str, seen: SeenValues) -> LimitRefusal:
     )
 
 
-def _mib(size_bytes: int) -> str:
-    return f"{size_bytes / MIB:,.1f} MiB"
+def _more(allowance: str, seen: SeenValues) -> str:
+    """Return what helps someone who has used up an allowance of a month."""
+    resets = "he allowance resets next month."
+    return f"A bigger plan has more; t{resets}" if _is_exceeded(allowance, seen) else f"T{resets}"
+
+
+def _is_exceeded(allowance: str, seen: SeenValues) -> bool:
+    """Return whether another plan has more."""
+    return any(getattr(plan, allowance) > seen.terms[allowance] for plan in PLANS)
+
+
+def _size(size_bytes: int, other_bytes: int) -> str:
+    """Return a size in MiB, or in bytes if it would look like the other one in MiB."""
+    size, other = (f"{number / MIB:,.1f} MiB" for number in (size_bytes, other_bytes))
+    return size if size != other else f"{size_bytes:,} bytes"

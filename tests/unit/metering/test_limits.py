@@ -55,3 +55,25 @@ def test_nothing_is_left_where_more_was_used_than_the_plan_has_now() -> None:
     """Never a negative number."""
     over = msgspec.structs.replace(SEEN, used_bytes=60 * MIB)
     assert "0.0 MiB are left" in refusal("data", over).message
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "figures"),
+    [
+        ("fileSize", {"size_bytes": 5 * MIB + 1}, ["5,242,881 bytes large", "5,242,880 bytes."]),
+        ("data", {"size_bytes": 9_000, "used_bytes": 50 * MIB - 8_000}, ["9,000 bytes large", "8,000 bytes are left"]),
+    ],
+)
+def test_sizes_that_differ_are_told_apart(name: str, changes: dict[str, int], figures: list[str]) -> None:
+    """In bytes, if they are the same in readable figures."""
+    message = refusal(name, msgspec.structs.replace(SEEN, **changes)).message
+    assert [figure for figure in figures if figure not in message] == []
+
+
+@pytest.mark.parametrize("name", ["fileSize", "conversions", "data"])
+@pytest.mark.parametrize("plan", BY_ID)
+def test_a_bigger_plan_is_recommended_to_those_who_can_have_one(name: str, plan: str) -> None:
+    """Others learn what helps them."""
+    has_more = plan != "business" and (name, plan) != ("fileSize", "team")
+    seen = msgspec.structs.replace(SEEN, terms=msgspec.structs.asdict(BY_ID[plan]))
+    assert ("bigger plan" in refusal(name, seen).message) == has_more
