@@ -24,7 +24,7 @@ from service.ids import AccountId, KeyId, OrganizationId
 from service.jobs.register import JobRegister
 from service.metering.ledger import Ledger
 from service.metering.plans import BY_ID
-from service.metering.pricing import Pricing
+from service.metering.pricing import MOST_CREDIT_CENTS, Pricing
 from service.settings import Settings
 from service.storage.bucket_config import HOME, read_bucket_configs
 from service.usecases.delete_account import AccountEraser
@@ -131,10 +131,10 @@ def _region(settings: Settings, text: str | None) -> str | None:
 
 
 def cents(text: str) -> int:
-    """Parse an amount in US cents, 0 or more."""
+    """Parse an amount in US cents, from 0 to the largest credit."""
     value = int(text)
-    if value < 0:
-        raise ValueError("negative")
+    if not 0 <= value <= MOST_CREDIT_CENTS:
+        raise argparse.ArgumentTypeError(f"must be from 0 to {MOST_CREDIT_CENTS}")
     return value
 
 

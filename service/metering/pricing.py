@@ -3,6 +3,8 @@
 import msgspec
 
 MIB = 1 << 20
+MOST_CREDIT_CENTS = 10**12
+"""The largest prepaid credit: the prices of failed conversions can always be returned to it."""
 
 
 class Pricing(msgspec.Struct, frozen=True):

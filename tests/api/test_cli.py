@@ -87,6 +87,7 @@ def test_terms_that_contradict_each_other_are_refused(geomill: Geomill, argument
         ("--wallet-cents", "ten"),
         ("--plan", "free", "--name", "not UTF-8: \udcff"),
         ("--plan", "team", "--organization", "\x1b[2Janother line\n"),
+        ("--wallet-cents", f"{(1 << 63) - 1}"),  # to which the price of a conversion that fails cannot be returned
     ],
 )
 def test_a_value_that_cannot_be_is_refused_with_the_usage(geomill: Geomill, arguments: tuple[str, ...]) -> None:
