@@ -3,6 +3,7 @@
 import math
 import os
 import random
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -202,6 +203,21 @@ NAMED = (
 def test_what_is_told_is_what_is_done_and_charged(site: Site, fault: str, schedule: Schedule) -> None:
     """The statement is reached; afterwards responses, ledger, jobs and objects agree, and no key is stuck."""
     assert run(site, fault, schedule) == 1
+
+
+def test_a_charge_that_was_not_confirmed_is_counted(site: Site) -> None:
+    """The metrics of the process that has converted the file agree with the ledger."""
+    node, _other = site.nodes
+    before = completed(node)
+    assert run(site, "break", Schedule("single", "settle", "after")) == 1
+    assert completed(node) == before + 1
+
+
+def completed(node: Node) -> int:
+    """How many jobs the process says it has completed."""
+    metrics = httpx.get(f"{node.server.url}/metrics").text
+    counted = re.search(r'\ngeomill_jobs_ended_total\{outcome="completed"\} (\d+)', metrics)
+    return int(counted[1]) if counted else 0
 
 
 def test_a_batch_that_broke_off_is_finished_by_its_repeat(site: Site) -> None:

@@ -112,7 +112,8 @@ async def settle(outbound: Outbound, stored: Stored) -> Ended:
                 raise ForgottenError
         else:
             ended = _completed(stored, settlement, settled)
-            _tell(stored, ended)
+        if ended.status is not Status.FAILED and ended.attempt == settlement.attempt:
+            _tell(stored, ended)  # also if the answer to the statement that has settled it was lost
     return Ended(**{**msgspec.structs.asdict(stored), "job": ended})
 
 
