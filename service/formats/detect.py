@@ -29,7 +29,7 @@ from service.formats.left_out import has_features, hold_features
 from service.formats.looks import Looks, look_at
 from service.formats.names import listed, safe_name, shown, stem_of, unique
 from service.formats.other_kinds import refuse_other
-from service.formats.properties import descriptions_beside_shapes, property_warnings
+from service.formats.properties import descriptions_beside_shapes, property_warnings, rules_in_schemas
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
 from service.formats.unread import START_BYTES, refuse_unread
 from service.formats.workbook_parts import require_read_parts
@@ -333,7 +333,8 @@ def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path, bounds: Bou
     ((extension, member),) = find.members.items()
     target = unpack_into / f"in{extension}"
     archive.unpack(member, target)
-    return _single(find.format, _not_empty(target, "ZIP"), find.name, unpack_into, bounds, looks=looks)
+    source = _single(find.format, _not_empty(target, "ZIP"), find.name, unpack_into, bounds, looks=looks)
+    return msgspec.structs.replace(source, warnings=(*source.warnings, *rules_in_schemas(archive)))
 
 
 def _unpack_folder(archive: Archive, find: Find, untrusted_name: str, unpack_into: Path) -> Source:

@@ -1,4 +1,4 @@
-"""Finds what users put into archives beside cells of workbooks, documents of KMZ or shapes, which no target keeps."""
+"""Finds what users put beside data: cells of workbooks, documents of KMZ, shapes or GML. No target keeps it."""
 
 import re
 from collections.abc import Iterator
@@ -29,6 +29,12 @@ BESIDE_CELLS = (
 """Members of an XLSX workbook, what is counted in them, and what is told of it."""
 BESIDE_SHAPES = re.compile(r"(?i).+\.(?:xml|qmd)")
 """The metadata of shapefiles and tables of MapInfo."""
+SCHEMAS = re.compile(r"(?i).+\.xsd")
+RESTRICTION = (
+    rb"<(?:\w{1,20}:)?restriction\s[^<>]{0,400}>\s{0,400}"
+    rb"<(?:\w{1,20}:)?(?:enumeration|pattern|(?:min|max)(?:In|Ex)clusive)\s"
+)
+"""A rule for values in a schema of XML, but not for their width alone, which programs declare for all texts."""
 MOST_COUNTED_BYTES = 16 << 20
 """Of all members together: thousands that unpack to this much fit into a few kilobytes."""
 TOLD = "The properties of the workbook (title, subject, description, keywords or category) were left out."
@@ -69,13 +75,22 @@ def descriptions_beside_shapes(archive: Archive) -> list[str]:
     Raises:
         TooMuch: its bounds do not allow to unpack what has to be looked at.
     """
+    return _told_of(archive, BESIDE_SHAPES, DESCRIBED, DESCRIPTIONS_LEFT_OUT)
+
+
+def rules_in_schemas(archive: Archive) -> list[str]:
+    """What is told of the schemas in `archive`, which holds a file of GML. Blocking; raises the same."""
+    return _told_of(archive, SCHEMAS, RESTRICTION, RULES_LEFT_OUT)
+
+
+def _told_of(archive: Archive, names: re.Pattern[str], word: bytes, sentence: str) -> list[str]:
     try:
-        count, _ = _count(archive, BESIDE_SHAPES, re.compile(DESCRIBED), MOST_COUNTED_BYTES)
+        count, _ = _count(archive, names, re.compile(word), MOST_COUNTED_BYTES)
     except TooMuch:
         raise
-    except Rejection:  # damaged metadata says nothing of the data
+    except Rejection:  # what is damaged says nothing of the data
         count = 0
-    return [DESCRIPTIONS_LEFT_OUT.format(count=f"{count:,}")] * bool(count)
+    return [sentence.format(count=f"{count:,}")] * bool(count)
 
 
 def _in_header(said: Said) -> Iterator[str]:

@@ -127,6 +127,24 @@ async def test_metadata_beside_a_shapefile_is_told(pipeline: Pipeline, tmp_path:
     assert (await pipeline.to("GeoPackage", path)).output.warnings == (DESCRIPTIONS_LEFT_OUT.format(count=1),)
 
 
+SCHEMA = """<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:complexType name="f"><xs:sequence>
+<xs:element name="t"><xs:simpleType><xs:restriction base="xs:string"><xs:maxLength value="5"/></xs:restriction>
+</xs:simpleType></xs:element>{}</xs:sequence></xs:complexType></xs:schema>"""
+LIST_OF_VALUES = """<xs:element name="kind"><xs:simpleType><xs:restriction base="xs:string">
+<xs:enumeration value="a"/><xs:enumeration value="b"/></xs:restriction></xs:simpleType></xs:element>"""
+
+
+@pytest.mark.parametrize("rules", [0, 1])
+async def test_rules_in_a_schema_beside_gml_are_told(pipeline: Pipeline, tmp_path: Path, rules: int) -> None:
+    """Not widths, which programs declare for all texts."""
+    made = await pipeline.to("Gml", write_geojson(tmp_path / "a.geojson", [point(1, 2, t="x", kind="a")]))
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
+        archive.write(made.path, "a.gml")
+        archive.writestr("a.xsd", SCHEMA.format(LIST_OF_VALUES * rules))
+    done = await pipeline.to("GeoPackage", tmp_path / "b.zip")
+    assert done.output.warnings == (RULES_LEFT_OUT.format(count=1),) * rules
+
+
 def packed(path: Path) -> Path:
     """A file itself, or a folder in a ZIP."""
     if path.is_file():
