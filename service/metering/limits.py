@@ -70,7 +70,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     "conversions": Explanation(
         limit="conversions",
         message=lambda seen: (
-            f"All {seen.terms['monthly_conversions']:,} conversions of this month are used. "
+            f"All {seen.terms['monthly_conversions']:,} conversions of this month are used or in progress. "
             f"{_more('monthly_conversions', seen)}"
         ),
     ),

@@ -5,9 +5,10 @@ admitted while it runs would also be admitted after it. Only a refusal may be pr
 still fail and release its reservation; the batch then waits for that file and tries again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from service.errors import Limit, LimitRefusal
+from service.errors import Limit, LimitRefusal, Overloaded
 from service.jobs.dispatch import Submission, ended
 from service.jobs.lifecycle import ENDED
 from service.jobs.records import Job
@@ -28,26 +29,51 @@ async def convert_batch(services: Services, files: Sequence[ConversionOrder | Jo
     A file that an earlier request has already finished is passed as its job, and is returned unchanged.
 
     Raises:
-        Overloaded, TooManyRequests: there is no room for the whole batch; no file was accepted.
+        Overloaded: there is no room for the whole batch, or it broke off; the message names the jobs that it has then.
+        TooManyRequests: there is no room for the whole batch; no file was accepted.
     """
     orders = [file for file in files if isinstance(file, ConversionOrder)]
     tickets = services.runner.enqueue(orders[0].account_id, len(orders)) if orders else []
     submissions: list[Submission] = []
     gate = _BatchGate(submissions)
     try:
-        for file in files:
-            if isinstance(file, Job):
-                submission = ended(file)
-                gate.remember(file)
-            elif gate.refusal is not None:
-                submission = await refuse_upload(services, file, gate.refusal)
-            else:
-                submission = await accept_upload(services, file, tickets.pop(), gate.admit)
-            submissions.append(submission)
+        with _naming(submissions):
+            for file in files:
+                if isinstance(file, Job):
+                    submission = ended(file)
+                    gate.remember(file)
+                elif gate.refusal is not None:
+                    submission = await refuse_upload(services, file, gate.refusal)
+                else:
+                    submission = await accept_upload(services, file, tickets.pop(), gate.admit)
+                submissions.append(submission)
     finally:
         for ticket in tickets:
             services.pool.release(ticket)
     return submissions
+
+
+async def outcomes(submissions: Sequence[Submission]) -> list[Job]:
+    """Wait for the ended jobs of a request.
+
+    Raises:
+        Overloaded: this process will not learn how one of them ends; of several files, the message names all jobs.
+    """
+    with _naming(submissions if len(submissions) > 1 else ()):
+        return [await submission.outcome() for submission in submissions]
+
+
+@contextmanager
+def _naming(submissions: Sequence[Submission]) -> Iterator[None]:
+    """Name the jobs in an error that ends their request: they go on, and whoever sends them again is charged again."""
+    try:
+        yield
+    except Overloaded as error:
+        if not submissions:
+            raise
+        jobs = ", ".join(str(submission.job.id) for submission in submissions)
+        message = f"{error.message} Before you send files of this batch again, query the jobs that it has: {jobs}."
+        raise Overloaded(message, error.retry_after_seconds) from error
 
 
 class _BatchGate:

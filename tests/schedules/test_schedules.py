@@ -221,7 +221,7 @@ def completed(node: Node) -> int:
 
 
 def test_a_batch_that_broke_off_is_finished_by_its_repeat(site: Site) -> None:
-    """Its first file is charged, its second was never admitted: the repeat converts only the second."""
+    """Its first file is charged, its second was not admitted: the error names the first, the repeat does the second."""
     node, other = site.nodes
     request = Request(site, Kind(files=(lakes(), lakes()), is_batch=True))
     node.database.hold("admit", "before").let_go()
@@ -234,6 +234,7 @@ def test_a_batch_that_broke_off_is_finished_by_its_repeat(site: Site) -> None:
     response = replay_or_begin.result()
     assert response is not None
     assert response.status_code == 503
+    assert response.json()["detail"].endswith(f"query the jobs that it has: {row['id']}.")
     entries = request.repeat(other)
     assert entries[0]["jobId"] == str(row["id"])
     assert [entry["success"] for entry in entries] == [True, True]

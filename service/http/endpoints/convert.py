@@ -27,7 +27,7 @@ from service.jobs.lifecycle import ENDED, Status
 from service.jobs.promises import Promise
 from service.jobs.records import Job
 from service.metering.balance import Balance
-from service.usecases.convert_batch import convert_batch
+from service.usecases.convert_batch import convert_batch, outcomes
 from service.usecases.idempotency import fingerprint, still_to_do
 from service.usecases.jobs import with_link
 from service.usecases.read_balance import read_left
@@ -124,7 +124,7 @@ class _ConversionExchange:
             submissions = await convert_batch(self.services, files)
         if self._async:
             return [submission.job for submission in submissions]
-        ended = [await submission.outcome() for submission in submissions]
+        ended = await outcomes(submissions)
         if isinstance(files[-1], ConversionOrder):  # the job of an earlier request records the balance at that time
             self._request.state.remaining = _remaining(ended)
         return ended

@@ -13,7 +13,7 @@ from service.jobs.dispatch import Submission
 from service.jobs.lifecycle import Status
 from service.jobs.records import Details, Job
 from service.metering.ledger import Admission
-from service.usecases.convert_batch import AS_BEFORE, SHARED, _BatchGate
+from service.usecases.convert_batch import AS_BEFORE, SHARED, _BatchGate, outcomes
 
 NOW = datetime(2026, 5, 4, tzinfo=UTC)
 ADMITTED = Admission(admitted_at=NOW, retention_hours=48, object_key="key")
@@ -102,3 +102,14 @@ async def test_a_file_before_whose_end_is_not_known_here_ends_the_request() -> N
     running.mark_lost()
     with pytest.raises(Overloaded):
         await _BatchGate([running]).admit(Attempts(refused=1))
+
+
+async def test_who_is_not_told_how_a_batch_ended_learns_its_jobs() -> None:
+    """Also those that were charged; a single file's error names its job already."""
+    done, lost = Submission(job(Status.COMPLETED)), Submission(job())
+    done.finish(done.job)
+    lost.mark_lost()
+    with pytest.raises(Overloaded, match=f"query the jobs that it has: {done.job.id}, {lost.job.id}"):
+        await outcomes([done, lost])
+    with pytest.raises(Overloaded, match=r"for the result of the conversion\.$"):
+        await outcomes([lost])
