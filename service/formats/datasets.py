@@ -155,16 +155,22 @@ def _is_left_out(writing: Writing, field: Field) -> bool:
     return field.type is FieldType.BINARY and "binary" in writing.value_losses
 
 
+_MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME})
+
+
 def written_names(writing: Writing, layer: Layer) -> tuple[str, ...]:
     """The names under which the columns of `layer` are written, in the same order."""
     held = {name: types for family in layer.families for name, types in writing.typed_columns.get(family, {}).items()}
     filled = [field for field in layer.fields if field.filled != 0]
     typed = [field for field in filled if field.name.casefold() in held]
     unheld = [field.name for field in typed if field.type not in held[field.name.casefold()] or _is_extreme(field)]
+    named_like_times = [field for field in filled if field.name.casefold() in writing.time_columns]
+    unheld += [field.name for field in named_like_times if field.type not in _MOMENTS]
     names = [field.name for field in layer.fields]
     if layer.has_z and Family.POINT in layer.families:  # the third coordinates go there
         unheld += [name for name in names if name.casefold() == writing.elevation_column]
-    return column_names(writing.column_names, names, (*writing.reserved_columns, *unheld))
+    apart = [f"{name}_" if name in writing.geometry_elements else name for name in names]
+    return column_names(writing.column_names, apart, (*writing.reserved_columns, *unheld))
 
 
 def _is_extreme(field: Field) -> bool:

@@ -354,6 +354,10 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     column_names: ColumnRule = ColumnRule.ANY
     reserved_columns: tuple[str, ...] = ()
     """Names that the driver uses for its own columns."""
+    geometry_elements: frozenset[str] = frozenset()
+    """Names that would make a column a geometry, in exactly these letters."""
+    time_columns: frozenset[str] = frozenset()
+    """Names, in small letters, under which some readers find nothing but dates and times."""
     typed_columns: Mapping[Family, Mapping[str, frozenset[FieldType]]] = {}
     """By family: names of elements of the format, and the only types of values that they hold unchanged."""
     fid_names: tuple[str, ...] = ()

@@ -92,6 +92,16 @@ _ALIKE = Alike(
     attributes=dict.fromkeys((b"gml:id", b"fid", b"xlink:href"), (_ID,)),
 )
 
+_GEOMETRIES = frozenset(
+    {
+        *("Point", "LineString", "Curve", "Polygon", "PolygonPatch", "Surface", "Triangle", "Tin", "Solid"),
+        *("MultiPoint", "MultiLineString", "MultiCurve", "MultiPolygon", "MultiSurface", "MultiGeometry"),
+        *("CompositeCurve", "CompositeSurface", "PolyhedralSurface", "TriangulatedSurface", "TopoCurve", "TopoSurface"),
+        *("SimplePolygon", "SimpleRectangle", "SimpleTriangle", "SimpleMultiPoint", "BoundingBox"),
+    }
+)
+"""The elements that the driver takes for geometries, also as columns: then it reads no feature, or none of its own."""
+
 GML = Format(
     name="Gml",
     token="gml",
@@ -178,6 +188,7 @@ GML = Format(
         curves=True,
         column_names=ColumnRule.GML,
         geometry_names=("geometryProperty", "geometry", "the_geom"),
+        geometry_elements=_GEOMETRIES,
         shows_geometry_name=True,
         root_attributes='xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"',
         trailer=b"FeatureCollection>",

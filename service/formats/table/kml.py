@@ -215,6 +215,7 @@ _KML = Writing(
     multi_layer=True,
     epsg=WGS84,
     column_names=ColumnRule.XML,
+    time_columns=frozenset({"timestamp", "begin", "end"}),
     wraps_dateline=True,
     mixes_z=False,
     z_options=("-dsco", "AltitudeMode=absolute"),

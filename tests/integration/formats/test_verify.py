@@ -464,3 +464,23 @@ async def test_texts_of_a_column_z_in_csv_are_not_told_as_missing(either: Pipeli
     """The driver takes them for elevations, and reads none, although the geometry is in another column."""
     path = write_geojson(tmp_path / "a.geojson", [point(1, 2, **{name: "north", "n": 1}), point(3, 4, n=2)])
     assert await written(either, path, "Csv", nothing) == ()
+
+
+async def test_columns_of_gml_named_like_geometries_are_renamed(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Their elements would be read as the geometry, and the result was refused; others stay, as in small letters."""
+    columns = {"Surface": "asphalt", "Point": 5, "BoundingBox": "b", "polygon": "p", "Arc": "c"}
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, **columns)])
+    assert await written(pipeline, path, "Gml", nothing) == ()
+    (told,) = (await pipeline.to("Gml", path)).output.warnings
+    assert (
+        told == "Columns were renamed: 'Surface' to 'Surface_', 'Point' to 'Point_', 'BoundingBox' to 'BoundingBox_'."
+    )
+
+
+async def test_columns_of_kml_named_like_times_are_renamed(either: Pipeline, tmp_path: Path) -> None:
+    """Some versions of its driver find nothing but dates and times in them."""
+    columns = {"begin": "Main St", "End": 7, "timestamp": "2024-01-02T03:04:05"}
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, **columns)])
+    assert await written(either, path, "Kml", nothing) == ()
+    (told, _) = (await either.to("Kml", path)).output.warnings
+    assert told == "Columns were renamed: 'begin' to 'begin_', 'End' to 'End_'."
