@@ -37,7 +37,7 @@ async def convert_batch(services: Services, files: Sequence[ConversionOrder | Jo
     submissions: list[Submission] = []
     gate = _BatchGate(submissions)
     try:
-        with _naming(submissions):
+        with naming(submissions):
             for file in files:
                 if isinstance(file, Job):
                     submission = ended(file)
@@ -59,13 +59,13 @@ async def outcomes(submissions: Sequence[Submission]) -> list[Job]:
     Raises:
         Overloaded: this process will not learn how one of them ends; of several files, the message names all jobs.
     """
-    with _naming(submissions if len(submissions) > 1 else ()):
+    with naming(submissions if len(submissions) > 1 else ()):
         return [await submission.outcome() for submission in submissions]
 
 
 @contextmanager
-def _naming(submissions: Sequence[Submission]) -> Iterator[None]:
-    """Name the jobs in an error that ends their request: they go on, and whoever sends them again is charged again."""
+def naming(submissions: Sequence[Submission]) -> Iterator[None]:
+    """Name the jobs in an error that ends their request: whoever sends their files again is charged again."""
     try:
         yield
     except Overloaded as error:

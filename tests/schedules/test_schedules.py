@@ -242,6 +242,22 @@ def test_a_batch_that_broke_off_is_finished_by_its_repeat(site: Site) -> None:
     request.assert_all_adds_up(other)
 
 
+def test_a_batch_that_was_converted_when_the_database_went_away_names_its_jobs(site: Site) -> None:
+    """All of it is charged, and only the balance could not be read."""
+    node, other = site.nodes
+    request = Request(site, Kind(files=(lakes(), lakes()), is_batch=True))
+    balance = node.database.hold("balance", "before")
+    answer = request.begin(node)
+    assert balance.reached.wait(PATIENCE_SECONDS)
+    balance.let_go(breaks=True)
+    response = answer.result()
+    assert response is not None
+    assert response.status_code == 503
+    assert [job_id in response.json()["detail"] for job_id in request.charged()] == [True, True]
+    request.repeat(other)
+    request.assert_all_adds_up(other)
+
+
 def test_a_failure_that_is_told_has_a_record_though_its_admission_was_undone(site: Site) -> None:
     """The job exists as Failed when its client learns of it, and its key is not stuck."""
     node, other = site.nodes

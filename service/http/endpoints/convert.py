@@ -23,11 +23,12 @@ from service.http.promised import promised
 from service.ids import JobId, uuid7
 from service.intake.form import Form, FormSpec
 from service.intake.workspace import Workspace
+from service.jobs.dispatch import ended
 from service.jobs.lifecycle import ENDED, Status
 from service.jobs.promises import Promise
 from service.jobs.records import Job
 from service.metering.balance import Balance
-from service.usecases.convert_batch import convert_batch, outcomes
+from service.usecases.convert_batch import convert_batch, naming, outcomes
 from service.usecases.idempotency import fingerprint, still_to_do
 from service.usecases.jobs import with_link
 from service.usecases.read_balance import read_left
@@ -83,7 +84,8 @@ async def convert_files(request: Request, caller: Caller) -> Response:
     linked = [await with_link(services, job) for job in jobs]
     if exchange.should_return_202(jobs):
         return accepted_batch(request, linked)
-    balance = await services.ledger.balance(caller.account_id)
+    with naming([ended(job) for job in jobs]):
+        balance = await services.ledger.balance(caller.account_id)
     request.state.remaining = Remaining(conversions=balance.remaining_conversions, size_bytes=balance.remaining_bytes)
     return json_response(batch_result(request, linked, balance, params.unknown_fields(form, _MANY.fields)))
 
@@ -124,10 +126,10 @@ class _ConversionExchange:
             submissions = await convert_batch(self.services, files)
         if self._async:
             return [submission.job for submission in submissions]
-        ended = await outcomes(submissions)
+        jobs = await outcomes(submissions)
         if isinstance(files[-1], ConversionOrder):  # the job of an earlier request records the balance at that time
-            self._request.state.remaining = _remaining(ended)
-        return ended
+            self._request.state.remaining = _remaining(jobs)
+        return jobs
 
     def should_return_202(self, jobs: Sequence[Job]) -> bool:
         """Whether to respond that the jobs were accepted; if all have ended, the normal response follows."""
@@ -144,8 +146,8 @@ class _ConversionExchange:
         )
 
 
-def _remaining(ended: Sequence[Job]) -> Remaining:
+def _remaining(jobs: Sequence[Job]) -> Remaining:
     """The balance after these jobs, as far as known: that of the last settlement, or that nothing is left."""
-    details = ended[-1].details
+    details = jobs[-1].details
     conversions = 0 if details.limit == "conversions" else details.remaining_conversions
     return Remaining(conversions=conversions, size_bytes=details.remaining_bytes)
