@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import unquote
 
 import anyio
 import pytest
@@ -15,6 +16,19 @@ from service.storage.port import MAX_LINK_LIFE, READ_BYTES, ObjectKey, new_key
 from .conftest import REFUSED, MovableClock, Stage
 
 CONTENT = bytes(range(256)) * 400
+HOSTILE_NAMES = (
+    'a";filename="b.exe".csv',
+    "a\r\nX-Evil: 1\r\n\r\n.csv",
+    "../../a/b\\c.csv",
+    "..",
+    "a\u202evsc.exe",
+    "😀🗻" * 100 + ".csv",
+    "n" * 300 + ".csv",
+    "%2e%2e%2f%00%n%s.csv",
+    "%",
+    "a?b&X-Amz-Expires=9#c+d e;f.csv",
+    "\udcff\x00\x1b[31m.csv",
+)
 
 
 async def test_what_was_put_is_what_a_link_gives(stage: Stage) -> None:
@@ -64,6 +78,22 @@ async def test_a_name_beyond_ascii_arrives(stage: Stage) -> None:
     encoded = "Stra%C3%9Fen%20%26%20Wege%20%E9%81%93%E8%B7%AF.geojson"
     assert answer.headers["content-disposition"].endswith(f"filename*=UTF-8''{encoded}")
     assert answer.headers["content-type"] == "application/geo+json"
+
+
+async def test_no_name_ends_a_header_or_a_path(stage: Stage) -> None:
+    """Whatever a name holds, a link to it works, names one file in a directory, and has the headers of any other."""
+    key = await stage.put(CONTENT)
+    ordinary = await stage.get(key)
+    for name in HOSTILE_NAMES:
+        answer = await stage.client.get((await stage.link(key, name=name)).url)
+        assert (answer.status_code, answer.content) == (200, CONTENT), name
+        assert answer.headers.keys() == ordinary.headers.keys(), name
+        assert answer.headers["content-type"] == ordinary.headers["content-type"], name
+        plain, _, encoded = answer.headers["content-disposition"].partition("; filename*=UTF-8''")
+        saved = unquote(encoded) or plain.removeprefix('attachment; filename="').removesuffix('"')
+        assert saved.isprintable(), name
+        assert not set(saved) & set('/\\"'), name
+        assert len(saved.encode()) < 256, name
 
 
 async def test_head_tells_the_size_without_the_bytes(stage: Stage) -> None:
