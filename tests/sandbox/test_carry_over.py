@@ -22,6 +22,9 @@ pytestmark = pytest.mark.xdist_group("carry over")  # one program for all
 NO_FILTER = frozenset({"system-call filter"})
 OPEN_HOST = frozenset({"namespaces", "Landlock", "unprivileged user", "no capabilities"})
 """What keeps a run from reading its own memory through /proc."""
+READS_MAPS = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root reads what processes in namespaces of their own map"
+)
 MOST_PAGES = 20
 """How many pages of the server's heap may have room: where it took its last pieces, one of each size."""
 
@@ -115,6 +118,7 @@ async def test_the_memory_of_a_python_command_holds_nothing_of_the_one_before(pl
         assert await hijacked.traces("look") == []
 
 
+@READS_MAPS
 async def test_no_process_maps_memory_that_others_write(place: Place) -> None:
     """Neither servers nor their parents share pages with children."""
     async with hijacker(place, LauncherName.FORK_SERVER) as hijacked:
@@ -124,6 +128,7 @@ async def test_no_process_maps_memory_that_others_write(place: Place) -> None:
     assert [line for line in found if line.split()[1].startswith(("rw-s", "-w-s", "rwxs"))] == []
 
 
+@READS_MAPS
 async def test_what_the_host_refuses_to_replace_stays_in_place(place: Place, base: Path) -> None:
     """The server moves the data of libraries into a file where it can, and serves where it cannot."""
     async with hijacker(place, LauncherName.FORK_SERVER) as hijacked:
