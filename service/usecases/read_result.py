@@ -47,7 +47,10 @@ async def read_result(services: Services, account_id: AccountId, job: Job) -> As
         Overloaded: the store cannot deliver it now, or other downloads of the account do not end.
     """
     if job.status is not Status.COMPLETED or job.object_key is None:
-        raise DownloadExpired(f"The result of the job {job.id} is not kept any more. Convert the file again.")
+        raise DownloadExpired(
+            f"The result of the job {job.id} is not kept any more. Convert the file again, with another "
+            "Idempotency-Key if you sent one."
+        )
     async with _place(account_id, job), aclosing(services.storage.read(ObjectKey(job.object_key))) as stored:
         yield await _first(stored, job)
         async for piece in stored:

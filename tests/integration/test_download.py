@@ -46,6 +46,7 @@ async def test_the_response_is_the_file_itself(here: World) -> None:
     await here.client.delete(f"{JOBS}/{record['jobId']}")
     gone = await here.client.post(f"{FILE}?download=true", files=files, data=data, headers=key)
     assert (gone.status_code, gone.json()["code"]) == (410, "download_expired")
+    assert "with another Idempotency-Key" in gone.json()["detail"]
 
     files = {"file": ("a.geojson", lakes())}
     lossy = await here.client.post(f"{FILE}?download=true", files=files, data={"outputFormat": "Shapefile"})
