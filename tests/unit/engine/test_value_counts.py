@@ -1,6 +1,7 @@
 """What is counted of the values of a table's columns, and at what cost."""
 
 import sqlite3
+from contextlib import closing
 
 from service.engine.jailed.gpkg import FID
 from service.engine.jailed.values import value_counts
@@ -10,7 +11,7 @@ COLUMNS = 1_900
 
 def test_columns_without_values_are_only_asked_whether_they_have_any() -> None:
     """Hundreds of thousands of sums over columns without values would take minutes of a file of a few megabytes."""
-    with sqlite3.connect(":memory:") as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         columns = ", ".join(f"c{number} TEXT" for number in range(COLUMNS))
         connection.execute(f"CREATE TABLE t ({FID} INTEGER PRIMARY KEY, {columns})")
         connection.execute("INSERT INTO t (c7) VALUES (' a '), ('')")
@@ -25,7 +26,7 @@ def test_columns_without_values_are_only_asked_whether_they_have_any() -> None:
 
 def test_no_query_compares_thousands_of_sums() -> None:
     """SQLite compares each sum of a query with all others: the time for a thousand grows with their square."""
-    with sqlite3.connect(":memory:") as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         columns = ", ".join(f"c{number} TEXT" for number in range(COLUMNS))
         connection.execute(f"CREATE TABLE t ({FID} INTEGER PRIMARY KEY, {columns})")
         connection.execute(f"INSERT INTO t VALUES (1, {', '.join(['1'] * COLUMNS)})")  # noqa: S608 -- numbers
