@@ -96,11 +96,12 @@ _GEOMETRIES = frozenset(
     {
         *("Point", "LineString", "Curve", "Polygon", "PolygonPatch", "Surface", "Triangle", "Tin", "Solid"),
         *("MultiPoint", "MultiLineString", "MultiCurve", "MultiPolygon", "MultiSurface", "MultiGeometry"),
+        "GeometryCollection",
         *("CompositeCurve", "CompositeSurface", "PolyhedralSurface", "TriangulatedSurface", "TopoCurve", "TopoSurface"),
-        *("SimplePolygon", "SimpleRectangle", "SimpleTriangle", "SimpleMultiPoint", "BoundingBox"),
+        *("SimplePolygon", "SimpleRectangle", "SimpleTriangle", "SimpleMultiPoint", "BoundingBox", "boundedBy"),
     }
 )
-"""The elements that the driver takes for geometries, also as columns: then it reads no feature, or none of its own."""
+"""The elements that the driver takes for geometries or bounds, also in columns: no feature or value is read there."""
 
 GML = Format(
     name="Gml",

@@ -468,12 +468,13 @@ async def test_texts_of_a_column_z_in_csv_are_not_told_as_missing(either: Pipeli
 
 async def test_columns_of_gml_named_like_geometries_are_renamed(pipeline: Pipeline, tmp_path: Path) -> None:
     """Their elements would be read as the geometry, and the result was refused; others stay, as in small letters."""
-    columns = {"Surface": "asphalt", "Point": 5, "BoundingBox": "b", "polygon": "p", "Arc": "c"}
+    columns = {"Surface": "asphalt", "Point": 5, "GeometryCollection": "g", "boundedBy": "b", "polygon": "p"}
     path = write_geojson(tmp_path / "a.geojson", [point(1, 2, **columns)])
     assert await written(pipeline, path, "Gml", nothing) == ()
     (told,) = (await pipeline.to("Gml", path)).output.warnings
-    assert (
-        told == "Columns were renamed: 'Surface' to 'Surface_', 'Point' to 'Point_', 'BoundingBox' to 'BoundingBox_'."
+    assert told == (
+        "Columns were renamed: 'Surface' to 'Surface_', 'Point' to 'Point_', 'GeometryCollection' to "
+        "'GeometryCollection_', 'boundedBy' to 'boundedBy_'."
     )
 
 
