@@ -31,6 +31,7 @@ OBJECT = re.compile(
 NUMBERS = frozenset({"integer", "smallint", "largeint", "decimal", "float"})
 LOGICAL = "logical"
 TRUE_OR_FALSE = frozenset("TtYy1FfNn0")
+"""How logical values begin; the driver reads no more of them."""
 DIGITS: Mapping[str, int] = {"date": 8, "time": 9, "datetime": 17}
 """The lengths of the only notation of each type that is read."""
 EMPTY_NUMBERS = "Empty numbers in {layer} ({values}) became 0, because MapInfo knows no missing numbers."
@@ -169,7 +170,7 @@ class _Rows:
             if not row[column.place]:
                 self._note(EMPTY_NUMBERS, number, column.name)
         for column in self._logical:
-            if row[column.place] not in TRUE_OR_FALSE:
+            if row[column.place][:1] not in TRUE_OR_FALSE:
                 self._note(NEITHER, number, column.name)
         for column, digits in self._dates:
             if (text := row[column.place]) and (len(text) != digits or not text.isdecimal()):

@@ -129,6 +129,14 @@ async def test_logical_values_that_say_nothing_are_missing_or_told(either: Pipel
     assert done.output.warnings == (told,) * is_read
 
 
+def test_logical_values_may_be_words(tmp_path: Path) -> None:
+    """Such as true and No, of which the driver reads the first letter."""
+    path = mapinfo(tmp_path / "a.zip", POINT * 4, "TRUE\nyes\nNo\nfalse\n", {"ok": "Logical"})
+    with zipfile.ZipFile(path) as packed:
+        packed.extractall(tmp_path)
+    assert mid_warnings(tmp_path / "a.mif", tmp_path / "a.mid", "a", reads_logical=True) == []
+
+
 async def test_logical_columns_of_a_tab_are_boolean(either: Pipeline, converters: Converters, tmp_path: Path) -> None:
     """Its records hold a byte that is 0 or 1 for each."""
     directory = converters.new_directory()
