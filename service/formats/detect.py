@@ -334,7 +334,7 @@ def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path, bounds: Bou
     target = unpack_into / f"in{extension}"
     archive.unpack(member, target)
     source = _single(find.format, _not_empty(target, "ZIP"), find.name, unpack_into, bounds, looks=looks)
-    return msgspec.structs.replace(source, warnings=(*source.warnings, *rules_in_schemas(archive)))
+    return msgspec.structs.replace(source, warnings=(*source.warnings, *rules_in_schemas(source.format, archive)))
 
 
 def _unpack_folder(archive: Archive, find: Find, untrusted_name: str, unpack_into: Path) -> Source:

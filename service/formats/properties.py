@@ -9,7 +9,7 @@ from service.errors import Rejection
 from service.formats.archive import Archive, open_archive
 from service.formats.bounds import Bounds, TooMuch
 from service.formats.flatgeobuf_header import Said, said_in_header
-from service.formats.format import Format, reading_of
+from service.formats.format import Format, Reader, reading_of
 from service.formats.names import listed, shown
 from service.formats.table.databases import DESCRIBED, DESCRIPTIONS_LEFT_OUT, RULES_LEFT_OUT, TITLES_LEFT_OUT
 
@@ -78,9 +78,9 @@ def descriptions_beside_shapes(archive: Archive) -> list[str]:
     return _told_of(archive, BESIDE_SHAPES, DESCRIBED, DESCRIPTIONS_LEFT_OUT)
 
 
-def rules_in_schemas(archive: Archive) -> list[str]:
-    """What is told of the schemas in `archive`, which holds a file of GML. Blocking; raises the same."""
-    return _told_of(archive, SCHEMAS, RESTRICTION, RULES_LEFT_OUT)
+def rules_in_schemas(row: Format, archive: Archive) -> list[str]:
+    """What is told of the schemas in `archive`, which holds a file of the format `row`. Blocking; raises the same."""
+    return _told_of(archive, SCHEMAS, RESTRICTION, RULES_LEFT_OUT) if reading_of(row).reader is Reader.GML else []
 
 
 def _told_of(archive: Archive, names: re.Pattern[str], word: bytes, sentence: str) -> list[str]:

@@ -134,15 +134,17 @@ LIST_OF_VALUES = """<xs:element name="kind"><xs:simpleType><xs:restriction base=
 <xs:enumeration value="a"/><xs:enumeration value="b"/></xs:restriction></xs:simpleType></xs:element>"""
 
 
-@pytest.mark.parametrize("rules", [0, 1])
-async def test_rules_in_a_schema_beside_gml_are_told(pipeline: Pipeline, tmp_path: Path, rules: int) -> None:
-    """Not widths, which programs declare for all texts."""
-    made = await pipeline.to("Gml", write_geojson(tmp_path / "a.geojson", [point(1, 2, t="x", kind="a")]))
+@pytest.mark.parametrize(("source", "rules", "told"), [("Gml", 0, 0), ("Gml", 1, 1), ("Kml", 1, 0)])
+async def test_rules_in_a_schema_beside_gml_are_told(
+    pipeline: Pipeline, tmp_path: Path, source: str, rules: int, told: int
+) -> None:
+    """Not widths, which programs declare for all texts, nor the schemas of formats, as beside KML."""
+    made = await pipeline.to(source, write_geojson(tmp_path / "a.geojson", [point(1, 2, t="x", kind="a")]))
     with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
-        archive.write(made.path, "a.gml")
+        archive.write(made.path, f"a.{source.lower()}")
         archive.writestr("a.xsd", SCHEMA.format(LIST_OF_VALUES * rules))
     done = await pipeline.to("GeoPackage", tmp_path / "b.zip")
-    assert done.output.warnings == (RULES_LEFT_OUT.format(count=1),) * rules
+    assert done.output.warnings == (RULES_LEFT_OUT.format(count=1),) * told
 
 
 def packed(path: Path) -> Path:
