@@ -144,7 +144,8 @@ async def test_rules_in_a_schema_beside_gml_are_told(
         archive.write(made.path, f"a.{source.lower()}")
         archive.writestr("a.xsd", SCHEMA.format(LIST_OF_VALUES * rules))
     done = await pipeline.to("GeoPackage", tmp_path / "b.zip")
-    assert done.output.warnings == (RULES_LEFT_OUT.format(count=1),) * told
+    rules_told = [warning for warning in done.output.warnings if warning.startswith("Rules")]
+    assert rules_told == [RULES_LEFT_OUT.format(count=1)] * told
 
 
 def packed(path: Path) -> Path:
