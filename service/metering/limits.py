@@ -108,8 +108,9 @@ def refusal(name: str, seen: SeenValues) -> LimitRefusal:
 
 def _more(allowance: str, seen: SeenValues) -> str:
     """Return what helps someone who has used up an allowance of a month."""
-    resets = "he allowance resets next month."
-    return f"A bigger plan has more; t{resets}" if _is_exceeded(allowance, seen) else f"T{resets}"
+    if _is_exceeded(allowance, seen):
+        return "A bigger plan has more; the allowance resets next month."
+    return "The allowance resets next month."
 
 
 def _is_exceeded(allowance: str, seen: SeenValues) -> bool:
