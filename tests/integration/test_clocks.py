@@ -24,7 +24,7 @@ from service.metering.ledger import AdmissionRequest, Release, Settlement
 from service.settings import Settings
 from service.storage.port import new_key
 from service.telemetry import events
-from service.usecases.maintenance import PERIODIC_TASKS, PeriodicTask, forget, recover, run_periodically, sweep
+from service.usecases.maintenance import PERIODIC_TASKS, PeriodicTask, forget, prune, recover, run_periodically, sweep
 from service.usecases.services import Services
 from tests.support.data import lakes
 from tests.support.database_time import stopping_time
@@ -169,6 +169,27 @@ async def test_a_repeated_request_is_charged_once_wherever_the_clock_jumps(
         assert (await ledger.balance(here.account.account_id)).used_conversions == 1
         await jumping.pass_time(timedelta(hours=24))
         assert await job() != first
+
+
+async def test_a_job_is_not_pruned_while_a_repeat_is_answered_from_it(database_url: str, tmp_path: Path) -> None:
+    """However far the only clock of a host jumps: without the job, the repeat would be charged again."""
+    async with world(database_url, tmp_path) as here:
+        jumping, services = Jumping(here), here.services
+
+        async def job() -> str:
+            files, headers = {"file": ("a.geojson", lakes())}, {"Idempotency-Key": "k"}
+            answer = await here.client.post("/api/geo/convert/upload", files=files, headers=headers)
+            return str(answer.json()["jobId"])
+
+        first = await job()
+        here.clock.host = lambda: here.clock.now + timedelta(days=1000)
+        await jumping.jump(timedelta(days=1000))
+        for task in (recover, sweep, prune, forget):
+            await task(services)
+        assert await job() == first
+        await jumping.pass_time(timedelta(days=91))
+        await prune(services)
+        assert (await here.client.get(f"/api/geo/convert/jobs/{first}/status")).status_code == 404
 
 
 @pytest.mark.parametrize("jump", [timedelta(days=31), timedelta(days=-31)])

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 
 from service.db.pool import Database
 
@@ -10,6 +10,11 @@ _TAKE_OVER = """
 CREATE TABLE IF NOT EXISTS test_time (now timestamptz NOT NULL);
 CREATE OR REPLACE FUNCTION service_time() RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT now FROM test_time';
 """
+
+
+def far_ahead() -> datetime:
+    """The clock of a host that is never behind the database's."""
+    return datetime(9000, 1, 1, tzinfo=UTC)
 
 
 async def stop_time(database: Database, now: datetime) -> None:

@@ -18,7 +18,7 @@ from service.usecases.audit import audit
 from service.usecases.maintenance import sweep
 from tests.integration.accounts.test_changes import Office
 from tests.integration.metering.test_interleavings import START, _remove_nothing, application, open_ledger, settlement
-from tests.support.database_time import reach_time
+from tests.support.database_time import far_ahead, reach_time
 from tests.support.world import world
 
 _HISTORY = """
@@ -92,7 +92,7 @@ async def test_no_alarm_is_false_while_everything_changes(database_url: str) -> 
     async with open_ledger(database_url) as (database, ledger):
         office = Office(database, ledger)
         accounts = [await office.account(plan="business"), await office.account(wallet_cents=10**6)]
-        history = History(database, Retention(job_days=7, ledger_months=2, revoked_key_days=1))
+        history = History(database, Retention(job_days=7, ledger_months=2, revoked_key_days=1), far_ahead)
         busy = 4
 
         async def convert(number: int) -> None:

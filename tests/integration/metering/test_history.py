@@ -10,7 +10,7 @@ from service.metering.audit import audit_books
 from service.metering.history import PRUNED, History, Retention
 from tests.integration.accounts.test_changes import PRICE, Office
 from tests.integration.metering.test_interleavings import START, _remove_nothing, open_ledger
-from tests.support.database_time import reach_time
+from tests.support.database_time import far_ahead, reach_time
 
 KEPT = Retention(job_days=30, ledger_months=2, revoked_key_days=10)
 COUNTS = (
@@ -31,7 +31,7 @@ class Archive(Office):
 
     async def prune(self) -> None:
         """Prune everything past its time, a row or two at a time, and audit after each step."""
-        history = History(self.database, KEPT)
+        history = History(self.database, KEPT, far_ahead)
         for table in PRUNED:
             while await history.prune(table, 2):
                 assert await audit_books(self.database) == []
@@ -107,7 +107,7 @@ async def test_what_differs_is_found_before_and_after(database_url: str, damage:
         async with database.connection() as connection:
             await connection.execute(damage)
         assert len(await audit_books(database)) >= 1
-        history = History(database, KEPT)
+        history = History(database, KEPT, far_ahead)
         await here.pass_days(170)
         for table in PRUNED:
             while await history.prune(table, 100):

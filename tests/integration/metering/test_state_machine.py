@@ -31,7 +31,7 @@ from service.metering.plans import BY_ID, MIB
 from service.metering.pricing import Pricing
 from tests.database import TestServer
 from tests.integration.metering.test_interleavings import START, _remove_nothing, application, settlement
-from tests.support.database_time import stop_time
+from tests.support.database_time import far_ahead, stop_time
 
 T = TypeVar("T")
 EXAMPLES = int(os.environ.get("WALKS", "10"))
@@ -208,7 +208,7 @@ class Bookkeeping(RuleBasedStateMachine):
     @rule(at_once=st.sampled_from([1, 3, 500]), batches=st.integers(1, 3))
     def prune(self, at_once: int, batches: int) -> None:
         """Prune some of what is past its time."""
-        history = History(self._database, KEPT)
+        history = History(self._database, KEPT, far_ahead)
         for table in PRUNED:
             for _ in range(batches):
                 self._run(history.prune(table, at_once))
