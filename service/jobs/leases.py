@@ -171,12 +171,9 @@ class Leases:
         """Let heartbeats and claims of the future begin now: the clock was set back, and nobody else would end them."""
         await self._database.execute(_SQL["bring_back"], self._lease)
 
-    async def end_abandoned(self, error_message: str) -> int:
-        """Fail open jobs whose process has ended or whose lease has expired; return how many.
-
-        Fails a few hundred at most. Nothing is charged; the sweep removes their outputs.
-        """
-        return len(await self._database.fetch(_SQL["end_abandoned"], self._lease, _AT_ONCE, error_message))
+    async def abandoned(self) -> list[HeldJob]:
+        """Return open jobs whose process has ended or whose lease has expired, a few hundred at most."""
+        return await self._held("abandoned", self._lease, _AT_ONCE)
 
     async def lead(self, chore: str) -> bool:
         """Take or renew the lease on a task that one process suffices for; return whether this process holds it."""

@@ -67,15 +67,15 @@ async def recover(services: Services) -> None:
         return
     before = services.runner.active
     held = await services.leases.held()
-    ended = await _end(services, [job for job in held if job.id not in before | services.runner.active])
+    jobs = [job for job in held if job.id not in before | services.runner.active]
     if services.siblings.leads:
         await services.leases.bring_back()
-        ended += await services.leases.end_abandoned(INTERRUPTED)
-        if lost := await services.leases.forget_silent():
-            metrics.FLEET_WORKERS_LOST.inc(lost)
-            _log.warning(events.WORKERS_LOST, workers=lost)
-    if ended:
+        jobs += await services.leases.abandoned()
+    if ended := await _end(services, jobs):
         _log.warning(events.JOBS_RECOVERED, jobs=ended)
+    if services.siblings.leads and (lost := await services.leases.forget_silent()):
+        metrics.FLEET_WORKERS_LOST.inc(lost)
+        _log.warning(events.WORKERS_LOST, workers=lost)
 
 
 async def sweep(services: Services) -> None:
@@ -167,6 +167,7 @@ async def _may_delete(services: Services) -> bool:
 
 
 async def _end(services: Services, jobs: Iterable[HeldJob]) -> int:
+    """Fail jobs, each on its own: one that cannot be ended, as its counter is wrong, keeps no other open."""
     ended = 0
     for job in jobs:
         release = Release(
@@ -176,7 +177,13 @@ async def _end(services: Services, jobs: Iterable[HeldJob]) -> int:
             object_key=job.object_key,  # no attempt can settle the job any more, so the sweep may remove it
             interrupted=True,
         )
-        ended += await services.ledger.release(release) is not None
+        try:
+            ended += await services.ledger.release(release) is not None
+        except DatabaseUnavailable:
+            raise
+        except Exception:  # noqa: BLE001 - see above
+            _log.exception(events.JOB_LEFT, job_id=job.id)
+            metrics.UPKEEP_FAILURES.labels(recover.__name__).inc()
     return ended
 
 

@@ -94,14 +94,20 @@ WITH claims AS (
 )
 UPDATE server SET heartbeat_at = service_time() WHERE heartbeat_at > service_time();
 
--- name: end_abandoned
--- Fail open jobs whose process has ended or whose lease has expired. The sweep removes their outputs.
-SELECT id
-  FROM (SELECT j.id, j.attempt, j.object_key
-          FROM job j
-         WHERE j.status IN ('Pending', 'Processing') AND is_abandoned(j, $1::interval)
-         LIMIT $2 FOR UPDATE OF j SKIP LOCKED) AS abandoned
- WHERE release_job(id, attempt, $3, '{}', NULL, NULL, NULL, object_key, true) IS NOT NULL;
+-- name: abandoned
+-- Open jobs whose process has ended or whose lease has expired, except those whose counter is locked now: ending them would
+-- wait. They come in random order, so that those that cannot be ended leave the others their turn.
+WITH abandoned AS MATERIALIZED (
+    SELECT id, attempt, object_key, payer_id, period FROM job j
+     WHERE j.status IN ('Pending', 'Processing') AND is_abandoned(j, $1::interval)
+     ORDER BY random() LIMIT $2
+)
+SELECT id, attempt, object_key FROM abandoned a
+ WHERE CASE WHEN period IS NULL
+            THEN EXISTS (SELECT FROM payer p WHERE p.id = a.payer_id FOR UPDATE SKIP LOCKED)
+            ELSE EXISTS (SELECT FROM usage u WHERE (u.payer_id, u.period) = (a.payer_id, a.period) FOR UPDATE SKIP LOCKED)
+                 OR NOT EXISTS (SELECT FROM usage u WHERE (u.payer_id, u.period) = (a.payer_id, a.period))
+       END;
 
 -- name: held
 -- Open jobs that this process admitted and that no worker has or will have.

@@ -9,8 +9,13 @@ import pytest
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
+from service.accounts.administration import Administration, Terms
 from service.db.connection import open_connection
-from service.usecases.maintenance import PeriodicTask, forget, run_periodically, sweep
+from service.ids import JobId, uuid7
+from service.metering.audit import audit_books
+from service.telemetry import events
+from service.usecases.maintenance import PeriodicTask, forget, recover, run_periodically, sweep
+from tests.integration.metering.test_interleavings import application
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.world import world
 
@@ -75,6 +80,47 @@ async def test_no_transaction_waits_for_the_store(
         await sweep(here.services)
         assert deleted
         assert await here.stored() == 0
+
+
+async def test_a_job_that_cannot_be_ended_keeps_no_other_open(database_url: str, tmp_path: Path) -> None:
+    """Not one whose counter is wrong, nor one whose counter someone has locked; it ends once its counter is mended."""
+    async with world(database_url, tmp_path) as here, open_connection(database_url) as operator:
+        ledger, administration = here.services.ledger, Administration(here.services.database, here.clock)
+        accounts = {}
+        for name, terms in {
+            "wrong": Terms(plan="free"),
+            "locked": Terms(plan="free"),
+            "locked wallet": Terms(wallet_cents=100),
+            "other": Terms(plan="free"),
+        }.items():
+            accounts[name] = (await administration.create_account(name, terms))[0].account_id
+            await ledger.admit(application(accounts[name], 1, JobId(uuid7(here.clock.now))))
+
+        async def open_jobs() -> set[str]:
+            rows = await operator.fetch("SELECT account_id FROM job WHERE completed_at IS NULL")
+            return {name for name, account_id in accounts.items() if account_id in {row["account_id"] for row in rows}}
+
+        await here.advance(timedelta(minutes=1))  # since the clock jumped to the beginning of the test
+        of_wrong = "UPDATE usage SET conversions = $2 FROM account a WHERE a.id = $1 AND usage.payer_id = a.payer_id"
+        await operator.execute(of_wrong, accounts["wrong"], 0)
+        async with here.services.database.transaction() as lock:
+            locked = [accounts["locked"], accounts["locked wallet"]]
+            await lock.execute(
+                "SELECT FROM account a JOIN usage u USING (payer_id) WHERE a.id = ANY($1) FOR UPDATE OF u", locked
+            )
+            await lock.execute(
+                "SELECT FROM account a JOIN payer p ON p.id = a.payer_id WHERE a.id = ANY($1) FOR UPDATE OF p", locked
+            )
+            before = failures("recover")
+            with capture_logs() as log:
+                await recover(here.services)
+            assert await open_jobs() == {"wrong", "locked", "locked wallet"}
+        assert [entry["event"] for entry in log] == [events.JOB_LEFT, events.JOBS_RECOVERED]
+        assert failures("recover") == before + 1
+        await operator.execute(of_wrong, accounts["wrong"], 1)
+        await recover(here.services)
+        assert await open_jobs() == set()
+        assert await audit_books(here.services.database) == []
 
 
 async def test_one_process_leads_a_chore_until_its_lease_ends(database_url: str, tmp_path: Path) -> None:

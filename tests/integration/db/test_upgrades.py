@@ -124,7 +124,8 @@ async def test_jobs_and_keys_of_the_version_before_go_on(empty_database_url: str
 
         assert await ledger.settle(settlement(settled)) is not None
         assert await ledger.release(Release(job_id=released, attempt=1, error_message="no", details={})) is not None
-        assert await Leases(database, ServerId(uuid4()), LEASE).end_abandoned("gone") == 1
+        [job] = await Leases(database, ServerId(uuid4()), LEASE).abandoned()
+        assert await ledger.release(Release(job_id=job.id, attempt=job.attempt, error_message="gone")) is not None
         assert (await register.find(abandoned, account_id)).status is Status.FAILED
         answered = await keys.claim(claim("has jobs", 2))
         assert (answered.is_answered, answered.job_ids) == (True, (settled, released))
