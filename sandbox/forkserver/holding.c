@@ -156,6 +156,7 @@ static int see_feature(struct shapes *shapes, struct column *columns, int count,
     count_mended(&shapes->nowhere, &shapes->first_nowhere, (mended & NOWHERE) != 0, shapes->features);
     count_mended(&shapes->heightless, &shapes->first_heightless, (mended & (HEIGHTLESS | NOWHERE)) == HEIGHTLESS, shapes->features);
     count_mended(&shapes->unclosed, &shapes->first_unclosed, (mended & (UNCLOSED | NOWHERE)) == UNCLOSED, shapes->features);
+    count_mended(&shapes->single, &shapes->first_single, (mended & (SINGLE | NOWHERE)) == SINGLE, shapes->features);
     geometry = OGR_F_GetGeometryRef(feature);
     for (int field = 0; field < count; field++)
         if (is_value(feature, field, columns[field].type))
@@ -170,7 +171,7 @@ static int see_feature(struct shapes *shapes, struct column *columns, int count,
         const char *style = OGR_F_GetStyleString(feature);
         shapes->labels += style && strncmp(style, LABEL, strlen(LABEL)) == 0;
     }
-    return mended & ~UNCLOSED;
+    return mended & ~NOT_MENDED;
 }
 
 /* Whether a copy in memory would differ from a feature: it has no empty geometries, no numbers that are none, and nulls in

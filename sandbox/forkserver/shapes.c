@@ -102,6 +102,7 @@ static int mend_positions(handle geometry, int is_ring)
     }
     double *last = is_ring && count ? at + 3 * (count - 1) : at;
     found |= last != at && (*last != *at || last[1] != at[1]) ? UNCLOSED : 0;
+    found |= count == 1 && OGR_GT_Flatten(OGR_G_GetGeometryType(geometry)) != POINT ? SINGLE : 0;
     found |= isnan(place) ? NOWHERE : 0;
     found |= isnan(height) ? HEIGHTLESS : 0;
     for (int number = 0; isnan(height) && number < count; number++)
@@ -144,12 +145,14 @@ void tell_shapes(const struct shapes *shapes)
     put(",\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s,\"longest_geometry_bytes\":%zu,"
         "\"flat_geometries\":%lld,\"sloping_areas\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,\"labels\":%lld,\"empty_geometries\":%lld,\"hollow_geometries\":%lld,"
         "\"first_hollow\":%lld,\"nowhere_geometries\":%lld,\"first_nowhere\":%lld,\"heightless_geometries\":%lld,"
-        "\"first_heightless\":%lld,\"unclosed_geometries\":%lld,\"first_unclosed\":%lld,\"codes\":{",
+        "\"first_heightless\":%lld,\"unclosed_geometries\":%lld,\"first_unclosed\":%lld,"
+        "\"single_geometries\":%lld,\"first_single\":%lld,\"codes\":{",
         (long long)shapes->features, (long long)shapes->filled, shapes->has_z ? "true" : "false",
         shapes->has_m ? "true" : "false", shapes->longest, (long long)shapes->flat, (long long)shapes->sloping, (long long)shapes->unmeasured,
         (long long)shapes->first_beyond, (long long)shapes->labels, (long long)shapes->empty, (long long)shapes->hollow,
         (long long)shapes->first_hollow, (long long)shapes->nowhere, (long long)shapes->first_nowhere,
-        (long long)shapes->heightless, (long long)shapes->first_heightless, (long long)shapes->unclosed, (long long)shapes->first_unclosed);
+        (long long)shapes->heightless, (long long)shapes->first_heightless, (long long)shapes->unclosed, (long long)shapes->first_unclosed,
+        (long long)shapes->single, (long long)shapes->first_single);
     for (int type = 0, told = 0; type < TYPES; type++)
         if (shapes->counts[type])
             put("%s\"%d\":%lld", told++ ? "," : "", type, (long long)shapes->counts[type]);

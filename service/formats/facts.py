@@ -182,6 +182,10 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     """Geometries with rings of areas that do not end where they begin."""
     first_unclosed: Count = 0
     """The number of the first feature with one, from 1."""
+    single_geometries: Count = 0
+    """Geometries with lines, or rings of areas, of a single position."""
+    first_single: Count = 0
+    """The number of the first feature with one, from 1."""
     has_z: bool = False
     flat_geometries: Count = 0
     """Geometries without elevations, in a layer in which others have them."""

@@ -39,6 +39,14 @@ _MENDED = (
         attrgetter("unclosed_geometries"),
         attrgetter("first_unclosed"),
     ),
+    (
+        (
+            "Lines, or rings of areas, have a single position in {count}; programs may refuse such a geometry, or the "
+            "whole result. Leave them out, or make points of them, and send the file again."
+        ),
+        attrgetter("single_geometries"),
+        attrgetter("first_single"),
+    ),
 )
 WKT_PER_BYTE = 2.5
 """Characters of WKT per byte of binary geometry, at most, for coordinates of ordinary precision."""

@@ -123,8 +123,9 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     near_edges: bool = False
     """Whether longitudes from 180 degrees on or latitudes from 85 on may occur, where maps of the world end, if the
     scan was told to seek them."""
-    may_be_unclosed: bool = False
-    """Whether rings of areas may have a last position other than the first; those of collections may."""
+    may_be_faulty: bool = False
+    """Whether lines or rings of areas may have a single position, or rings a last one other than the first; those of
+    collections may."""
     may_be_infinite: bool = False
     """Whether coordinates may be infinite or not numbers, such as NaN and 1e999."""
     crs_epsg: Annotated[int, Meta(ge=1, le=1 << 31)] | None = WGS84

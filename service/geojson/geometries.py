@@ -44,6 +44,8 @@ _HUGE = re.compile(rb"[eE]\+?\d{3}")
 _EDGES = (_LONGITUDE_FROM_180, _LATITUDE_FROM_85, re.compile(rb"e\+?\d"), re.compile(rb"E\+?\d"))
 _LEVELS = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
 _WITH_RINGS = frozenset({"Polygon", "MultiPolygon"})
+_LINE_OF_ONE = re.compile(rb"\s*\[\s*\[[^\[\]]*\]\s*\]")
+_WITH_LINES = _WITH_RINGS | {"LineString", "MultiLineString"}
 _MARKS = (b"p", b"q", b"r", b"s")
 _TYPES = {name.lower(): name for name in FAMILIES}
 _NO_GEOMETRY = frozenset({NoneType, UnsetType})
@@ -102,7 +104,7 @@ class GeometryTally:
         self.exceeds_degrees = False
         self.near_edges = False
         self.may_be_infinite = False
-        self.may_be_unclosed = False
+        self.may_be_faulty = False
 
     def add(self, features: Sequence[Feature], features_before: int) -> None:
         """Count the geometries of a batch; `features_before` is the number of features in earlier batches."""
@@ -188,8 +190,8 @@ class GeometryTally:
             self.near_edges = kind == COLLECTION or _are_near_edges(coordinates)
         content = [each.geometries for each in group] if kind == COLLECTION else coordinates
         self.may_be_infinite = self.may_be_infinite or _may_be_infinite(content)
-        if not self.may_be_unclosed:
-            self.may_be_unclosed = kind == COLLECTION or (kind in _WITH_RINGS and _may_be_unclosed(coordinates))
+        if not self.may_be_faulty:
+            self.may_be_faulty = kind == COLLECTION or (kind in _WITH_LINES and _may_be_faulty(kind, coordinates))
         self.exceeds_degrees = self.exceeds_degrees or _exceed_degrees(coordinates, dimensions or WITH_Z)
         if dimensions is None:
             for geometry in group:
@@ -263,14 +265,18 @@ def _may_be_infinite(coordinates: Sequence[Raw]) -> bool:
     )
 
 
-def _may_be_unclosed(coordinates: Sequence[Raw]) -> bool:
-    """Whether rings of areas may have a last position other than the first."""
+def _may_be_faulty(kind: str, coordinates: Sequence[Raw]) -> bool:
+    """Whether lines may have a single position, or rings of areas a last position other than the first."""
+    if kind == "LineString":
+        return any(map(_LINE_OF_ONE.match, coordinates))
     text = b"".join(coordinates)
     if any(spread in text[:SAMPLE_BYTES] for spread in _SPREAD):  # one program writes all of them alike
         text = text.translate(None, _SPACE)
-    for ring in text.split(b"]]"):
-        first = ring[: ring.find(b"]", 1)]
-        if b"[[" in first and not ring.endswith(first[first.rfind(b"[") :]):
+    has_rings = kind in _WITH_RINGS
+    for line in text.split(b"]]"):
+        end = line.find(b"]", 1)
+        first = line[:end]
+        if b"[[" in first and (end < 0 or (has_rings and not line.endswith(first[first.rfind(b"[") :]))):
             return True
     return False
 

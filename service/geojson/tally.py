@@ -103,7 +103,7 @@ class Tally:
             exceeds_degrees=geometries.exceeds_degrees,
             near_edges=geometries.near_edges,
             may_be_infinite=geometries.may_be_infinite,
-            may_be_unclosed=geometries.may_be_unclosed,
+            may_be_faulty=geometries.may_be_faulty,
             crs_epsg=epsg,
             crs_claim=crs_claim(document.members.get("crs"))[:MAX_NAME_CHARACTERS],
         )

@@ -81,14 +81,14 @@ async def inspect_source(
         or found.empty_geometries
         or found.hollow_geometries
         or found.may_be_infinite
-        or found.may_be_unclosed
+        or found.may_be_faulty
     )
     # The converter examines coordinates that cannot be degrees, or that may lie where their projection spoils them.
     if found.is_mislabelled or is_odd or may_leave_map or is_changed or not can_go_direct(fit, target, facts):
         facts = await engine.inspect(run, fit, directory, request, most)
         facts = _with_counts(facts, found)
-    elif found.may_be_unclosed:
-        facts = _with_rings(facts, await engine.inspect(run, fit, directory, request, most))
+    elif found.may_be_faulty:
+        facts = _with_faults(facts, await engine.inspect(run, fit, directory, request, most))
     if is_odd:
         facts = _without_guessed_system(facts, found.crs_claim)
     rounds = engine.capabilities.is_of(reading_of(source.format).rounds_long_negatives)
@@ -119,11 +119,15 @@ def _with_counts(facts: Facts, found: Scan) -> Facts:
     return msgspec.structs.replace(facts, layers=layers)
 
 
-def _with_rings(facts: Facts, found: Facts) -> Facts:
-    """`facts` with what the converter has `found` of rings that are not closed, which JSON that is copied keeps."""
+def _with_faults(facts: Facts, found: Facts) -> Facts:
+    """`facts` with what the converter has `found` of faulty lines and rings, which JSON that is copied keeps."""
     layers = tuple(
         msgspec.structs.replace(
-            layer, unclosed_geometries=other.unclosed_geometries, first_unclosed=other.first_unclosed
+            layer,
+            unclosed_geometries=other.unclosed_geometries,
+            first_unclosed=other.first_unclosed,
+            single_geometries=other.single_geometries,
+            first_single=other.first_single,
         )
         for layer, other in zip(facts.layers, found.layers, strict=True)
     )

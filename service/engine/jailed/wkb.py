@@ -39,6 +39,7 @@ _HEAD = struct.Struct("<BI")
 _COUNT = struct.Struct("<I")
 _CODE_AND_COUNT = struct.Struct("<II")
 _NONE = _COUNT.pack(0)
+_ONE = _COUNT.pack(1)
 
 
 class WkbGeometry(NamedTuple):
@@ -116,7 +117,7 @@ def as_polygons(wkb: bytes) -> bytes:
 
 
 def may_lack_positions(wkb: bytes, start: int = 0) -> bool:
-    """Whether the geometry at `start` may have numbers that are infinite or none, empty parts, or rings that are open.
+    """Whether the geometry at `start` may have numbers that are infinite or none, empty parts, or faulty lines.
 
     Looks at the last byte of each number, which tells its exponent, and takes less time than `read`. Raises as that.
     """
@@ -127,7 +128,7 @@ def may_lack_positions(wkb: bytes, start: int = 0) -> bool:
 
 
 def _ends_of_numbers(wkb: bytes, at: int) -> Iterator[bytes]:
-    """The last byte of each number, line by line; an empty piece stands for no numbers, or a ring that is open."""
+    """The last byte of each number, line by line; an empty piece stands for no numbers, or a faulty line."""
     while at < len(wkb):
         kind, basic = divmod(_HEAD.unpack_from(wkb, at)[1], ISO_STEP)
         if kind not in DIMENSIONS:
@@ -146,7 +147,8 @@ def _ends_of_numbers(wkb: bytes, at: int) -> Iterator[bytes]:
                 at += _COUNT.size
             size = DIMENSIONS[kind] * COORDINATE_BYTES
             end = at + count * size
-            if basic in RINGED and wkb[at : at + PLACE_BYTES] != wkb[end - size : end - size + PLACE_BYTES]:
+            is_open = basic in RINGED and wkb[at : at + PLACE_BYTES] != wkb[end - size : end - size + PLACE_BYTES]
+            if is_open or (count == 1 and basic != POINT):
                 yield b""
             yield wkb[at + COORDINATE_BYTES - 1 : end : COORDINATE_BYTES]
             at = end
@@ -160,8 +162,12 @@ def _ends_of_parts(wkb: bytes, at: int) -> list[bytes]:
         return []
     parts = wkb[at + _HEAD.size + _COUNT.size :]
     head = parts[: _HEAD.size + (_COUNT.size if basic == MULTI[POLYGON] else 0)]
-    is_of_one = basic != MULTI[POLYGON] or head.endswith(_COUNT.pack(1))
-    if not is_of_one or parts.count(head) != count or (basic != MULTI[POINT] and head + _NONE in parts):
+    is_of_one = basic != MULTI[POLYGON] or head.endswith(_ONE)
+    if (
+        not is_of_one
+        or parts.count(head) != count
+        or (basic != MULTI[POINT] and (head + _NONE in parts or head + _ONE in parts))
+    ):
         return []
     first, last = _COUNT.size, -DIMENSIONS[kind] * COORDINATE_BYTES
     lines = parts.split(head)[1:] if basic == MULTI[POLYGON] else []
@@ -170,20 +176,21 @@ def _ends_of_parts(wkb: bytes, at: int) -> list[bytes]:
     return [parts.replace(head, b"" if basic == MULTI[POINT] else _NONE)[COORDINATE_BYTES - 1 :: COORDINATE_BYTES]]
 
 
-def mended(wkb: bytes) -> tuple[bytes | None, bool, bool, bool]:
+def mended(wkb: bytes) -> tuple[bytes | None, bool, bool, bool, bool]:
     """A geometry without parts that have no position, and with elevations 0 that are no finite numbers.
 
     None if other coordinates, but measures, are no finite numbers, or all parts have no position. Raises as `read`.
 
-    Returns also whether there were such parts, such elevations, and rings that do not end where they begin.
+    Returns also whether there were such parts, such elevations, rings that do not end where they begin, and lines or
+    rings of a single position.
     """
     changed = bytearray(wkb)
     geometry = read(changed)
     is_nowhere, is_heightless = _zero_heights(geometry)
     if is_nowhere or _is_empty(geometry):
-        return None, False, False, False
+        return None, False, False, False, False
     filled = _without_empty_parts(geometry)
-    return filled, len(filled) < len(wkb), is_heightless, _is_unclosed(geometry)
+    return filled, len(filled) < len(wkb), is_heightless, _is_unclosed(geometry), _is_single(geometry)
 
 
 def _without_empty_parts(geometry: WkbGeometry) -> bytes:
@@ -216,6 +223,13 @@ def _is_unclosed(geometry: WkbGeometry) -> bool:
     size = DIMENSIONS[geometry.kind]
     rings = geometry.lines if geometry.basic in RINGED else ()
     return any(ring[:2] != ring[-size:][:2] for ring in rings) or any(map(_is_unclosed, geometry.parts))
+
+
+def _is_single(geometry: WkbGeometry) -> bool:
+    """Whether a line, or a ring of an area, has a single position."""
+    size = DIMENSIONS[geometry.kind]
+    lines = geometry.lines if geometry.basic != POINT else ()
+    return any(len(line) == size for line in lines) or any(map(_is_single, geometry.parts))
 
 
 def _is_empty(geometry: WkbGeometry) -> bool:

@@ -464,13 +464,23 @@ async def test_geojson_with_empty_geometries_or_parts_is_not_written_as_it_is(
         assert sum("without any position" in warning for warning in plan.warnings) == (not holds_them)
 
 
+FAULTY = {
+    "do not end where they begin": [
+        geometry("Polygon", [[[0, 0], [1, 0], [1, 1], [0, 0]]]),
+        geometry("Polygon", [[[0, 0], [1, 0], [1, 1], [0, 1]]]),
+        geometry("Polygon", [[]]),
+    ],
+    "have a single position": [geometry("LineString", [[0, 0], [1, 0]]), geometry("LineString", [[7, 8]])],
+}
+
+
 @pytest.mark.parametrize(("name", "output"), [("a.geojson", "GeoJsonSeq"), ("a.geojsonl", "GeoJson")])
-async def test_rings_of_geojson_that_are_not_closed_are_told_where_it_is_written_as_it_is(
-    either: Pipeline, tmp_path: Path, name: str, output: str
+@pytest.mark.parametrize("fault", FAULTY)
+async def test_faulty_lines_of_geojson_are_told_where_it_is_written_as_it_is(
+    either: Pipeline, tmp_path: Path, name: str, output: str, fault: str
 ) -> None:
     """With the first of them, and nothing of empty geometries, which JSON keeps."""
-    rings = [[[0, 0], [1, 0], [1, 1], [0, 0]], [[0, 0], [1, 0], [1, 1], [0, 1]], []]
-    shapes = [feature(geometry("Polygon", [ring]), n=1) for ring in rings]
+    shapes = [feature(shape, n=1) for shape in FAULTY[fault]]
     path = tmp_path / name
     path.write_text("".join(f"{json.dumps(shape)}\n" for shape in shapes))
     if output == "GeoJsonSeq":
@@ -482,5 +492,5 @@ async def test_rings_of_geojson_that_are_not_closed_are_told_where_it_is_written
     plan = plan_conversion(look.source, target, look.facts, ConversionRequest(), either.engine.catalogue)
     assert plan.direct
     (told,) = plan.warnings
-    assert "do not end where they begin in 1 feature," in told
+    assert f"{fault} in 1 feature" in told
     assert told.endswith("The first is feature 2.")

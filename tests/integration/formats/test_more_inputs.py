@@ -622,3 +622,38 @@ async def test_rings_that_are_not_closed_are_told(
     assert [warning.startswith("Rings of areas do not end where they begin") for warning in warnings] == [True] * (
         not is_closed
     )
+
+
+LINES = {
+    "a.gpx": '<gpx xmlns="http://www.topografix.com/GPX/1/1" version="1.1" creator="a"><trk><trkseg>{}</trkseg></trk>'
+    '<trk><trkseg><trkpt lat="7" lon="3"/><trkpt lat="9" lon="5"/></trkseg></trk></gpx>',
+    "a.kml": '<kml xmlns="http://www.opengis.net/kml/2.2"><Placemark><LineString><coordinates>{}</coordinates>'
+    "</LineString></Placemark></kml>",
+    "a.geojson": '{{"type": "LineString", "coordinates": [{}]}}',
+    "a.gml": '<f:FeatureCollection xmlns:f="http://f" xmlns:gml="http://www.opengis.net/gml"><gml:featureMember><f:a>'
+    '<f:g><gml:LineString srsName="EPSG:4326"><gml:posList>{}</gml:posList></gml:LineString></f:g></f:a>'
+    "</gml:featureMember></f:FeatureCollection>",
+    "a.csv": 'wkt\n"LINESTRING ({})"\n"POINT (7 8)"\n',
+    "a.json": '{{"geometryType": "esriGeometryPolyline", "fields": [], "spatialReference": {{"wkid": 4326}}, '
+    '"features": [{{"attributes": {{}}, "geometry": {{"paths": [[{}]]}}}}]}}',
+}
+PLACES = {
+    "a.gpx": ("<trkpt lat='{1}' lon='{0}'/>", ""),
+    "a.kml": ("{},{}", " "),
+    "a.geojson": ("[{}, {}]", ","),
+    "a.gml": ("{} {}", " "),
+    "a.csv": ("{} {}", ", "),
+    "a.json": ("[{}, {}]", ","),
+}
+
+
+@pytest.mark.parametrize("positions", [1, 2])
+@pytest.mark.parametrize("name", LINES)
+async def test_lines_of_a_single_position_are_told(either: Pipeline, tmp_path: Path, name: str, positions: int) -> None:
+    """They are written so, and some programs refuse the whole result."""
+    path = tmp_path / name
+    place, between = PLACES[name]
+    path.write_text(LINES[name].format(between.join(place.format(1 + at, 5 + at) for at in range(positions))))
+    warnings = (await either.to("GeoPackage", path, source_epsg=4326)).output.warnings
+    told = [warning for warning in warnings if "a single position in 1 feature" in warning]
+    assert len(told) == (positions == 1)

@@ -61,8 +61,8 @@ NO_LINE = struct.pack("<BII", 1, 3002, 0)
 )
 def test_parts_without_any_position_are_left_out(hollow: bytes, filled: bytes) -> None:
     """Others are as they were, and few of them are read to see that."""
-    assert mended(hollow) == (filled, True, False, False)
-    assert mended(filled) == (filled, False, False, False)
+    assert mended(hollow) == (filled, True, False, False, False)
+    assert mended(filled) == (filled, False, False, False, False)
     assert may_lack_positions(hollow)
     assert not may_lack_positions(filled)
 
@@ -77,17 +77,17 @@ LINE_ZM = struct.Struct("<BII8d")
     [
         (
             LINE_ZM.pack(1, 3002, 2, 1, 2, INF, NAN, 5, 6, 7, 8),
-            (LINE_ZM.pack(1, 3002, 2, 1, 2, 0, NAN, 5, 6, 7, 8), False, True, False),
+            (LINE_ZM.pack(1, 3002, 2, 1, 2, 0, NAN, 5, 6, 7, 8), False, True, False, False),
         ),
-        (many(1004, NO_POINT, POINT_Z), (many(1004, POINT_Z), True, False, False)),
-        (many(7, POINT, struct.pack("<BI2d", 1, 1, 1, -INF)), (None, False, False, False)),
-        (many(4, *[POINT] * 9, POINT[:-8] + ANOTHER_NAN), (None, False, False, False)),
-        (many(6, *[POLYGON] * 9, POLYGON[:-8] + ANOTHER_NAN), (None, False, False, False)),
-        (POINT[:-16] + ANOTHER_NAN * 2, (None, False, False, False)),
+        (many(1004, NO_POINT, POINT_Z), (many(1004, POINT_Z), True, False, False, False)),
+        (many(7, POINT, struct.pack("<BI2d", 1, 1, 1, -INF)), (None, False, False, False, False)),
+        (many(4, *[POINT] * 9, POINT[:-8] + ANOTHER_NAN), (None, False, False, False, False)),
+        (many(6, *[POLYGON] * 9, POLYGON[:-8] + ANOTHER_NAN), (None, False, False, False, False)),
+        (POINT[:-16] + ANOTHER_NAN * 2, (None, False, False, False, False)),
     ],
 )
 def test_coordinates_that_are_no_finite_numbers_are_mended(
-    wkb: bytes, expected: tuple[bytes | None, bool, bool, bool]
+    wkb: bytes, expected: tuple[bytes | None, bool, bool, bool, bool]
 ) -> None:
     """Elevations become 0, other coordinates leave no geometry; empty parts and measures do not matter."""
     assert may_lack_positions(wkb)
@@ -105,7 +105,7 @@ OPEN_Z = struct.pack("<BIII12d", 1, 1003, 1, 4, 0, 0, 9, 1, 0, 9, 1, 1, 9, 0, 2,
 def test_rings_that_do_not_end_where_they_begin_are_told(wkb: bytes) -> None:
     """They stay as they are."""
     assert may_lack_positions(wkb)
-    assert mended(wkb) == (wkb, False, False, True)
+    assert mended(wkb) == (wkb, False, False, True, False)
 
 
 TRIANGLE = struct.pack("<BI", 1, 17) + POLYGON[5:]
@@ -153,3 +153,27 @@ def test_a_lying_count_is_an_error() -> None:
 def test_native_encodings_become_wkb(encoding: str, value: object, wkb: bytes | None) -> None:
     """GeoParquet's coordinates as lists."""
     assert to_wkb(value, encoding) == wkb
+
+
+ALONE = struct.pack("<BII2d", 1, 2, 1, 0.5, 7)
+ALONE_Z = struct.pack("<BII3d", 1, 1002, 1, 0.5, 7, 9)
+RING_ALONE = struct.pack("<BIII2d", 1, 3, 1, 1, 0.5, 7)
+
+
+@pytest.mark.parametrize(
+    "wkb",
+    [
+        ALONE,
+        many(5, LINE, ALONE),
+        many(5, *[LINE] * 9, ALONE),
+        many(1005, ALONE_Z),
+        RING_ALONE,
+        many(6, *[POLYGON] * 9, RING_ALONE),
+        many(7, POINT, ALONE),
+        many(9, ALONE),
+    ],
+)
+def test_lines_and_rings_of_a_single_position_are_told(wkb: bytes) -> None:
+    """They stay as they are."""
+    assert may_lack_positions(wkb)
+    assert mended(wkb) == (wkb, False, False, False, True)

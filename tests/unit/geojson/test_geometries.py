@@ -1,5 +1,6 @@
 """Findings about geometries."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -172,9 +173,28 @@ def test_rings_that_may_not_end_where_they_begin_are_noticed(blank: bytes) -> No
     for shape in (geometry("Polygon", [RING, RING]), geometry("MultiPolygon", [[RING], [RING, RING]])):
         document = collection(feature(None, shape), feature(None, geometry("MultiLineString", [[[1, 2], [3, 4]]])))
         spread = document.replace(b"[", b"[" + blank).replace(b"]", blank + b"]")
-        assert not scan_bytes(spread).may_be_unclosed
+        assert not scan_bytes(spread).may_be_faulty
         first, last, rest = spread.rpartition(b"[" + blank + b"0,")
-        assert scan_bytes(first + last.replace(b"0,", b"9,") + rest).may_be_unclosed
+        assert scan_bytes(first + last.replace(b"0,", b"9,") + rest).may_be_faulty
+
+
+@pytest.mark.parametrize("blank", [b"", b"\n "])
+@pytest.mark.parametrize(("kind", "levels"), [("LineString", 0), ("MultiLineString", 1), ("Polygon", 1)])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_lines_of_a_single_position_are_noticed(blank: bytes, kind: str, levels: int, place: int) -> None:
+    """Wherever they are; the converter looks at them then."""
+
+    def is_noticed(lines: Sequence[Any]) -> bool:
+        shapes = [geometry(kind, line if levels == 0 else [line]) for line in lines]
+        if kind == "MultiLineString":
+            shapes.append(geometry(kind, lines))
+        document = collection(
+            feature(None, geometry("MultiPoint", [[1, 2]])), *(feature(None, each) for each in shapes)
+        )
+        return scan_bytes(document.replace(b"[", b"[" + blank).replace(b"]", blank + b"]")).may_be_faulty
+
+    assert not is_noticed([RING] * 3)
+    assert is_noticed([[[1, 2]] if number == place else RING for number in range(3)])
 
 
 HALF_RAISED = [[1, 2, 3], [4, 5]]
