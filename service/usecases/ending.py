@@ -79,7 +79,7 @@ async def release(
     while True:
         found = await end_on_record(parts, spec, may_have_stored=may_have_stored)
         if found is not None:
-            return found, False
+            return found, _is_same_end(found, failed)
         inserted = await retry_while_unavailable(insert)
         if inserted is not None:
             return inserted, True
@@ -103,6 +103,12 @@ async def end_on_record(parts: JobParts, spec: JobSpec, *, may_have_stored: bool
         message = f"Another process is working on the job {found.id}. Query the job for its result."
         raise Overloaded(message, RETRY_AFTER_SECONDS)
     return found
+
+
+def _is_same_end(found: Job, failed: Job) -> bool:
+    """Whether a job has ended as this attempt wanted: then the answer to the statement that did so was lost."""
+    ends = [(job.status, job.attempt, job.error_message, job.processing_time_ms) for job in (found, failed)]
+    return ends[0] == ends[1]
 
 
 def details_of(error: BaseException) -> Details:

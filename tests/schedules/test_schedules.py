@@ -205,18 +205,21 @@ def test_what_is_told_is_what_is_done_and_charged(site: Site, fault: str, schedu
     assert run(site, fault, schedule) == 1
 
 
-def test_a_charge_that_was_not_confirmed_is_counted(site: Site) -> None:
+@pytest.mark.parametrize(
+    ("kind", "statement", "outcome"), [("single", "settle", "completed"), ("broken", "release", "rejected")]
+)
+def test_an_end_that_was_not_confirmed_is_counted(site: Site, kind: str, statement: str, outcome: str) -> None:
     """The metrics of the process that has converted the file agree with the ledger."""
     node, _other = site.nodes
-    before = completed(node)
-    assert run(site, "break", Schedule("single", "settle", "after")) == 1
-    assert completed(node) == before + 1
+    before = ended(node, outcome)
+    assert run(site, "break", Schedule(kind, statement, "after")) == 1
+    assert ended(node, outcome) == before + 1
 
 
-def completed(node: Node) -> int:
-    """How many jobs the process says it has completed."""
+def ended(node: Node, outcome: str) -> int:
+    """How many jobs the process says have ended so."""
     metrics = httpx.get(f"{node.server.url}/metrics").text
-    counted = re.search(r'\ngeomill_jobs_ended_total\{outcome="completed"\} (\d+)', metrics)
+    counted = re.search(rf'\ngeomill_jobs_ended_total\{{outcome="{outcome}"\}} (\d+)', metrics)
     return int(counted[1]) if counted else 0
 
 
