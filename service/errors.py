@@ -21,7 +21,7 @@ GeomillError
 │   ├── NotFound
 │   ├── IdempotencyKeyReused
 │   └── RetryableFault          the same request may succeed later; carries retry_after_seconds
-│       ├── IdempotencyKeyInUse
+│       ├── IdempotencyKeyInUse     names the jobs of the first request
 │       ├── TooManyRequests
 │       └── Overloaded
 │           ├── DatabaseUnavailable  the same response; the log has the cause
@@ -148,11 +148,14 @@ class RetryableFault(RequestFault):
 class IdempotencyKeyInUse(RetryableFault):
     """The first request with this Idempotency-Key is still running, or another request has taken the key over."""
 
-    def __init__(self) -> None:
+    def __init__(self, job_ids: Sequence[str] = ()) -> None:
+        """Name the jobs that the first request has, as far as they are known."""
+        query = f" Query the jobs that it has: {', '.join(job_ids)}." if job_ids else ""
         super().__init__(
-            "The first request with this Idempotency-Key is still running. Try again in a moment.",
+            f"The first request with this Idempotency-Key is still running.{query} Try again in a moment.",
             retry_after_seconds=2,
         )
+        self.job_ids = list(job_ids)
 
 
 class TooManyRequests(RetryableFault):

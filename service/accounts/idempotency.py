@@ -75,7 +75,8 @@ class IdempotencyKeys:
 
         Raises:
             IdempotencyKeyReused: the first request had another file or other fields.
-            IdempotencyKeyInUse: an earlier request is still in progress.
+            IdempotencyKeyInUse: an earlier request is still in progress; its response may have been lost, so its jobs
+                are named.
         """
         row = await self._database.fetchrow(
             _SQL["claim"],
@@ -89,6 +90,9 @@ class IdempotencyKeys:
         )
         if row is None:
             raise AssertionError("The statement `claim` always returns one row")
+        if row["verdict"] == "in use":
+            jobs = await self._database.fetch(_SQL["named_jobs"], claim.account_id, claim.key)
+            raise IdempotencyKeyInUse([str(job["id"]) for job in jobs])
         held = _held(claim, row["verdict"], row["jobs"])
         if not held.is_answered:
             self._admitting[held.token] = held
@@ -116,13 +120,9 @@ class IdempotencyKeys:
         await self._database.execute(_SQL["forget"], self._earliest())
 
 
-def _held(
-    claim: KeyClaim, verdict: Literal["taken", "answered", "in use", "reused"], jobs: Sequence[UUID] | None
-) -> Held:
+def _held(claim: KeyClaim, verdict: Literal["taken", "answered", "reused"], jobs: Sequence[UUID]) -> Held:
     if verdict == "reused":
         raise IdempotencyKeyReused(
             "This Idempotency-Key was used with a different file or different fields. Use a new key for a new request."
         )
-    if verdict == "in use" or jobs is None:
-        raise IdempotencyKeyInUse
     return Held(claim, tuple(JobId(job_id) for job_id in jobs))

@@ -1,7 +1,7 @@
 """Responses to faults: this table defines the status and code of each fault (interface 7.1)."""
 
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -9,7 +9,14 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from service import errors
-from service.errors import InvalidParameter, RangeNotSatisfiable, RequestFault, RetryableFault, UnsupportedEncoding
+from service.errors import (
+    IdempotencyKeyInUse,
+    InvalidParameter,
+    RangeNotSatisfiable,
+    RequestFault,
+    RetryableFault,
+    UnsupportedEncoding,
+)
 from service.telemetry.metrics import PROBLEMS, labelled, start_at_zero
 
 MEDIA_TYPE = "application/problem+json"
@@ -26,6 +33,9 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     error: Annotated[str, Meta(description="The same as detail.")]
     code: Annotated[str, Meta(description="What is wrong, for programs.")]
     parameter: Annotated[str | UnsetType, Meta(description="The parameter that is wrong.")] = UNSET
+    job_ids: Annotated[
+        list[str] | UnsetType, Meta(description="The jobs of the first request with the Idempotency-Key, in order.")
+    ] = UNSET
     request_id: str
 
 
@@ -90,8 +100,12 @@ def problem_of_fault(fault: RequestFault, request_id: str) -> Response:
         headers["Accept-Encoding"] = "identity"
     if isinstance(fault, RangeNotSatisfiable):
         headers["Content-Range"] = f"bytes */{fault.size_bytes}"
-    parameter = fault.parameter if isinstance(fault, InvalidParameter) else UNSET
-    return _problem(kind.status, kind.code, fault.message, request_id, headers=headers, parameter=parameter)
+    members: dict[str, Any] = {}
+    if isinstance(fault, InvalidParameter):
+        members["parameter"] = fault.parameter
+    if isinstance(fault, IdempotencyKeyInUse) and fault.job_ids:
+        members["job_ids"] = fault.job_ids
+    return _problem(kind.status, kind.code, fault.message, request_id, headers=headers, **members)
 
 
 def problem_of_routing(refused: HTTPException, method: str, request_id: str) -> Response:
@@ -115,17 +129,15 @@ def _problem(
     request_id: str,
     *,
     headers: dict[str, str] | None = None,
-    parameter: str | UnsetType = UNSET,
+    **members: Any,
 ) -> Response:
     labelled(PROBLEMS, code).inc()
-    body = body_of(status, code, detail, request_id, parameter=parameter)
+    body = body_of(status, code, detail, request_id, **members)
     return Response(body, status_code=status, headers=headers, media_type=MEDIA_TYPE)
 
 
-def body_of(
-    status: HTTPStatus, code: str, detail: str, request_id: str, *, parameter: str | UnsetType = UNSET
-) -> bytes:
-    """Return a problem as JSON."""
+def body_of(status: HTTPStatus, code: str, detail: str, request_id: str, **members: Any) -> bytes:
+    """Return a problem as JSON; `members` are those that only some problems have."""
     problem = Problem(
         type=f"urn:geomill:problem:{code}",
         title=status.phrase,
@@ -134,7 +146,7 @@ def body_of(
         success=False,
         error=detail,
         code=code,
-        parameter=parameter,
         request_id=request_id,
+        **members,
     )
     return msgspec.json.encode(problem)

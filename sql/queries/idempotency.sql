@@ -2,6 +2,11 @@
 -- Claim a key, or return why it cannot be claimed; see the function.
 SELECT verdict, jobs FROM claim_key($1, $2, $3, $4, $5, $6, $7);
 
+-- name: named_jobs
+-- The jobs that exist under a key, in the order of their files.
+SELECT j.id FROM idempotency_key k JOIN job j ON j.id = ANY(k.job_ids)
+ WHERE k.account_id = $1 AND k.key = $2 ORDER BY array_position(k.job_ids, j.id);
+
 -- name: prolong
 -- Extend the claims of keys under which this process is still admitting files, except those that were taken over.
 UPDATE idempotency_key k SET held_until = service_time() + $4::interval

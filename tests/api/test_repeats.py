@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.support.data import lakes, lengthy
+from tests.support.endless import NAME, endless_file
 from tests.support.server import Client
 
 FILE = "/api/geo/convert/file"
@@ -66,6 +67,23 @@ def test_many_at_once_with_one_key_convert_once(client: Client) -> None:
     assert {status for status, _ in answers} <= {200, 409}
     assert len({job for status, job in answers if status == 200}) == 1
     assert client.usage()[0] == 1
+
+
+def test_a_repeat_is_told_the_jobs_of_a_request_whose_response_was_lost(client: Client) -> None:
+    """While they run, of a single file and of a batch, in the order of the files."""
+    endless = endless_file()
+    for path, files in (
+        (FILE, [("file", (NAME, endless))]),
+        ("/api/geo/convert/batch", [("files", (NAME, endless)), ("files", ("b.xyz", b"x"))]),
+    ):
+        headers = {"Idempotency-Key": path, **ASYNC}
+        accepted, repeated = (client.post(path, files=files, headers=headers) for _ in range(2))
+        assert accepted.status_code == 202, accepted.text
+        jobs = [job["jobId"] for job in accepted.json().get("jobs", [accepted.json()])]
+        problem = repeated.json()
+        assert (repeated.status_code, problem["code"], problem["jobIds"]) == (409, "idempotency_key_in_use", jobs)
+        assert all(job_id in problem["detail"] for job_id in jobs)
+        assert client.delete(f"/api/geo/convert/jobs/{problem['jobIds'][0]}").status_code == 204
 
 
 def test_a_batch_is_repeated_whole(client: Client) -> None:
