@@ -54,6 +54,7 @@ PROJECTED = (
     ("xkoord", "ykoord"),
     ("pointx", "pointy"),
     ("lonwgs84", "latwgs84"),
+    ("declongva", "declatva"),  # of the USGS, whose `lat_va` has degrees, minutes and seconds in one number
 )
 SHORT = (("x", "y"), ("e", "n"), ("east", "north"))
 """Ambiguous words, so that fewer others may accompany them."""

@@ -33,6 +33,7 @@ def pairs(header: str) -> list[tuple[str, str]]:
         ("위도|경도", ("경도", "위도")),
         ("enlem|boylam", ("boylam", "enlem")),
         ("utm_e|utm_n", ("utm_e", "utm_n")),
+        ("site_no|lat_va|long_va|dec_lat_va|dec_long_va|alt_va", ("dec_long_va", "dec_lat_va")),
     ],
 )
 def test_usual_names(header: str, found: tuple[str, str]) -> None:
