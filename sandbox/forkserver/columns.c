@@ -202,6 +202,28 @@ static void see_characters(struct column *column, const char *text, size_t size,
     column->like_formulas += strncmp(bare, "of:=", 4) == 0;
 }
 
+enum { MOST_DIGITS_OF_REALS = 15 };
+
+/* Whether a program that infers types takes a text for a number and would write that differently; even a sign is one to some. */
+static int is_other_as_number(const char *text)
+{
+    static const char digits[] = "0123456789";
+    const char *start = text + strspn(text, " "), *number = start + (*start == '-' || *start == '+');
+    size_t whole = strspn(number, digits), has_point = number[whole] == '.';
+    size_t part = has_point ? strspn(number + whole + 1, digits) : 0;
+    const char *end = number + whole + has_point + part, *after = end;
+    if (whole + part && *end && strchr("eEdD", *end)) {
+        size_t sign = end[1] == '-' || end[1] == '+', size = strspn(end + 1 + sign, digits);
+        after = sign || size ? end + 1 + sign + size : end;
+    }
+    if (after == start || after[strspn(after, " ")])
+        return 0;
+    int begins_with_zero = *number == '0' && (whole > 1 || (number > start && !has_point));
+    int is_as_written = start == text && !*end && *start != '+' && whole && !begins_with_zero &&
+                        whole + part <= (has_point ? MOST_DIGITS_OF_REALS : MOST_DIGITS);
+    return !is_as_written || (has_point && (!part || end[-1] == '0'));
+}
+
 enum { LONGEST_ID = 24 };
 
 /* Count an id that does not end in a point and the number of its row, from 0 or from 1 on, as the first one does. */
@@ -226,7 +248,7 @@ static void see_text(struct column *column, const char *text)
     column->like_geometries += may_be_geometry(text);
     see_characters(column, text, size, kinds);
     column->trailing_blanks += size && text[size - 1] == ' ';
-    column->leading_zeros += size > 1 && *text == '0' && text[strspn(text, "0123456789")] == 0;
+    column->like_numbers += is_other_as_number(text);
     if (column->fits)
         see_looks(column, text, size);
     if (column->fits & FITS_INTEGER)

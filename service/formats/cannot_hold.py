@@ -90,7 +90,7 @@ _VALUES: Mapping[str, Aspect] = dict.fromkeys(
     Aspect.TIMES,
 ) | dict.fromkeys(
     (
-        "leading_zeros",
+        "like_numbers",
         "leading_blanks",
         "carriage_returns",
         "control",

@@ -85,8 +85,8 @@ class Field(msgspec.Struct, frozen=True, gc=False):
     """Texts that begin like XML, perhaps after blanks."""
     like_formulas: Count = 0
     """Texts that a spreadsheet program would execute."""
-    leading_zeros: Count = 0
-    """Texts that other programs mistake for numbers, such as 00501."""
+    like_numbers: Count = 0
+    """Texts that other programs mistake for numbers and write differently, such as 00501, +5, 5. and 2D3."""
     infinite: Count = 0
     nans: Count = 0
     """Numbers that are NaN, which count as filled. Most results have none in their place; a work file never has any."""

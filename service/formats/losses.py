@@ -303,8 +303,8 @@ def _guesses(layers: Sequence[Layer]) -> Iterator[str]:
     guessed = [name for layer in layers if not layer.is_derived for name in layer.guessed_columns]
     if guessed:
         yield (
-            f"The values of {listed(quotes(guessed))} look like numbers and were read as such: leading zeros are "
-            "lost, and integers beyond 2,147,483,647 became that number."
+            f"The values of {listed(quotes(guessed))} look like numbers and were read as such: leading zeros, plus "
+            "signs, exponents and last zeros are lost, and integers beyond 2,147,483,647 became that number."
         )
 
 

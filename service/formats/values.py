@@ -172,10 +172,10 @@ VALUE_LOSSES: Mapping[str, Loss] = {
         "{target} has no dates before March 1900; {values} may be shown as other days, or as numbers.",
         count="before_march_1900",
     ),
-    "leading_zeros": Loss(
+    "like_numbers": Loss(
         "texts that look like numbers as distinct from numbers",
-        "{target} has no types without a schema; other programs may mistake {values} for numbers and drop "
-        "leading zeros.",
+        "{target} has no types without a schema; other programs may mistake {values} for numbers, and drop "
+        "their leading zeros, plus signs, exponents or last zeros.",
     ),
     "leading_blanks": Loss(
         "leading blanks",

@@ -1,5 +1,6 @@
 """Counts the values of each column that some target changes. Runs in the sandbox."""
 
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -33,7 +34,9 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
         "like_json": f"{{0}} GLOB '{{{{*}}}}' AND {IN_OBJECT} OR {{0}} GLOB '[[]*]' AND ({IN_ARRAY})",
         "like_markup": f"{BARE} GLOB '<*'",
         "like_formulas": f"{BARE} GLOB 'of:=*'",
-        "leading_zeros": "{0} GLOB '0[0-9]*' AND {0} NOT GLOB '*[^0-9]*'",
+        "like_numbers": (
+            "CASE WHEN {0} GLOB '[- +.0-9]*' AND {0} NOT GLOB '*[^- +.0-9eEdD]*' THEN is_other_as_number({0} || '') END"
+        ),
     },
     "integer": {
         "at_32_bits": "{0} IN (-2147483648, 2147483647)",
@@ -61,6 +64,10 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
     },
 }
 """What is counted in a column, by the type of its values; each entry is a condition on one value."""
+LIKE_NUMBER = re.compile(r" *(?:[-+]?(?:\d+\.?\d*|\.\d+)(?:[eEdD](?:[-+]\d*|\d+))?|[-+]\.?|\.) *", re.ASCII)
+"""What a program that infers types takes for a number; even a sign is one to some."""
+AS_WRITTEN = re.compile(r"(?!-0$)-?(?:(?:0|[1-9]\d{0,17})|(?=-?.{2,16}$)(?:0|[1-9]\d*)\.\d*[1-9])", re.ASCII)
+"""Numbers that it writes in the same way; others have signs, zeros or exponents that it omits, or too many digits."""
 LOCATED = frozenset({"at_64_bits", "near_infinite", "beyond_dbf", "leap_seconds", "no_day"})
 """What warnings name the first row of."""
 
@@ -72,12 +79,18 @@ def value_counts(
 
     Also the first row of those that are `LOCATED`, and of numbers the sum of absolute values, None if it is infinite.
     """
+    connection.create_function("is_other_as_number", 1, is_other_as_number, deterministic=True)
     found: dict[str, dict[str, float | None]] = {
         name: dict.fromkeys(("filled", *counts_of(kind)), 0) for name, kind in kinds.items()
     }
     _count(connection, table, [(name, "filled", f"count({quoted(name)})") for name in kinds], found)
     _count(connection, table, list(_wanted({name: kinds[name] for name in kinds if found[name]["filled"]})), found)
     return found
+
+
+def is_other_as_number(text: str) -> bool:
+    """Whether a program that infers types takes `text` for a number and would write that differently."""
+    return LIKE_NUMBER.fullmatch(text) is not None and AS_WRITTEN.fullmatch(text) is None
 
 
 def counts_of(kind: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+import pyogrio
 import pytest
 
 from service.dataloss.rules import report
@@ -216,6 +217,28 @@ async def test_what_a_scan_does_not_count_is_not_written_directly(
     known = (await pipeline.to("GeoPackage", path)).facts
     assert await pipeline.convert_directly(path, target, known) is None
     assert any(told in words for words in (await pipeline.to(target, path)).output.warnings)
+
+
+NUMBERS_AS_WRITTEN = ("7", "0", "-7", "0.5", "-0.5", "10.25", "1234567.12345678", "123456789012345678")
+LIKE_NUMBERS = (
+    *("+5", "2D3", "5.", "1e5", "1E-5", "1e+", "1.50", ".5", "-.5", "007", "-007", "-0", "00.5", "5 ", "-", "+", "."),
+    *("0.12345678901234567890", "1234567890123456789", "1e400"),
+)
+NO_NUMBERS = ("2024-01-01", "1.2.3", "5 7", "12a", "1e", "e5", "2D", "- 5", "1,5", "0x10", "555-1234", "--5", "")
+
+
+@pytest.mark.filterwarnings("ignore:Value '.*' of field")
+async def test_texts_that_readers_of_gml_mistake_for_numbers_are_told(either: Pipeline, tmp_path: Path) -> None:
+    """All that a reader of its results changes; not those that stay the same as numbers."""
+    texts = {f"t{at}": text for at, text in enumerate((*NUMBERS_AS_WRITTEN, *LIKE_NUMBERS, *NO_NUMBERS))}
+    done = await either.to("Gml", write_geojson(tmp_path / "a.geojson", [point(1, 2, **texts)]))
+    counts = {texts[field.name]: field.like_numbers for field in done.facts.layers[0].fields}
+    assert counts == {text: text in LIKE_NUMBERS for text in texts.values()}
+    assert f"mistake {len(LIKE_NUMBERS)} values of 't" in "\n".join(done.output.warnings)
+    meta, _, _, columns = pyogrio.raw.read(done.path, read_geometry=False)
+    read = {texts[name]: values for name, values in zip(meta["fields"], columns, strict=True) if name in texts}
+    changed = {text for text, values in read.items() if values.dtype.kind in "if" and str(values[0]) != text}
+    assert {"+5", "2D3", "1.50", "-"} <= changed <= set(LIKE_NUMBERS)
 
 
 @pytest.mark.parametrize("target", ["Kml", "Gpx"])

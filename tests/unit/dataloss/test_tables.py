@@ -7,7 +7,7 @@ from service.formats.facts import Facts, Field, FieldType, Layer
 from service.formats.registry import find_output
 from service.formats.values import value_warnings
 
-LONG = Field("name", FieldType.TEXT, 300, 1, filled=2, empty=1, leading_zeros=2)
+LONG = Field("name", FieldType.TEXT, 300, 1, filled=2, empty=1, like_numbers=2)
 
 
 def layer(name: str, kind: str, *fields: Field) -> Layer:
