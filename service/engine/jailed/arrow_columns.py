@@ -1,10 +1,12 @@
 """Converts Arrow columns to types that a GeoPackage can hold. Runs in the sandbox."""
 
 import json
+import math
 import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -68,7 +70,23 @@ def _is_uuid(kind: Any) -> bool:
 
 
 def _to_json(values: pa.Array) -> pa.Array:
-    return mapped(values, lambda value: json.dumps(value, ensure_ascii=False, default=_spelled))
+    return mapped(values, _json_of)
+
+
+def _json_of(value: Any) -> str:
+    """The JSON of a list or structure; numbers that JSON does not have are null."""
+    text = json.dumps(value, ensure_ascii=False, default=_spelled)
+    if "NaN" in text or "Infinity" in text:
+        text = json.dumps(_of_finite(value), ensure_ascii=False, default=_spelled)
+    return text
+
+
+def _of_finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _of_finite(each) for name, each in value.items()}
+    return list(map(_of_finite, value)) if isinstance(value, list | tuple) else value
 
 
 def _spelled(value: Any) -> str:
@@ -176,11 +194,27 @@ def count_zeros(values: pa.Array) -> int:
 
 
 def count_nans(values: pa.Array) -> int:
-    """How many of `values` are NaN, which become missing in a GeoPackage."""
+    """How many numbers in `values` are NaN, which become missing in a GeoPackage and in JSON."""
+    return sum(int(pc.sum(pc.is_nan(numbers)).as_py() or 0) for numbers in _numbers_in(values))
+
+
+def count_infinite_in_lists(values: pa.Array) -> int:
+    """How many numbers in lists and structures are infinite, which JSON does not have."""
+    numbers = _numbers_in(values) if types.is_nested(storage(values).type) else ()
+    return sum(int(pc.sum(pc.is_inf(each)).as_py() or 0) for each in numbers)
+
+
+def _numbers_in(values: pa.Array) -> Iterator[pa.Array]:
+    """The floating-point numbers of an array, also those in its lists and structures."""
     values = storage(values)
-    if not types.is_floating(values.type):
-        return 0
-    return int(pc.sum(pc.is_nan(values.cast(pa.float64()))).as_py() or 0)
+    if types.is_floating(values.type):
+        yield values.cast(pa.float64())
+    elif types.is_map(values.type):
+        yield from chain(_numbers_in(values.keys), _numbers_in(values.items))
+    elif types.is_struct(values.type):
+        yield from chain.from_iterable(map(_numbers_in, values.flatten()))
+    elif types.is_nested(values.type):
+        yield from _numbers_in(values.flatten())
 
 
 def count_infinite(values: pa.Array) -> int:

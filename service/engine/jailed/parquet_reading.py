@@ -24,6 +24,7 @@ from service.engine.jailed.arrow_columns import (
     count_binary,
     count_emptied,
     count_infinite,
+    count_infinite_in_lists,
     count_moved,
     count_nans,
     count_rounded,
@@ -60,6 +61,7 @@ COUNTS: Mapping[str, Callable[[pa.Array], int]] = {
     "moved": count_moved,
     "unheld": count_unheld,
     "nan": count_nans,
+    "infinite_in_lists": count_infinite_in_lists,
     "zeros": count_zeros,
 }
 """The kinds of changes, and how many of the values in an array are changed so."""

@@ -84,6 +84,7 @@ class _Changes(msgspec.Struct, frozen=True):
     moved: Counts
     unheld: Counts
     nan: Counts
+    infinite_in_lists: Counts
     zeros: Counts
     emptied: Counts
     infinite: Counts
@@ -116,6 +117,7 @@ _CHANGED = {
     "converted to UTC.",
     "unheld": "Dates before the year 1 or after 9999, and infinite ones ({values}), became missing.",
     "nan": "Numbers that are NaN ({values}) became missing.",
+    "infinite_in_lists": "Infinite numbers in lists and structures ({values}) became missing: JSON has none.",
     "zeros": ZEROS_LEFT_OUT,
     "emptied": "Tables without geometry of their own cannot tell an empty text from a missing value; {values} became "
     "missing.",

@@ -91,6 +91,35 @@ async def test_nan_and_zero_bytes_are_told(
     assert zeros == "Zero bytes (NUL) within texts (1 value of 'text') were left out."
 
 
+NAN, INFINITE = float("nan"), float("inf")
+NUMBERS_IN_LISTS = {
+    "list": pa.array([[1.5, NAN, INFINITE], [2.5]]),
+    "nested": pa.array([[{"a": [NAN]}], None]),
+    "structure": pa.array([{"a": -INFINITE, "b": "NaN"}, {"a": 2.5, "b": "Infinity"}]),
+    "map": pa.array([[("k", NAN)], [("k", 1.0)]], pa.map_(pa.string(), pa.float64())),
+}
+
+
+@pytest.mark.parametrize("has_geometry", [True, False])
+async def test_numbers_in_lists_that_json_does_not_have_become_missing_and_are_told(
+    pipeline: Pipeline, tmp_path: Path, *, has_geometry: bool
+) -> None:
+    """Strict programs refuse a whole file of GeoJSON with NaN."""
+    if has_geometry:
+        declared(tmp_path / "a.parquet", "geoarrow.wkb", pa.array([POINT, None]), None, **NUMBERS_IN_LISTS)
+    else:
+        pq.write_table(pa.table({**PLACES, **NUMBERS_IN_LISTS}), tmp_path / "a.parquet")
+    done = await pipeline.to("GeoJson", tmp_path / "a.parquet", source_epsg=4326)
+    text = done.path.read_text()
+    first, second = (each["properties"] for each in json.loads(text, parse_constant=pytest.fail)["features"])
+    assert first["list"] == [1.5, None, None]
+    assert first["nested"] == [{"a": [None]}]
+    assert [first["structure"], second["structure"]] == [{"a": None, "b": "NaN"}, {"a": 2.5, "b": "Infinity"}]
+    nan, infinite = (words for words in done.facts.warnings if "became missing" in words)
+    assert nan == "Numbers that are NaN (3 values of 'list', 'nested', 'map') became missing."
+    assert infinite.startswith("Infinite numbers in lists and structures (2 values of 'list', 'structure')")
+
+
 POINT = struct.pack("<BIdd", 1, 1, 8.5, 47.25)
 PLACED = pa.array([{"x": 8.5, "y": 47.25}, None], pa.struct([("x", pa.float64()), ("y", pa.float64())]))
 LINE = pa.array([[{"x": 8.5, "y": 47.25}, {"x": 9, "y": 48}], None], pa.list_(PLACED.type))
