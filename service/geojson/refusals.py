@@ -22,6 +22,7 @@ class Reason(StrEnum):
     ESRI_JSON = "esri_json"
     TOO_MANY_FIELDS = "too_many_fields"
     LONG_NAMES = "long_names"
+    ZERO_IN_NAMES = "zero_in_names"
     NO_SCAN = "no_scan"
 
 
@@ -55,6 +56,10 @@ SENTENCES: Mapping[Reason, str] = {
     ),
     Reason.LONG_NAMES: (
         "The names of the properties are too long to be columns of a table. Shorten them and send the file again."
+    ),
+    Reason.ZERO_IN_NAMES: (
+        "The name of a property has a zero byte (\\u0000), at which programs end it, so that another may get its "
+        "values. Change the name and send the file again."
     ),
     Reason.NO_SCAN: "The file could not be analyzed.",
 }

@@ -117,7 +117,8 @@ class Tally:
         """The tally of one property, created on first use."""
         field = self._fields.get(name)
         if field is None:
-            name = name.partition("\0")[0]
+            if "\0" in name:
+                raise Unreadable(Reason.ZERO_IN_NAMES)
             self._names_characters += len(name)
             if len(self._fields) == MAX_FIELDS:
                 raise Unreadable(Reason.TOO_MANY_FIELDS)

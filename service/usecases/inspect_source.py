@@ -39,8 +39,8 @@ MISREAD = frozenset({Reason.OTHER_LINES, Reason.TRUNCATED, Reason.NOT_GEOJSON})
 """Why a document cannot be analyzed although the converter may read a part of it without an error."""
 UNKNOWN_JSON = frozenset({Reason.NOT_GEOJSON, Reason.ESRI_JSON})
 """Why a document is none that this service converts, unless the converter reads it as Esri JSON."""
-TOO_WIDE = frozenset({Reason.TOO_MANY_FIELDS, Reason.LONG_NAMES})
-"""Why a document cannot be analyzed that the converter would refuse after making each of any number of columns."""
+UNFIT_NAMES = frozenset({Reason.TOO_MANY_FIELDS, Reason.LONG_NAMES, Reason.ZERO_IN_NAMES})
+"""Why a document cannot be analyzed of whose properties the converter would make too many columns, or wrong ones."""
 JAILED_PROGRAMS = (scan_program.__name__, normalize_program.__name__)
 """The modules that run in the sandbox, for a launcher that keeps them loaded."""
 
@@ -63,7 +63,7 @@ async def inspect_source(
         is_json = reading_of(source.format).json
         found = await scan_document(engine, run, source, seeks_edges=seeks_edges) if is_json else None
     except Unreadable as unreadable:
-        if unreadable.reason in MISREAD | TOO_WIDE:
+        if unreadable.reason in MISREAD | UNFIT_NAMES:
             raise
         # The converter reads more than GeoJSON under this name, and gives its own reason for a rejection.
         facts = await engine.inspect(run, source, directory, request, most)

@@ -157,6 +157,7 @@ def test_too_many_properties_are_refused() -> None:
 def test_endless_names_are_refused() -> None:
     """What leaves the jail stays small."""
     assert refusal(collection(feature({"x" * 5_000: 1}))) is Reason.LONG_NAMES
+    assert refusal(collection(feature({"a": 1, "a\0b": 2}))) is Reason.ZERO_IN_NAMES
     assert refusal(collection(feature({f"{number}" * 500: 1 for number in range(1000, 1999)}))) is Reason.LONG_NAMES
 
 
