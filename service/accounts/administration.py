@@ -221,16 +221,16 @@ class Administration:
         Raises:
             AdministrationError: another change does not end.
         """
-        try:
-            async with self._database.transaction() as connection:
-                await connection.execute(_SQL["limit_waiting"], f"{LOCK_SECONDS}s")
+        async with self._database.transaction() as connection:
+            await connection.execute(_SQL["limit_waiting"], f"{LOCK_SECONDS}s")
+            try:
                 await connection.execute(_SQL["lock_administration"])
                 yield connection
-        except asyncpg.LockNotAvailableError:
-            raise AdministrationError(
-                f"Another change of accounts has not ended for {LOCK_SECONDS} seconds. Nothing was changed; try again, "
-                "or end the other session (pg_stat_activity shows it)."
-            ) from None
+            except asyncpg.LockNotAvailableError:
+                raise AdministrationError(
+                    f"Another change of accounts has not ended for {LOCK_SECONDS} seconds. Nothing was changed; try "
+                    "again, or end the other session (pg_stat_activity shows it)."
+                ) from None
 
 
 async def _find(connection: Connection, account_id: AccountId) -> Account:

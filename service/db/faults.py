@@ -12,6 +12,7 @@ LOST = (
     asyncpg.OperatorInterventionError,  # the server is stopping or starting, or ended the statement
     asyncpg.InsufficientResourcesError,  # too many connections, out of memory, disk full
     asyncpg.TransactionRollbackError,  # a deadlock; behind a pooler, also an isolation that is stricter than ours
+    asyncpg.LockNotAvailableError,  # the server's own limit on waiting for a lock
     asyncpg.ReadOnlySQLTransactionError,  # the server has become a standby
     TimeoutError,  # the statement exceeded its time limit
 )

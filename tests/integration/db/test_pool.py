@@ -161,6 +161,21 @@ async def test_slow_statement_is_overload(empty_database_url: str) -> None:
             assert await connection.fetchval("SELECT 1") == 1
 
 
+async def test_a_lock_that_the_server_waits_for_no_longer_is_overload(
+    postgres: TestServer, empty_database_url: str
+) -> None:
+    """Where its operator limits such waits, the statement can be repeated."""
+    postgres.execute(f"ALTER DATABASE {database_name(empty_database_url)} SET lock_timeout = '10ms'")
+    async with open_pool(empty_database_url, max_size=2) as database:
+        await database.execute("CREATE TABLE counter AS SELECT 0 AS n")
+        async with database.transaction() as other:
+            await other.execute("UPDATE counter SET n = n + 1")
+            with pytest.raises(DatabaseUnavailable):
+                await database.execute("UPDATE counter SET n = n + 1")
+        await database.execute("UPDATE counter SET n = n + 1")
+        assert await database.fetchval("SELECT n FROM counter") == 2
+
+
 async def test_lost_connection_is_overload_and_is_replaced(database: Database) -> None:
     """A connection that the server ends during a statement raises Overloaded, and the next one works."""
     with pytest.raises(DatabaseUnavailable) as caught:
