@@ -54,6 +54,7 @@ REMEDY = (
 """What to do about coordinates that cannot be reprojected."""
 
 
+TOO_MANY_LAYERS = "The file holds more layers than can be converted. Split it."
 _INVALID = "The file is not a valid {input} file: it is damaged, cut off, or not what its extension says."
 _UNEXPLAINED = "The file could not be converted to {target}: its content is damaged or is not what its name says."
 
@@ -67,6 +68,7 @@ _MESSAGES: tuple[_Row, ...] = (
         r"crs not found|Failed to process SRS|Failed to lookup UOM",
         "The converter does not know the requested coordinate system. Send another targetEpsg or sourceEpsg.",
     ),
+    _row(r"vector tables\. Limiting to first", TOO_MANY_LAYERS),
     _row(
         r"failed to prepare SQL:? SELECT m\._rowid_",
         "A table of the {input} has no row numbers (WITHOUT ROWID), so it cannot be read. Create it again "
@@ -177,12 +179,11 @@ INCOMPLETE = re.compile(
     r"|Non increasing|Terminating translation|database disk image is malformed|Failed to read"
     r"|Unable to open datasource|XML parsing of \S+ file failed|out of memory|cannot allocate"
     r"|Error occurred in \S*filegdbtable|Trying to guess feature locations|File probably corrupted|Too much nested XML"
-    r"|Too much (?:repeated )?data in",
+    r"|Too much (?:repeated )?data in|vector tables\. Limiting to first",
     re.IGNORECASE,
 )
 """Messages with which the output is incomplete although the exit code is 0."""
 
-TOO_MANY_LAYERS = "The file holds more layers than can be converted. Split it."
 _EXITS = {
     Exit.TOO_MANY_LAYERS: TOO_MANY_LAYERS,
     Exit.TOO_MANY_COLUMNS: "The file has more columns than can be converted. Leave some out.",

@@ -5,6 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from service.engine.capabilities import Capabilities
+from service.engine.jailed.gpkg import MAX_LAYERS
 from service.formats.table import FORMATS
 
 NOWHERE = "127.0.0.1:1"
@@ -32,6 +33,8 @@ SPEED: Mapping[str, str] = {
     "OGR_SQLITE_SYNCHRONOUS": "OFF",
     "OGR_SQLITE_JOURNAL": "OFF",  # a crash ends the job anyway
     "OGR_GEOJSON_MAX_OBJ_SIZE": "0",  # the memory limit applies instead
+    # A GeoPackage of more is refused; opening all takes a time that grows with their square.
+    "OGR_TABLE_LIMIT": str(MAX_LAYERS + 1),
 }
 ONE_THREAD: Mapping[str, str] = {
     "GDAL_NUM_THREADS": "1",

@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+import subprocess
 import xml.etree.ElementTree as ET
 import zipfile
 from contextlib import closing
@@ -12,7 +13,9 @@ import pytest
 
 from sandbox.command import Command
 from sandbox.verdict import Verdict
+from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import TOO_MANY_LAYERS
+from service.engine.environment import converter_environment
 from service.errors import LayerCount, MultipleLayers, Rejection
 from service.formats.facts import MAX_LAYERS
 from service.formats.layers import LISTED
@@ -20,6 +23,7 @@ from service.formats.plan import MAX_DATASETS
 from service.formats.registry import find_output
 from service.formats.request import ConversionRequest
 from service.usecases.inspect_source import inspect_source
+from tests.hostile.databases import CONTENTS
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import line, point
@@ -253,6 +257,43 @@ async def test_too_many_layers_are_refused_before_they_are_read(converters: Conv
     with pytest.raises(Rejection, match=re.escape(TOO_MANY_LAYERS)):
         await Pipeline(converters, run, has_sessions=True).to("GeoPackage", path)
     assert len(commands) == 1
+
+
+def many_tables(path: Path, *, missing: int, existing: int) -> None:
+    """Write a GeoPackage that lists `missing` tables that it does not have, and after these `existing` ones."""
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA application_id = 1196444487")
+        database.execute("PRAGMA user_version = 10200")
+        database.executescript(CONTENTS)
+        for number in range(missing + existing):
+            if number >= missing:
+                database.execute(f"CREATE TABLE t{number} (fid INTEGER PRIMARY KEY, a TEXT)")
+                database.execute(f"INSERT INTO t{number} VALUES (1, 'x')")  # noqa: S608 -- ours
+            database.execute(
+                "INSERT INTO gpkg_contents (table_name, data_type, srs_id) VALUES (?, 'attributes', 0)", [f"t{number}"]
+            )
+        database.commit()
+
+
+def test_no_more_tables_are_opened_than_are_refused(host: Capabilities, tmp_path: Path) -> None:
+    """Opening ten thousand took the driver half a minute: each looks through the names of all."""
+    path = tmp_path / "a.gpkg"
+    many_tables(path, missing=0, existing=MAX_LAYERS + 20)
+    listed = subprocess.run(
+        [Path(host.ogr2ogr).with_name("ogrinfo"), "-q", "-ro", path],
+        env=converter_environment(host, ["GPKG"]),
+        capture_output=True,
+        check=True,
+    )
+    assert len(listed.stdout.splitlines()) == MAX_LAYERS + 1
+
+
+async def test_no_layer_is_left_out_because_tables_are_missing(either: Pipeline, tmp_path: Path) -> None:
+    """A file that lists more tables than are opened is refused, however few of them exist."""
+    path = tmp_path / "a.gpkg"
+    many_tables(path, missing=MAX_LAYERS + 5, existing=2)
+    with pytest.raises(Rejection, match=re.escape(TOO_MANY_LAYERS)):
+        await either.convert(path, ConversionRequest(output="Ods"))
 
 
 async def filled_columns(pipeline: Pipeline, path: Path) -> list[int]:
