@@ -7,6 +7,7 @@ require it, as XML names.
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 from operator import itemgetter
 from pathlib import PurePosixPath
 
@@ -124,6 +125,22 @@ def _as_they_are(names: Sequence[str]) -> tuple[str, ...]:
     return unique([name or NAMELESS for name in names]) if "" in names else tuple(names)
 
 
+def _member_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names as the converter writes them: a number follows names that differ from others only in the case of ASCII."""
+    keys = [name.encode("utf-8", "replace").upper() for name in names]
+    used, seen, following, written = set(keys), set[bytes](), dict[bytes, int](), list[str]()
+    if len(used) == len(keys):
+        return tuple(names)
+    for name, key in zip(names, keys, strict=True):
+        number = next(number for number in count(following.get(key, 2)) if b"%s%d" % (key, number) not in used)
+        is_taken = key in seen
+        written.append(f"{name}{number}" if is_taken else name)
+        following[key] = number + is_taken
+        seen.add(key)
+        used.add(b"%s%d" % (key, number) if is_taken else key)
+    return tuple(written)
+
+
 def _cell_names(names: Sequence[str]) -> tuple[str, ...]:
     cleaned = [NOT_IN_CELL.sub("_", name).strip(" ") or NAMELESS for name in names]
     return tuple(names) if cleaned == list(names) else unique(cleaned)
@@ -150,7 +167,7 @@ def _geodatabase_names(names: Sequence[str]) -> tuple[str, ...]:
 
 _RULES: Mapping[ColumnRule, Callable[[Sequence[str]], tuple[str, ...]]] = {
     ColumnRule.ANY: _as_they_are,
-    ColumnRule.MEMBER: tuple,
+    ColumnRule.MEMBER: _member_names,
     ColumnRule.CELL: _cell_names,
     ColumnRule.XML: lambda names: unique(list(map(xml_name, names))),
     ColumnRule.GML: _gml_names,

@@ -517,3 +517,22 @@ async def test_faulty_lines_of_geojson_are_told_where_it_is_written_as_it_is(
     (told,) = plan.warnings
     assert f"{fault} in 1 feature" in told
     assert told.endswith("The first is feature 2.")
+
+
+async def test_names_that_differ_in_case_alone_are_told_as_json_gets_them(either: Pipeline, tmp_path: Path) -> None:
+    """They were told to lack, although they are there under new names."""
+    names = ("name", "Name", "ä", "Ä", "NAME2", "NAME")
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, **{name: at for at, name in enumerate(names)})])
+    directory, source = either.receive(path)
+    target = choose_target(source.format, "GeoJsonSeq")
+    async with either.engine.session(either.run, target) as run:
+        look = await inspect_source(either.engine, run, source, target, directory)
+        plan = plan_conversion(look.source, target, look.facts, ConversionRequest(), either.engine.catalogue)
+        assert plan.direct
+        astray = await either.engine.convert(run, look.source, plan, directory)
+        differences = await verify_output(either.engine, run, look.source, plan, directory, astray=astray)
+    output = await either.engine.collect(plan, directory)
+    (line,) = output.path.read_text().splitlines()
+    assert list(json.loads(line)["properties"]) == ["name", "Name3", "ä", "Ä", "NAME2", "NAME4"]
+    assert plan.warnings == ("Columns were renamed: 'Name' to 'Name3', 'NAME' to 'NAME4'.",)
+    assert not differences

@@ -53,6 +53,13 @@ def test_xml_names(name: str, written: str) -> None:
     assert xml_name(name) == written
 
 
+def test_names_of_members_differ_in_more_than_the_case_of_ascii() -> None:
+    """The converter takes others for one, and numbers them; no number makes one of the other names."""
+    names = ("name", "Name", "ä", "Ä", "NAME", "Name2", "name3")
+    assert column_names(ColumnRule.MEMBER, names) == ("name", "Name4", "ä", "Ä", "NAME5", "Name2", "name3")
+    assert column_names(ColumnRule.MEMBER, ["", "a"]) == ("", "a")
+
+
 def test_gml_names() -> None:
     """Names of XML without hyphens, which the driver would replace, all different."""
     assert column_names(ColumnRule.GML, ["marker-color", "a_b", "a-b", "-a"]) == ("marker_color", "a_b", "a_b_2", "__a")
