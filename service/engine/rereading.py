@@ -14,7 +14,6 @@ from service.engine.capabilities import Capabilities
 from service.engine.environment import MEMORY_DRIVERS
 from service.engine.jailed import readback as readback_program
 from service.engine.jailed.readback import MOST_CELLS
-from service.engine.jailed.table_types import HIDDEN_NAMES
 from service.engine.reading.work_file import INTO_WORK_FILE, WORK_DRIVER, facts_of, open_options
 from service.engine.session import Answer, Session, SessionOver
 from service.engine.workspace import VERIFIED_FILE, Workplace
@@ -73,8 +72,6 @@ def finds_all(plan: ConversionPlan, how: Reread) -> bool:
     """Whether the driver finds all datasets and columns in the result of `plan`, under their names."""
     names = [column.written for dataset in plan.datasets for column in dataset.columns]
     if not how.tables and any(dataset.geometry_type == NO_GEOMETRY for dataset in plan.datasets):
-        return False
-    if how.hides_names and not set(HIDDEN_NAMES).isdisjoint(map(str.lower, names)):
         return False
     if not how.number_names.isdisjoint(map(str.lower, names)):
         return False

@@ -261,8 +261,6 @@ class Reread(msgspec.Struct, frozen=True, kw_only=True):
     columns: bool = True
     tables: bool = True
     """Whether it finds datasets without geometry."""
-    hides_names: bool = False
-    """Whether it takes columns of some names for the numbers of rows."""
     number_names: frozenset[str] = frozenset()
     """The names, in small letters, of columns in which it reads nothing but numbers."""
     values: bool = True

@@ -2,7 +2,7 @@
 
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from service.engine.jailed.exits import Exit
@@ -44,6 +44,12 @@ def quoted(identifier: str) -> str:
 def text_of(name: str) -> str:
     """`name` as a text of SQL."""
     return "'" + name.replace("'", "''") + "'"
+
+
+def spare_names(number: int, taken: Iterable[str]) -> list[str]:
+    """`number` names for tables or columns that are longer than all of `taken`, and so none of them."""
+    longest = max(map(len, taken), default=0)
+    return [f"{'_' * longest}{number}" for number in range(number)]
 
 
 def wkb_offset(flags: int) -> int:

@@ -19,6 +19,7 @@ from service.engine.jailed.gpkg import (
     has_geometry,
     open_work_file,
     quoted,
+    spare_names,
     split_code,
     wkb_offset,
 )
@@ -42,10 +43,12 @@ def main(work_file: str, edits_file: str) -> None:
     connection.execute("BEGIN")
     for edit in edits:
         _apply(connection, edit)
-    for edit in edits:
-        _rename_table(connection, edit["table"], f"__{edit['name']}")
-    for edit in edits:
-        _rename_table(connection, f"__{edit['name']}", edit["name"])
+    names = [edit["name"] for edit in edits]
+    spare = spare_names(len(edits), [*names, *(edit["table"] for edit in edits)])
+    for edit, name in zip(edits, spare, strict=True):
+        _rename_table(connection, edit["table"], name)
+    for old, new in zip(spare, names, strict=True):
+        _rename_table(connection, old, new)
     connection.execute("COMMIT")
 
 
@@ -71,10 +74,11 @@ def _apply(connection: sqlite3.Connection, edit: Mapping[str, Any]) -> None:
 
 
 def _rename_columns(connection: sqlite3.Connection, table: str, new_names: Mapping[str, str]) -> None:
-    """Rename columns by way of temporary names, so that two can swap names."""
-    temporary = {f"__{number}": new for number, new in enumerate(new_names.values())}
-    for steps in (dict(zip(new_names, temporary, strict=True)), temporary):
-        for old, new in steps.items():
+    """Rename columns by way of spare names, so that two can swap names."""
+    taken = [name for name, _ in columns(connection, table)]
+    spare = spare_names(len(new_names), [*taken, *new_names.values()])
+    for steps in (zip(new_names, spare, strict=True), zip(spare, new_names.values(), strict=True)):
+        for old, new in steps:
             connection.execute(f"ALTER TABLE {quoted(table)} RENAME COLUMN {quoted(old)} TO {quoted(new)}")
             query = "UPDATE gpkg_data_columns SET column_name = ? WHERE table_name = ? AND column_name = ?"
             if _exists(connection, "gpkg_data_columns"):

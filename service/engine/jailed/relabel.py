@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from service.engine.jailed.exits import Exit
-from service.engine.jailed.gpkg import MAX_LAYERS, quoted
+from service.engine.jailed.gpkg import MAX_LAYERS, quoted, spare_names
 
 LIST = re.compile(r"(?<=' )JSON(?:STRING|INTEGER|INTEGER64|REAL)LIST(?=[,)])")
 """The type of a column of lists."""
@@ -29,14 +29,11 @@ def main(database: str, names_file: str, first: str) -> None:
         sys.exit(Exit.TOO_MANY_LAYERS)
     _make_lists_texts(connection)
     names = {f"t{number}": name for number, name in enumerate(tables, int(first))}
-    for new, old in names.items():
-        connection.execute(f"ALTER TABLE {quoted(old)} RENAME TO {quoted(f'__{new}')}")
-        connection.execute(
-            "UPDATE geometry_columns SET f_table_name = ? WHERE lower(f_table_name) = lower(?)", (f"__{new}", old)
-        )
-    for new in names:
-        connection.execute(f"ALTER TABLE {quoted(f'__{new}')} RENAME TO {quoted(new)}")
-        connection.execute("UPDATE geometry_columns SET f_table_name = ? WHERE f_table_name = ?", (new, f"__{new}"))
+    spare = spare_names(len(names), [*names, *tables])
+    for old, new in (*zip(tables, spare, strict=True), *zip(spare, names, strict=True)):
+        connection.execute(f"ALTER TABLE {quoted(old)} RENAME TO {quoted(new)}")
+        query = "UPDATE geometry_columns SET f_table_name = ? WHERE lower(f_table_name) = lower(?)"
+        connection.execute(query, (new, old))
     Path(names_file).write_text(json.dumps(names), encoding="utf-8")
 
 

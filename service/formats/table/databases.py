@@ -82,7 +82,7 @@ SPATIALITE = Format(
         driver="SQLite",
         value_losses=TYPE_LOSSES,
         declares=True,
-        reread=Reread(drivers=("SQLite",), tables=False, hides_names=True),
+        reread=Reread(drivers=("SQLite",), tables=False),
         read_back="spatialite",
         extension=".sqlite",
         media_type="application/vnd.sqlite3",
@@ -93,6 +93,7 @@ SPATIALITE = Format(
         # the driver refuses all features of a column that it has declared as three-dimensional geometries of any type
         type_options={**EXACT_TYPES, "": ("-nlt", "GEOMETRY")},
         fid_names=("ogc_fid", "fid", "pk_fid"),
+        reserved_columns=("ogc_fid", "rowid", "_rowid_"),  # taken for numbers of rows
         geometry_names=("geometry", "geom", "the_geom"),
         environment={"SPATIALITE_LOAD": "YES"},
     ),

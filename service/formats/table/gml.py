@@ -188,6 +188,7 @@ GML = Format(
         records_compound=False,
         curves=True,
         column_names=ColumnRule.GML,
+        reserved_columns=("gml_id",),  # makes identifiers of the values, which may be repeated, or no names of XML
         geometry_names=("geometryProperty", "geometry", "the_geom"),
         geometry_elements=_GEOMETRIES,
         shows_geometry_name=True,

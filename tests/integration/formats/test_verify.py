@@ -485,3 +485,39 @@ async def test_columns_of_kml_named_like_times_are_renamed(either: Pipeline, tmp
     assert await written(either, path, "Kml", nothing) == ()
     (told, _) = (await either.to("Kml", path)).output.warnings
     assert told == "Columns were renamed: 'begin' to 'begin_', 'End' to 'End_'."
+
+
+async def test_a_column_gml_id_does_not_become_the_identifiers_of_gml(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Its values may be repeated, missing, or no names of XML, with which the result was refused, or a value added."""
+    rows = [point(1, 2, gml_id={"a": None}), point(3, 4, gml_id=None), point(5, 6, gml_id="a b")]
+    path = write_geojson(tmp_path / "a.geojson", rows)
+    assert await written(pipeline, path, "Gml", nothing) == ()
+    assert "Columns were renamed: 'gml_id' to 'gml_id_'." in (await pipeline.to("Gml", path)).output.warnings
+
+
+async def test_columns_and_layers_may_have_any_names(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Those through which they are renamed are none of them, as `__2` was, which stands for `$` here."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, **{"it": 0, "%": 1, "$": 2, "a,b": 3})])
+    assert await written(pipeline, path, "Gml", nothing) == ()
+    plain = tmp_path / "plain.geojson"
+    write_geojson(plain, [point(1, 2, n=1)])
+    layers = tmp_path / "layers.sqlite"
+    for name in ("t1", "__t0", "__t1", "t0"):
+        await run_process(["ogr2ogr", "-f", "SQLite", "-append", layers, plain, "-nln", name])
+    done = await pipeline.to("GeoPackage", layers)
+    assert [dataset.layer.name for dataset in done.plan.datasets] == ["t1", "__t0", "__t1", "t0"]
+    assert [dataset.layer.crs.epsg for dataset in done.plan.datasets] == [4326] * 4
+
+
+@pytest.mark.parametrize("name", ["ogc_fid", "OGC_FID", "_rowid_", "rowid"])
+async def test_columns_of_spatialite_named_like_numbers_of_rows_are_renamed(
+    pipeline: Pipeline, tmp_path: Path, name: str
+) -> None:
+    """Its driver does not show the first, nor was the result compared; beside `rowid`, it made no index."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, **{name: "x", "n": 1})])
+    assert await written(pipeline, path, "SpatiaLite", nothing) == ()
+    done = await pipeline.to("SpatiaLite", path)
+    shown = await run_process(["ogrinfo", "-al", done.path])
+    assert f"{name}_ (String) = x" in shown.stdout.decode()
+    assert f"Columns were renamed: '{name}' to '{name}_'." in done.output.warnings
+    assert b"idx_a_geometry" in done.path.read_bytes()
