@@ -111,11 +111,12 @@ def places_of(dataset: Dataset) -> Places:
     return Places(("-lco", "GEOMETRY=AS_WKT", "-lco", f"GEOMETRY_NAME={WKT_COLUMN}", *linear), ("String",))
 
 
-def opening(plan: ConversionPlan) -> list[str]:
+def opening(plan: ConversionPlan, *, is_in_place: bool = False) -> list[str]:
     """The driver and its fixed options; integers are converted only if some values require it."""
+    chosen = plan.writing.options_in_place if is_in_place else plan.writing.options
     fields = [field for dataset in plan.datasets for field in dataset.layer.fields]
     fits = not plan.direct and not any(field.beyond_32_bits for field in fields)
-    options = [WIDE_INTEGERS.sub(NARROW_INTEGERS, option) if fits else option for option in plan.writing.options]
+    options = [WIDE_INTEGERS.sub(NARROW_INTEGERS, option) if fits else option for option in chosen]
     return ["-f", plan.writing.driver, "-unsetFid", *options]
 
 

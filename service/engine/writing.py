@@ -86,10 +86,12 @@ async def _write_per_layer(place: Workplace, plan: ConversionPlan, origin: Origi
         await _write_gathered(place, plan, origin)
         return
     writing = plan.writing
+    is_in_place = plan.is_in_place and place.host.is_of(writing.in_place)
     for number, dataset in enumerate(plan.datasets):
         adds = ADD if number and not writing.one_file_per_layer else ()
-        arguments = [*opening(plan), *adds, *added_columns(plan), *declared(writing, dataset)]
-        arguments += [*systems(plan, [dataset]), *selection(plan, dataset, origin), *origin.options]
+        system = writing.no_system if is_in_place else systems(plan, [dataset])
+        arguments = [*opening(plan, is_in_place=is_in_place), *adds, *added_columns(plan), *declared(writing, dataset)]
+        arguments += [*system, *selection(plan, dataset, origin), *origin.options]
         tables = selected_tables(plan, dataset, origin)
         arguments += [dataset_name(plan, dataset), origin.name, *tables, "-nln", dataset.name]
         await _run_fitting(place, plan, origin, dataset, arguments)

@@ -4,6 +4,7 @@ from service.formats.facts import Layer
 from service.formats.format import Writing
 
 DATELINE = 180.0
+POLE = 90.0
 ROUNDING = 1e-9
 """By how many degrees coordinates at the date line may exceed it because of rounding."""
 SIMPLE = frozenset({"Point", "LineString", "Polygon"})
@@ -39,6 +40,14 @@ def is_within_datelines(layer: Layer, beyond: float = 0.0) -> bool:
         return False
     west, _, east, _ = layer.extent
     return max(-west, east) <= DATELINE + beyond or max(-west, east) > FARTHEST
+
+
+def is_on_map(layer: Layer) -> bool:
+    """Whether x and y are known to be longitudes and latitudes of a map of the world."""
+    if layer.extent is None:
+        return False
+    west, south, east, north = layer.extent
+    return max(-west, east) <= DATELINE and max(-south, north) <= POLE
 
 
 def _has_points_in_collections(layer: Layer) -> bool:

@@ -293,6 +293,10 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     """The extension of the file beside each dataset that records its coordinate system, if there is one."""
     delivery: Packaging = Packaging.FILE
     options: tuple[str, ...] = ()
+    options_in_place: tuple[str, ...] = ()
+    """Those with which some releases write the same, but in less time, if a plan `is_in_place` and names no system."""
+    in_place: str = ""
+    """The releases of GDAL whose driver does so, as in `releases`."""
     multi_layer: bool = False
     derived_layers: bool = False
     """Whether layers that repeat others are kept: in databases."""

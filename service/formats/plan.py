@@ -10,12 +10,19 @@ from functools import cached_property
 import msgspec
 
 from service.errors import Rejection
-from service.formats.crs import CrsCatalogue
+from service.formats.crs import WGS84, CrsCatalogue
 from service.formats.datasets import Dataset, make_datasets, needs_splitting, written_names
-from service.formats.dateline import is_cut_blindly, is_harmed_by_cutting, is_to_be_cut, is_within_datelines
+from service.formats.dateline import (
+    is_cut_blindly,
+    is_harmed_by_cutting,
+    is_on_map,
+    is_to_be_cut,
+    is_within_datelines,
+)
 from service.formats.detect import Source
 from service.formats.facts import MAX_LAYERS, Facts, Layer
 from service.formats.format import Format, Writer, Writing, reading_of, writing_of
+from service.formats.geometry import Family
 from service.formats.layers import choose_layers
 from service.formats.losses import find_losses, refuse_unrepresentable
 from service.formats.names import free_name
@@ -48,6 +55,9 @@ class ConversionPlan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Whether geometries must be cut at the date line."""
     gathers_lines: bool = False
     """Whether the document is joined from lines, which preserves collections and Multi geometries."""
+    is_in_place: bool = False
+    """Whether there are only flat points, in the system and the area of the result already, so that its driver need
+    not copy each to move it or to look for the date line."""
     in_degrees: bool = False
     within_datelines: bool = False
     """Whether the output is in degrees that are all within 180 degrees of Greenwich."""
@@ -178,9 +188,16 @@ def _with_dateline(plan: ConversionPlan, layers: Sequence[Layer], catalogue: Crs
         plan,
         wraps=plan.writing.wraps_dateline and any(map(is_to_be_cut, spatial)),
         gathers_lines=bool(plan.writing.lines_driver) and any(map(is_harmed_by_cutting, spatial)),
+        is_in_place=bool(spatial) and not plan.direct and all(_is_in_place(plan, layer) for layer in spatial),
         in_degrees=in_degrees,
         within_datelines=in_degrees and all(map(is_within_datelines, spatial)),
     )
+
+
+def _is_in_place(plan: ConversionPlan, layer: Layer) -> bool:
+    recorded = layer.crs.epsg if layer.crs.known else None
+    are_flat_points = layer.families == {Family.POINT} and not (layer.has_z or layer.has_m)
+    return are_flat_points and (plan.source_epsg or recorded) == plan.output_epsg == WGS84 and is_on_map(layer)
 
 
 def _refuse_flat(target: Format, layers: Sequence[Layer], epsg: int) -> None:

@@ -34,6 +34,8 @@ GEOJSON = Format(
         extension=".geojson",
         media_type="application/geo+json",
         options=("-lco", "RFC7946=YES"),
+        options_in_place=("-lco", "COORDINATE_PRECISION=7"),
+        in_place="-3.9",  # later ones add a member that names the precision
         epsg=WGS84,
         json=True,
         column_names=ColumnRule.MEMBER,

@@ -14,8 +14,9 @@ from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
 from service.usecases.inspect_source import inspect_source
 from tests.integration.formats import readers
-from tests.integration.formats.pipeline import Converted, Pipeline, write_geojson
+from tests.integration.formats.pipeline import Converted, Pipeline, feature, write_geojson
 from tests.integration.formats.samples import point
+from tests.support.converters import Converters
 
 
 def points_of(done: Converted) -> list[readers.Point]:
@@ -64,6 +65,28 @@ async def test_mapinfo_keeps_coordinates_of_a_drawing_in_its_own_scale(either: P
         widest = max(max(place) for place in expected)
         for place, found in zip(expected, written, strict=True):
             assert found == pytest.approx(place, abs=widest * 1e-8)
+
+
+REALS = (0.1, 1e300, -1.5e-7, 123456789.123456789)
+
+
+async def test_points_that_stay_in_place_are_written_as_the_option_for_rfc_7946_has_them(
+    either: Pipeline, converters: Converters
+) -> None:
+    """Without that option its driver takes less time, but might write something else, as some releases do."""
+    places = [(-179, -90), (179, 90), (1e-9, -0.123456789), (5.00000005, 52.1234567)]
+    features = [
+        point(*place, name="Zoë {1}", real=value, n=1 << 40) for place, value in zip(places, REALS, strict=True)
+    ]
+    directory = converters.new_directory()
+    path = write_geojson(directory / "a.geojson", [*features, feature(None, name="[1]")])
+    assert await converters.ogr2ogr(directory, "-f", "GPKG", "a.gpkg", path.name)
+    rfc_7946 = ("-unsetFid", "-lco", "RFC7946=YES", "-t_srs", "EPSG:4326")
+    assert await converters.ogr2ogr(directory, "-f", "GeoJSON", *rfc_7946, "expected.geojson", "a.gpkg")
+    done = await either.to("GeoJson", directory / "a.gpkg")
+    assert done.plan.is_in_place
+    assert not done.plan.gathers_lines
+    assert done.path.read_bytes() == (directory / "expected.geojson").read_bytes()
 
 
 @pytest.mark.parametrize("output", ["Kml", "Csv", "GeoPackage", "GeoJsonSeq"])

@@ -227,3 +227,32 @@ def test_coordinates_without_an_axis_of_their_system_are_refused_where_none_coul
         planned(catalogue, "Gml", layer(has_z=True, flat_geometries=1), target_epsg=4979)
     assert planned(catalogue, "Gml", layer(has_z=True), target_epsg=4979).output_epsg == 4979
     assert planned(catalogue, "GeoPackage", layer(), target_epsg=4979).output_epsg == 4979
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_in_place"),
+    [
+        ({}, True),
+        ({"types": {"Point": 1, "MultiPoint": 1}, "null_geometries": 1}, True),
+        ({"types": {"Point": 1, "LineString": 1}}, False),
+        ({"has_z": True}, False),
+        ({"has_m": True}, False),
+        ({"crs": Crs(known=True, epsg=3857)}, False),
+        ({"extent": (-180.1, 0, 0, 0)}, False),
+        ({"extent": (0, 0, 0, 90.0005)}, False),
+        ({"extent": None}, False),
+    ],
+)
+def test_only_flat_points_on_the_map_are_in_place(
+    catalogue: CrsCatalogue, facts: dict[str, Any], *, is_in_place: bool
+) -> None:
+    """All others the driver may have to move, cut or turn."""
+    places = layer(**{"extent": (-180, -90, 180, 90), **facts})
+    assert planned(catalogue, "GeoJson", places, of=source("gpkg")).is_in_place is is_in_place
+
+
+def test_a_layer_whose_system_is_named_is_in_place_in_that_system_only(catalogue: CrsCatalogue) -> None:
+    """`sourceEpsg` decides, not what the file records."""
+    table = layer(crs=Crs(), extent=(0, 0, 1, 1))
+    assert planned(catalogue, "GeoJson", table, of=source("csv"), source_epsg=4326).is_in_place
+    assert not planned(catalogue, "GeoJson", layer(extent=(0, 0, 1, 1)), of=source("csv"), source_epsg=3857).is_in_place
