@@ -40,8 +40,10 @@ MOST_CELLS = 500_000
 OVERFLOW = b"*"
 DELETED = rb"\n\*[^\n]*+"
 NOT_DELETED = b"\n "
-WITHOUT_MARKS = bytes.maketrans(b"\n|", b"\1\1")
+MARKS_HERE = (b"\n", b"|")
+WITHOUT_MARKS = bytes.maketrans(b"".join(MARKS_HERE), b"\1\1")
 """What ends rows and cells here has no place in them."""
+USUAL_MARKS = b" *"
 MARKS = bytes(byte if byte == ord("*") else ord(" ") for byte in range(256))
 """How the driver reads the first byte of a record: deleted or not."""
 NO_NUMBERS = (
@@ -130,9 +132,7 @@ class _Search:
             self._add(records[: len(records) // self._size * self._size])
 
     def _add(self, records: bytes) -> None:
-        rows = bytearray(records.translate(WITHOUT_MARKS))
-        rows[:: self._size] = rows[:: self._size].translate(MARKS)
-        text = b"\n".join([b"", *map(b"|".join, self._unpack(rows))])
+        text = b"\n".join([b"", *map(b"|".join, self._unpack(_without_marks(records, self._size)))])
         at = 0
         while self.cells_left > 0 and (odd := self._end(text, at)) < len(text):
             self._features += text.count(NOT_DELETED, at, odd)
@@ -163,6 +163,17 @@ class _Search:
             first = Odd(0, cell.decode("latin-1"), self._features)
             known = self.found.get((sentence, column.name), first)
             self.found[sentence, column.name] = known._replace(values=known.values + 1)
+
+
+def _without_marks(records: bytes, size: int) -> bytes | bytearray:
+    """`records` without what ends rows and cells here, and as the driver reads their first bytes; most are so."""
+    rows: bytes | bytearray = records
+    if any(mark in records for mark in MARKS_HERE):
+        rows = records.translate(WITHOUT_MARKS)
+    if records[::size].strip(USUAL_MARKS):
+        rows = bytearray(rows)
+        rows[::size] = rows[::size].translate(MARKS)
+    return rows
 
 
 def _layout(columns: Sequence[DbfColumn], size: int) -> str:

@@ -2,8 +2,10 @@
 
 import mmap
 import struct
+from array import array
 from functools import partial
 from pathlib import Path
+from sys import byteorder
 from typing import BinaryIO
 
 from service.formats.opened import opened
@@ -39,9 +41,29 @@ def _leads_to_shapes(index: BinaryIO, shp: Path) -> bool:
         return False
     with opened(shp) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as shapes:
         return all(
-            start >= FIRST_SHAPE
-            and shapes[(at := start * WORD_BYTES) + NUMBER_BYTES : at + SHAPE_HEAD] == words
-            and at + SHAPE_HEAD + int.from_bytes(words, "big") * WORD_BYTES <= len(shapes)
+            _are_even(entries, shapes)
+            or all(_leads_to_shape(start, words, shapes) for start, words in ENTRY.iter_unpack(entries))
             for entries in iter(partial(index.read, ENTRIES_AT_ONCE * ENTRY.size), b"")
-            for start, words in ENTRY.iter_unpack(entries)
         )
+
+
+def _leads_to_shape(start: int, words: bytes, shapes: mmap.mmap) -> bool:
+    at = start * WORD_BYTES
+    is_its_length = shapes[at + NUMBER_BYTES : at + SHAPE_HEAD] == words
+    ends_at = at + SHAPE_HEAD + int.from_bytes(words, "big") * WORD_BYTES
+    return start >= FIRST_SHAPE and is_its_length and ends_at <= len(shapes)
+
+
+def _are_even(entries: bytes, shapes: mmap.mmap) -> bool:
+    """Whether they lead to shapes of one length, such as points, one behind the other: all are compared at once."""
+    start, words = ENTRY.unpack_from(entries)
+    count, step = len(entries) // ENTRY.size, SHAPE_HEAD // WORD_BYTES + int.from_bytes(words, "big")
+    first, last = start * WORD_BYTES + NUMBER_BYTES, (start + count * step) * WORD_BYTES
+    if start < FIRST_SHAPE or last > len(shapes):
+        return False
+    starts, numbers = array("I", range(start, start + count * step, step)), array("I", entries)
+    if byteorder == "little":
+        starts.byteswap()
+    are_in_order = numbers[::2] == starts and numbers[1::2].tobytes() == count * words
+    lengths = (shapes[first + place : last : step * WORD_BYTES] for place in range(NUMBER_BYTES))
+    return are_in_order and all(found == count * bytes([byte]) for found, byte in zip(lengths, words, strict=True))
