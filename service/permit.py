@@ -60,6 +60,11 @@ class Permit:
 _current: ContextVar[Permit | None] = ContextVar("permit", default=None)
 
 
+def has_permit() -> bool:
+    """Whether the work that calls this needs a permit to go on."""
+    return _current.get() is not None
+
+
 def go_on() -> None:
     """Check that the work that calls this may go on; work without a permit always may.
 

@@ -13,7 +13,7 @@ from service.formats.opened import opened
 
 LONGEST_TAG = 16 << 10
 ROOT = re.compile(rb"(?P<tag><kml(?:\s[^<>]*+)?(?<!/)>)(?P<document>\s*+<Document[\s>])?+")
-ROOT_END = re.compile(rb"(?P<document></Document>\s*+)?+(?P<tag></kml\s*+>\s*+\Z)")
+ROOT_END = re.compile(rb"</kml\s*+>\s*+\Z")
 NOT_LAST = re.compile(rb"</Document>\s*+(?!</kml)")
 TOKEN = re.compile(
     rb"<(?:(?P<opens>!--|!\[CDATA\[)"
@@ -34,12 +34,12 @@ def in_one_document(path: Path, target: Path, text: Path | None = None) -> tuple
     with opened(path) as file:
         root = ROOT.search(file.read(LONGEST_TAG))
         file.seek(max(0, path.stat().st_size - LONGEST_TAG))
-        end = ROOT_END.search(file.read())
+        last = file.read()
+    end = ROOT_END.match(last, last.rfind(b"</kml"))
     if root is None or end is None:
         return path, ""
-    is_usual = (
-        root["document"] and end["document"] and not has_match(text or path, NOT_LAST)
-    )  # seen in a tenth of the time
+    has_document = root["document"] and last[: end.start()].rstrip().endswith(b"</Document>")
+    is_usual = has_document and not has_match(text or path, NOT_LAST)  # seen in a tenth of the time
     features = 1 if is_usual else _count(path, root.end("tag"))
     if features <= 1:
         return path, ""
@@ -47,8 +47,8 @@ def in_one_document(path: Path, target: Path, text: Path | None = None) -> tuple
     with opened(path) as file, target.open("xb") as whole:
         whole.write(file.read(root.end("tag")) + b"<Document>")
         copyfileobj(file, whole)
-        whole.seek(-len(end["tag"]), 2)
-        whole.write(b"</Document>" + end["tag"])
+        whole.seek(-len(end[0]), 2)
+        whole.write(b"</Document>" + end[0])
     return target, (
         f"The outermost element holds {features:,} features, where KML allows one; they were read as if they were in "
         "a Document."

@@ -5,6 +5,7 @@ For the driver, as here, ASCII letters are the same as their capitals.
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 from service.formats.names import shown
 
@@ -27,28 +28,28 @@ class RepeatedData:
     def add(self, text: bytes) -> None:
         """Look at the next piece of the text."""
         *features, self._rest = (self._rest + text.lower()).split(FEATURE_END)
-        for feature in features:
-            self._look_at(feature)
+        self._look_at(features)
         if len(self._rest) > CHUNK:  # a feature as long as none is
             self.end()
 
     def end(self) -> None:
         """Look at what follows the data of the last feature."""
-        self._look_at(self._rest)
+        self._look_at([self._rest])
         self._rest = b""
 
-    def _look_at(self, feature: bytes) -> None:
-        data = DATA.findall(feature)
-        distinct = set(data)
-        if len(distinct) < len(data):
-            self._count(REPEATED, b"".join(Counter(data).most_common(1)[0][0][1:]))
-        if len({found[0] for found in distinct}) > 1:
-            name, count = Counter(b"".join(quoted) for _, *quoted in distinct).most_common(1)[0]
-            if count > 1:
-                self._count(MIXED, name)
+    def _look_at(self, features: Sequence[bytes]) -> None:
+        """Look at features, of which most have data of the same names as others: at each list of names once."""
+        for data, times in Counter(tuple(DATA.findall(feature)) for feature in features).items():
+            distinct = set(data)
+            if len(distinct) < len(data):
+                self._count(REPEATED, b"".join(Counter(data).most_common(1)[0][0][1:]), times)
+            if len({found[0] for found in distinct}) > 1:
+                name, count = Counter(b"".join(quoted) for _, *quoted in distinct).most_common(1)[0]
+                if count > 1:
+                    self._count(MIXED, name, times)
 
-    def _count(self, sentence: str, name: bytes) -> None:
-        self._counts[sentence] += 1
+    def _count(self, sentence: str, name: bytes, times: int) -> None:
+        self._counts[sentence] += times
         self._examples.setdefault(sentence, name)
 
     @property

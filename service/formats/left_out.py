@@ -1,5 +1,6 @@
 """Finds content that a driver drops silently, by words in the text of the file."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from service.errors import Rejection
 from service.formats.format import Format, LeftOut, reading_of
-from service.formats.opened import UploadFile
+from service.formats.opened import unbuffered
 
 CHUNK = 1 << 20
 PIECE = 256 << 10
@@ -147,6 +148,7 @@ def written(target: Path, texts: Iterable[bytes]) -> Path:
 
 def chunks(path: Path, size: int = CHUNK) -> Iterator[bytes]:
     """The content of the file at `path`, in pieces of `size` bytes."""
-    with UploadFile(path) as file:
+    with unbuffered(path) as file:
+        size = min(size, os.fstat(file.fileno()).st_size + 1)  # allocating a mebibyte takes longer than a small file
         while chunk := file.read(size):
             yield chunk
