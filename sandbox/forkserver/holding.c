@@ -157,6 +157,7 @@ static int see_feature(struct shapes *shapes, struct column *columns, int count,
     count_mended(&shapes->heightless, &shapes->first_heightless, (mended & (HEIGHTLESS | NOWHERE)) == HEIGHTLESS, shapes->features);
     count_mended(&shapes->unclosed, &shapes->first_unclosed, (mended & (UNCLOSED | NOWHERE)) == UNCLOSED, shapes->features);
     count_mended(&shapes->single, &shapes->first_single, (mended & (SINGLE | NOWHERE)) == SINGLE, shapes->features);
+    count_mended(&shapes->outlying, &shapes->first_outlying, (mended & (OUTLYING | NOWHERE)) == OUTLYING, shapes->features);
     geometry = OGR_F_GetGeometryRef(feature);
     for (int field = 0; field < count; field++)
         if (is_value(feature, field, columns[field].type))

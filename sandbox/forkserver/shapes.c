@@ -89,12 +89,27 @@ static double *positions_of(handle geometry, int count)
     return positions;
 }
 
+/* Whether a hole of an area begins outside of the box around its outer ring. */
+static int has_outlying_hole(handle area, int rings)
+{
+    double box[4];
+    int found = 0;
+    OGR_G_GetEnvelope(OGR_G_GetGeometryRef(area, 0), box);
+    for (int number = 1; number < rings && !found; number++) {
+        handle ring = OGR_G_GetGeometryRef(area, number);
+        double x = OGR_G_GetX(ring, 0), y = OGR_G_GetY(ring, 0);
+        found = OGR_G_GetPointCount(ring) && (x < box[0] || x > box[1] || y < box[2] || y > box[3]);
+    }
+    return found;
+}
+
 static int mend_positions(handle geometry, int is_ring)
 {
     int found = 0, parts = OGR_G_GetGeometryCount(geometry), count = parts ? 0 : OGR_G_GetPointCount(geometry);
     int flat = parts ? OGR_GT_Flatten(OGR_G_GetGeometryType(geometry)) : 0;
     for (int number = 0; number < parts; number++)
         found |= mend_positions(OGR_G_GetGeometryRef(geometry, number), flat == AREA || flat == TRIANGLE);
+    found |= flat == AREA && parts > 1 && has_outlying_hole(geometry, parts) ? OUTLYING : 0;
     double *at = count ? positions_of(geometry, count) : NULL, place = 0, height = 0;
     for (int number = 0; number < count; number++) { /* what is not finite times 0 is no number, and so is its sum */
         place += at[3 * number] * 0 + at[3 * number + 1] * 0;
@@ -146,13 +161,13 @@ void tell_shapes(const struct shapes *shapes)
         "\"flat_geometries\":%lld,\"sloping_areas\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,\"labels\":%lld,\"empty_geometries\":%lld,\"hollow_geometries\":%lld,"
         "\"first_hollow\":%lld,\"nowhere_geometries\":%lld,\"first_nowhere\":%lld,\"heightless_geometries\":%lld,"
         "\"first_heightless\":%lld,\"unclosed_geometries\":%lld,\"first_unclosed\":%lld,"
-        "\"single_geometries\":%lld,\"first_single\":%lld,\"codes\":{",
+        "\"single_geometries\":%lld,\"first_single\":%lld,\"outlying_geometries\":%lld,\"first_outlying\":%lld,\"codes\":{",
         (long long)shapes->features, (long long)shapes->filled, shapes->has_z ? "true" : "false",
         shapes->has_m ? "true" : "false", shapes->longest, (long long)shapes->flat, (long long)shapes->sloping, (long long)shapes->unmeasured,
         (long long)shapes->first_beyond, (long long)shapes->labels, (long long)shapes->empty, (long long)shapes->hollow,
         (long long)shapes->first_hollow, (long long)shapes->nowhere, (long long)shapes->first_nowhere,
         (long long)shapes->heightless, (long long)shapes->first_heightless, (long long)shapes->unclosed, (long long)shapes->first_unclosed,
-        (long long)shapes->single, (long long)shapes->first_single);
+        (long long)shapes->single, (long long)shapes->first_single, (long long)shapes->outlying, (long long)shapes->first_outlying);
     for (int type = 0, told = 0; type < TYPES; type++)
         if (shapes->counts[type])
             put("%s\"%d\":%lld", told++ ? "," : "", type, (long long)shapes->counts[type]);

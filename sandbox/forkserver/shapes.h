@@ -8,7 +8,7 @@
 enum { TYPES = 32 };
 
 struct shapes {
-    int64_t features, filled, empty, hollow, first_hollow, nowhere, first_nowhere, heightless, first_heightless, unclosed, first_unclosed, single, first_single, flat, sloping, unmeasured, first_beyond, labels, counts[TYPES];
+    int64_t features, filled, empty, hollow, first_hollow, nowhere, first_nowhere, heightless, first_heightless, unclosed, first_unclosed, single, first_single, outlying, first_outlying, flat, sloping, unmeasured, first_beyond, labels, counts[TYPES];
     int has_z, has_m, may_be_labels, lacks_measures;
     size_t longest;
     double west, east, south, north;
@@ -21,8 +21,9 @@ struct shapes {
 void leave_out_absent(handle geometry);
 
 /* What was wrong with a geometry: it had parts without any position, coordinates or elevations that are no finite numbers, or,
- * which is not mended, rings that do not end where they begin, or lines or rings of a single position. */
-enum { HOLLOW = 1, NOWHERE = 2, HEIGHTLESS = 4, UNCLOSED = 8, SINGLE = 16, NOT_MENDED = UNCLOSED | SINGLE };
+ * which is not mended, rings that do not end where they begin, or lines or rings of a single position,
+ * or holes that begin outside of their areas. */
+enum { HOLLOW = 1, NOWHERE = 2, HEIGHTLESS = 4, UNCLOSED = 8, SINGLE = 16, OUTLYING = 32, NOT_MENDED = UNCLOSED | SINGLE | OUTLYING };
 
 /* Leave out the parts without any position of a geometry that is not empty, give elevations that are no finite numbers 0, and tell
  * what was wrong. */

@@ -80,6 +80,8 @@ class Shapes(msgspec.Struct, frozen=True, kw_only=True):
     first_unclosed: Count = 0
     single_geometries: Count = 0
     first_single: Count = 0
+    outlying_geometries: Count = 0
+    first_outlying: Count = 0
     labels: Count = 0
     """How many features are labels whose text only their style holds."""
 
@@ -218,6 +220,8 @@ def _layer(layer: SeenLayer, columns: Sequence[Column], reading: Reading) -> Lay
         first_unclosed=layer.first_unclosed,
         single_geometries=layer.single_geometries,
         first_single=layer.first_single,
+        outlying_geometries=layer.outlying_geometries,
+        first_outlying=layer.first_outlying,
         has_z=layer.has_z,
         flat_geometries=layer.flat_geometries if layer.has_z else 0,
         sloping_areas=layer.sloping_areas,

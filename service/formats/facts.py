@@ -186,6 +186,10 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     """Geometries with lines, or rings of areas, of a single position."""
     first_single: Count = 0
     """The number of the first feature with one, from 1."""
+    outlying_geometries: Count = 0
+    """Geometries with areas of which a hole begins outside of the outer ring."""
+    first_outlying: Count = 0
+    """The number of the first feature with one, from 1."""
     has_z: bool = False
     flat_geometries: Count = 0
     """Geometries without elevations, in a layer in which others have them."""

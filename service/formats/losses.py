@@ -47,6 +47,14 @@ _MENDED = (
         attrgetter("single_geometries"),
         attrgetter("first_single"),
     ),
+    (
+        (
+            "Holes lie outside of their areas in {count}. Where rings of a Shapefile have the wrong order or "
+            "direction, holes and areas may have been exchanged. Repair them and send the file again."
+        ),
+        attrgetter("outlying_geometries"),
+        attrgetter("first_outlying"),
+    ),
 )
 WKT_PER_BYTE = 2.5
 """Characters of WKT per byte of binary geometry, at most, for coordinates of ordinary precision."""

@@ -24,10 +24,18 @@ from service.engine.jailed.wkb import (
 ENDS_OF_NUMBERS = (21, 29, 37)
 """Where the last bytes of the coordinates of a point are in a blob, which tell its exponents."""
 LONGEST_POINT = 45
-NOWHERE, HOLLOW, HEIGHTLESS, UNCLOSED, SINGLE = "nowhere", "hollow", "heightless", "unclosed", "single"
+NOWHERE, HOLLOW, HEIGHTLESS, UNCLOSED, SINGLE, OUTLYING = KINDS = (
+    "nowhere",
+    "hollow",
+    "heightless",
+    "unclosed",
+    "single",
+    "outlying",
+)
 """Geometries with coordinates that are no finite numbers, with parts without any position, with elevations that are no
-finite numbers, with rings of areas that do not end where they begin, and with lines or rings of a single position."""
-NOT_MENDED = {UNCLOSED, SINGLE}
+finite numbers, with rings of areas that do not end where they begin, with lines or rings of a single position, and with
+holes that begin outside of their areas."""
+NOT_MENDED = {UNCLOSED, SINGLE, OUTLYING}
 UNKNOWN = (ValueError, struct.error)
 """What geometries raise that are truncated, nested too deeply, or neither simple nor curves."""
 
@@ -40,7 +48,7 @@ def mend_geometries(connection: sqlite3.Connection, table: str) -> dict[str, int
     connection.create_function("mended", 1, lambda blob: _mended(blob)[0], deterministic=True)
     ends = " OR ".join(f"substr({GEOMETRY}, {at}, 1) IN (x'7F', x'FF')" for at in ENDS_OF_NUMBERS)
     where = f"length({GEOMETRY}) > {LONGEST_POINT} OR {ends}"
-    found: dict[str, array[int]] = {kind: array("q") for kind in (NOWHERE, HOLLOW, HEIGHTLESS, UNCLOSED, SINGLE)}
+    found: dict[str, array[int]] = {kind: array("q") for kind in KINDS}
     for fid, blob in connection.execute(f"SELECT {FID}, {GEOMETRY} FROM {quoted(table)} WHERE {where} ORDER BY {FID}"):  # noqa: S608 -- quoted
         for kind in _mended(blob)[1]:
             found[kind].append(fid)
@@ -65,7 +73,7 @@ def _mended(blob: bytes | None) -> tuple[bytes | None, Sequence[str]]:
         return blob, ()  # whoever takes it apart tells
     if wkb is None:
         return None, (NOWHERE,)
-    return blob[:at] + wkb, list(compress((HOLLOW, HEIGHTLESS, UNCLOSED, SINGLE), found))
+    return blob[:at] + wkb, list(compress(KINDS[1:], found))
 
 
 def _number(connection: sqlite3.Connection, table: str, fid: int) -> int:

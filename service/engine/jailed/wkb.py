@@ -32,6 +32,8 @@ ISO_STEP = 1000
 WITH_Z = {1, 3}
 DIMENSIONS = {0: 2, 1: 3, 2: 3, 3: 4}
 """Coordinates per point, by the thousands of an ISO code: XY, Z, M, ZM."""
+Box = tuple[float, ...]
+"""The least x and y, and the largest; nothing if there are none."""
 MANY = 4
 """Of so many parts, looking at all at once takes less time than at one after the other."""
 
@@ -140,6 +142,7 @@ def _ends_of_numbers(wkb: bytes, at: int) -> Iterator[bytes]:
             at += _COUNT.size
             if not lines:
                 yield b""
+        box: Box = ()
         for _ in range(lines if basic in OF_LINES else 0):
             count = 1
             if basic != POINT:
@@ -150,6 +153,11 @@ def _ends_of_numbers(wkb: bytes, at: int) -> Iterator[bytes]:
             is_open = basic in RINGED and wkb[at : at + PLACE_BYTES] != wkb[end - size : end - size + PLACE_BYTES]
             if is_open or (count == 1 and basic != POINT):
                 yield b""
+            if basic in RINGED and lines > 1:
+                places = memoryview(wkb[at:end]).cast("d")
+                box = box or _box(places, DIMENSIONS[kind])
+                if not _begins_within(places, box):
+                    yield b""
             yield wkb[at + COORDINATE_BYTES - 1 : end : COORDINATE_BYTES]
             at = end
 
@@ -176,21 +184,22 @@ def _ends_of_parts(wkb: bytes, at: int) -> list[bytes]:
     return [parts.replace(head, b"" if basic == MULTI[POINT] else _NONE)[COORDINATE_BYTES - 1 :: COORDINATE_BYTES]]
 
 
-def mended(wkb: bytes) -> tuple[bytes | None, bool, bool, bool, bool]:
+def mended(wkb: bytes) -> tuple[bytes | None, bool, bool, bool, bool, bool]:
     """A geometry without parts that have no position, and with elevations 0 that are no finite numbers.
 
     None if other coordinates, but measures, are no finite numbers, or all parts have no position. Raises as `read`.
 
-    Returns also whether there were such parts, such elevations, rings that do not end where they begin, and lines or
-    rings of a single position.
+    Returns also whether there were such parts, such elevations, rings that do not end where they begin, lines or
+    rings of a single position, and holes that begin outside of their areas.
     """
     changed = bytearray(wkb)
     geometry = read(changed)
     is_nowhere, is_heightless = _zero_heights(geometry)
     if is_nowhere or _is_empty(geometry):
-        return None, False, False, False, False
+        return None, False, False, False, False, False
     filled = _without_empty_parts(geometry)
-    return filled, len(filled) < len(wkb), is_heightless, _is_unclosed(geometry), _is_single(geometry)
+    told = _is_unclosed(geometry), _is_single(geometry), _has_outlying_hole(geometry)
+    return filled, len(filled) < len(wkb), is_heightless, *told
 
 
 def _without_empty_parts(geometry: WkbGeometry) -> bytes:
@@ -230,6 +239,24 @@ def _is_single(geometry: WkbGeometry) -> bool:
     size = DIMENSIONS[geometry.kind]
     lines = geometry.lines if geometry.basic != POINT else ()
     return any(len(line) == size for line in lines) or any(map(_is_single, geometry.parts))
+
+
+def _has_outlying_hole(geometry: WkbGeometry) -> bool:
+    """Whether a hole of an area begins outside of the box around its outer ring."""
+    rings = geometry.lines if geometry.basic in RINGED and len(geometry.lines) > 1 else ()
+    box = _box(rings[0], DIMENSIONS[geometry.kind]) if rings else ()
+    is_outlying = not all(_begins_within(ring, box) for ring in rings[1:])
+    return is_outlying or any(map(_has_outlying_hole, geometry.parts))
+
+
+def _box(places: "memoryview[float]", size: int) -> Box:
+    xs, ys = places[0::size], places[1::size]
+    return (min(xs), min(ys), max(xs), max(ys)) if places else ()
+
+
+def _begins_within(places: "memoryview[float]", box: Box) -> bool:
+    """Whether the first of positions, if there are any, is in a box, if there is one."""
+    return not places or not box or (box[0] <= places[0] <= box[2] and box[1] <= places[1] <= box[3])
 
 
 def _is_empty(geometry: WkbGeometry) -> bool:

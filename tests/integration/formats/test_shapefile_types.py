@@ -1,5 +1,6 @@
 """Types that a shapefile declares: of geometries that are not there, of measures that are none, of true and false."""
 
+import re
 import struct
 import zipfile
 from pathlib import Path
@@ -134,3 +135,25 @@ async def test_logical_values_that_say_nothing_are_kept_or_told(
     number = sum(cell.strip()[:1] not in tuple("TtYyFfNn?") for cell in cells)
     told = f"Values of 'c' in 'a' that are neither true nor false ({number}, first "
     assert [warning.startswith(told) for warning in done.output.warnings] == [True] * is_read
+
+
+OUTER, HOLE = [(0, 0), (0, 10), (10, 10), (10, 0), (0, 0)], [(2, 2), (4, 2), (4, 4), (2, 4), (2, 2)]
+
+
+def _ring(places: list[tuple[int, int]]) -> bytes:
+    return b"".join(struct.pack("<2d", *place) for place in places)
+
+
+@pytest.mark.parametrize("is_reversed", [True, False])
+async def test_holes_that_the_direction_of_rings_makes_areas_are_told(
+    either: Pipeline, tmp_path: Path, *, is_reversed: bool
+) -> None:
+    """The driver takes rings against the clock for holes, wherever they are; the area of this one was negative."""
+    rings = (", ".join(f"{x} {y}" for x, y in ring) for ring in (OUTER, HOLE))
+    wkt = f"POLYGON (({'), ('.join(rings)}))"
+    path = (await either.to("Shapefile", table(tmp_path / "b.csv", wkt), source_epsg=4326)).path
+    for number, ring in enumerate((OUTER, HOLE) * is_reversed):
+        replace_in(path, tmp_path / f"{number}.zip", re.escape(_ring(ring)), _ring(ring[::-1]))
+        path = tmp_path / f"{number}.zip"
+    told = [words for words in (await either.to("GeoJson", path)).output.warnings if "Holes lie outside" in words]
+    assert ["in 1 feature." in words for words in told] == [True] * is_reversed
