@@ -17,7 +17,7 @@ from service.intake.workspace import Workspace
 from service.jobs.promises import Promise
 from service.usecases.converter import RunCrashed, converter
 from service.usecases.detect_format import detect_received
-from service.usecases.inspect_source import is_document, scan_document
+from service.usecases.inspect_source import is_document, require_features, scan_document
 from service.usecases.services import Services
 
 NOT_ANALYSED = "The file is {}, not GeoJSON. Only GeoJSON can be analyzed, but the file can be converted."
@@ -47,6 +47,8 @@ async def analyze_file(
         _, source = await detect_received(upload, services.engine.limits, account_id, workspace, looks=False)
         if not is_document(source):
             is_other_json = bool(reading_of(source.format).told_by)
+            if is_other_json:
+                await require_features(source)
             return Analysed(not_applicable(), (NOT_ANALYSED.format(source.format.title),) if is_other_json else ())
         try:
             found = await _scan(services.engine, run, source)

@@ -15,11 +15,12 @@ from service.engine.convert import UNASKED, Engine
 from service.engine.diagnostics import Subject, require_program_success
 from service.engine.environment import python_environment
 from service.engine.workspace import Run
+from service.errors import Rejection
 from service.formats.crs import WGS84
 from service.formats.detect import Part, Source
 from service.formats.facts import Crs, Facts
 from service.formats.format import Format, Reader, reading_of, writing_of
-from service.formats.json_kinds import OUTERMOST_BYTES, head_of
+from service.formats.json_kinds import head_of
 from service.formats.other_kinds import refuse_other_json
 from service.formats.plan import can_go_direct, most_to_read
 from service.formats.request import ConversionRequest
@@ -69,7 +70,12 @@ async def inspect_source(
         facts = await engine.inspect(run, source, directory, request, most)
         return Inspection(facts, source, None)
     if found is None:
-        return Inspection(await engine.inspect(run, source, directory, request, most), source, None)
+        try:
+            return Inspection(await engine.inspect(run, source, directory, request, most), source, None)
+        except Rejection:
+            if reading_of(source.format).told_by:  # a description may have the same members but no features
+                await require_features(source)
+            raise
     fit = await normalized(engine, run, source, found)
     facts = await run_for_columns(partial(found.facts, source.stem), [found.fields])
     # Only the converter can tell whether a system that is not in the catalogue exists.
@@ -96,8 +102,13 @@ async def inspect_source(
     return Inspection(msgspec.structs.replace(facts, warnings=(*facts.warnings, *told)), fit, found)
 
 
-def _refuse_other_json(path: Path) -> None:
-    refuse_other_json(head_of(path, OUTERMOST_BYTES))
+async def require_features(source: Source) -> None:
+    """Refuse JSON that is neither GeoJSON nor has features, if it is of a kind that can be named.
+
+    Raises:
+        Rejection: it is.
+    """
+    await run_blocking(lambda: refuse_other_json(head_of(source.path)), inline=False)
 
 
 def _with_counts(facts: Facts, found: Scan) -> Facts:
@@ -161,7 +172,7 @@ async def scan_document(engine: Engine, run: Run, source: Source, *, seeks_edges
         return await _scan(engine, run, source.path, seeks_edges=seeks_edges)
     except Unreadable as unreadable:
         if unreadable.reason in UNKNOWN_JSON:
-            await run_blocking(partial(_refuse_other_json, source.path), inline=False)
+            await require_features(source)
         raise
 
 

@@ -134,6 +134,13 @@ def test_json_of_another_kind_is_refused_by_its_name(client: Client) -> None:
         assert "it is an Overpass result" in answer["error"]
 
 
+def test_the_description_of_a_layer_is_no_file_that_can_be_converted(client: Client) -> None:
+    """Analysis called it Esri JSON, which the conversion then refused."""
+    content = b'{"currentVersion": 10.91, "geometryType": "esriGeometryPoint", "fields": []}'
+    for answer in (analyze(client, "a.json", content), client.convert("a.json", content, outputFormat="Csv")):
+        assert "it is the description of an ArcGIS layer" in answer["error"]
+
+
 def test_geojson_of_a_feature_a_line_is_analysed_by_its_name(client: Client) -> None:
     """It is treated as one document. Newline-delimited GeoJSON has no report, but the same warnings."""
     lines = b"".join(json.dumps(row).encode() + b"\n" for row in json.loads(LOSSY)["features"])
