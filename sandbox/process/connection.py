@@ -147,7 +147,10 @@ class Connection:
                 self.use(self._launchers)
                 for slot in self._suspended - self._exempt:
                     helper.send(Suspend(slot=slot))
-                await helper.listen(self._hand_out)
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(helper.end_if_silent)
+                    await helper.listen(self._hand_out)
+                    tasks.cancel_scope.cancel()
         finally:
             self._went_down()
             await helper.gone()

@@ -12,11 +12,14 @@ from typing import Self
 import anyio
 
 from sandbox.config import Config
-from sandbox.process.wire import Configure, Finished, Frames, Ready, ToSpawner, decode_from_spawner, encode
+from sandbox.process.wire import Configure, Finished, Frames, Ping, Ready, ToSpawner, decode_from_spawner, encode
 from sandbox.report import SandboxReport
 
 _CHUNK = 1 << 17
 _CLOSE_SECONDS = 10
+PING_SECONDS = 5.0
+_MOST_UNANSWERED = 3
+"""One may be unanswered because this process, or the host, was suspended in the meantime."""
 
 
 def _environment() -> dict[str, str]:
@@ -32,6 +35,7 @@ class Helper:
         self._process = process
         self._link = link
         self._unsent = bytearray()
+        self._was_heard = False
 
     @classmethod
     async def start(cls, config: Config) -> Self:
@@ -96,6 +100,7 @@ class Helper:
 
         def receive() -> None:
             data = self._receive()
+            self._was_heard = True
             if data == b"":
                 loop.remove_reader(self._link)
                 gone.set()
@@ -109,6 +114,17 @@ class Helper:
             await gone.wait()
         finally:
             loop.remove_reader(self._link)
+
+    async def end_if_silent(self) -> None:
+        """End the helper once it leaves several questions in a row unanswered; `listen` then returns."""
+        unanswered = 0
+        while unanswered < _MOST_UNANSWERED:
+            self._was_heard = False
+            self.send(Ping())
+            await anyio.sleep(PING_SECONDS)
+            unanswered = 0 if self._was_heard else unanswered + 1
+        self._process.terminate()  # the keeper kills its spawner
+        self.hang_up()
 
     def _receive(self) -> bytes | None:
         """Received bytes: None if there are none yet, empty at the end of the connection."""

@@ -123,6 +123,8 @@ class Spawner:
                     self._by_slot[slot].resume()
             case wire.Use(launchers=names):
                 self._used = [launcher for launcher in self._launchers if launcher.name in names]
+            case wire.Ping():
+                self._send(wire.Pong())
             case wire.Configure():
                 pass
 
@@ -211,7 +213,7 @@ class Spawner:
         self._unwanted.discard(number)
         self._send(wire.Finished(run=number, verdict=verdict))
 
-    def _send(self, message: wire.Ready | wire.Finished) -> None:
+    def _send(self, message: wire.FromSpawner) -> None:
         try:
             self._link.sendall(wire.encode(message))
         except OSError:

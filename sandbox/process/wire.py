@@ -57,6 +57,10 @@ class Use(msgspec.Struct, frozen=True, tag=True):
     launchers: tuple[LauncherName, ...]
 
 
+class Ping(msgspec.Struct, frozen=True, tag=True):
+    """Ask whether the spawner still works."""
+
+
 class Ready(msgspec.Struct, frozen=True, tag=True):
     """The spawner accepts commands; contains its report."""
 
@@ -70,10 +74,14 @@ class Finished(msgspec.Struct, frozen=True, tag=True):
     verdict: Verdict
 
 
+class Pong(msgspec.Struct, frozen=True, tag=True):
+    """It does."""
+
+
 Message = TypeVar("Message", bound=msgspec.Struct)
 
-ToSpawner = Configure | Start | Stop | Suspend | Resume | Use
-FromSpawner = Ready | Finished
+ToSpawner = Configure | Start | Stop | Suspend | Resume | Use | Ping
+FromSpawner = Ready | Finished | Pong
 
 
 def _plain(value: object) -> object:

@@ -13,8 +13,9 @@ from sandbox.command import Command, Limits
 from sandbox.config import Config
 from sandbox.locked_directory import LockedDirectory
 from sandbox.pool import QueueFull, open_pool
+from sandbox.process import helper
 from sandbox.verdict import Ending
-from tests.sandbox.processes import command_line, processes_below
+from tests.sandbox.processes import command_line, parent_of, processes_below
 
 
 def python(directory: Path, program: str) -> Command:
@@ -107,6 +108,31 @@ async def test_a_lost_helper_is_replaced_and_its_run_told_as_internal(config: Co
             tasks.start_soon(kill)
             assert (await converter.run(sleeper)).ending is Ending.INTERNAL
         assert (await converter.run(python(directory, ""))).ending is Ending.OK
+
+
+@pytest.mark.parametrize("suspended", ["spawner", "keeper and spawner"])
+async def test_a_silent_helper_is_replaced_too(
+    config: Config, directory: Path, monkeypatch: pytest.MonkeyPatch, suspended: str
+) -> None:
+    """One that is suspended for good would otherwise hold its runs, and all that wait for a converter, without end."""
+    monkeypatch.setattr(helper, "PING_SECONDS", 0.3)
+    monkeypatch.setattr(helper, "_CLOSE_SECONDS", 1)
+    sleeper = python(directory, "open('started', 'w').close()\nimport time; time.sleep(60)")
+    async with open_pool(config) as pool, pool.lease("a") as converter:
+        before = processes_below()
+
+        async def suspend() -> None:
+            await until_started(directory)
+            helpers = {pid for pid in processes_below() if b"sandbox.process.keeper" in command_line(pid)}
+            for pid in helpers:
+                if suspended == "keeper and spawner" or parent_of(pid) in helpers:
+                    os.kill(pid, signal.SIGSTOP)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(suspend)
+            assert (await converter.run(sleeper)).ending is Ending.INTERNAL
+        assert (await converter.run(python(directory, ""))).ending is Ending.OK
+        assert not before & processes_below()
 
 
 async def test_nothing_outlives_a_service_that_is_killed(work_root: Path, directory: Path) -> None:
