@@ -32,7 +32,6 @@ from service.formats.other_kinds import refuse_other
 from service.formats.properties import descriptions_beside_shapes, property_warnings, rules_in_schemas
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
 from service.formats.unread import START_BYTES, refuse_unread
-from service.formats.workbook_parts import require_read_parts
 from service.formats.xml_encodings import in_utf8, unknown_encoding
 from service.formats.xml_prefixes import with_gpx_prefixes, with_kml_prefixes
 from service.formats.xml_root import require_root
@@ -219,7 +218,6 @@ def _single(
     own = extension if extension in row.extensions else row.extensions[0]
     documents = _documents(path, member, stem, unpack_into, bounds) if member else (Part({own: path}, stem),)
     warnings = [bundle.alone for bundle in reading_of(row).bundles if bundle.main == extension]
-    require_read_parts(row, path)
     warnings += property_warnings(row, path, bounds)
     if declares := reading_of(row).declares:
         documents, left_out_documents = _of_known_encodings(documents)

@@ -12,6 +12,7 @@ from service.formats.flatgeobuf_header import Said, said_in_header
 from service.formats.format import Format, Reader, reading_of
 from service.formats.names import listed, shown
 from service.formats.table.databases import DESCRIBED, DESCRIPTIONS_LEFT_OUT, RULES_LEFT_OUT, TITLES_LEFT_OUT
+from service.formats.workbook_parts import why_unread
 
 MOST_BYTES = 64 << 10
 WRITTEN_BY_USERS = re.compile(
@@ -47,6 +48,7 @@ def property_warnings(row: Format, path: Path, bounds: Bounds) -> list[str]:
 
     Raises:
         TooMuch: `bounds` do not allow to unpack what has to be looked at.
+        Rejection: it is a workbook in which its driver would find nothing.
     """
     name, document = reading_of(row).properties, reading_of(row).member
     if reading_of(row).has_texts_in_header:
@@ -56,14 +58,18 @@ def property_warnings(row: Format, path: Path, bounds: Bounds) -> list[str]:
             return list(_beside_documents(archive, document))
     told: list[str] = []
     if name:
+        unread = ""
         left = most = min(bounds.unpacked_bytes, MOST_COUNTED_BYTES)
         with suppress(Rejection), open_archive(path, Bounds(in_steps=True)) as archive:
+            unread = why_unread(row, archive)
             found = next((member for member in archive.members if member.path == name), None)
             if found is not None and WRITTEN_BY_USERS.search(archive.head(found, MOST_BYTES)):
                 told.append(TOLD)
             for names, word, sentence in BESIDE_CELLS:
                 count, left = _count(archive, names, word, left)
                 told += [sentence.format(count=count)] * bool(count)
+        if unread:
+            raise Rejection(unread)
         if not left and most < MOST_COUNTED_BYTES:
             raise TooMuch("Not all that is beside the cells of the workbook was looked at.")
     return told

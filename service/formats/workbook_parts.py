@@ -1,4 +1,4 @@
-"""Refuses workbooks that spreadsheet programs open, but of which the driver finds or reads no content."""
+"""Finds in workbooks that spreadsheet programs open why the driver finds or reads no content of them."""
 
 import posixpath
 import re
@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from html import unescape
 from itertools import islice
-from pathlib import Path
 from urllib.parse import unquote
 
 from service.errors import Rejection
-from service.formats.archive import Archive, open_archive
-from service.formats.bounds import Bounds
+from service.formats.archive import Archive
 from service.formats.format import Format, reading_of
 from service.formats.names import shown
 from service.formats.xml_root import ROOT
@@ -40,20 +38,15 @@ PREFIXED = "The elements of {!r} in the workbook have a prefix, as in <{}>, and 
 NO_TEXTS = "The workbook lacks {!r}, the texts of its cells, so that only their numbers would be read. " + SAVE
 
 
-def require_read_parts(row: Format, path: Path) -> None:
-    """Refuse the workbook at `path` if its driver, of the format `row`, would find nothing in it. Blocking.
+def why_unread(row: Format, archive: Archive) -> str:
+    """Why the driver of the format `row` would find nothing in the workbook in `archive`; "" if it would. Blocking.
 
-    Raises:
-        Rejection: names the part, and what to do.
+    Nothing of what is damaged: the driver reports that.
     """
     main = reading_of(row).main_part
-    if not main:
-        return
-    reason = ""
-    with suppress(Rejection), open_archive(path, Bounds(in_steps=True)) as archive:  # the driver reports what is none
-        reason = next(_unread(archive, main), "")
-    if reason:
-        raise Rejection(reason)
+    with suppress(Rejection):
+        return next(_unread(archive, main), "") if main else ""
+    return ""
 
 
 def _unread(archive: Archive, main: str) -> Iterator[str]:
