@@ -41,6 +41,12 @@ class Cursor:
         """The current byte; empty at the end."""
         return self.data[self.position : self.position + 1]
 
+    def no_json(self, lines: int = 0) -> Unreadable:
+        """The refusal of text that is no JSON, so many lines after the current one."""
+        pieces = range(0, self.position, RELEASE_BYTES)
+        before = (self.data[at : min(at + RELEASE_BYTES, self.position)].count(b"\n") for at in pieces)
+        return Unreadable(Reason.NOT_JSON, 1 + sum(before) + lines)
+
     def skip(self, pattern: re.Pattern[bytes] = SPACE) -> None:
         """Skip what `pattern` matches."""
         match = pattern.match(self.data, self.position)
@@ -49,7 +55,7 @@ class Cursor:
     def take(self, expected: bytes) -> None:
         """Skip one required byte and any whitespace after it."""
         if self.byte() != expected:
-            raise Unreadable(Reason.NOT_JSON if self.byte() else Reason.TRUNCATED)
+            raise self.no_json() if self.byte() else Unreadable(Reason.TRUNCATED)
         self.position += 1
         self.skip()
 
@@ -58,7 +64,7 @@ class Cursor:
         match = _NAME.match(self.data, self.position)
         if not match:
             is_cut_off = _CUT_OFF_NAME.match(self.data, self.position)
-            raise Unreadable(Reason.TRUNCATED if is_cut_off else Reason.NOT_JSON)
+            raise Unreadable(Reason.TRUNCATED) if is_cut_off else self.no_json()
         self.position = match.end()
         text = match.group(1)
         if b"\\" not in text:
@@ -99,7 +105,7 @@ class Cursor:
                 value, length = lenient_decode(text)
             except json.JSONDecodeError as error:
                 if not _is_cut_off(error, text):
-                    raise Unreadable(Reason.NOT_JSON) from None
+                    raise self.no_json(text.count("\n", 0, error.pos)) from None
                 if is_last:
                     raise Unreadable(Reason.TRUNCATED) from None
             else:

@@ -108,7 +108,7 @@ class Document:
         if not cursor.byte():
             raise Unreadable(Reason.EMPTY)
         if cursor.byte() != b"{":
-            raise Unreadable(Reason.NOT_GEOJSON if cursor.byte() in b'["0123456789tfn' else Reason.NOT_JSON)
+            raise Unreadable(Reason.NOT_GEOJSON) if cursor.byte() in b'["0123456789tfn' else cursor.no_json()
         cursor.position += 1
         return cursor.position - 1
 
@@ -277,7 +277,7 @@ class Document:
         cursor.skip(SPACE_OR_SEPARATOR)
         while cursor.byte():
             if self.kind == COLLECTION:
-                raise Unreadable(Reason.NOT_JSON)
+                raise cursor.no_json()
             if cursor.byte() != b"{":
                 raise Unreadable(Reason.OTHER_LINES)
             limit = cursor.position + WINDOW_BYTES

@@ -185,6 +185,8 @@ class ScanOutcome(msgspec.Struct, frozen=True):
 
     scan: Scan | None = None
     refused: Reason | None = None
+    line: Count = 0
+    """Where in the document it is; 0 if that is not known."""
 
 
 _OUTCOME = msgspec.json.Decoder(ScanOutcome)
@@ -213,5 +215,5 @@ def read_scan(path: Path) -> Scan:
     except (OSError, ValueError, RecursionError):
         outcome = ScanOutcome()
     if outcome.scan is None:
-        raise Unreadable(outcome.refused or Reason.NO_SCAN)
+        raise Unreadable(outcome.refused or Reason.NO_SCAN, outcome.line)
     return outcome.scan

@@ -38,7 +38,7 @@ MAX_NAME_CHARACTERS = 4096
 SENTENCES: Mapping[Reason, str] = {
     Reason.EMPTY: "The file is empty.",
     Reason.NOT_UTF8: "The file is not UTF-8 text, which GeoJSON must be. Save it as UTF-8 and send it again.",
-    Reason.NOT_JSON: "The file is not valid JSON. Check it with a JSON validator and send it again.",
+    Reason.NOT_JSON: "The file is not valid JSON{where}. Check it with a JSON validator and send it again.",
     Reason.TRUNCATED: "The GeoJSON ends in the middle of the file. It is probably cut off; send the whole file.",
     Reason.TOO_DEEP: "Objects and arrays in the file are nested too deeply, hundreds of levels.",
     Reason.NOT_GEOJSON: (
@@ -66,8 +66,9 @@ SENTENCES: Mapping[Reason, str] = {
 
 
 class Unreadable(Rejection):
-    """The document cannot be read as GeoJSON; `reason` says why."""
+    """The document cannot be read as GeoJSON; `reason` says why, and `line` where if it is not 0."""
 
-    def __init__(self, reason: Reason) -> None:
-        super().__init__(SENTENCES[reason])
+    def __init__(self, reason: Reason, line: int = 0) -> None:
+        super().__init__(SENTENCES[reason].format(where=f": see line {line:,}" if line else ""))
         self.reason = reason
+        self.line = line

@@ -99,7 +99,7 @@ def main(arguments: list[str]) -> None:
     try:
         outcome = ScanOutcome(scan=scan(document, seeks_edges=EDGES in arguments[2:]))
     except Unreadable as refusal:
-        outcome = ScanOutcome(refused=refusal.reason)
+        outcome = ScanOutcome(refused=refusal.reason, line=refusal.line)
     write_outcome(output, outcome)
 
 

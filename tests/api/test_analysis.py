@@ -127,9 +127,10 @@ def test_json_that_is_no_geojson_is_called_by_its_name(client: Client, title: st
     assert not any("not GeoJSON" in warning for warning in elsewhere)
 
 
-def test_json_of_another_kind_is_refused_by_its_name(client: Client) -> None:
-    """Wherever a file can be sent."""
-    content = b'{"version": 0.6, "elements": []}'
+@pytest.mark.parametrize("length", [1, 100_000])
+def test_json_of_another_kind_is_refused_by_its_name(client: Client, length: int) -> None:
+    """Wherever a file can be sent, and the member that names it is."""
+    content = b'{"generator": "%s", "elements": []}' % (b"x" * length)
     for answer in (analyze(client, "a.json", content), client.convert("a.json", content, outputFormat="Csv")):
         assert "it is an Overpass result" in answer["error"]
 

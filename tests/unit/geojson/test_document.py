@@ -2,11 +2,13 @@
 
 import json
 import random
+from pathlib import Path
 
 import pytest
 
 from service.geojson import cursor, document
 from service.geojson.decoding import FeatureDecoder
+from service.geojson.findings import ScanOutcome, read_scan, write_outcome
 from service.geojson.refusals import MAX_FIELDS, Reason, Unreadable
 from service.geojson.scan import scan_bytes
 from tests.support.geojson import POINT, collection, feature, gathered, geometry, with_value
@@ -272,3 +274,24 @@ def test_a_feature_that_strict_json_refuses_spoils_no_other() -> None:
     found = scan_bytes(data)
     assert found.features == 501
     assert [(field.type, field.filled) for field in found.fields] == [("real", 501), ("text", 501)]
+
+
+FEATURES = b",\n".join([json.dumps(feature({"a": 1})).encode()] * 3)
+BROKEN = {
+    b"{\n\n'type': 1}": 3,
+    b'{"type": "FeatureCollection",\n"features": [\n' + FEATURES + b",\n{\n'a': 1}]}": 7,
+    b'{"type": "FeatureCollection",\n"features": [\n' + FEATURES + b"\n\n;]}": 7,
+    b'{"type": "FeatureCollection",\n"a": {"b": 1,\n"c": [1 2]}}': 3,
+    b'\n\n{"type": "FeatureCollection", "features": []}\n x': 4,
+    b"\n(": 2,
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_text_that_is_no_json_is_refused_with_its_line(tmp_path: Path, broken: bytes) -> None:
+    """Also by the sandbox, which writes it down."""
+    with pytest.raises(Unreadable, match=f"not valid JSON: see line {BROKEN[broken]}[.]") as caught:
+        scan_bytes(broken)
+    write_outcome(tmp_path / "scan.json", ScanOutcome(refused=caught.value.reason, line=caught.value.line))
+    with pytest.raises(Unreadable, match=f"see line {BROKEN[broken]}[.]"):
+        read_scan(tmp_path / "scan.json")
