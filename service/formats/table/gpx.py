@@ -183,12 +183,13 @@ GPX = Format(
                 pattern=EXTENSIONS_OF_MORE,
             ),
             LeftOut(
-                "Elements that GPX 1.1 does not define were left out of points, routes and tracks ({count}): "
+                "Elements that GPX 1.1 does not define were left out of {count} of the points, routes and tracks: "
                 "only those within extensions are read.",
                 pattern=UNREAD_IN_GPX,
             ),
             LeftOut(
-                "Elements of GPX 1.0, such as speed, course and url, were left out of points ({count}). To keep them, "
+                "Elements of GPX 1.0, such as speed, course and url, were left out of at least {count} of the points. "
+                "To keep them, "
                 'declare version="1.0" in the file.',
                 pattern=OLDER_IN_GPX,
                 beside=NOT_GPX_1_0,

@@ -26,13 +26,13 @@ BLANKS = "Blanks and line ends at the beginning of texts (1) were left out."
 LINES = "Line ends in texts of extensions (1) were left out; words beside them may have been joined."
 NESTED = "Elements within elements of extensions (1) were not read; their columns are 0, or hold XML."
 UNREAD = (
-    "Elements that GPX 1.1 does not define were left out of points, routes and tracks (1): "
+    "Elements that GPX 1.1 does not define were left out of 1 of the points, routes and tracks: "
     "only those within extensions are read."
 )
 EXTENSIONS = "Extensions of segments of tracks, and of the whole file (1), were left out."
 TRACK_POINT = "<trkpt lat='1' lon='2'>"
 OLDER = (
-    "Elements of GPX 1.0, such as speed, course and url, were left out of points (1). To keep them, "
+    "Elements of GPX 1.0, such as speed, course and url, were left out of at least 1 of the points. To keep them, "
     'declare version="1.0" in the file.'
 )
 ROOT = "<gpx version='1.1'>"
@@ -160,6 +160,7 @@ PARTS = {
             OLDER,
         ),
         "<gpx creator='version=1.0'><trkpt lat='1' lon='2'><speed>2</speed></trkpt>": (OLDER,),
+        f"{ROOT}<wpt lat='1' lon='2'><speed>2</speed><course>3</course></wpt>": (OLDER,),
         '<gpx creator="a" version="1.0"><trkpt lat="1" lon="2"><speed>2</speed></trkpt>': (),
     },
 }
