@@ -38,7 +38,7 @@ struct table {
 /* A row: its cells as zero-terminated texts, one after the other. */
 struct row {
     char *text, *cells[MOST_CELLS];
-    int count, has_bare_quote; /* within a cell that does not begin with one: drivers differ about its meaning */
+    int count, has_bare_quote; /* within a cell that does not begin with one, or before its end: drivers differ about its meaning */
     int is_open;               /* whether the file ends within a quoted text */
 };
 
@@ -173,7 +173,7 @@ static const char *next_row(const char *at, const char *end, char delimiter, str
                 row->text[size++] = letter;
             state = QUOTED;
         } else {
-            row->has_bare_quote |= letter == '"';
+            row->has_bare_quote |= letter == '"' || state == AFTER_QUOTE;
             row->text[size++] = letter;
             state = PLAIN;
         }

@@ -16,7 +16,7 @@ from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import TextIO
 
-from service.engine.jailed.bare_quotes import has_bare_quotes
+from service.engine.jailed.bare_quotes import quotes_in
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.kinds import NUMBER, Kind, kind_of_cell, type_of
 from service.engine.jailed.places import (
@@ -71,12 +71,14 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
         file.seek(start)
         zeros, first_zero = _zeros(file)
         file.seek(start)
-        is_odd = zeros or open_row or has_bare_quotes(file, delimiter, has_header=bool(header))
+        quotes = quotes_in(file, delimiter, has_header=bool(header))
+        is_odd = zeros or open_row or quotes.are_bare or quotes.lost
         file.seek(start)
         written = _write(file, delimiter, layout, has_header=bool(header), is_odd=bool(is_odd))
     Path(OURS).with_suffix(".csvt").write_text(layout.types, encoding="ascii")
     told = replace(layout.table, delimiter=written, in_windows_1252=encoding == NO_UNICODE)
-    write_tables(tables_file, [replace(told, zeros=zeros, first_zero=first_zero, open_row=open_row)])
+    told = replace(told, zeros=zeros, first_zero=first_zero, open_row=open_row)
+    write_tables(tables_file, [replace(told, unquoted=quotes.lost, first_unquoted=quotes.first_lost)])
 
 
 def encoding_of(path: str) -> str:

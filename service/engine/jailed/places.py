@@ -129,6 +129,10 @@ class Table:
     """The line of the first of them, from 1."""
     open_row: int = 0
     """The last row, if it is a quoted text that does not end; from 1, after the header."""
+    unquoted: int = 0
+    """How many cells go on behind a text in quotation marks, which are left out."""
+    first_unquoted: int = 0
+    """The row of the first of them, from 1, after the header."""
 
 
 @dataclass(frozen=True, slots=True)

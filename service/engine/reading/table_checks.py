@@ -59,6 +59,8 @@ class WrittenTable(msgspec.Struct, frozen=True):
     zeros: Count
     first_zero: Count
     open_row: Count
+    unquoted: Count
+    first_unquoted: Count
 
 
 Tables = Annotated[tuple[WrittenTable, ...], Meta(max_length=MAX_LAYERS)]
@@ -104,6 +106,12 @@ def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
             yield (
                 f"Zero bytes (NUL) in the file ({table.zeros:,}, first in line {table.first_zero:,}) were left out. If "
                 "letters are wrong, save it as UTF-8 and send it again."
+            )
+        if table.unquoted:
+            yield (
+                f"Quotation marks at the beginning of cells that go on behind a second one ({table.unquoted:,}, first "
+                f"in row {table.first_unquoted:,} after the header) were left out. To keep them, double them, and put "
+                'the whole cell into others, such as """Old"" town".'
             )
         if table.open_row:
             yield (

@@ -200,3 +200,29 @@ async def test_a_row_of_many_cells_does_not_end_the_open_run(
         for content, is_seen in ((text, False), ("a,b\n1,x\n", True)):
             found, _ = await seen_both_ways(held, directory, tmp_path, content.encode(), Wanted())
             assert (found is not None) == is_seen
+
+
+QUOTED = {
+    '"old" town': ("old town", True),
+    '"a, b"c': ("a, bc", True),
+    '"""old"" town"': ('"old" town', False),
+    'a "b" c': ('a "b" c', False),
+    '"a\nb"': ("a\nb", False),
+    '"a" ': ("a ", False),
+    '""': (None, False),
+}
+
+
+async def test_quotation_marks_before_the_end_of_a_cell_are_told(either: Pipeline, tmp_path: Path) -> None:
+    """Drivers leave them out, without a word."""
+    lines = [f"{cell},{number}" for number, cell in enumerate(QUOTED)]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["text,n", *lines, ""]))
+    done = await either.to("GeoJson", path)
+    read = [each["properties"]["text"] for each in json.loads(done.path.read_text())["features"]]
+    assert read == [text for text, _ in QUOTED.values()]
+    (told,) = (words for words in done.output.warnings if "go on behind" in words)
+    assert "(2, first in row 1 after the header) were left out" in told
+    kept = [line for line, (_, is_lost) in zip(lines, QUOTED.values(), strict=True) if not is_lost]
+    path.write_text("\n".join(["text,n", *kept, ""]))
+    assert not any("go on behind" in words for words in (await either.to("GeoJson", path)).output.warnings)
