@@ -65,6 +65,8 @@ PLACES: Mapping[str, tuple[str, ...]] = {
 """The open options with which the CSV driver finds the header and the geometry."""
 OURS = Reading(drivers=(CSV_DRIVER,))
 """How normalized tables are read."""
+LINES_OF_WKT = "wkt"
+"""What the column of a file of geometries alone is called."""
 NO_GEOMETRIES = (
     "No line of the file begins with a geometry in WKT, such as POINT (7 50). Write one a line, or send a table with "
     "other columns as .csv."
@@ -144,7 +146,26 @@ async def read_delimited(place: Workplace, source: Source, request: ConversionRe
         tables = await _delimited(place, WHOLE_FILE, request, reading)
         if not any(table.places for table in tables):
             raise Rejection(NO_GEOMETRIES)
+    if reading.only_geometries:
+        tables = list(map(_with_name, tables))
     return await _read_tables(place, request, tables)
+
+
+def _with_name(table: WrittenTable | Table) -> WrittenTable:
+    """A table of lines of WKT with a name for their column, which has none in the file."""
+    written = msgspec.convert(table, WrittenTable, from_attributes=True)
+    made = next(iter(written.originals.values()), None)
+
+    def renamed(counts: Mapping[str, int]) -> dict[str, int]:
+        return {LINES_OF_WKT if name == made else name: count for name, count in counts.items()}
+
+    return msgspec.structs.replace(
+        written,
+        columns=tuple(LINES_OF_WKT if name == made else name for name in written.columns),
+        originals={ours: LINES_OF_WKT if name == made else name for ours, name in written.originals.items()},
+        longer=renamed(written.longer),
+        assumed=renamed(written.assumed),
+    )
 
 
 async def _delimited(place: Workplace, file: str, request: ConversionRequest, reading: Reading) -> Tables:

@@ -183,7 +183,7 @@ async def test_geometries_without_a_system_beside_others_are_told(
 ) -> None:
     """They may be in another one, but were taken for coordinates in the one that others name."""
     done = await either.to("GeoPackage", table(tmp_path / name, "\n".join([*lines, ""])))
-    column = "field_1" if name == "a.wkt" else "geom"
+    column = "wkt" if name == "a.wkt" else "geom"
     assert [warning.partition(" were")[0] for warning in done.output.warnings] == [
         f"Geometries without a coordinate system (SRID) beside others that name one (2 values of {column!r})"
     ]
