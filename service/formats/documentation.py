@@ -49,7 +49,7 @@ KINDS: Mapping[str, Facts] = {
     ),
     "long names": Facts(layers=(_layer(geometry_types={"Point": 2}, fields=(Field("population_2024"), Field("a b"))),)),
     "texts over 254 bytes": Facts(
-        layers=(_layer(geometry_types={"Point": 2}, fields=(Field("name", FieldType.TEXT, 300, 1), NAME)),)
+        layers=(_layer(geometry_types={"Point": 2}, fields=(Field("name", FieldType.TEXT, 300, 1),)),)
     ),
     "dates with times": Facts(
         layers=(_layer(geometry_types={"Point": 2}, fields=(NAME, Field("at", FieldType.DATETIME))),)
