@@ -87,13 +87,16 @@ class TypeCheck:
         for part in _in_parts(layer.columns):
             lost = [(column.name, self._lost(layer.name, column)) for column in part]
             yield finding(layer.name, lost), (0,)
-        for part in _in_parts([column for column in layer.columns if column.type is FieldType.INTEGER]):
+        integers = (column for column in layer.columns if column.type is FieldType.INTEGER)
+        for part in _in_parts([column for column in integers if column.beyond_32_bits]):
             large = [(column.name, BEYOND_32) for column in part]
             yield counting(layer.name, large), tuple(column.beyond_32_bits for column in part)
 
     def _lost(self, table: str, column: SeenColumn) -> str:
         """The condition that the driver changes a value; what the column declares is not known outside of the file."""
         lost = declared_as(DECLARED.get(column.type, self.real), self.known).lost
+        if column.type is FieldType.INTEGER and not column.beyond_32_bits:
+            lost += f" OR {BEYOND_32}"
         kind = self.narrow.get(column.type)
         if kind is None:
             return lost
@@ -158,8 +161,11 @@ def _own_ids(table: str, kinds: Collection[str]) -> str:
     names = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(ROW_NUMBERS, start=2))
     place = _key_as(f"max(CASE name {names} ELSE 1 END)", kinds)
     key = f"SELECT {place} FROM pragma_table_info({text_of(table)}) WHERE pk"  # noqa: S608 -- quoted
-    are_own = "min(rowid) NOT IN (0, 1) OR max(rowid) - min(rowid) <> count(*) - 1"
-    return f"SELECT coalesce(({are_own}) * ({key}), 0) FROM {quoted(table)}"  # noqa: S608 -- quoted
+    least, most, rows = (  # each by itself is found without a scan
+        f"(SELECT {what} FROM {quoted(table)})"  # noqa: S608 -- quoted
+        for what in ("min(rowid)", "max(rowid)", "count(*)")
+    )
+    return f"SELECT coalesce(({least} NOT IN (0, 1) OR {most} - {least} <> {rows} - 1) * ({key}), 0)"
 
 
 def _counted(layer: SeenLayer, kinds: Collection[str]) -> str:
