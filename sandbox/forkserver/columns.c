@@ -1,5 +1,4 @@
 /* Looks at the values in columns: what some format would change in them, and which types their texts fit. */
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,7 +163,8 @@ static int may_be_geometry(const char *text)
     if (*text == '0' && strlen(text) >= LEAST_WKB) /* each byte is two digits, the first of which says the order */
         return text[1] == '0' || text[1] == '1';
     for (size_t number = 0; number < sizeof words / sizeof *words; number++)
-        if (tolower((unsigned char)*text) == *words[number] && strncasecmp(text, words[number], strlen(words[number])) == 0)
+        if ((*text | ' ') == *words[number] && (*text == '{' || ((text[1] | ' ') == words[number][1] && /* most differ here */
+                                                                strncasecmp(text, words[number], strlen(words[number])) == 0)))
             return 1;
     return 0;
 }
@@ -197,9 +197,9 @@ static void see_characters(struct column *column, const char *text, size_t size,
     column->carriage_returns += (kinds & RETURN) != 0;
     column->leading_blanks += *text == ' ';
     column->like_json += may_be_json(text, size);
-    const char *bare = text + strspn(text, "\t\n\r ");
+    const char *bare = kinds & BLANK ? text + strspn(text, "\t\n\r ") : text;
     column->like_markup += *bare == '<';
-    column->like_formulas += strncmp(bare, "of:=", 4) == 0;
+    column->like_formulas += *bare == 'o' && strncmp(bare, "of:=", 4) == 0;
 }
 
 enum { MOST_DIGITS_OF_REALS = 15 };

@@ -47,10 +47,11 @@ int memory_index(const char *table)
     return -1;
 }
 
-/* Whether a field of a feature has a value; a number that is none counts as missing. */
-static int is_value(handle feature, int field, int type)
+/* The value of a field of a feature, NULL if it has none; a number that is none counts as missing. */
+static const union value *value_of(handle feature, int field, int type)
 {
-    return OGR_F_IsFieldSetAndNotNull(feature, field) && !(type == REAL && isnan(OGR_F_GetRawFieldRef(feature, field)->real));
+    const union value *value = OGR_F_IsFieldSetAndNotNull(feature, field) ? OGR_F_GetRawFieldRef(feature, field) : NULL;
+    return value && type == REAL && isnan(value->real) ? NULL : value;
 }
 
 static int is_unlike(handle definition)
@@ -131,59 +132,57 @@ static struct column *make_columns(handle definition, handle layer, int count)
 static int mend(handle feature)
 {
     handle geometry = OGR_F_GetGeometryRef(feature);
-    int found = geometry && !OGR_G_IsEmpty(geometry) ? mend_geometry(geometry) : 0;
+    int found = !geometry ? 0 : OGR_G_IsEmpty(geometry) ? EMPTY : mend_geometry(geometry);
     if (found & NOWHERE)
         OGR_G_DestroyGeometry(OGR_F_StealGeometry(feature));
     return found;
 }
 
-static void count_mended(int64_t *count, int64_t *first, int is_mended, int64_t number)
+static void count_wrong(int64_t *count, int64_t *first, int is_wrong, int64_t number)
 {
-    *count += is_mended;
-    if (is_mended && !*first)
+    *count += is_wrong;
+    if (is_wrong && !*first)
         *first = number;
 }
 
-/* Look at a feature and mend its geometry. Returns what was mended. */
+/* Count what was wrong with the geometry of the last feature that was seen. */
+static void see_wrong(struct shapes *shapes, int wrong)
+{
+    shapes->empty += (wrong & EMPTY) != 0;
+    count_wrong(&shapes->hollow, &shapes->first_hollow, (wrong & HOLLOW) != 0, shapes->features);
+    count_wrong(&shapes->nowhere, &shapes->first_nowhere, (wrong & NOWHERE) != 0, shapes->features);
+    count_wrong(&shapes->heightless, &shapes->first_heightless, (wrong & (HEIGHTLESS | NOWHERE)) == HEIGHTLESS, shapes->features);
+    count_wrong(&shapes->unclosed, &shapes->first_unclosed, (wrong & (UNCLOSED | NOWHERE)) == UNCLOSED, shapes->features);
+    count_wrong(&shapes->single, &shapes->first_single, (wrong & (SINGLE | NOWHERE)) == SINGLE, shapes->features);
+    count_wrong(&shapes->outlying, &shapes->first_outlying, (wrong & (OUTLYING | NOWHERE)) == OUTLYING, shapes->features);
+}
+
+/* Look at a feature and mend its geometry. Returns whether a copy in memory differs from it as it was: it has no empty geometries,
+ * no numbers that are none, and nulls in place of values that are not even that. */
 static int see_feature(struct shapes *shapes, struct column *columns, int count, handle feature)
 {
-    handle geometry = OGR_F_GetGeometryRef(feature);
     shapes->features++;
-    if (geometry && shapes->lacks_measures)
-        leave_out_absent(geometry);
-    int mended = mend(feature);
-    count_mended(&shapes->hollow, &shapes->first_hollow, (mended & HOLLOW) != 0, shapes->features);
-    count_mended(&shapes->nowhere, &shapes->first_nowhere, (mended & NOWHERE) != 0, shapes->features);
-    count_mended(&shapes->heightless, &shapes->first_heightless, (mended & (HEIGHTLESS | NOWHERE)) == HEIGHTLESS, shapes->features);
-    count_mended(&shapes->unclosed, &shapes->first_unclosed, (mended & (UNCLOSED | NOWHERE)) == UNCLOSED, shapes->features);
-    count_mended(&shapes->single, &shapes->first_single, (mended & (SINGLE | NOWHERE)) == SINGLE, shapes->features);
-    count_mended(&shapes->outlying, &shapes->first_outlying, (mended & (OUTLYING | NOWHERE)) == OUTLYING, shapes->features);
-    geometry = OGR_F_GetGeometryRef(feature);
-    for (int field = 0; field < count; field++)
-        if (is_value(feature, field, columns[field].type))
-            see(columns + field, feature, field, OGR_F_GetRawFieldRef(feature, field), shapes->features);
-        else
+    if (shapes->lacks_measures && OGR_F_GetGeometryRef(feature))
+        leave_out_absent(OGR_F_GetGeometryRef(feature));
+    int wrong = mend(feature), is_changed = wrong & ~NOT_MENDED;
+    if (wrong)
+        see_wrong(shapes, wrong);
+    for (int field = 0; field < count; field++) {
+        const union value *value = value_of(feature, field, columns[field].type);
+        if (value)
+            see(columns + field, feature, field, value, shapes->features);
+        else {
             columns[field].begins_empty |= shapes->features == 1;
-    if (geometry && !OGR_G_IsEmpty(geometry))
+            is_changed |= !OGR_F_IsFieldSet(feature, field) || OGR_F_IsFieldSetAndNotNull(feature, field);
+        }
+    }
+    handle geometry = wrong & EMPTY ? NULL : OGR_F_GetGeometryRef(feature);
+    if (geometry)
         see_geometry(shapes, geometry);
-    else
-        shapes->empty += geometry != NULL;
     if (shapes->may_be_labels) {
         const char *style = OGR_F_GetStyleString(feature);
         shapes->labels += style && strncmp(style, LABEL, strlen(LABEL)) == 0;
     }
-    return mended & ~NOT_MENDED;
-}
-
-/* Whether a copy in memory would differ from a feature: it has no empty geometries, no numbers that are none, and nulls in
- * place of values that are not even that. */
-static int is_changed_by_copying(handle feature, const struct column *columns, int count)
-{
-    handle geometry = OGR_F_GetGeometryRef(feature);
-    int is_changed = geometry && OGR_G_IsEmpty(geometry);
-    for (int field = 0; field < count && !is_changed; field++)
-        is_changed = !OGR_F_IsFieldSet(feature, field) || (columns[field].type == REAL && OGR_F_IsFieldSetAndNotNull(feature, field) &&
-                                                           !is_value(feature, field, REAL));
     return is_changed;
 }
 
@@ -203,7 +202,7 @@ static void wait_with(handle feature, const struct column *columns, int count)
     if (geometry && OGR_G_IsEmpty(geometry))
         OGR_G_DestroyGeometry(OGR_F_StealGeometry(feature));
     for (int field = 0; field < count; field++)
-        if (!is_value(feature, field, columns[field].type))
+        if (!value_of(feature, field, columns[field].type))
             OGR_F_SetFieldNull(feature, field);
     if (waiting.count == waiting.room) {
         waiting.room = waiting.room ? 2 * waiting.room : LEAST_ROOM;
@@ -286,8 +285,7 @@ static int load_features(handle layer, handle copy, struct shapes *shapes, struc
     begin_waiting(copy);
     OGR_L_ResetReading(layer);
     while (!refused && (feature = OGR_L_GetNextFeature(layer))) {
-        int is_changed = stays && is_changed_by_copying(feature, columns, count);
-        is_changed |= see_feature(shapes, columns, count, feature) && stays;
+        int is_changed = see_feature(shapes, columns, count, feature) && stays;
         if (stays)
             OGR_F_Destroy(feature);
         else

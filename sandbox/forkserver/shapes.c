@@ -126,8 +126,20 @@ static int mend_positions(handle geometry, int is_ring)
     return found;
 }
 
+/* The same of a point, which has no parts; most geometries are points. */
+static int mend_point(handle point)
+{
+    double x = OGR_G_GetX(point, 0), y = OGR_G_GetY(point, 0);
+    int is_placed = isfinite(x) && isfinite(y), is_high = isfinite(OGR_G_GetZ(point, 0));
+    if (!is_high)
+        OGR_G_SetPoint(point, 0, x, y, 0);
+    return (is_placed ? 0 : NOWHERE) | (is_high ? 0 : HEIGHTLESS);
+}
+
 int mend_geometry(handle geometry)
 {
+    if (OGR_GT_Flatten(OGR_G_GetGeometryType(geometry)) == POINT)
+        return mend_point(geometry);
     int found = leave_out_empty_parts(geometry) ? HOLLOW : 0;
     return found | mend_positions(geometry, 0);
 }
