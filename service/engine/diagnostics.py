@@ -29,6 +29,10 @@ class EngineDefect(Exception):
     """The converter could not be run or behaved unexpectedly; the text is for the log."""
 
 
+class RunLost(EngineDefect):
+    """The sandbox lost the run or could not start it, whatever the file."""
+
+
 class UnreachableSystem(Rejection):
     """Some coordinates cannot be transformed to the target's system; they have not been counted yet."""
 
@@ -245,11 +249,11 @@ def require_success(verdict: Verdict, subject: Subject) -> str:
 
     Raises:
         Rejection: the file is the cause, or exceeds the limits.
-        EngineDefect: the service is the cause.
+        RunLost: the service is the cause.
     """
     messages = verdict.untrusted_stderr.decode("utf-8", "replace")
     if verdict.ending is Ending.INTERNAL:
-        raise EngineDefect(verdict.detail or shown(messages))
+        raise RunLost(verdict.detail or shown(messages))
     if verdict.ending not in {Ending.EXIT, Ending.OK}:
         raise rejection(verdict)
     if verdict.ending is Ending.EXIT or INCOMPLETE.search(messages):
@@ -263,14 +267,17 @@ def require_program_success(verdict: Verdict, subject: Subject) -> None:
 
     Raises:
         Rejection: it gave a reason, or exceeded the limits.
+        RunLost: the sandbox is the cause.
         EngineDefect: it failed without a known reason in the file.
     """
     if verdict.ending is Ending.OK:
         return
+    if verdict.ending is Ending.INTERNAL:
+        raise RunLost(verdict.detail)
     reason = _EXITS.get(Exit(verdict.exit_code)) if verdict.exit_code in set(Exit) else None
     if reason is not None:
         raise Rejection(_filled(reason, subject))
-    if verdict.ending in {Ending.INTERNAL, Ending.EXIT}:
+    if verdict.ending is Ending.EXIT:
         raise EngineDefect(verdict.detail or verdict.untrusted_stderr.decode("utf-8", "replace")[-2000:])
     raise rejection(verdict)
 

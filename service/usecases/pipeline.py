@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from service.engine.diagnostics import RunLost
 from service.errors import GeomillError, NoRoom, Rejection, RetryableFault, StorageUnavailable
 from service.jobs.lifecycle import Situation, Stage
 from service.usecases.ending import FORGOTTEN, STOPPED, JobOutcome
@@ -22,6 +23,7 @@ from service.usecases.steps.delivering import ForgottenError, pack, secure, sett
 
 _Record = TypeVar("_Record")
 
+LOST = "The service lost the converter of this file twice. Nothing was counted; send the file again."
 DEFECT = "The conversion failed because of an error in the service. Nothing was counted; the error was recorded."
 
 
@@ -86,6 +88,7 @@ ANYWHERE = (
     Failure(raised=CancelledError, outcome="stopped", message=STOPPED, says_nothing_of_the_file=True),
     Failure(raised=ForgottenError, outcome="forgotten", message=FORGOTTEN, says_nothing_of_the_file=True),
     Failure(raised=RetryableFault, outcome="unknown"),
+    Failure(raised=RunLost, outcome="defect", message=LOST, says_nothing_of_the_file=True),
     Failure(raised=Exception, outcome="defect", message=DEFECT),
 )
 """Failures that can occur in every step of a job."""

@@ -11,6 +11,7 @@ import anyio
 import pytest
 from prometheus_client import REGISTRY
 
+from service.usecases.pipeline import LOST
 from tests.sandbox.processes import command_line, parent_of, processes_below, state_of
 from tests.support.data import collection, feature, point
 from tests.support.world import World, world
@@ -74,11 +75,11 @@ def has_written(directory: Path) -> bool:
         return False
 
 
-async def convert(here: World, document: bytes) -> dict[str, Any]:
+async def convert(here: World, document: bytes, **headers: str) -> dict[str, Any]:
     """Convert to Shapefile."""
-    answer: dict[str, Any] = (
-        await here.client.post("/api/geo/convert/file", files={"file": ("a.geojson", document)}, timeout=60)
-    ).json()
+    files = {"file": ("a.geojson", document)}
+    response = await here.client.post("/api/geo/convert/file", files=files, headers=headers, timeout=60)
+    answer: dict[str, Any] = response.json()
     return answer
 
 
@@ -129,3 +130,19 @@ async def test_a_file_on_which_the_converter_crashes_twice_is_at_fault(
     assert not answer["success"]
     assert "crashed" in answer["error"]
     assert balance.used_conversions == 0
+
+
+async def test_a_file_whose_run_was_lost_twice_is_converted_by_a_repeat(
+    database_url: str, tmp_path: Path, document: bytes
+) -> None:
+    """The sandbox is the cause, so the failure is no response to the repeat, under the same key either."""
+    key = {"Idempotency-Key": "k"}
+    async with world(database_url, tmp_path, plan="team") as here:
+        async with killing(2, spawner) as killed:
+            failed = await convert(here, document, **key)
+        assert len(killed) == 2
+        assert (failed["success"], failed["error"]) == (False, LOST)
+        repeated = await convert(here, document, **key)
+        balance = await here.services.ledger.balance(here.account.account_id)
+    assert repeated["success"], repeated
+    assert balance.used_conversions == 1
