@@ -36,14 +36,20 @@ LIMITS = """
 """
 """The query for how many constraints say which values columns may have, but not what these stand for."""
 _CHECKS = """
-    SELECT (length(sql) - length(replace(sql, 'CHECK(', ''))) / length('CHECK(')
-        - (length(sql) - length(replace(sql, 'CHECK(TYPEOF(', ''))) / length('CHECK(TYPEOF(')
+    SELECT sum(sign * ((length(sql) - length(replace(sql, 'CHECK(', ''))) / length('CHECK(')
+        - (length(sql) - length(replace(sql, 'CHECK(TYPEOF(', ''))) / length('CHECK(TYPEOF(')))
     FROM (
-        SELECT replace(replace(replace(upper(sql), char(10), ' '), 'CHECK (', 'CHECK('), '((', '(') AS sql
-        FROM sqlite_master WHERE type = 'table' AND lower(name) = lower({0})
+        SELECT sign, replace(replace(replace(upper(sql), char(10), ' '), 'CHECK (', 'CHECK('), '((', '(') AS sql
+        FROM (
+            SELECT 1 AS sign, sql FROM sqlite_master WHERE type = 'table' AND lower(name) = lower({0})
+            UNION ALL SELECT -1, dflt_value FROM pragma_table_info({0}) WHERE dflt_value IS NOT NULL
+        )
     )
 """
-"""The query for how many conditions a table has, without those that programs give a column for its type and width."""
+"""The query for how many conditions a table has, without those that programs give a column for its type and width.
+
+A default value may be a text that looks like one.
+"""
 RULES = f"""
     SELECT count(*) + coalesce(({_CHECKS.strip()}), 0) FROM (
         SELECT 1 FROM pragma_table_info({{0}}) WHERE NOT pk AND "notnull"

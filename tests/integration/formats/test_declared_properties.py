@@ -71,9 +71,9 @@ LIMITS = (("size", "range", None, "From 1 to 9"), ("code", "glob", "[A-Z]*", "")
 
 
 async def test_conditions_of_geopackages_are_told(either: Pipeline, tmp_path: Path) -> None:
-    """But not those about types and widths, which some programs give every column."""
+    """But not those about types and widths, which some programs give every column; a default value counts once."""
     type_of_e = "CHECK((typeof(e) = 'text' or typeof(e) = 'null') and not length(e) > 50)"
-    columns = ["c TEXT check (c <> 'z')", f"e TEXT {type_of_e}", "checks TEXT"]
+    columns = ["c TEXT check (c <> 'z')", f"e TEXT {type_of_e}", "checks TEXT DEFAULT 'check (a) or CHECK((b'"]
     path = await database(either, tmp_path, columns, ("a", "b", "c"))
     with edited(path) as connection:
         connection.execute(
@@ -86,7 +86,7 @@ async def test_conditions_of_geopackages_are_told(either: Pipeline, tmp_path: Pa
             [*LIMITS, ("surface", "enum", "1", "Asphalt")],
         )
     warnings = (await either.to("Csv", path)).output.warnings
-    assert set(warnings) == {RULES_LEFT_OUT.format(count=1 + len(LIMITS)), CODES_LEFT_OUT.format(count=1)}
+    assert set(warnings) == {RULES_LEFT_OUT.format(count=2 + len(LIMITS)), CODES_LEFT_OUT.format(count=1)}
 
 
 async def test_columns_of_parquet_that_may_not_miss_values_are_told(either: Pipeline, tmp_path: Path) -> None:
