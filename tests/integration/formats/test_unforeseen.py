@@ -624,11 +624,11 @@ READ = {
         "'<o:c k=\"1\" >5</o:c>' became 0",
         "'o_b' look like numbers",
     ),
-    "old.gpx": (GPX_1_0, "points, routes and tracks (2)"),
+    "old.gpx": (GPX_1_0, "left out of 2 of the points, routes and tracks"),
     "undeclared.gpx": (
         GPX_1_0.replace(' version="1.0"', "").replace("<o:a>c</o:a>", ""),
-        "points, routes and tracks (1)",
-        "speed, course and url, were left out of points (1)",
+        "left out of 1 of the points, routes and tracks",
+        "speed, course and url, were left out of at least 1 of the points",
     ),
     "a.csv": ("id,x,y,r\n1,1,2,1e400\n2,1,2,1.5\n", "1 value of 'r' became infinite"),
     "a.geojson": (
