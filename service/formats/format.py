@@ -229,6 +229,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The files with its extension that the driver cannot read."""
     absent_measures: bool = False
     """Whether measures (M) below -1e38 stand for none."""
+    directs_rings: bool = False
+    """Whether the direction of a ring, not its place, says whether it is a hole."""
     unchecked_texts: bool = False
     """Whether the driver copies texts that are not UTF-8, although the format requires it, without a warning."""
     column_prefix: str = ""

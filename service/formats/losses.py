@@ -1,6 +1,6 @@
 """What a target cannot hold: refused if nothing useful would be left, otherwise reported as a warning."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from unicodedata import normalize
 
@@ -47,14 +47,14 @@ _MENDED = (
         attrgetter("single_geometries"),
         attrgetter("first_single"),
     ),
+)
+_OUTLYING = (
     (
-        (
-            "Holes lie outside of their areas in {count}. Where rings of a Shapefile have the wrong order or "
-            "direction, holes and areas may have been exchanged. Repair them and send the file again."
-        ),
-        attrgetter("outlying_geometries"),
-        attrgetter("first_outlying"),
+        "Holes lie outside of their areas in {count}: where rings have the wrong order or direction, holes and areas "
+        "were exchanged. Repair them and send the file again."
     ),
+    attrgetter("outlying_geometries"),
+    attrgetter("first_outlying"),
 )
 WKT_PER_BYTE = 2.5
 """Characters of WKT per byte of binary geometry, at most, for coordinates of ordinary precision."""
@@ -251,13 +251,25 @@ def _column_renames(datasets: Sequence[Dataset]) -> Iterator[str]:
         yield f"Columns were renamed: {_pairs(renamed)}."
 
 
+def exchanged_rings(layers: Sequence[Layer]) -> Iterator[str]:
+    """What is told of areas whose driver goes by the direction of rings."""
+    yield from _told_of(_OUTLYING, layers)
+
+
+def _told_of(
+    what: tuple[str, Callable[[Layer], int], Callable[[Layer], int]], layers: Sequence[Layer]
+) -> Iterator[str]:
+    sentence, count_of, first_in = what
+    if count := sum(map(count_of, layers)):
+        first = first_of((layer.name, (first_in(layer),)) for layer in layers)
+        yield sentence.format(count=counted(count, "feature")) + first
+
+
 def _changed_by_reading(layers: Sequence[Layer]) -> Iterator[str]:
     if empty := sum(layer.empty_geometries for layer in layers):
         yield f"Geometries without any position, such as POINT EMPTY ({empty:,}), became missing."
-    for sentence, count_of, first_in in _MENDED:
-        if count := sum(map(count_of, layers)):
-            first = first_of((layer.name, (first_in(layer),)) for layer in layers)
-            yield sentence.format(count=counted(count, "feature")) + first
+    for mended in _MENDED:
+        yield from _told_of(mended, layers)
     if surfaces := sum(layer.surfaces for layer in layers):
         yield (
             f"Surfaces of triangles or other areas (TIN, PolyhedralSurface, Triangle; {surfaces:,}) became "

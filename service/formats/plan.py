@@ -24,7 +24,7 @@ from service.formats.facts import MAX_LAYERS, Facts, Layer
 from service.formats.format import Format, Writer, Writing, reading_of, writing_of
 from service.formats.geometry import Family
 from service.formats.layers import choose_layers
-from service.formats.losses import find_losses, refuse_unrepresentable
+from service.formats.losses import exchanged_rings, find_losses, refuse_unrepresentable
 from service.formats.names import free_name
 from service.formats.request import ConversionRequest
 from service.formats.systems import choose_systems
@@ -110,6 +110,7 @@ def plan_conversion(
     datasets = make_datasets(target, source.stem, layers)
     _refuse_many(target, len(datasets))
     warnings = (*facts.warnings, *left_out, *systems.warnings, *reading_warnings(source.format, layers))
+    exchanged = exchanged_rings(layers) if reading_of(source.format).directs_rings else ()
     plan = ConversionPlan(
         target=target,
         datasets=datasets,
@@ -118,7 +119,7 @@ def plan_conversion(
         output_epsg=systems.output_epsg,
         keeps_coordinates=systems.keeps_coordinates,
         direct=not facts.in_work_file or _is_json_to_json(source, target, facts),
-        warnings=(*warnings, *find_losses(target, datasets)),
+        warnings=(*warnings, *find_losses(target, datasets), *exchanged),
     )
     return _with_dateline(_with_names(plan), layers, catalogue)
 

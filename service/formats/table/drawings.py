@@ -53,6 +53,7 @@ SHAPEFILE = Format(
         # otherwise the driver decides by the first shape whether there are measures, and it may be a null shape
         options=("ADJUST_GEOM_TYPE=ALL_SHAPES",),
         absent_measures=True,
+        directs_rings=True,
         reads_logical="3.9-",
         bundles=(Bundle(".shp", (".shx", ".dbf"), {".prj": "", ".cpg": ""}, alone=LONE_SHP),),
     ),

@@ -53,11 +53,12 @@ UNREAD_POSITION_IN_GPX = (
 It begins with fixed bytes, and first passes what most programs write, which takes a third of the time.
 """
 _ENCLOSING = rb"(?:wpt|(?:rte|trk)(?:pt|seg)?|extensions|metadata|author|copyright|keywords)\b"
-_REST = (
-    rb"\s*+(?:<(?:" + _READ + rb"|" + _OLDER + rb")[^<>]*+(?:(?<=/)>"
-    rb"|>(?:<!\[CDATA\[(?:[^\]<]++|<(?!!))*+\]\]>|[^<>]*+)"
+_CONTENT = (
+    rb"[^<>]*+(?:(?<=/)>|>(?:<!\[CDATA\[(?:[^\]<]++|<(?!!))*+\]\]>|[^<>]*+)"
     rb"(?:<(?:text|type)>[^<>]*+</(?:text|type)>\s*+)*+</[\w:.-]++>)\s*+)*+"
 )
+_REST = rb"\s*+(?:<(?:" + _READ + rb"|" + _OLDER + rb")" + _CONTENT
+_ANY_REST = rb"\s*+(?:<(?!/|" + _ENCLOSING + rb")" + _CONTENT
 """What may follow an element in its parent. So that no byte is read twice, a match takes it whether or not the parent
 ends there, which fills the group."""
 UNREAD_IN_GPX = (
@@ -73,7 +74,7 @@ UNREAD_IN_GPX = (
     rb"|</url(?:name)?+>" + _REST + rb"(<(?:trkseg|rtept)\b)?"
 )
 """The last element that the driver does not read in a point, route or track, outside of its extensions."""
-OLDER_IN_GPX = rb"</" + _OLDER + rb">" + _REST + rb"(</(?:wpt|(?:rte|trk)pt)>|<extensions\b)?"
+OLDER_IN_GPX = rb"</" + _OLDER + rb">" + _ANY_REST + rb"(</(?:wpt|(?:rte|trk)pt)>|<extensions\b)?"
 """Elements of GPX 1.0 in a point, which the driver reads if the file declares that version."""
 NOT_GPX_1_0 = rb"<gpx\b(?![^<>]*\sversion\s*=\s*[\"']1\.0[\"'])[^<>]*+>"
 INFORMATION_IN_GPX = of_the_file(

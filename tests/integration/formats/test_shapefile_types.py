@@ -156,4 +156,4 @@ async def test_holes_that_the_direction_of_rings_makes_areas_are_told(
         replace_in(path, tmp_path / f"{number}.zip", re.escape(_ring(ring)), _ring(ring[::-1]))
         path = tmp_path / f"{number}.zip"
     told = [words for words in (await either.to("GeoJson", path)).output.warnings if "Holes lie outside" in words]
-    assert ["in 1 feature." in words for words in told] == [True] * is_reversed
+    assert ["in 1 feature:" in words for words in told] == [True] * is_reversed

@@ -161,6 +161,8 @@ PARTS = {
         ),
         "<gpx creator='version=1.0'><trkpt lat='1' lon='2'><speed>2</speed></trkpt>": (OLDER,),
         f"{ROOT}<wpt lat='1' lon='2'><speed>2</speed><course>3</course></wpt>": (OLDER,),
+        f"{ROOT}<wpt lat='1' lon='2'><speed>2</speed><a>3</a><b>4</b></wpt>": (UNREAD, OLDER),
+        f"{ROOT}<wpt lat='1' lon='2'><a>3</a><speed>2</speed></wpt>": (UNREAD, OLDER),
         '<gpx creator="a" version="1.0"><trkpt lat="1" lon="2"><speed>2</speed></trkpt>': (),
     },
 }
