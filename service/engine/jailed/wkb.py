@@ -154,7 +154,7 @@ def _ends_of_numbers(wkb: bytes, at: int) -> Iterator[bytes]:
             if is_open or (count == 1 and basic != POINT):
                 yield b""
             if basic in RINGED and lines > 1:
-                places = memoryview(wkb[at:end]).cast("d")
+                places = _numbers(memoryview(wkb), at, end)
                 box = box or _box(places, DIMENSIONS[kind])
                 if not _begins_within(places, box):
                     yield b""
@@ -294,9 +294,13 @@ def _line(wkb: memoryview, at: int, dimensions: int, count: int | None) -> tuple
         (count,) = _COUNT.unpack_from(wkb, at)
         at += _COUNT.size
     end = at + count * dimensions * COORDINATE_BYTES
+    return _numbers(wkb, at, end), end
+
+
+def _numbers(wkb: memoryview, at: int, end: int) -> "memoryview[float]":
     if end > len(wkb):
         raise ValueError("not as long as it says")
-    return wkb[at:end].cast("d"), end
+    return wkb[at:end].cast("d")
 
 
 def _singles(geometry: WkbGeometry, *, may_be_curved: bool = False) -> Iterator[tuple[WkbGeometry, bool]]:

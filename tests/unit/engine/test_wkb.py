@@ -201,3 +201,14 @@ def test_holes_that_begin_outside_of_their_areas_are_told(rings: list[tuple[floa
     assert may_lack_positions(wkb)
     assert mended(wkb) == (wkb, False, False, False, False, True)
     assert not may_lack_positions(right)
+
+
+RING_Z = struct.pack("<I12d", 4, *(0, 0, 1), *(9, 0, 1), *(9, 9, 1), *(0, 0, 1))
+AREA_Z = struct.pack("<BII", 1, 1003, 2) + RING_Z + RING_Z
+
+
+@pytest.mark.parametrize("size", range(len(AREA_Z)))
+def test_areas_that_are_cut_off_anywhere_are_refused_as_such(size: int) -> None:
+    """Even within the last elevation of a ring, behind a position that closes it."""
+    with pytest.raises((ValueError, struct.error)):
+        assert not may_lack_positions(AREA_Z[:size]) or not mended(AREA_Z[:size])
