@@ -16,6 +16,7 @@ from sandbox.pool import QueueFull, open_pool
 from sandbox.process import helper
 from sandbox.verdict import Ending
 from tests.sandbox.processes import command_line, parent_of, processes_below
+from tests.support.patience import PATIENCE_SECONDS
 
 
 def python(directory: Path, program: str) -> Command:
@@ -115,7 +116,7 @@ async def test_a_silent_helper_is_replaced_too(
     config: Config, directory: Path, monkeypatch: pytest.MonkeyPatch, suspended: str
 ) -> None:
     """One that is suspended for good would otherwise hold its runs, and all that wait for a converter, without end."""
-    monkeypatch.setattr(helper, "PING_SECONDS", 0.3)
+    monkeypatch.setattr(helper, "PING_SECONDS", 0.5)
     monkeypatch.setattr(helper, "_CLOSE_SECONDS", 1)
     sleeper = python(directory, "open('started', 'w').close()\nimport time; time.sleep(60)")
     async with open_pool(config) as pool, pool.lease("a") as converter:
@@ -131,6 +132,7 @@ async def test_a_silent_helper_is_replaced_too(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(suspend)
             assert (await converter.run(sleeper)).ending is Ending.INTERNAL
+        monkeypatch.setattr(helper, "PING_SECONDS", PATIENCE_SECONDS)  # the next one may be slow
         assert (await converter.run(python(directory, ""))).ending is Ending.OK
         assert not before & processes_below()
 
