@@ -3,6 +3,7 @@
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import count, filterfalse, islice
 from typing import Any
 
 from service.engine.jailed.exits import Exit
@@ -47,9 +48,8 @@ def text_of(name: str) -> str:
 
 
 def spare_names(number: int, taken: Iterable[str]) -> list[str]:
-    """`number` names for tables or columns that are longer than all of `taken`, and so none of them."""
-    longest = max(map(len, taken), default=0)
-    return [f"{'_' * longest}{number}" for number in range(number)]
+    """`number` names for tables or columns that are none of `taken`; short, as each change of one copies all others."""
+    return list(islice(filterfalse(set(taken).__contains__, map("__{}".format, count())), number))
 
 
 def wkb_offset(flags: int) -> int:
