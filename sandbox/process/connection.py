@@ -45,7 +45,7 @@ class Connection:
         self._first_answer = anyio.Event()
         self._refusal: Exception | None = None
         self._report: SandboxReport | None = None
-        self._closing = False
+        self._serving = anyio.CancelScope()
         self._launchers: tuple[LauncherName, ...] = (LauncherName.EXEC,)
 
     @property
@@ -127,16 +127,18 @@ class Connection:
 
     async def serve(self) -> None:
         """Keep a helper up and deliver its verdicts, until `close` or until the first one fails to start."""
-        while True:
-            try:
-                await self._live()
-            except (SandboxUnavailable, OSError) as error:
-                self._refusal = error
-            self._first_answer.set()
-            if self._closing or self._report is None:
-                return
-            log.error("sandbox.spawner_lost", reason=str(self._refusal or ""))
-            await anyio.sleep(_RESTART_SECONDS)
+        with self._serving:
+            while True:
+                self._refusal = None
+                try:
+                    await self._live()
+                except (SandboxUnavailable, OSError) as error:
+                    self._refusal = error
+                self._first_answer.set()
+                if self._report is None:
+                    return
+                log.error("sandbox.spawner_lost", reason=str(self._refusal or ""))
+                await anyio.sleep(_RESTART_SECONDS)
 
     async def _live(self) -> None:
         helper = await Helper.start(self._config)
@@ -174,7 +176,5 @@ class Connection:
             pending.over.set()
 
     def close(self) -> None:
-        """End the helper and all its runs; `serve` returns when it has ended."""
-        self._closing = True
-        if self._helper is not None:
-            self._helper.hang_up()
+        """End the helper, even one that is not ready yet, and all its runs; `serve` returns when it has ended."""
+        self._serving.cancel()

@@ -12,11 +12,14 @@ from typing import Self
 import anyio
 
 from sandbox.config import Config
+from sandbox.isolation.policy import SandboxUnavailable
 from sandbox.process.wire import Configure, Finished, Frames, Ping, Ready, ToSpawner, decode_from_spawner, encode
 from sandbox.report import SandboxReport
 
 _CHUNK = 1 << 17
 _CLOSE_SECONDS = 10
+START_SECONDS = 60.0
+"""Starting is half a second of work, which takes many seconds on a busy host."""
 PING_SECONDS = 5.0
 _MOST_UNANSWERED = 3
 """One may be unanswered because this process, or the host, was suspended in the meantime."""
@@ -82,7 +85,20 @@ class Helper:
             return len(data)
 
     async def ready(self) -> SandboxReport | None:
-        """Wait for the helper's first message, its report; None if it ends first."""
+        """Wait for the helper's first message, its report; None if it ends first.
+
+        Raises:
+            SandboxUnavailable: it was silent for too long, and was ended.
+        """
+        with anyio.move_on_after(START_SECONDS):
+            return await self._first_report()
+        self._end()
+        raise SandboxUnavailable(
+            f"The sandbox's helper process was not ready after {START_SECONDS:g} seconds. Look for what keeps it from "
+            "running: a suspended process, or a host with too much to do."
+        )
+
+    async def _first_report(self) -> SandboxReport | None:
         frames = Frames()
         while True:
             await anyio.wait_readable(self._link)
@@ -123,8 +139,11 @@ class Helper:
             self.send(Ping())
             await anyio.sleep(PING_SECONDS)
             unanswered = 0 if self._was_heard else unanswered + 1
+        self._end()
+
+    def _end(self) -> None:
         self._process.terminate()  # the keeper kills its spawner
-        self.hang_up()
+        self._hang_up()
 
     def _receive(self) -> bytes | None:
         """Received bytes: None if there are none yet, empty at the end of the connection."""
@@ -135,7 +154,7 @@ class Helper:
         except OSError:
             return b""
 
-    def hang_up(self) -> None:
+    def _hang_up(self) -> None:
         """Make the helper end all its runs and itself; `listen` then returns."""
         try:
             self._link.shutdown(socket.SHUT_RDWR)
@@ -144,7 +163,7 @@ class Helper:
 
     async def gone(self) -> None:
         """Wait until the helper and all its processes have ended."""
-        self.hang_up()
+        self._hang_up()
         asyncio.get_running_loop().remove_writer(self._link)
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._wait)

@@ -12,7 +12,7 @@ import pytest
 from sandbox.command import Command, Limits
 from sandbox.config import Config
 from sandbox.locked_directory import LockedDirectory
-from sandbox.pool import QueueFull, open_pool
+from sandbox.pool import Pool, QueueFull, SandboxUnavailable, open_pool
 from sandbox.process import helper
 from sandbox.verdict import Ending
 from tests.sandbox.processes import command_line, parent_of, processes_below
@@ -124,7 +124,7 @@ async def test_a_silent_helper_is_replaced_too(
 
         async def suspend() -> None:
             await until_started(directory)
-            helpers = {pid for pid in processes_below() if b"sandbox.process.keeper" in command_line(pid)}
+            helpers = helpers_below()
             for pid in helpers:
                 if suspended == "keeper and spawner" or parent_of(pid) in helpers:
                     os.kill(pid, signal.SIGSTOP)
@@ -135,6 +135,54 @@ async def test_a_silent_helper_is_replaced_too(
         monkeypatch.setattr(helper, "PING_SECONDS", PATIENCE_SECONDS)  # the next one may be slow
         assert (await converter.run(python(directory, ""))).ending is Ending.OK
         assert not before & processes_below()
+
+
+async def test_a_helper_that_is_suspended_before_it_is_ready_is_replaced_too(
+    config: Config, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would otherwise keep all later runs from starting."""
+    monkeypatch.setattr(helper, "START_SECONDS", 1.0)
+    monkeypatch.setattr(helper, "_CLOSE_SECONDS", 1)
+    async with open_pool(config) as pool, pool.lease("a") as converter:
+        for pid in (starting := await lose_helper(pool)):
+            os.kill(pid, signal.SIGSTOP)
+        monkeypatch.setattr(helper, "START_SECONDS", PATIENCE_SECONDS)  # the next one may be slow
+        while (await converter.run(python(directory, ""))).ending is Ending.INTERNAL:
+            pass
+        assert not starting & processes_below()
+
+
+async def test_a_first_helper_that_does_not_become_ready_is_a_refusal(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service then ends with a message, instead of waiting without end."""
+    monkeypatch.setattr(helper, "START_SECONDS", 0.001)
+    with pytest.raises(SandboxUnavailable, match=r"not ready after 0\.001 seconds"):
+        async with open_pool(config):
+            pass
+    assert not processes_below()
+
+
+async def test_a_pool_closes_while_its_helper_is_being_replaced(config: Config) -> None:
+    """A service that is stopped then ends, and leaves no helper."""
+    async with open_pool(config) as pool:
+        await lose_helper(pool)
+    assert not processes_below()
+
+
+async def lose_helper(pool: Pool) -> set[int]:
+    """Kill -9 the helper, and wait until the next one is being started; return its processes."""
+    for pid in (lost := helpers_below()):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    while pool.is_up or not (starting := helpers_below() - lost):
+        await anyio.sleep(0.001)
+    return starting
+
+
+def helpers_below() -> set[int]:
+    """The processes that are a keeper or its spawner."""
+    return {pid for pid in processes_below() if b"sandbox.process.keeper" in command_line(pid)}
 
 
 async def test_nothing_outlives_a_service_that_is_killed(work_root: Path, directory: Path) -> None:
