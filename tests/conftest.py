@@ -50,6 +50,7 @@ probed.look_once()
 pytest_plugins = [
     "tests.database",
     "tests.support.every",
+    "tests.support.host_clock",
     "tests.support.order",
     "tests.support.setup",
     "tests.support.skips",
