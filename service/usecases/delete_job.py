@@ -12,6 +12,7 @@ from service.jobs.records import Job
 from service.metering.ledger import Release
 from service.storage.observed import delete_observed
 from service.telemetry import events, metrics
+from service.usecases.ending import retry_while_unavailable
 from service.usecases.jobs import parse_job_id
 from service.usecases.services import Services
 
@@ -60,7 +61,14 @@ async def _cancel(services: Services, job: Job) -> bool:
         error_message=CANCELLED,
         object_key=job.object_key,  # its run may be storing an output, which the sweep removes
     )
-    if await services.ledger.release(release) is None:
+    tries = 0
+
+    async def fail() -> bool:
+        nonlocal tries
+        tries += 1
+        return await services.ledger.release(release) is not None or (tries > 1 and await _is_cancelled(services, job))
+
+    if not await retry_while_unavailable(fail):
         return False
     metrics.JOBS_ENDED.labels("cancelled").inc()
     _log.info(events.JOB_CANCELLED, job_id=job.id)
@@ -68,6 +76,12 @@ async def _cancel(services: Services, job: Job) -> bool:
         await services.runner.cancel(ended)
     services.ends.wake(job.id)
     return True
+
+
+async def _is_cancelled(services: Services, job: Job) -> bool:
+    """Whether this attempt of a job was cancelled: then the answer to the statement that did so was lost."""
+    found = await services.jobs.of_any([job.id])
+    return any((one.attempt, one.error_message) == (job.attempt, CANCELLED) for one in found)
 
 
 async def _erase(services: Services, job: Job, object_key: str) -> None:

@@ -175,7 +175,7 @@ async def lose_helper(pool: Pool) -> set[int]:
     for pid in (lost := helpers_below()):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    while pool.is_up or not (starting := helpers_below() - lost):
+    while pool.is_up or not (starting := helpers_below() - lost):  # noqa: ASYNC110 - other processes start and end
         await anyio.sleep(0.001)
     return starting
 

@@ -216,6 +216,22 @@ def test_an_end_that_was_not_confirmed_is_counted(site: Site, kind: str, stateme
     assert ended(node, outcome) == before + 1
 
 
+def test_a_cancellation_that_was_not_confirmed_is_counted(site: Site) -> None:
+    """Its client is told that nothing is charged, its run ends, and the metrics know of it."""
+    node, _other = site.nodes
+    before = ended(node, "cancelled")
+    held = begin(site, node, Schedule("single", "put", "before"))
+    assert held.wait()
+    node.database.hold("release", "after").let_go(breaks=True)
+    assert held.request.delete(node).status_code == httpx.codes.NO_CONTENT
+    response = held.answer.result()
+    assert response is not None
+    assert (response.json()["status"], held.request.charged()) == ("Failed", [])
+    assert ended(node, "cancelled") == before + 1
+    site.sweep()
+    assert site.audit() == []
+
+
 def ended(node: Node, outcome: str) -> int:
     """How many jobs the process says have ended so."""
     metrics = httpx.get(f"{node.server.url}/metrics").text
