@@ -138,23 +138,14 @@ static int mend(handle feature)
     return found;
 }
 
-static void count_wrong(int64_t *count, int64_t *first, int is_wrong, int64_t number)
-{
-    *count += is_wrong;
-    if (is_wrong && !*first)
-        *first = number;
-}
-
-/* Count what was wrong with the geometry of the last feature that was seen. */
+/* Count what was wrong with the geometry of the last feature that was seen; one that is nowhere has no other flaws but empty parts. */
 static void see_wrong(struct shapes *shapes, int wrong)
 {
+    int told = wrong & NOWHERE ? wrong & (NOWHERE | HOLLOW) : wrong;
     shapes->empty += (wrong & EMPTY) != 0;
-    count_wrong(&shapes->hollow, &shapes->first_hollow, (wrong & HOLLOW) != 0, shapes->features);
-    count_wrong(&shapes->nowhere, &shapes->first_nowhere, (wrong & NOWHERE) != 0, shapes->features);
-    count_wrong(&shapes->heightless, &shapes->first_heightless, (wrong & (HEIGHTLESS | NOWHERE)) == HEIGHTLESS, shapes->features);
-    count_wrong(&shapes->unclosed, &shapes->first_unclosed, (wrong & (UNCLOSED | NOWHERE)) == UNCLOSED, shapes->features);
-    count_wrong(&shapes->single, &shapes->first_single, (wrong & (SINGLE | NOWHERE)) == SINGLE, shapes->features);
-    count_wrong(&shapes->outlying, &shapes->first_outlying, (wrong & (OUTLYING | NOWHERE)) == OUTLYING, shapes->features);
+    for (int flaw = 0; flaw < FLAWS; flaw++)
+        if (told & 1 << flaw && !shapes->flaws[flaw].count++)
+            shapes->flaws[flaw].first = shapes->features;
 }
 
 /* Look at a feature and mend its geometry. Returns whether a copy in memory differs from it as it was: it has no empty geometries,

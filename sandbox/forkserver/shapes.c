@@ -169,17 +169,19 @@ void see_geometry(struct shapes *shapes, handle geometry)
 
 void tell_shapes(const struct shapes *shapes)
 {
+    static const char *const names[FLAWS] = {"hollow", "nowhere", "heightless", "unclosed", "single", "outlying"};
     put(",\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s,\"longest_geometry_bytes\":%zu,"
-        "\"flat_geometries\":%lld,\"sloping_areas\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,\"labels\":%lld,\"empty_geometries\":%lld,\"hollow_geometries\":%lld,"
-        "\"first_hollow\":%lld,\"nowhere_geometries\":%lld,\"first_nowhere\":%lld,\"heightless_geometries\":%lld,"
-        "\"first_heightless\":%lld,\"unclosed_geometries\":%lld,\"first_unclosed\":%lld,"
-        "\"single_geometries\":%lld,\"first_single\":%lld,\"outlying_geometries\":%lld,\"first_outlying\":%lld,\"codes\":{",
+        "\"flat_geometries\":%lld,\"sloping_areas\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,"
+        "\"labels\":%lld,\"empty_geometries\":%lld,\"flaws\":{",
         (long long)shapes->features, (long long)shapes->filled, shapes->has_z ? "true" : "false",
-        shapes->has_m ? "true" : "false", shapes->longest, (long long)shapes->flat, (long long)shapes->sloping, (long long)shapes->unmeasured,
-        (long long)shapes->first_beyond, (long long)shapes->labels, (long long)shapes->empty, (long long)shapes->hollow,
-        (long long)shapes->first_hollow, (long long)shapes->nowhere, (long long)shapes->first_nowhere,
-        (long long)shapes->heightless, (long long)shapes->first_heightless, (long long)shapes->unclosed, (long long)shapes->first_unclosed,
-        (long long)shapes->single, (long long)shapes->first_single, (long long)shapes->outlying, (long long)shapes->first_outlying);
+        shapes->has_m ? "true" : "false", shapes->longest, shapes->has_z ? (long long)shapes->flat : 0,
+        (long long)shapes->sloping, shapes->has_m ? (long long)shapes->unmeasured : 0, (long long)shapes->first_beyond,
+        (long long)shapes->labels, (long long)shapes->empty);
+    for (int flaw = 0, told = 0; flaw < FLAWS; flaw++)
+        if (shapes->flaws[flaw].count)
+            put("%s\"%s\":[%lld,%lld]", told++ ? "," : "", names[flaw], (long long)shapes->flaws[flaw].count,
+                (long long)shapes->flaws[flaw].first);
+    put("},\"codes\":{");
     for (int type = 0, told = 0; type < TYPES; type++)
         if (shapes->counts[type])
             put("%s\"%d\":%lld", told++ ? "," : "", type, (long long)shapes->counts[type]);

@@ -5,10 +5,13 @@
 
 #include "gdal.h"
 
-enum { TYPES = 32 };
+enum { TYPES = 32, FLAWS = 6 };
 
 struct shapes {
-    int64_t features, filled, empty, hollow, first_hollow, nowhere, first_nowhere, heightless, first_heightless, unclosed, first_unclosed, single, first_single, outlying, first_outlying, flat, sloping, unmeasured, first_beyond, labels, counts[TYPES];
+    int64_t features, filled, empty, flat, sloping, unmeasured, first_beyond, labels, counts[TYPES];
+    struct {
+        int64_t count, first;
+    } flaws[FLAWS];
     int has_z, has_m, may_be_labels, lacks_measures;
     size_t longest;
     double west, east, south, north;
@@ -20,10 +23,10 @@ struct shapes {
  * it has no measures. */
 void leave_out_absent(handle geometry);
 
-/* What was wrong with a geometry: it had parts without any position, coordinates or elevations that are no finite numbers, or,
+/* What was wrong with a geometry, one bit for each of its flaws, in the order in which they are told: it had parts without any position, coordinates or elevations that are no finite numbers, or,
  * which is not mended, rings that do not end where they begin, lines or rings of a single position, holes that begin outside of
  * their areas, or no position at all. */
-enum { HOLLOW = 1, NOWHERE = 2, HEIGHTLESS = 4, UNCLOSED = 8, SINGLE = 16, OUTLYING = 32, EMPTY = 64, NOT_MENDED = UNCLOSED | SINGLE | OUTLYING };
+enum { HOLLOW = 1, NOWHERE = 2, HEIGHTLESS = 4, UNCLOSED = 8, SINGLE = 16, OUTLYING = 32, EMPTY = 1 << FLAWS, NOT_MENDED = UNCLOSED | SINGLE | OUTLYING };
 
 /* Leave out the parts without any position of a geometry that is not empty, give elevations that are no finite numbers 0, and tell
  * what was wrong. */

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from service.formats.dbf_names import VALUE_BYTES, shortened
-from service.formats.facts import FieldType
+from service.formats.facts import FieldType, Flaw, Occurrence
 from service.formats.geometry import FAMILIES, SPLIT_FAMILIES, Family
 from service.formats.names import shown
 from service.geojson.findings import FieldFindings, Scan
@@ -156,14 +156,14 @@ def _coercions(scan: Scan) -> Iterator[GeometryCoercion]:
         yield GeometryCoercion(
             issue="geometry_collection", types=(COLLECTION,), detail=_collection_detail(scan, families)
         )
-    broken = scan.unreadable_geometries + scan.damaged_geometries
-    if broken:
+    unreadable, damaged = (scan.flaws.get(flaw, Occurrence()).count for flaw in (Flaw.UNREADABLE, Flaw.DAMAGED))
+    if unreadable or damaged:
         yield GeometryCoercion(
             issue="unreadable_geometry",
             types=(),
             detail=(
-                f"{_features(scan.unreadable_geometries)} with a geometry that is not valid GeoJSON and is left out, "
-                f"and {scan.damaged_geometries} with a geometry that can be read only in part."
+                f"{_features(unreadable)} with a geometry that is not valid GeoJSON and is left out, "
+                f"and {damaged} with a geometry that can be read only in part."
             ),
         )
     if scan.repeated_members:

@@ -42,7 +42,17 @@ from service.engine.writing import PARQUET_WRITING, write
 from service.formats.crs import WGS84, CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.detect import Source
-from service.formats.facts import MAX_LAYERS, Crs, Facts, Field, FieldType, FormerType, Layer, require_short_names
+from service.formats.facts import (
+    MAX_LAYERS,
+    Crs,
+    Facts,
+    Field,
+    FieldType,
+    Flaw,
+    FormerType,
+    Layer,
+    require_short_names,
+)
 from service.formats.format import OF_RELEASES, Format, Reading, Reread, reading_of
 from service.formats.names import listed, quotes, unique
 from service.formats.plan import ConversionPlan
@@ -295,7 +305,7 @@ def _named(
             layer,
             name=name,
             is_derived=layer.name in derived,
-            hollow_geometries=0 if found.tells_parts else layer.hollow_geometries,
+            flaws=layer.flaws_without(Flaw.HOLLOW) if found.tells_parts else layer.flaws,
             fields=_with_former_types(
                 layer.fields, {**dict.fromkeys(clock_times.get(layer.name, every), FormerType.TIME), **found.was}
             ),

@@ -25,6 +25,7 @@ from service.formats.facts import (
     FieldType,
     Layer,
     Name,
+    Shapes,
 )
 from service.formats.format import Reading
 from service.formats.geometry import FAMILIES
@@ -55,38 +56,16 @@ class SeenColumn(Field, frozen=True, gc=False):
     values: Annotated[tuple[Name, ...], Meta(max_length=3)] | None = None
 
 
-class Shapes(msgspec.Struct, frozen=True, kw_only=True):
-    """The geometries of a layer."""
+class SeenShapes(Shapes, frozen=True, kw_only=True):
+    """What a run tells of the geometries of a layer, with how many there are of each code of WKB."""
 
-    features: Count
     geometries: Count
-    has_z: bool
-    flat_geometries: Count
-    sloping_areas: Count
-    has_m: bool
-    unmeasured_geometries: Count
-    longest_geometry_bytes: Count
     codes: Annotated[Mapping[Code, Count], Meta(max_length=32)]
-    extent: tuple[float, float, float, float] | None
-    first_beyond_degrees: Count
-    empty_geometries: Count = 0
-    hollow_geometries: Count = 0
-    first_hollow: Count = 0
-    nowhere_geometries: Count = 0
-    first_nowhere: Count = 0
-    heightless_geometries: Count = 0
-    first_heightless: Count = 0
-    unclosed_geometries: Count = 0
-    first_unclosed: Count = 0
-    single_geometries: Count = 0
-    first_single: Count = 0
-    outlying_geometries: Count = 0
-    first_outlying: Count = 0
     labels: Count = 0
     """How many features are labels whose text only their style holds."""
 
 
-class SeenLayer(Shapes, frozen=True, kw_only=True):
+class SeenLayer(SeenShapes, frozen=True, kw_only=True):
     """A layer, and the table that holds it."""
 
     name: Name
@@ -114,7 +93,7 @@ class Seen(Answer, frozen=True):
 class Placed(Answer, frozen=True):
     """The geometries of a layer whose points were made from its columns."""
 
-    layer: Shapes
+    layer: SeenShapes
 
 
 def changes_of(layers: Sequence[SeenLayer], reading: Reading) -> dict[str, list[Column]] | None:
@@ -206,34 +185,13 @@ def _layer(layer: SeenLayer, columns: Sequence[Column], reading: Reading) -> Lay
     return Layer(
         name=layer.name,
         table=layer.table,
-        features=layer.features,
         geometry_types={name: types[name] for name in FAMILIES if name in types},
         null_geometries=layer.features - layer.geometries,
-        empty_geometries=layer.empty_geometries,
-        hollow_geometries=layer.hollow_geometries,
-        first_hollow=layer.first_hollow,
-        nowhere_geometries=layer.nowhere_geometries,
-        first_nowhere=layer.first_nowhere,
-        heightless_geometries=layer.heightless_geometries,
-        first_heightless=layer.first_heightless,
-        unclosed_geometries=layer.unclosed_geometries,
-        first_unclosed=layer.first_unclosed,
-        single_geometries=layer.single_geometries,
-        first_single=layer.first_single,
-        outlying_geometries=layer.outlying_geometries,
-        first_outlying=layer.first_outlying,
-        has_z=layer.has_z,
-        flat_geometries=layer.flat_geometries if layer.has_z else 0,
-        sloping_areas=layer.sloping_areas,
-        has_m=layer.has_m,
-        unmeasured_geometries=layer.unmeasured_geometries if layer.has_m else 0,
-        longest_geometry_bytes=layer.longest_geometry_bytes,
         crs=Crs(known=layer.system == "code", epsg=layer.epsg or None) if layer.has_geometry_column else Crs(),
-        extent=layer.extent,
-        first_beyond_degrees=layer.first_beyond_degrees,
         declared=None if layer.geometries else _declared(layer.geometry_type),
         fields=tuple(field for _, field in fields),
         guessed_columns=tuple(guessed),
+        **{name: getattr(layer, name) for name in Shapes.__struct_fields__},
     )
 
 

@@ -154,42 +154,50 @@ class DeclaredGeometry(msgspec.Struct, frozen=True):
     has_m: bool
 
 
-class Layer(msgspec.Struct, frozen=True, kw_only=True):
-    """A layer as read. `table` is its name in the work file, `name` the one in the upload."""
+class Flaw(StrEnum):
+    """What may be wrong with a geometry as it is read."""
 
-    name: Name
-    table: TableName = ""
+    HOLLOW = "hollow"
+    """It had parts without any position, which were left out."""
+    NOWHERE = "nowhere"
+    """Its coordinates were infinite or not numbers; it became null."""
+    HEIGHTLESS = "heightless"
+    """It had elevations that were infinite or not numbers, which became 0."""
+    UNCLOSED = "unclosed"
+    """It has rings of areas that do not end where they begin."""
+    SINGLE = "single"
+    """It has lines, or rings of areas, of a single position."""
+    OUTLYING = "outlying"
+    """It has areas of which a hole begins outside of the outer ring."""
+    UNREADABLE = "unreadable"
+    DAMAGED = "damaged"
+    """It can be read only in part."""
+    HALF_RAISED = "half_raised"
+    """It has elevations in some positions and not in others."""
+    LONGER = "longer"
+    """It has positions of more than three numbers."""
+    OTHER_SYSTEM = "other_system"
+    """It, or its feature, names another coordinate system than the document."""
+
+
+class Occurrence(msgspec.Struct, frozen=True, array_like=True):
+    """How many features have something, and the number of the first of them, from 1; 0 if it is not known."""
+
+    count: Count = 0
+    first: Count = 0
+
+
+Flaws = Annotated[Mapping[Flaw, Occurrence], Meta(max_length=len(Flaw))]
+"""The flaws that occur among the geometries of a layer."""
+
+
+class Shapes(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the features of a layer and their geometries, however it was found."""
+
     features: Count
-    geometry_types: Annotated[Mapping[GeometryName, Count], Meta(max_length=7)] = {}
-    collection_parts: Annotated[Mapping[GeometryName, Count], Meta(max_length=7)] = {}
-    """The parts of its collections: one Multi geometry per family and collection."""
-    null_geometries: Count = 0
     empty_geometries: Count = 0
-    """How many of these were geometries without any position when they were read."""
-    hollow_geometries: Count = 0
-    """Geometries that had parts without any position when they were read; these were left out."""
-    first_hollow: Count = 0
-    """The number of the first feature with one, from 1."""
-    nowhere_geometries: Count = 0
-    """Geometries whose coordinates were infinite or not numbers when they were read; they became null."""
-    first_nowhere: Count = 0
-    """The number of the first feature with one, from 1."""
-    heightless_geometries: Count = 0
-    """Geometries that had elevations that were infinite or not numbers when they were read; these became 0."""
-    first_heightless: Count = 0
-    """The number of the first feature with one, from 1."""
-    unclosed_geometries: Count = 0
-    """Geometries with rings of areas that do not end where they begin."""
-    first_unclosed: Count = 0
-    """The number of the first feature with one, from 1."""
-    single_geometries: Count = 0
-    """Geometries with lines, or rings of areas, of a single position."""
-    first_single: Count = 0
-    """The number of the first feature with one, from 1."""
-    outlying_geometries: Count = 0
-    """Geometries with areas of which a hole begins outside of the outer ring."""
-    first_outlying: Count = 0
-    """The number of the first feature with one, from 1."""
+    """How many geometries had no position at all when they were read."""
+    flaws: Flaws = {}
     has_z: bool = False
     flat_geometries: Count = 0
     """Geometries without elevations, in a layer in which others have them."""
@@ -198,15 +206,27 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     has_m: bool = False
     unmeasured_geometries: Count = 0
     """Geometries without measures, in a layer in which others have them."""
-    has_curves: bool = False
-    surfaces: Count = 0
-    """Geometries that were polyhedral surfaces, TINs or triangles and became polygons when they were read."""
     longest_geometry_bytes: Count = 0
-    crs: Crs = Crs()
     extent: tuple[float, float, float, float] | None = None
     """Smallest x and y, largest x and y, in the layer's own system."""
     first_beyond_degrees: Count = 0
     """The number of the first feature whose coordinates cannot be degrees, from 1; 0 if there is none."""
+
+
+class Layer(Shapes, frozen=True, kw_only=True):
+    """A layer as read. `table` is its name in the work file, `name` the one in the upload."""
+
+    name: Name
+    table: TableName = ""
+    geometry_types: Annotated[Mapping[GeometryName, Count], Meta(max_length=7)] = {}
+    collection_parts: Annotated[Mapping[GeometryName, Count], Meta(max_length=7)] = {}
+    """The parts of its collections: one Multi geometry per family and collection."""
+    null_geometries: Count = 0
+    """Features without a geometry, also those that had an empty one."""
+    has_curves: bool = False
+    surfaces: Count = 0
+    """Geometries that were polyhedral surfaces, TINs or triangles and became polygons when they were read."""
+    crs: Crs = Crs()
     declared: DeclaredGeometry | None = None
     """The type of its geometries if it has none yet; None if it has some, or does not say what they may be."""
     fields: Annotated[tuple[Field, ...], Meta(max_length=MAX_COLUMNS)] = ()
@@ -222,6 +242,10 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     """The number of the first feature with one, from 1."""
     is_derived: bool = False
     """Whether it repeats what another layer holds; it is not counted then."""
+
+    def flaws_without(self, flaw: Flaw) -> Flaws:
+        """Its flaws but one, which is told elsewhere."""
+        return {name: occurrence for name, occurrence in self.flaws.items() if name is not flaw}
 
     @property
     def is_spatial(self) -> bool:

@@ -1,14 +1,13 @@
 """What a target cannot hold: refused if nothing useful would be left, otherwise reported as a warning."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from unicodedata import normalize
 
 import msgspec
 
 from service.errors import Rejection
 from service.formats.datasets import Dataset
-from service.formats.facts import Field, Layer
+from service.formats.facts import Field, Flaw, Flaws, Layer, Occurrence
 from service.formats.format import Format, Writer, Writing, writing_of
 from service.formats.geometry import FAMILIES
 from service.formats.names import LISTED, counted, first_of, listed, quotes, shown
@@ -19,43 +18,19 @@ DBF_COLUMNS_ELSEWHERE = 255
 HOLLOW = (
     "Parts without any position, such as EMPTY in MULTIPOINT (EMPTY, (1 1)), were left out of the geometry of {count}."
 )
-_MENDED = (
-    (HOLLOW, attrgetter("hollow_geometries"), attrgetter("first_hollow")),
-    (
-        "Coordinates that are infinite or not numbers (NaN): the geometry of {count} became missing.",
-        attrgetter("nowhere_geometries"),
-        attrgetter("first_nowhere"),
-    ),
-    (
-        "Elevations that are infinite or not numbers (NaN) became 0 in {count}.",
-        attrgetter("heightless_geometries"),
-        attrgetter("first_heightless"),
-    ),
-    (
-        (
-            "Rings of areas do not end where they begin in {count}, and were written so; programs may refuse such an "
-            "area, or the whole result. Close them and send the file again."
-        ),
-        attrgetter("unclosed_geometries"),
-        attrgetter("first_unclosed"),
-    ),
-    (
-        (
-            "Lines, or rings of areas, have a single position in {count}; programs may refuse such a geometry, or the "
-            "whole result. Leave them out, or make points of them, and send the file again."
-        ),
-        attrgetter("single_geometries"),
-        attrgetter("first_single"),
-    ),
-)
-_OUTLYING = (
-    (
-        "Holes lie outside of their areas in {count}: where rings have the wrong order or direction, holes and areas "
-        "were exchanged. Repair them and send the file again."
-    ),
-    attrgetter("outlying_geometries"),
-    attrgetter("first_outlying"),
-)
+_FLAWS = {
+    Flaw.HOLLOW: HOLLOW,
+    Flaw.NOWHERE: "Coordinates that are infinite or not numbers (NaN): the geometry of {count} became missing.",
+    Flaw.HEIGHTLESS: "Elevations that are infinite or not numbers (NaN) became 0 in {count}.",
+    Flaw.UNCLOSED: "Rings of areas do not end where they begin in {count}, and were written so; programs may refuse "
+    "such an area, or the whole result. Close them and send the file again.",
+    Flaw.SINGLE: "Lines, or rings of areas, have a single position in {count}; programs may refuse such a geometry, or "
+    "the whole result. Leave them out, or make points of them, and send the file again.",
+}
+_OUTLYING = {
+    Flaw.OUTLYING: "Holes lie outside of their areas in {count}: where rings have the wrong order or direction, holes "
+    "and areas were exchanged. Repair them and send the file again."
+}
 WKT_PER_BYTE = 2.5
 """Characters of WKT per byte of binary geometry, at most, for coordinates of ordinary precision."""
 
@@ -253,23 +228,26 @@ def _column_renames(datasets: Sequence[Dataset]) -> Iterator[str]:
 
 def exchanged_rings(layers: Sequence[Layer]) -> Iterator[str]:
     """What is told of areas whose driver goes by the direction of rings."""
-    yield from _told_of(_OUTLYING, layers)
+    return _told_of(_OUTLYING, layers)
 
 
-def _told_of(
-    what: tuple[str, Callable[[Layer], int], Callable[[Layer], int]], layers: Sequence[Layer]
-) -> Iterator[str]:
-    sentence, count_of, first_in = what
-    if count := sum(map(count_of, layers)):
-        first = first_of((layer.name, (first_in(layer),)) for layer in layers)
-        yield sentence.format(count=counted(count, "feature")) + first
+def _told_of(sentences: Mapping[Flaw, str], layers: Sequence[Layer]) -> Iterator[str]:
+    return flaw_warnings(sentences, [(layer.name, layer.flaws) for layer in layers])
+
+
+def flaw_warnings(sentences: Mapping[Flaw, str], layers: Sequence[tuple[str, Flaws]]) -> Iterator[str]:
+    """Of each flaw that has a sentence and occurs, how often it does in all layers, and where first."""
+    for flaw, sentence in sentences.items():
+        found = [(name, flaws.get(flaw, Occurrence())) for name, flaws in layers]
+        if count := sum(one.count for _, one in found):
+            first = first_of((name, (one.first,)) for name, one in found)
+            yield sentence.format(count=counted(count, "feature")) + first
 
 
 def _changed_by_reading(layers: Sequence[Layer]) -> Iterator[str]:
     if empty := sum(layer.empty_geometries for layer in layers):
         yield f"Geometries without any position, such as POINT EMPTY ({empty:,}), became missing."
-    for mended in _MENDED:
-        yield from _told_of(mended, layers)
+    yield from _told_of(_FLAWS, layers)
     if surfaces := sum(layer.surfaces for layer in layers):
         yield (
             f"Surfaces of triangles or other areas (TIN, PolyhedralSurface, Triangle; {surfaces:,}) became "

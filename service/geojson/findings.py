@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from service.formats.facts import Count, Crs, Facts, Field, FieldType, GeometryName, Layer
+from service.formats.facts import Count, Crs, Facts, Field, FieldType, Flaws, GeometryName, Layer
 from service.geojson.refusals import MAX_FIELDS, MAX_NAME_CHARACTERS, Reason, Unreadable
 
 MAX_FINDINGS_BYTES = 16 << 20
@@ -56,6 +56,11 @@ class FieldFindings(Field, frozen=True, kw_only=True, omit_defaults=True):
     kept_texts: Count = 0
     """Texts that a column of dates or times would not have kept completely."""
 
+    @property
+    def times(self) -> int:
+        """How many values are times, of a day or not."""
+        return self.filled or 0 if self.type in {FieldType.DATETIME, FieldType.TIME} else 0
+
     def as_field(self) -> Field:
         """The column as a work file would show it, as far as the scan counts what is in one."""
         known = (*_IN_FACTS, *_LENGTHS) if self.type is FieldType.TEXT else _IN_FACTS
@@ -95,29 +100,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     """The number of the first feature of each type, from 1."""
     null_geometries: Count = 0
     empty_geometries: Count = 0
-    hollow_geometries: Count = 0
-    """Geometries of which parts, but not all, have no position."""
-    first_hollow: Count = 0
-    """The number of the first feature with one, from 1."""
-    unreadable_geometries: Count = 0
-    first_unreadable: Count = 0
-    """The number of the first feature with one, from 1."""
-    damaged_geometries: Count = 0
-    """Geometries that can be read only in part."""
-    first_damaged: Count = 0
-    """The number of the first feature with one, from 1."""
-    half_raised_geometries: Count = 0
-    """Geometries with elevations in some positions and not in others."""
-    first_half_raised: Count = 0
-    """The number of the first feature with one, from 1."""
-    longer_geometries: Count = 0
-    """Geometries with positions of more than three numbers."""
-    first_longer: Count = 0
-    """The number of the first feature with one, from 1."""
-    own_systems: Count = 0
-    """Features that, or whose geometries, name another coordinate system than the document."""
-    first_own_system: Count = 0
-    """The number of the first of them, from 1."""
+    flaws: Flaws = {}
     exceeds_degrees: bool = False
     """Whether coordinates are too large to be degrees: a longitude from 1000 on, a latitude from 100 on."""
     near_edges: bool = False

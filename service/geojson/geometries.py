@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, UnsetType
 
+from service.formats.facts import Flaw, Occurrence
 from service.formats.geometry import FAMILIES
 from service.geojson.crs import crs_epsg
 from service.geojson.features import Feature, Geometry, geometry_of, lenient_decode
@@ -71,9 +72,19 @@ class Shape(msgspec.Struct):
     """The names of members of these that GeoJSON does not define, as `foreign_to` has them."""
 
     @property
-    def is_half_raised(self) -> bool:
-        """Whether it has positions with and without elevations."""
-        return self.has_z and self.has_flat
+    def flaws(self) -> Iterator[Flaw]:
+        """What is wrong with it."""
+        if self.type is None:
+            yield Flaw.UNREADABLE
+            return
+        if self.lost_parts:
+            yield Flaw.DAMAGED
+        if self.is_hollow and not self.is_empty:
+            yield Flaw.HOLLOW
+        if self.has_z and self.has_flat:
+            yield Flaw.HALF_RAISED
+        if self.has_more:
+            yield Flaw.LONGER
 
 
 class GeometryTally:
@@ -86,17 +97,9 @@ class GeometryTally:
         self.first: dict[str, int] = {}
         self.parts: Counter[str] = Counter()
         self.empty = 0
-        self.hollow = 0
-        self.first_hollow = 0
         self.null = 0
-        self.unreadable = 0
-        self.first_unreadable = 0
-        self.damaged = 0
-        self.first_damaged = 0
-        self.half_raised = 0
-        self.first_half_raised = 0
-        self.longer = 0
-        self.first_longer = 0
+        self.flawed: Counter[Flaw] = Counter()
+        self._first_flawed: dict[Flaw, int] = {}
         self.systems: dict[int | None, tuple[int, int]] = {}
         """How many features or their geometries name each coordinate system, and the first of them, from 1."""
         self.foreign: dict[str, None] = {}
@@ -125,40 +128,27 @@ class GeometryTally:
                 count, first = self.systems.get(code, (0, number))
                 self.systems[code] = (count + 1, first)
 
-    def other_systems(self, of_all: int | None) -> tuple[int, int]:
-        """How many features name another system than that of the document, `of_all`, and the first of them."""
+    def flaws(self, of_all: int | None) -> dict[Flaw, Occurrence]:
+        """The flaws that occur; `of_all` is the coordinate system of the document."""
+        found = {flaw: Occurrence(count, self._first_flawed[flaw]) for flaw, count in self.flawed.items()}
         others = [found for code, found in self.systems.items() if code != of_all or code is None]
-        return sum(count for count, _ in others), min((first for _, first in others), default=0)
+        if others:
+            found[Flaw.OTHER_SYSTEM] = Occurrence(sum(count for count, _ in others), min(first for _, first in others))
+        return found
 
     @property
     def _is_to_locate(self) -> bool:
-        """Whether it has counted geometries of a kind whose first feature it does not know."""
-        return any(
-            count and not first
-            for count, first in (
-                (self.unreadable, self.first_unreadable),
-                (self.damaged, self.first_damaged),
-                (self.hollow, self.first_hollow),
-                (self.half_raised, self.first_half_raised),
-                (self.longer, self.first_longer),
-            )
-        )
+        """Whether it has counted geometries with a flaw whose first feature it does not know."""
+        return not self.flawed.keys() <= self._first_flawed.keys()
 
     def _locate(self, features: Sequence[Feature], features_before: int) -> None:
         """Find the first features with such geometries, in the first batch with any."""
         for number, feature in enumerate(features, features_before + 1):
-            if not isinstance(feature.geometry, Geometry):
-                continue
-            shape = shape_of(feature.geometry)
-            if shape.type is None:
-                self.first_unreadable = self.first_unreadable or number
-            else:
-                self.first_damaged = self.first_damaged or (shape.lost_parts > 0) * number
-                self.first_hollow = self.first_hollow or (shape.is_hollow and not shape.is_empty) * number
-                self.first_half_raised = self.first_half_raised or shape.is_half_raised * number
-                self.first_longer = self.first_longer or shape.has_more * number
-            if not self._is_to_locate:
-                return
+            if isinstance(feature.geometry, Geometry):
+                for flaw in shape_of(feature.geometry).flaws:
+                    self._first_flawed.setdefault(flaw, number)
+                if not self._is_to_locate:
+                    return
 
     def _count(self, features: Sequence[Feature], features_before: int) -> None:
         geometries = list(map(_geometry, features))
@@ -203,18 +193,15 @@ class GeometryTally:
 
     def _add_shape(self, shape: Shape) -> None:
         """Count one geometry that was examined individually."""
+        for flaw in shape.flaws:
+            self.flawed[flaw] += 1
         if shape.type is None:
-            self.unreadable += 1
             return
         if shape.foreign and len(self.foreign) < MOST_FOREIGN:
             self.foreign.update(dict.fromkeys(shape.foreign))
-        self.damaged += shape.lost_parts > 0
-        self.half_raised += shape.is_half_raised
-        self.longer += shape.has_more
         if shape.is_empty:
             self.empty += 1
             return
-        self.hollow += shape.is_hollow
         self.types[shape.type] += 1
         self.types_with_z[shape.type] += shape.has_z
         self.parts.update(part.type for part in shape.parts if part.type)

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UnsetType
 
-from service.formats.facts import MAX_NAMES_CHARACTERS
+from service.formats.facts import MAX_NAMES_CHARACTERS, Flaw
 from service.formats.geometry import FAMILIES
 from service.geojson.crs import crs_claim, crs_epsg
 from service.geojson.document import Document
@@ -64,14 +64,13 @@ class Tally:
             Unreadable: the document is one geometry that cannot be read.
         """
         geometries = self._geometries
-        if document.kind in FAMILIES and geometries.unreadable == self._features:
+        if document.kind in FAMILIES and geometries.flawed[Flaw.UNREADABLE] == self._features:
             raise Unreadable(Reason.BAD_GEOMETRY)
         id_column = self._ids.column(self._fields.get("id"))
         fields = self._fields if id_column is None else {"id": id_column} | self._fields
         layer_name = document.members.get("name")
         epsg = crs_epsg(document.members.get("crs"))
         foreign = dict.fromkeys((*document.foreign, *geometries.foreign))
-        own_systems, first_own_system = geometries.other_systems(epsg)
         return Scan(
             kind=document.kind,
             layer_name=layer_name[:MAX_NAME_CHARACTERS] if isinstance(layer_name, str) else None,
@@ -88,18 +87,7 @@ class Tally:
             first={name: number for name, number in geometries.first.items() if name in geometries.types},
             null_geometries=geometries.null,
             empty_geometries=geometries.empty,
-            hollow_geometries=geometries.hollow,
-            first_hollow=geometries.first_hollow,
-            unreadable_geometries=geometries.unreadable,
-            first_unreadable=geometries.first_unreadable,
-            damaged_geometries=geometries.damaged,
-            first_damaged=geometries.first_damaged,
-            half_raised_geometries=geometries.half_raised,
-            first_half_raised=geometries.first_half_raised,
-            longer_geometries=geometries.longer,
-            first_longer=geometries.first_longer,
-            own_systems=own_systems,
-            first_own_system=first_own_system,
+            flaws=geometries.flaws(epsg),
             exceeds_degrees=geometries.exceeds_degrees,
             near_edges=geometries.near_edges,
             may_be_infinite=geometries.may_be_infinite,

@@ -18,7 +18,7 @@ from service.engine.workspace import Run
 from service.errors import Rejection
 from service.formats.crs import WGS84
 from service.formats.detect import Part, Source
-from service.formats.facts import Crs, Facts
+from service.formats.facts import Crs, Facts, Flaw
 from service.formats.format import Format, Reader, reading_of, writing_of
 from service.formats.json_kinds import head_of
 from service.formats.other_kinds import refuse_other_json
@@ -42,6 +42,7 @@ UNKNOWN_JSON = frozenset({Reason.NOT_GEOJSON, Reason.ESRI_JSON})
 """Why a document is none that this service converts, unless the converter reads it as Esri JSON."""
 UNFIT_NAMES = frozenset({Reason.TOO_MANY_FIELDS, Reason.LONG_NAMES, Reason.ZERO_IN_NAMES})
 """Why a document cannot be analyzed of whose properties the converter would make too many columns, or wrong ones."""
+_FAULTY = frozenset({Flaw.UNCLOSED, Flaw.SINGLE})
 JAILED_PROGRAMS = (scan_program.__name__, normalize_program.__name__)
 """The modules that run in the sandbox, for a launcher that keeps them loaded."""
 
@@ -85,7 +86,7 @@ async def inspect_source(
     is_changed = not writing_of(target).json and (
         found.has_rounded_up
         or found.empty_geometries
-        or found.hollow_geometries
+        or Flaw.HOLLOW in found.flaws
         or found.may_be_infinite
         or found.may_be_faulty
     )
@@ -120,7 +121,7 @@ def _with_counts(facts: Facts, found: Scan) -> Facts:
     layers = tuple(
         msgspec.structs.replace(
             layer,
-            hollow_geometries=0,
+            flaws=layer.flaws_without(Flaw.HOLLOW),
             fields=tuple(
                 msgspec.structs.replace(field, nested=nested.get(field.name, field.nested)) for field in layer.fields
             ),
@@ -135,10 +136,7 @@ def _with_faults(facts: Facts, found: Facts) -> Facts:
     layers = tuple(
         msgspec.structs.replace(
             layer,
-            unclosed_geometries=other.unclosed_geometries,
-            first_unclosed=other.first_unclosed,
-            single_geometries=other.single_geometries,
-            first_single=other.first_single,
+            flaws={**layer.flaws, **{flaw: other.flaws[flaw] for flaw in _FAULTY & other.flaws.keys()}},
         )
         for layer, other in zip(facts.layers, found.layers, strict=True)
     )

@@ -3,6 +3,9 @@
 import json
 from typing import Any
 
+from service.formats.facts import Flaw, Occurrence
+from service.geojson.findings import Scan
+
 POINT = {"type": "Point", "coordinates": [1.5, 2.5]}
 LINE = {"type": "LineString", "coordinates": [[0, 0], [1, 1]]}
 POLYGON = {"type": "Polygon", "coordinates": [[[0, 0], [0, 1], [1, 1], [0, 0]]]}
@@ -31,3 +34,8 @@ def collection(*features: Any, **members: Any) -> bytes:
 def with_value(value: str) -> bytes:
     """A collection of one point whose property `a` is spelled exactly as `value`."""
     return collection(feature({"a": "VALUE"})).replace(b'"VALUE"', value.encode("utf-8", "surrogateescape"))
+
+
+def flaw(scan: Scan, kind: Flaw) -> Occurrence:
+    """How often a flaw was found in a document, and where first."""
+    return scan.flaws.get(kind, Occurrence())

@@ -118,7 +118,7 @@ def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying, cells: 
 
 
 def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -> dict[str, object]:
-    mended = mend_geometries(connection, table)
+    flaws = mend_geometries(connection, table)
     histogram, basics, with_z, with_m, emptied = _histogram(connection, table)
     surfaces = surfaces_to_polygons(connection, table) if basics & SURFACES.keys() else 0
     found = collection_parts(connection, table) if histogram["GeometryCollection"] else ({}, False, 0)
@@ -142,7 +142,7 @@ def _geometry_facts(connection: sqlite3.Connection, table: str, features: int) -
         "has_curves": curved_parts or bool(basics & CURVES),
         "longest_geometry_bytes": longest or 0,
         "collection_parts": parts,
-        **mended,
+        "flaws": flaws,
     }
 
 

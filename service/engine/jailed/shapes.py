@@ -40,10 +40,10 @@ UNKNOWN = (ValueError, struct.error)
 """What geometries raise that are truncated, nested too deeply, or neither simple nor curves."""
 
 
-def mend_geometries(connection: sqlite3.Connection, table: str) -> dict[str, int]:
+def mend_geometries(connection: sqlite3.Connection, table: str) -> dict[str, tuple[int, int]]:
     """Make geometries null that are nowhere, give elevations 0 that are no finite numbers, leave out empty parts.
 
-    Returns how many geometries of each kind there were, and the numbers of the first features with one, from 1.
+    Returns how many geometries of each kind there were, and the number of the first feature with one, from 1.
     """
     connection.create_function("mended", 1, lambda blob: _mended(blob)[0], deterministic=True)
     ends = " OR ".join(f"substr({GEOMETRY}, {at}, 1) IN (x'7F', x'FF')" for at in ENDS_OF_NUMBERS)
@@ -54,10 +54,7 @@ def mend_geometries(connection: sqlite3.Connection, table: str) -> dict[str, int
             found[kind].append(fid)
     update = f"UPDATE {quoted(table)} SET {GEOMETRY} = mended({GEOMETRY}) WHERE {FID} = ?"  # noqa: S608 -- quoted
     connection.executemany(update, ((fid,) for kind, fids in found.items() if kind not in NOT_MENDED for fid in fids))
-    counts = {f"{kind}_geometries": len(fids) for kind, fids in found.items()}
-    return counts | {
-        f"first_{kind}": _number(connection, table, fids[0]) if fids else 0 for kind, fids in found.items()
-    }
+    return {kind: (len(fids), _number(connection, table, fids[0])) for kind, fids in found.items() if fids}
 
 
 def _mended(blob: bytes | None) -> tuple[bytes | None, Sequence[str]]:

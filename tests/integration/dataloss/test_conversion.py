@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from service.dataloss.rules import report
 from service.formats.dbf_names import VALUE_BYTES, clip
-from service.formats.facts import FieldType
+from service.formats.facts import FieldType, Flaw
 from service.formats.format import reading_of
 from service.formats.geometry import FAMILIES
 from service.formats.table.json_family import GEOJSON
@@ -22,7 +22,7 @@ from tests.integration.dataloss.conversion import Result, convert_both_ways
 from tests.integration.dataloss.documents import features
 from tests.integration.dataloss.shapefile import Position, Shapefile
 from tests.support.converters import Converters
-from tests.support.geojson import collection
+from tests.support.geojson import collection, flaw
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "30"))
 """More take time that not every run of the tests has: `EXAMPLES=500 ./just test tests/integration/dataloss`."""
@@ -188,8 +188,9 @@ def _check_geometries(result: Result, made: list[dict[str, Any]]) -> None:
         lost += feature["geometry"] is not None and not parts
     assert ("mixed_geometry_families" in told) == (len(families) > 1)
     assert ("geometry_collection" in told) == bool(result.scan.geometry_types.get("GeometryCollection"))
-    assert lost == result.scan.unreadable_geometries + result.scan.empty_geometries
-    assert ("unreadable_geometry" in told) == bool(result.scan.unreadable_geometries)
+    unreadable = flaw(result.scan, Flaw.UNREADABLE).count
+    assert lost == unreadable + result.scan.empty_geometries
+    assert ("unreadable_geometry" in told) == bool(unreadable)
 
 
 def _parts(geometry: dict[str, Any] | None) -> Iterator[tuple[str, Any]]:

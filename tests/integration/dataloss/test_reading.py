@@ -16,6 +16,7 @@ from service.engine.convert import UNASKED
 from service.engine.output import Output
 from service.errors import Rejection
 from service.formats.detect import detect
+from service.formats.facts import Flaw
 from service.formats.plan import plan_conversion
 from service.formats.registry import find_output
 from service.formats.request import ConversionRequest
@@ -25,7 +26,7 @@ from service.geojson.scan import scan
 from service.geojson.told import reading_warnings
 from service.usecases.inspect_source import inspect_source, scan_document
 from tests.support.converters import Converters
-from tests.support.geojson import POINT, collection, feature, geometry
+from tests.support.geojson import POINT, collection, feature, flaw, geometry
 
 Values = list[str | None]
 LARGE = 300_000
@@ -151,7 +152,7 @@ def test_the_first_position_with_other_numbers_is_found_in_documents_that_are_re
     path = tmp_path / "a.geojson"
     path.write_bytes(collection(*[small] * 2000, longer, *[small] * 2000, mixed, longer, mixed))
     found = scan(path)
-    assert (found.first_longer, found.first_half_raised) == (2001, 4002)
+    assert (flaw(found, Flaw.LONGER).first, flaw(found, Flaw.HALF_RAISED).first) == (2001, 4002)
     first, second = reading_warnings(found)
     assert first.endswith(" The first is feature 4,002.")
     assert second.endswith(" The first is feature 2,001.")

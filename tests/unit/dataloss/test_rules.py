@@ -8,9 +8,10 @@ import pytest
 
 from service.dataloss.rules import Report, not_applicable, report
 from service.dataloss.warnings import extra_warnings
+from service.formats.facts import Flaw, Occurrence
 from service.geojson.scan import scan_bytes
 from service.geojson.told import reading_warnings
-from tests.support.geojson import LINE, POINT, POLYGON, collection, feature, gathered, geometry
+from tests.support.geojson import LINE, POINT, POLYGON, collection, feature, flaw, gathered, geometry
 
 
 def told(*features: Any) -> Report:
@@ -290,7 +291,7 @@ def test_foreign_members_of_geometries_are_found_however_they_are_written(kind: 
     every = b",".join([plain, null, place % FOREIGN_TO_GEOMETRY[kind], null, plain])
     found = scan_bytes(b'{"type": "FeatureCollection", "features": [%b]}' % every)
     assert found.foreign_members == ("geometry.properties", "geometry.a")
-    assert (found.geometry_types, found.null_geometries, found.unreadable_geometries) == ({"Point": 3}, 2, 0)
+    assert (found.geometry_types, found.null_geometries, found.flaws) == ({"Point": 3}, 2, {})
 
 
 def test_members_of_a_geometry_alone_that_are_foreign_are_told() -> None:
@@ -353,7 +354,7 @@ def test_systems_that_features_name_are_told_unless_the_document_names_the_same(
 ) -> None:
     """PostGIS writes them into geometries; only that of the document is read."""
     found = scan_bytes(document)
-    assert (found.own_systems, found.first_own_system) == (count, first)
+    assert flaw(found, Flaw.OTHER_SYSTEM) == Occurrence(count, first)
     assert sum("with a coordinate system (crs) in the feature" in told for told in reading_warnings(found)) == bool(
         count
     )

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.formats.facts import Flaw, Occurrence
 from service.geojson.findings import Scan
 from service.geojson.scan import scan_bytes
 from service.geojson.told import reading_warnings
-from tests.support.geojson import LINE, POINT, POLYGON, collection, feature, gathered, geometry
+from tests.support.geojson import LINE, POINT, POLYGON, collection, feature, flaw, gathered, geometry
 
 RING = [[0, 0], [0, 1], [1, 1], [0, 0]]
 WHOLE: dict[str, Any] = {
@@ -47,7 +48,7 @@ def test_whole_geometries_are_counted_by_type(kind: str, count: int) -> None:
         scan = found(*shapes)
         assert scan.geometry_types == {kind: len(shapes)}
         assert scan.types_with_z == ({kind: with_z} if with_z else {})
-        assert scan.unreadable_geometries == scan.damaged_geometries == scan.empty_geometries == 0
+        assert (scan.flaws, scan.empty_geometries) == ({}, 0)
 
 
 @pytest.mark.parametrize(
@@ -84,17 +85,17 @@ def test_whole_geometries_are_counted_by_type(kind: str, count: int) -> None:
 def test_what_is_no_geometry_is_unreadable(kind: Any, coordinates: Any) -> None:
     """It is lost, alone or among others, and does not affect them."""
     bad = geometry(kind, coordinates)
-    assert found(bad).unreadable_geometries == 1
+    assert flaw(found(bad), Flaw.UNREADABLE).count == 1
     among = found(POINT, LINE, bad, POLYGON, POINT)
-    assert among.unreadable_geometries == 1
+    assert flaw(among, Flaw.UNREADABLE).count == 1
     assert among.geometry_types == {"Point": 2, "LineString": 1, "Polygon": 1}
 
 
 @pytest.mark.parametrize("bad", [5, "x", [], {}, True, {"type": "Point"}, {"coordinates": [1, 2]}])
 def test_a_geometry_that_is_none_is_unreadable(bad: Any) -> None:
     """Only null means that there is no geometry."""
-    assert (found(bad).unreadable_geometries, found(bad).null_geometries) == (1, 0)
-    assert (found(None).unreadable_geometries, found(None).null_geometries) == (0, 1)
+    assert (flaw(found(bad), Flaw.UNREADABLE).count, found(bad).null_geometries) == (1, 0)
+    assert (found(None).flaws, found(None).null_geometries) == ({}, 1)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_an_empty_geometry_is_no_loss(shape: Any) -> None:
     """It counts as empty, and not under its type."""
     scan = found(shape, POINT)
     assert (scan.empty_geometries, scan.geometry_types) == (1, {"Point": 1})
-    assert scan.unreadable_geometries == scan.damaged_geometries == 0
+    assert not {Flaw.UNREADABLE, Flaw.DAMAGED} & scan.flaws.keys()
 
 
 @pytest.mark.parametrize(
@@ -130,7 +131,7 @@ def test_an_empty_geometry_is_no_loss(shape: Any) -> None:
 def test_a_geometry_of_which_a_part_is_lost_is_damaged(shape: Any) -> None:
     """The rest of it is converted."""
     scan = found(shape)
-    assert (scan.damaged_geometries, scan.unreadable_geometries) == (1, 0)
+    assert (flaw(scan, Flaw.DAMAGED).count, flaw(scan, Flaw.UNREADABLE).count) == (1, 0)
     assert scan.geometry_types == {shape["type"]: 1}
 
 
@@ -147,7 +148,7 @@ def test_a_geometry_of_which_a_part_is_lost_is_damaged(shape: Any) -> None:
 def test_geometries_with_parts_of_nothing_are_counted(shape: Any) -> None:
     """But not those of nothing else, nor empty rings of polygons."""
     scan = found(POINT, geometry("MultiLineString", [[]]), shape, geometry("Polygon", [RING, []]), shape)
-    assert (scan.hollow_geometries, scan.first_hollow, scan.empty_geometries) == (2, 3, 1)
+    assert (flaw(scan, Flaw.HOLLOW), scan.empty_geometries) == (Occurrence(2, 3), 1)
     (told,) = reading_warnings(scan)
     assert told.endswith("left out of the geometry of 2 features. The first is feature 3.")
     assert reading_warnings(scan, into_json=True) == []
@@ -213,8 +214,8 @@ HALF_RAISED = [[1, 2, 3], [4, 5]]
 def test_elevations_in_some_positions_of_a_geometry_are_counted(shape: Any) -> None:
     """But not features with and without elevations, each of which stays as it is."""
     scan = found(POINT, shape, shape, POINT, geometry("Point", [1, 2, 3]))
-    assert (scan.half_raised_geometries, scan.first_half_raised) == (2, 2)
-    assert found(POINT, geometry("Point", [1, 2, 3]), geometry("LineString", [])).half_raised_geometries == 0
+    assert flaw(scan, Flaw.HALF_RAISED) == Occurrence(2, 2)
+    assert not found(POINT, geometry("Point", [1, 2, 3]), geometry("LineString", [])).flaws
 
 
 @pytest.mark.parametrize(
@@ -228,16 +229,16 @@ def test_elevations_in_some_positions_of_a_geometry_are_counted(shape: Any) -> N
 def test_positions_of_more_than_three_numbers_are_counted(shape: Any) -> None:
     """Whichever of them are longer."""
     scan = found(POINT, None, shape, POINT, shape)
-    assert (scan.longer_geometries, scan.first_longer) == (2, 3)
-    assert found(POINT, geometry("Point", [1, 2, 3])).longer_geometries == 0
+    assert flaw(scan, Flaw.LONGER) == Occurrence(2, 3)
+    assert not found(POINT, geometry("Point", [1, 2, 3])).flaws
 
 
 def test_the_first_geometries_with_unreadable_coordinates_are_found() -> None:
     """Those that are lost, and those of which some parts are, each on its own."""
     lost, damaged = geometry("Point", ["1", "2"]), geometry("MultiLineString", [[[0, 0], [1, 1]], [["x", 1]]])
     scan = found(POINT, None, damaged, lost, lost, damaged)
-    assert (scan.first_unreadable, scan.first_damaged) == (4, 3)
-    assert (found(POINT, None).first_unreadable, found(POINT, None).first_damaged) == (0, 0)
+    assert (flaw(scan, Flaw.UNREADABLE).first, flaw(scan, Flaw.DAMAGED).first) == (4, 3)
+    assert not found(POINT, None).flaws
 
 
 def test_four_numbers_are_three() -> None:
@@ -338,6 +339,7 @@ def test_looking_at_many_or_at_one_finds_the_same(kind: str, coordinates: Any) -
     """For any coordinates, the fast search for brackets and commas agrees with the careful one."""
     shape = geometry(kind, coordinates)
     alone, inside = found(shape), found(gathered(shape))
-    assert max(alone.unreadable_geometries, alone.damaged_geometries) == inside.damaged_geometries
+    lost = max(flaw(alone, kind).count for kind in (Flaw.UNREADABLE, Flaw.DAMAGED))
+    assert lost == flaw(inside, Flaw.DAMAGED).count
     assert alone.geometry_types.get(kind, 0) == inside.parts.get(kind, 0)
     assert alone.types_with_z.get(kind, 0) == inside.types_with_z.get("GeometryCollection", 0)
