@@ -191,8 +191,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a table of the format without any geometry is of another kind than its extension says."""
     fixed_layers: bool = False
     """Whether the driver always reports the same layers, filled or not."""
-    derived_layers: frozenset[str] = frozenset()
-    """Layers that repeat the content of another one; they do not count as layers."""
+    derived_layers: Mapping[str, str] = {}
+    """Layers that repeat the content of another one, by name with the name of that one; they do not count as layers."""
     derived_columns: frozenset[str] = frozenset()
     """Columns of derived layers that contain nothing beyond what other layers have."""
     member: str = ""

@@ -1,6 +1,6 @@
 """Which layers of an input go into an output (several layers, and a target that stores one: interface 7)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
@@ -24,12 +24,14 @@ def choose_layers(
     """
     if request.layer is not None:
         chosen = _named(facts.layers, request.layer)
-        return (msgspec.structs.replace(chosen, is_derived=False),), ()  # asked for, it counts
+        points = [layer for layer in facts.layers if _is_derived_from(source, layer, chosen)]
+        return (msgspec.structs.replace(chosen, is_derived=False),), _derived_ones(source, points)  # asked for, it counts
     filled = [layer for layer in facts.layers if layer.features and (not layer.is_derived or _keeps_derived(target))]
     if not filled:
         first = _first(facts.layers)
         return (first,), _empty_ones(source, facts, first)
-    dropped = (*_empty_ones(source, facts), *_derived_ones(source, target, facts))
+    derived = [layer for layer in facts.layers if layer.is_derived and not _keeps_derived(target)]
+    dropped = (*_empty_ones(source, facts), *_derived_ones(source, derived))
     if writing_of(target).multi_layer:
         return tuple(filled), dropped
     return _the_only_one(target, filled, dropped)
@@ -74,19 +76,23 @@ def _empty_ones(source: Format, facts: Facts, kept: Layer | None = None) -> tupl
     return tuple(told)
 
 
-def _derived_ones(source: Format, target: Format, facts: Facts) -> Iterator[str]:
+def _is_derived_from(source: Format, layer: Layer, chosen: Layer) -> bool:
+    return reading_of(source).derived_layers.get(layer.name) == chosen.name
+
+
+def _derived_ones(source: Format, dropped: Iterable[Layer]) -> tuple[str, ...]:
     """Report what is lost with layers that repeat others: the columns that these lack."""
-    if _keeps_derived(target):
-        return
-    for layer in facts.layers:
-        repeated = reading_of(source).derived_columns
-        own = [field.name for field in layer.fields if field.filled and field.name not in repeated]
-        if layer.is_derived and layer.features and own:
-            listed = ", ".join(repr(shown(name)) for name in own[:LISTED])
-            yield (
-                f"Values of single points ({listed}, of {layer.features:,} points) were left out. Name the layer "
-                f"{layer.name!r} in the field layer, or choose GeoPackage, to get them."
-            )
+    return tuple(
+        f"Values of single points ({listed}, of {layer.features:,} points) were left out. Name the layer {layer.name!r} "
+        "in the field layer, or choose GeoPackage without that field, to get them."
+        for layer in dropped
+        if layer.features and (listed := _own_columns(layer, reading_of(source).derived_columns))
+    )
+
+
+def _own_columns(layer: Layer, repeated: Collection[str]) -> str:
+    own = [field.name for field in layer.fields if field.filled and field.name not in repeated]
+    return ", ".join(repr(shown(name)) for name in own[:LISTED])
 
 
 def _named(layers: Sequence[Layer], name: str) -> Layer:

@@ -198,7 +198,7 @@ GPX = Format(
         ),
         alike=_ALIKE,
         fixed_layers=True,
-        derived_layers=frozenset({"route_points", "track_points"}),
+        derived_layers={"route_points": "routes", "track_points": "tracks"},
         derived_columns=frozenset({*_GPX_ORDER, "ele"}),
         column_prefix="ogr_",
         numbers=GPX_NUMBERS,
