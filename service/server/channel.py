@@ -91,14 +91,27 @@ class Channel(ABC):
         self._writable = None
 
     async def read(self) -> bytes:
-        """Wait for unread bytes and return them; empty once the client has finished sending.
-
-        Small waiting pieces are joined; a large piece is returned unchanged.
-        """
+        """Wait for unread bytes and return them; empty once the client has finished sending."""
         while not self._pieces and not self.has_ended:
             self._arrival = self._loop.create_future()
             await self._arrival
-        return self._take()
+        return self.take()
+
+    def take(self) -> bytes:
+        """Return bytes that have been received and not read; empty if there are none.
+
+        Small pieces are joined; a large piece is returned unchanged.
+        """
+        if self._pieces and len(self._pieces[0]) >= _LARGE_BYTES:
+            data = self._pieces.popleft()
+            self._waiting_bytes -= len(data) + _PIECE_OVERHEAD_BYTES
+        else:
+            data = b"".join(self._pieces)
+            self._pieces.clear()
+            self._waiting_bytes = 0
+        if self._waiting_bytes < _LARGE_BYTES and not self.has_ended:
+            self._wire.resume_reading()
+        return data
 
     async def until_end(self) -> None:
         """Wait until the client sends no more."""
@@ -132,9 +145,9 @@ class Channel(ABC):
         if self.site.is_stopping or self.has_ended:
             self.close()
         else:
-            self.look(self._take())
+            self.look(self.take())
             while self._pieces and not (self._is_served or self._is_deaf):
-                self.look(self._take())
+                self.look(self.take())
 
     def refuse(self, fault: RequestFault) -> None:
         """Respond with an error to what cannot be served, and end the connection."""
@@ -182,18 +195,6 @@ class Channel(ABC):
         self._ignored_bytes += len(data)
         if self._ignored_bytes > PARTING_BYTES:
             self.close()
-
-    def _take(self) -> bytes:
-        if self._pieces and len(self._pieces[0]) >= _LARGE_BYTES:
-            data = self._pieces.popleft()
-            self._waiting_bytes -= len(data) + _PIECE_OVERHEAD_BYTES
-        else:
-            data = b"".join(self._pieces)
-            self._pieces.clear()
-            self._waiting_bytes = 0
-        if self._waiting_bytes < _LARGE_BYTES and not self.has_ended:
-            self._wire.resume_reading()
-        return data
 
     def _wake(self) -> None:
         if self._arrival is not None and not self._arrival.done():

@@ -41,7 +41,6 @@ class ClientConnection(Channel):
         """Whether there were as many connections as allowed before it."""
         self._forget = forget
         self._http: Http1 | None = None
-        self._skipped_bytes = 0
 
     def start(self) -> None:
         """Process the bytes received so far, and those that follow."""
@@ -108,11 +107,6 @@ class ClientConnection(Channel):
         """Respond to requests that the gate refuses; return the remaining bytes and the first one's promise."""
         gate = self.site.gate
         while data and gate is not None and self._is_between_requests():
-            if self._skipped_bytes:
-                skipped = min(self._skipped_bytes, len(data))
-                self._skipped_bytes -= skipped
-                data = data[skipped:]
-                continue
             found = gate.look(data)
             if not isinstance(found, Refusal):
                 return data, found
@@ -120,10 +114,8 @@ class ClientConnection(Channel):
             self._wire.move(self.site.refused_sockets)
             self._was_served = True
             self.rest(resting=True)
-            if found.body_bytes is None or self._writable is not None:
+            if found.request_bytes is None or self._writable is not None:
                 self.part()
                 return b"", None
-            end = found.head_bytes + found.body_bytes
-            self._skipped_bytes = max(0, end - len(data))
-            data = data[end:]
+            data = data[found.request_bytes :]
         return data, None

@@ -4,14 +4,16 @@ A body is read only when the application asks for it. A client that sent `Expect
 first such read: a request that is refused for its key, its length, or because the service is full, never sends its
 body.
 
-If the body has not been read when the response starts, a small body is read afterwards and the connection stays open.
-Otherwise the connection ends and the rest of the body is discarded: no connection is reset before the client has its
-response.
+If some of the body has not arrived when the response starts, the connection ends with it. A client that gives up such a
+request, as a gateway does whose own client has left, may otherwise send its next one on the same connection, which
+would be taken for the rest of the body. What still arrives is discarded, so that no connection is reset before the
+client has its response.
 
 The header of a response is sent together with the first part of its body: each write wakes the client, which costs as
 much as the rest of a small response.
 """
 
+from contextlib import suppress
 from urllib.parse import unquote
 
 import h11
@@ -34,7 +36,6 @@ _DISCONNECT: Message = {"type": "http.disconnect"}
 _DEFECT = 500
 _DEFECT_HEADERS: tuple[Header, ...] = ((DECLARED, b"0"), (CONNECTION, b"close"))
 _CONTINUE = b"HTTP/1.1 100 \r\n\r\n"
-SMALL_BODY_BYTES = 64 * 1024
 BODY_CUT_SHORT = MalformedRequest("The body of the request ends before its length. Send it whole.")
 
 
@@ -130,16 +131,16 @@ class Exchange:
                 await self._connection.write(data)
 
     def _leaves_body(self) -> bool:
-        """Whether the rest of the body is too long to read, or the client waits for 100 Continue."""
-        if self._body.is_complete:
-            return False
-        return self._body.declared_bytes > SMALL_BODY_BYTES or self._waits_to_be_asked
+        """Whether some of the body, of which what has arrived is discarded, is still to come."""
+        with suppress(h11.ProtocolError):
+            while not self._body.is_complete and (self._body.take() or self._has_more()):
+                pass
+        return not self._body.is_complete
 
-    async def _skip_rest(self) -> None:
-        """Read the rest of the body, after the response was sent."""
-        self._connection.rest(resting=True)
-        while not self._body.is_complete and self._fault is None:
-            await self._read_body()
+    def _has_more(self) -> bool:
+        received = self._connection.take()
+        self._inbox += received
+        return bool(received)
 
     async def _finish(self) -> None:
         """Prepare the connection for its next request, or end it."""
@@ -151,8 +152,6 @@ class Exchange:
             self._head = response.start(_DEFECT, _DEFECT_HEADERS)
         if self._head:
             await connection.write(self._head)
-        if response.is_complete and not response.is_closing:
-            await self._skip_rest()
         if response.is_complete and not response.is_closing and self._fault is None:
             connection.go_on()
         else:

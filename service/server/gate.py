@@ -3,7 +3,7 @@
 Theory of operation. At ten times the rate that the converters can serve, nine of ten requests are refused, and each
 refusal takes processor time from conversions. The gate therefore responds where asyncio delivers the bytes: it finds
 the key in the header, knows the account from earlier requests, and has the response prepared. It starts no task and
-reads no body; a small body is discarded as it arrives, so that the connection stays open.
+reads no body. A connection on which the whole body has arrived stays open; `exchange.py` says why no other does.
 
 A place is promised to an accepted request in the same step, so no other request can take it in between.
 
@@ -22,8 +22,6 @@ from service.ids import tracking_id
 from service.jobs.promises import FULL, Promise, Promises
 from service.telemetry import events
 
-SKIPPED_BYTES = 64 * 1024
-"""A longer body is not discarded; its connection ends."""
 LOG_SECONDS = 1.0
 _PLAIN = re.compile(
     rb"POST /[!-~]* HTTP/1\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}:[\t\x20-\x7e\x80-\xff]*\r\n){1,64}\r\n"
@@ -39,11 +37,10 @@ _log = structlog.get_logger()
 
 
 class Refusal(NamedTuple):
-    """The response to a refused request, and the length of its body; `body_bytes` None ends the connection."""
+    """The response to a refused request, and the length of the request; None ends the connection."""
 
     answer: bytes
-    head_bytes: int
-    body_bytes: int | None
+    request_bytes: int | None
 
 
 class Gate:
@@ -69,9 +66,10 @@ class Gate:
         if promise is not None:
             return promise
         self._tell()
-        keeps = int(length) <= SKIPPED_BYTES and _lives_on(fields)
+        end = plain.end() + int(length)
+        keeps = end <= len(data) and _lives_on(fields)
         answer = overloaded(FULL, self._promises.retry_after(), _request_id(fields), closing=not keeps)
-        return Refusal(answer, plain.end(), int(length) if keeps else None)
+        return Refusal(answer, end if keeps else None)
 
     def _promise(self, fields: dict[bytes, bytes]) -> Promise | None:
         key = fields.get(b"x-api-key")

@@ -20,7 +20,6 @@ from starlette.types import Message, Receive, Scope, Send
 from service.accounts.keys import Authenticator
 from service.jobs.promises import VISITORS, Promises
 from service.server.connection import ClientConnection
-from service.server.exchange import SMALL_BODY_BYTES
 from service.server.gate import Gate
 from service.server.http2 import PIECE_BYTES
 from service.server.serving import Server
@@ -329,29 +328,43 @@ async def test_a_client_that_sends_more_than_is_read_has_to_wait(client: Client,
     own.close()
 
 
-async def test_a_small_body_that_nobody_reads_may_come_after_the_answer(client: Client) -> None:
-    """The connection stays open, and what follows the body is the next request."""
-    client.writer.write(UPLOAD % (b"/unread", 10))
+@pytest.mark.parametrize("size", [10, len(LARGE)])
+async def test_a_request_that_came_with_a_body_that_nobody_reads_is_not_the_last(client: Client, size: int) -> None:
+    """What follows the body is the next request."""
+    client.writer.write(UPLOAD % (b"/slow", size) + LARGE[:size] + REQUEST % b"/")
+    for _ in range(2):
+        answer = await client.reader.readuntil(b"done")
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert b"connection: close" not in answer.lower()
+
+
+async def test_what_follows_the_beginning_of_a_body_that_nobody_reads_is_not_a_request(client: Client) -> None:
+    """HAProxy gives such a request up once it is answered, and may send another client's on the same connection."""
+    client.writer.write(UPLOAD % (b"/unread", 10) + b"12345")
     answer = await client.reader.readuntil(b"done")
-    assert b"connection: close" not in answer.lower()
-    for piece in (b"12345", b"67890", REQUEST % b"/"):
-        client.writer.write(piece)
-        await client.writer.drain()
-    assert (await client.reader.readuntil(b"done")).startswith(b"HTTP/1.1 200")
+    assert b"connection: close" in answer.lower()
+    client.writer.write(2 * REQUEST % (b"/", b"/"))
+    assert await client.reader.read() == b""
 
 
-async def test_a_small_body_that_nobody_reads_and_that_does_not_come_is_not_waited_for(client: Client) -> None:
-    client.writer.write(UPLOAD % (b"/unread", 10))
-    await client.reader.readuntil(b"done")
-    assert await client.ended(10 * KEEP_ALIVE_SECONDS)
+async def test_what_follows_the_beginning_of_a_body_that_the_gate_refuses_is_not_a_request() -> None:
+    promises = Promises(converters=1, most=1, taken=lambda: 0, taken_by={}, now=time.monotonic)
+    _visits = [promises.seek_visit() for _ in range(VISITORS)]
+    async with connection(gate=Gate(cast("Authenticator", None), promises)) as client:
+        client.writer.write(UPLOAD % (b"/upload", 10) + b"12345")
+        answer = await client.reader.readuntil(b"}")
+        assert answer.startswith(b"HTTP/1.1 503")
+        assert b"connection: close" in answer.lower()
+        client.writer.write(2 * REQUEST % (b"/", b"/"))
+        assert await client.reader.read() == b""
 
 
 async def test_a_large_body_that_nobody_reads_may_come_after_the_answer(client: Client) -> None:
     """The response announces that the connection will close, and however late the rest arrives, there is no reset."""
-    client.writer.write(UPLOAD % (b"/unread", SMALL_BODY_BYTES + 1) + b"first")
+    client.writer.write(UPLOAD % (b"/unread", len(LARGE)) + b"first")
     await asyncio.sleep(BUSY_SECONDS)
     for _ in range(4):
-        await client.send(LARGE[: SMALL_BODY_BYTES // 4])
+        await client.send(LARGE[: len(LARGE) // 8])
     answer = await client.reader.read()
     assert b"connection: close" in answer.lower()
     assert answer.endswith(b"done")
@@ -359,12 +372,12 @@ async def test_a_large_body_that_nobody_reads_may_come_after_the_answer(client: 
 
 async def test_a_server_that_stops_lets_a_client_come_to_its_answer(client: Client) -> None:
     """What it still sends is discarded, and its connection is not reset."""
-    client.writer.write(UPLOAD % (b"/unread", SMALL_BODY_BYTES + 1) + b"first")
+    client.writer.write(UPLOAD % (b"/unread", len(LARGE)) + b"first")
     await client.reader.readuntil(b"\r\n")
     stopping = asyncio.get_running_loop().create_task(client.server.stop(WORK_SECONDS))
     await asyncio.sleep(KEEP_ALIVE_SECONDS)
     assert not stopping.done()
-    await client.send(LARGE[:SMALL_BODY_BYTES])
+    await client.send(LARGE[: len(LARGE) // 2])
     assert (await client.reader.read()).endswith(b"done")
     client.writer.close()
     await asyncio.wait_for(stopping, WORK_SECONDS)
