@@ -25,7 +25,9 @@ def choose_layers(
     if request.layer is not None:
         chosen = _named(facts.layers, request.layer)
         points = [layer for layer in facts.layers if _is_derived_from(source, layer, chosen)]
-        return (msgspec.structs.replace(chosen, is_derived=False),), _derived_ones(source, points)  # asked for, it counts
+        return (msgspec.structs.replace(chosen, is_derived=False),), _derived_ones(
+            source, points
+        )  # asked for, it counts
     filled = [layer for layer in facts.layers if layer.features and (not layer.is_derived or _keeps_derived(target))]
     if not filled:
         first = _first(facts.layers)
@@ -83,8 +85,8 @@ def _is_derived_from(source: Format, layer: Layer, chosen: Layer) -> bool:
 def _derived_ones(source: Format, dropped: Iterable[Layer]) -> tuple[str, ...]:
     """Report what is lost with layers that repeat others: the columns that these lack."""
     return tuple(
-        f"Values of single points ({listed}, of {layer.features:,} points) were left out. Name the layer {layer.name!r} "
-        "in the field layer, or choose GeoPackage without that field, to get them."
+        f"Values of single points ({listed}, of {layer.features:,} points) were left out. Name the layer "
+        f"{layer.name!r} in the field layer, or choose GeoPackage without that field, to get them."
         for layer in dropped
         if layer.features and (listed := _own_columns(layer, reading_of(source).derived_columns))
     )

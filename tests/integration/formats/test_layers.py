@@ -221,6 +221,9 @@ async def test_what_only_the_points_of_a_track_have_is_told(pipeline: Pipeline, 
     (told,) = [words for words in (await pipeline.to("Shapefile", path)).output.warnings if "points" in words]
     assert "('time', of 2 points)" in told
     assert not any("points" in words for words in (await pipeline.to("GeoPackage", path)).output.warnings)
+    for target in ("Shapefile", "GeoPackage"):  # the layer that is asked for is the only one
+        assert told in (await pipeline.to(target, path, layer="tracks")).output.warnings
+        assert told not in (await pipeline.to(target, path, layer="waypoints")).output.warnings
     path.write_text(GPX)
     assert not any("points" in words for words in (await pipeline.to("Shapefile", path)).output.warnings)
 
