@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 import msgspec
 
 from service.engine.jailed.gpkg import GEOMETRY, quoted
-from service.engine.reading.work_file import WORK_DRIVER, open_options
+from service.engine.reading.work_file import ADD, WORK_DRIVER, open_options
 from service.engine.workspace import OUT, WORK_FILE, staged_names
 from service.formats.datasets import Dataset
 from service.formats.detect import Source
@@ -18,6 +19,7 @@ from service.formats.systems import is_placed
 RESULT = "result"
 DOCUMENT = "doc"
 LINEAR = ("-nlt", "CONVERT_TO_LINEAR")
+CREATION = "-dsco"
 WIDE_INTEGERS = re.compile(r"\bInteger64=\w+")
 NARROW_INTEGERS = "Integer64=Integer"
 PLACE_COLUMNS = frozenset({"x", "y", "z"})
@@ -111,13 +113,18 @@ def places_of(dataset: Dataset) -> Places:
     return Places(("-lco", "GEOMETRY=AS_WKT", "-lco", f"GEOMETRY_NAME={WKT_COLUMN}", *linear), ("String",))
 
 
-def opening(plan: ConversionPlan, *, is_in_place: bool = False) -> list[str]:
-    """The driver and its fixed options; integers are converted only if some values require it."""
+def opening(plan: ConversionPlan, *, is_in_place: bool = False, adds: bool = False) -> list[str]:
+    """The driver and its fixed options; integers are converted only if some values require it.
+
+    What only `adds` to a file has no options for its creation: GDAL 3.13 fails over them, releases before warn.
+    """
     chosen = plan.writing.options_in_place if is_in_place else plan.writing.options
     fields = [field for dataset in plan.datasets for field in dataset.layer.fields]
     fits = not plan.direct and not any(field.beyond_32_bits for field in fields)
     options = [WIDE_INTEGERS.sub(NARROW_INTEGERS, option) if fits else option for option in chosen]
-    return ["-f", plan.writing.driver, "-unsetFid", *options]
+    if adds:
+        options = [option for before, option in pairwise(["", *options]) if CREATION not in {before, option}]
+    return ["-f", plan.writing.driver, "-unsetFid", *(ADD if adds else ()), *options]
 
 
 def added_columns(plan: ConversionPlan) -> list[str]:

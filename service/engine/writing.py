@@ -33,7 +33,7 @@ from service.engine.environment import VIRTUAL_DRIVER
 from service.engine.jailed import declare, even_rows, gather, wktlines
 from service.engine.jailed.gpkg import FID, GEOMETRY, quoted
 from service.engine.reading.tables import CSV_DRIVER
-from service.engine.reading.work_file import ADD, WORK_DRIVER
+from service.engine.reading.work_file import WORK_DRIVER
 from service.engine.workspace import OUT, VERIFIED_FILE, WORK_FILE, Workplace
 from service.errors import Rejection
 from service.formats.datasets import Dataset
@@ -88,9 +88,13 @@ async def _write_per_layer(place: Workplace, plan: ConversionPlan, origin: Origi
     writing = plan.writing
     is_in_place = plan.is_in_place and place.host.is_of(writing.in_place)
     for number, dataset in enumerate(plan.datasets):
-        adds = ADD if number and not writing.one_file_per_layer else ()
+        adds = number > 0 and not writing.one_file_per_layer
         system = writing.no_system if is_in_place else systems(plan, [dataset])
-        arguments = [*opening(plan, is_in_place=is_in_place), *adds, *added_columns(plan), *declared(writing, dataset)]
+        arguments = [
+            *opening(plan, is_in_place=is_in_place, adds=adds),
+            *added_columns(plan),
+            *declared(writing, dataset),
+        ]
         arguments += [*system, *selection(plan, dataset, origin), *origin.options]
         tables = selected_tables(plan, dataset, origin)
         arguments += [dataset_name(plan, dataset), origin.name, *tables, "-nln", dataset.name]

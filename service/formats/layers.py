@@ -25,9 +25,8 @@ def choose_layers(
     if request.layer is not None:
         chosen = _named(facts.layers, request.layer)
         points = [layer for layer in facts.layers if _is_derived_from(source, layer, chosen)]
-        return (msgspec.structs.replace(chosen, is_derived=False),), _derived_ones(
-            source, points
-        )  # asked for, it counts
+        counted = msgspec.structs.replace(chosen, is_derived=False)  # it is asked for
+        return (counted,), _derived_ones(source, points)
     filled = [layer for layer in facts.layers if layer.features and (not layer.is_derived or _keeps_derived(target))]
     if not filled:
         first = _first(facts.layers)
