@@ -1,7 +1,7 @@
 """Metrics of the store: duration and failures of its operations."""
 
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -47,14 +47,13 @@ async def delete_observed(storage: Storage, keys: Sequence[str]) -> None:
         await storage.delete([ObjectKey(key) for key in keys])
 
 
-async def copy_observed(storage: Storage, key: ObjectKey, path: Path) -> None:
-    """Copy an object to a new file, which a converter may own.
+async def copy_observed(content: AsyncGenerator[bytes], path: Path) -> None:
+    """Copy the content of an object, as it is read, to a new file, which a converter may own.
 
-    Raises:
-        StorageUnavailable: the store is, or there is no such object; a part of the file may be there.
+    Raises whatever reading raises; a part of the file may be there then.
     """
     with observed("read"):
-        async with aclosing(storage.read(key)) as pieces:
+        async with aclosing(content) as pieces:
             with path.open("xb") as file:
                 async for some, size in _gathered(pieces):
                     await run_blocking(partial(file.writelines, some), inline=size <= INLINE_BYTES)

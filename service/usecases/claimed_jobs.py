@@ -191,7 +191,7 @@ class ClaimedJobs:
             await self._parts.work_area.run_blocking(partial(path.write_bytes, handover.content), inline=is_little)
         else:
             with span("fetch", job_id=str(job.id)):
-                await copy_observed(self._parts.storage, ObjectKey(claim.input or ""), path)
+                await copy_observed(self._parts.storage.read(ObjectKey(claim.input or "")), path)
         source = await detect_format(
             Upload(untrusted_name=job.original_file_name, path=path, size_bytes=job.input_size_bytes),
             self._parts.engine.limits,

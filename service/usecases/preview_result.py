@@ -11,6 +11,7 @@ from pathlib import Path
 
 import anyio
 import msgspec
+import structlog
 
 from service.blocking import run_blocking
 from service.engine.convert import Engine
@@ -26,10 +27,14 @@ from service.jobs.lifecycle import Status
 from service.jobs.records import Job
 from service.storage.observed import copy_observed, observed
 from service.storage.port import ObjectKey, new_key, split_key
+from service.telemetry import events
 from service.usecases.converter import RunCrashed, converter
 from service.usecases.detect_format import detect_format
 from service.usecases.jobs import read_job
+from service.usecases.read_result import read_while_kept
 from service.usecases.services import Services
+
+_log = structlog.get_logger()
 
 MEDIA_TYPE = "application/geo+json"
 TOPIC = "preview"
@@ -144,12 +149,11 @@ async def _find(services: Services, key: ObjectKey) -> _Stored | None:
     reading the result fails, too, and is observed.
     """
     with suppress(StorageUnavailable):
-        return await _open(services, key)
+        return await _open(services.storage.read(key))
     return None
 
 
-async def _open(services: Services, key: ObjectKey) -> _Stored:
-    pieces = services.storage.read(key)
+async def _open(pieces: AsyncGenerator[bytes]) -> _Stored:
     return _Stored(await anext(pieces, b""), pieces)
 
 
@@ -175,8 +179,9 @@ async def _made(services: Services, account_id: AccountId, job: Job, key: Object
         else:
             await services.asked.ask(TOPIC, msgspec.msgpack.encode(_Question(account_id, job.id)), _ASKED_SECONDS)
         with observed("read"):
-            return await _open(services, key)
+            return await _open(read_while_kept(services, job, key, NoResult(GONE)))
     except StorageUnavailable as unavailable:
+        _log.warning(events.STORAGE_FAILED, job_id=job.id, fault=unavailable.fault, detail=unavailable.detail)
         raise Overloaded(UNREADABLE, RETRY_AFTER_SECONDS) from unavailable
 
 
@@ -202,7 +207,7 @@ async def _preview(services: Services, run: Run, job: Job, directory: Path) -> P
     if size_bytes > most:
         raise Rejection(f"The result is larger than {most // MEBIBYTE} MB, too large for a preview.")
     result = directory / "result"
-    await copy_observed(services.storage, ObjectKey(job.object_key or ""), result)
+    await copy_observed(read_while_kept(services, job, ObjectKey(job.object_key or ""), NoResult(GONE)), result)
     upload = Upload(untrusted_name=job.download_name or "", path=result, size_bytes=size_bytes)
     source = await detect_format(upload, services.engine.limits)
     try:

@@ -7,7 +7,14 @@ from weakref import WeakValueDictionary
 import structlog
 from anyio import CapacityLimiter, fail_after
 
-from service.errors import DownloadExpired, Overloaded, StorageUnavailable, TooManyRequests
+from service.errors import (
+    DownloadExpired,
+    ObjectMissing,
+    Overloaded,
+    RequestFault,
+    StorageUnavailable,
+    TooManyRequests,
+)
 from service.ids import AccountId
 from service.jobs.dispatch import RETRY_AFTER_SECONDS
 from service.jobs.lifecycle import Status
@@ -46,15 +53,35 @@ async def read_result(services: Services, account_id: AccountId, job: Job) -> As
         DownloadExpired: the result is not kept any more.
         Overloaded: the store cannot deliver it now, or other downloads of the account do not end.
     """
+    gone = DownloadExpired(
+        f"The result of the job {job.id} is not kept any more. Convert the file again, with another Idempotency-Key if "
+        "you sent one."
+    )
     if job.status is not Status.COMPLETED or job.object_key is None:
-        raise DownloadExpired(
-            f"The result of the job {job.id} is not kept any more. Convert the file again, with another "
-            "Idempotency-Key if you sent one."
-        )
-    async with _place(account_id, job), aclosing(services.storage.read(ObjectKey(job.object_key))) as stored:
+        raise gone
+    stored = read_while_kept(services, job, ObjectKey(job.object_key), gone)
+    async with _place(account_id, job), aclosing(stored):
         yield await _first(stored, job)
         async for piece in stored:
             yield piece
+
+
+async def read_while_kept(services: Services, job: Job, key: ObjectKey, gone: RequestFault) -> AsyncGenerator[bytes]:
+    """Iterate over the result of a job that has succeeded, or over the preview of it; `key` is that of either.
+
+    Raises `gone` if the store lacks it because the result has been erased, or has expired, since the job was read.
+
+    Raises:
+        StorageUnavailable: the store is, or it lacks an object that it should have.
+    """
+    try:
+        async with aclosing(services.storage.read(key)) as pieces:
+            async for piece in pieces:
+                yield piece
+    except ObjectMissing:
+        if any(found.status is Status.COMPLETED for found in await services.jobs.of_any([job.id])):
+            raise
+        raise gone from None
 
 
 @asynccontextmanager

@@ -44,7 +44,7 @@ async def test_it_gives_what_it_was_given(stage: Stage, tmp_path: Path, size: in
     content = (bytes(range(251)) * (size // 251 + 1))[:size]
     key = await stage.put(b"before")
     await stage.put(content, key)
-    await copy_observed(stage.storage, key, tmp_path / "copy")
+    await copy_observed(stage.storage.read(key), tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == content
     await stage.storage.check()
 
@@ -55,7 +55,7 @@ async def test_it_deletes_what_it_is_told(stage: Stage, objects: ObjectServer, t
     await stage.storage.delete([gone, new_key()])
     assert objects.files() == [kept]
     with pytest.raises(ObjectMissing):
-        await copy_observed(stage.storage, gone, tmp_path / "copy")
+        await copy_observed(stage.storage.read(gone), tmp_path / "copy")
 
 
 async def test_it_refuses_what_was_changed_on_the_way(objects: ObjectServer) -> None:

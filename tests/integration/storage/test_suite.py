@@ -57,10 +57,10 @@ async def test_what_was_put_is_copied_to_a_file(stage: Stage, tmp_path: Path, si
     """Whole, whether it is written at once or in several parts; nothing replaces a file that is there."""
     content = (bytes(range(251)) * (size // 251 + 1))[:size]
     key, copy = await stage.put(content), tmp_path / "copy"
-    await copy_observed(stage.storage, key, copy)
+    await copy_observed(stage.storage.read(key), copy)
     assert copy.read_bytes() == content
     with pytest.raises(FileExistsError):
-        await copy_observed(stage.storage, key, copy)
+        await copy_observed(stage.storage.read(key), copy)
 
 
 async def test_an_empty_file_is_a_file(stage: Stage) -> None:
