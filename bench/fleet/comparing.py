@@ -52,9 +52,9 @@ class Side(NamedTuple):
 def both_sides(store: type[S3Server] = S3Server) -> Iterator[tuple[WholeFleet, dict[str, Side]]]:
     """Start a gateway and a worker, and beside them a process that does everything."""
     settings = {"GEOMILL_CONVERTERS": str(CONVERTERS), "GEOMILL_LEASE_SECONDS": str(LEASE_SECONDS)}
-    with whole_fleet(_executed, 1, 1, settings, store) as fleet:
+    with whole_fleet(executed, 1, 1, settings, store) as fleet:
         site = fleet.site
-        alone = site.start("alone", ("serve",), _executed("alone"), settings={"GEOMILL_NATS_URL": ""})
+        alone = site.start("alone", ("serve",), executed("alone"), settings={"GEOMILL_NATS_URL": ""})
         both = {"PostgreSQL": fleet.postgres.pid, "S3": site.s3.pid}
         yield (
             fleet,
@@ -73,7 +73,7 @@ def both_sides(store: type[S3Server] = S3Server) -> Iterator[tuple[WholeFleet, d
         )
 
 
-def _executed(name: str) -> Host:
+def executed(name: str) -> Host:
     """This host; its processes are not forked from one that has imported the service."""
     return Host(name, prefix=(str(shutil.which("env")),))
 

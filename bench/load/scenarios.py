@@ -1,7 +1,7 @@
 """The table of scenarios: requests, the shape of the load, and the purpose."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -38,35 +38,8 @@ SUCCESS = range(200, 300)
 UNAUTHORIZED = 401
 
 
-def converted(answer: LoadResponse) -> str:
-    """Every file is to be converted."""
-    return OK if answer.status in SUCCESS and SUCCEEDED in answer.body else _kind(answer)
-
-
-def delivered(answer: LoadResponse) -> str:
-    """Every response is to be the result itself, a ZIP archive."""
-    return OK if answer.status in SUCCESS and ZIP in answer.body else _kind(answer)
-
-
-def answered(answer: LoadResponse) -> str:
-    """Every request is to be answered with success."""
-    return OK if answer.status in SUCCESS else _kind(answer)
-
-
-def shown(answer: LoadResponse) -> str:
-    """Every request is to be answered with success, or that the service is full."""
-    return OK if answer.status in SUCCESS or b'"intake":"full"' in answer.body else _kind(answer)
-
-
-def refused_key(answer: LoadResponse) -> str:
-    """Every request is to be refused for its key."""
-    return OK if answer.status == UNAUTHORIZED else _kind(answer)
-
-
-def refused_limit(answer: LoadResponse) -> str:
-    """Every file is to be refused by a limit."""
-    kind = _kind(answer)
-    return OK if kind == "limit wallet" else kind
+def _judging(is_expected: Callable[[LoadResponse], bool]) -> Judge:
+    return lambda answer: OK if is_expected(answer) else _kind(answer)
 
 
 def _kind(answer: LoadResponse) -> str:
@@ -78,6 +51,20 @@ def _kind(answer: LoadResponse) -> str:
     if members.get("limit"):
         return f"limit {members['limit']}"
     return str(members.get("code") or f"status {answer.status}: {members.get('error', '')}")
+
+
+converted = _judging(lambda answer: answer.status in SUCCESS and SUCCEEDED in answer.body)
+"""Every file is to be converted."""
+delivered = _judging(lambda answer: answer.status in SUCCESS and ZIP in answer.body)
+"""Every response is to be the result itself, a ZIP archive."""
+answered = _judging(lambda answer: answer.status in SUCCESS)
+"""Every request is to be answered with success."""
+shown = _judging(lambda answer: answer.status in SUCCESS or b'"intake":"full"' in answer.body)
+"""Every request is to be answered with success, or that the service is full."""
+refused_key = _judging(lambda answer: answer.status == UNAUTHORIZED)
+"""Every request is to be refused for its key."""
+refused_limit = _judging(lambda answer: _kind(answer) == "limit wallet")
+"""Every file is to be refused by a limit."""
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,20 +105,19 @@ def _conversion(site: Site, key: str, content: bytes, query: str = "") -> LoadRe
     )
 
 
-def _small(site: Site) -> list[LoadRequest]:
-    return [_conversion(site, site.key, small_document())]
+def _of_keys(keys: Callable[[Site], Iterable[str]], query: str = "") -> Callable[[Site], list[LoadRequest]]:
+    """Conversions of small files with these keys in turn."""
+    return lambda site: [_conversion(site, key, small_document(), query) for key in keys(site)]
 
 
-def _small_delivered(site: Site) -> list[LoadRequest]:
-    return [_conversion(site, site.key, small_document(), "?download=true")]
+_small = _of_keys(lambda site: [site.key])
+_small_delivered = _of_keys(lambda site: [site.key], "?download=true")
+_small_of_crowd = _of_keys(lambda site: site.crowd)
+_spent = _of_keys(lambda site: [site.spent])
 
 
 def _ogre(site: Site) -> list[LoadRequest]:
     return [upload(site.address, site.prefix + OGRE, {}, field="json", name="", content=small_document())]
-
-
-def _small_of_crowd(site: Site) -> list[LoadRequest]:
-    return [_conversion(site, key, small_document()) for key in site.crowd]
 
 
 def _of_size(megabytes: int) -> Callable[[Site], list[LoadRequest]]:
@@ -151,10 +137,6 @@ def _health(site: Site) -> list[LoadRequest]:
 
 def _wrong_key(content: Callable[[], bytes]) -> Callable[[Site], list[LoadRequest]]:
     return lambda site: [_conversion(site, WRONG_KEY, content())]
-
-
-def _spent(site: Site) -> list[LoadRequest]:
-    return [_conversion(site, site.spent, small_document())]
 
 
 def _list(site: Site) -> list[LoadRequest]:

@@ -31,7 +31,7 @@ from pathlib import Path
 import httpx
 import msgspec
 
-from bench.load.fleet import BenchFleet, fleet_beside
+from bench.load.fleet import BenchFleet, small_fleet
 from bench.load.load import OK
 from bench.load.mix import TIMEOUT_SECONDS, act, rows_for
 from bench.load.site import Site, add_site_arguments, open_site
@@ -272,7 +272,7 @@ def main() -> None:
     options = _arguments()
     with ExitStack() as stack:
         site = stack.enter_context(open_site(options))
-        fleet = stack.enter_context(fleet_beside(site.server)) if site.server is not None else None
+        fleet = stack.enter_context(small_fleet()) if site.server is not None else None
         report = soak(site, options, fleet)
     write_json(report, options.output)
     print(table(report))
