@@ -8,14 +8,14 @@ import ctypes
 import os
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
 from stat import S_ISDIR
 from typing import Final
 
 from sandbox import syscalls
 from sandbox.isolation.jail import Jail
-from sandbox.isolation.steps import Argument, Steps, descriptor, take
+from sandbox.isolation.steps import Argument, descriptor, plain_steps, take
 from sandbox.report import Guard
 
 _CREATE_RULESET: Final = 444
@@ -109,7 +109,7 @@ class Landlock:
     def probe(self) -> None:
         """Check that a file outside cannot be opened."""
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-        take(_steps(self.name, descriptor(0)), [ruleset(())])
+        take(self._entering(descriptor(0)), [ruleset(())])
         try:
             os.close(os.open("/", os.O_RDONLY | os.O_DIRECTORY))
         except PermissionError:
@@ -126,11 +126,7 @@ class Landlock:
 
     def steps(self, jail: Jail) -> bytes:
         """Enter the run's ruleset."""
-        return _steps(self.name, jail.as_argument(jail.ruleset))
+        return self._entering(jail.as_argument(jail.ruleset))
 
-
-@lru_cache
-def _steps(layer: str, rules: Argument) -> bytes:
-    steps = Steps(layer)
-    steps.call("landlock_restrict_self", rules, 0)
-    return steps.packed()
+    def _entering(self, rules: Argument) -> bytes:
+        return plain_steps(self.name, ("landlock_restrict_self", rules, 0))

@@ -8,12 +8,11 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from sandbox.isolation.jail import Jail
-from sandbox.isolation.steps import Argument, Steps
+from sandbox.isolation.steps import plain_steps
 from sandbox.locked_directory import lock_directory
 from sandbox.report import Guard
 
@@ -181,11 +180,4 @@ class MemoryGroup:
 
     def steps(self, jail: Jail) -> bytes:
         """Join the slot's group."""
-        return _steps(self.name, jail.as_argument(jail.group))
-
-
-@lru_cache
-def _steps(layer: str, group: Argument) -> bytes:
-    steps = Steps(layer)
-    steps.call("write", group, b"0", 1)
-    return steps.packed()
+        return plain_steps(self.name, ("write", jail.as_argument(jail.group), b"0", 1))

@@ -8,7 +8,7 @@ from typing import Final
 
 from sandbox import syscalls
 from sandbox.isolation.jail import Jail
-from sandbox.isolation.steps import Steps, take
+from sandbox.isolation.steps import Steps, plain_steps, take
 from sandbox.report import Guard
 
 _VERSION_3: Final = 0x20080522
@@ -73,11 +73,4 @@ class NoNewPrivileges:
 
     def steps(self, jail: Jail) -> bytes:  # noqa: ARG002 - the protocol's
         """Do it."""
-        return _gain_none(self.name)
-
-
-@lru_cache
-def _gain_none(layer: str) -> bytes:
-    steps = Steps(layer)
-    steps.call("prctl", syscalls.PR_SET_NO_NEW_PRIVS, 1)
-    return steps.packed()
+        return plain_steps(self.name, ("prctl", syscalls.PR_SET_NO_NEW_PRIVS, 1))

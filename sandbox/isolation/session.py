@@ -1,10 +1,9 @@
 """A separate session and process group, at low priority, so that ending the group ends the run."""
 
 import os
-from functools import lru_cache
 
 from sandbox.isolation.jail import Jail
-from sandbox.isolation.steps import Steps
+from sandbox.isolation.steps import plain_steps
 from sandbox.report import Guard
 
 _NICE = 10
@@ -24,12 +23,5 @@ class OwnSession:
     def steps(self, jail: Jail) -> bytes:  # noqa: ARG002 - the protocol's
         """Lead a new session."""
         # A service at a still lower priority may not raise that of its children.
-        return _steps(self.name, max(_NICE, os.getpriority(os.PRIO_PROCESS, 0)))
-
-
-@lru_cache
-def _steps(layer: str, nice: int) -> bytes:
-    steps = Steps(layer)
-    steps.call("setsid")
-    steps.call("setpriority", os.PRIO_PROCESS, 0, nice)
-    return steps.packed()
+        nice = max(_NICE, os.getpriority(os.PRIO_PROCESS, 0))
+        return plain_steps(self.name, ("setsid",), ("setpriority", os.PRIO_PROCESS, 0, nice))

@@ -12,6 +12,7 @@ import errno
 import struct
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from sandbox import syscalls
@@ -123,6 +124,15 @@ class Steps:
         """This layer's part of the steps of every run with texts of the reserved lengths."""
         head = _PART.pack(self._layer, len(self._steps), len(self._data))
         return Template(b"".join((head, *self._steps)), bytes(self._data[self._reserved :]))
+
+
+@lru_cache
+def plain_steps(layer: str, *calls: tuple[str, *tuple[int | bytes | Argument, ...]]) -> bytes:
+    """The part of a layer that makes these calls and nothing else: each is a name and its arguments."""
+    steps = Steps(layer)
+    for name, *arguments in calls:
+        steps.call(name, *arguments)
+    return steps.packed()
 
 
 def _terminated(text: bytes) -> bytes:
