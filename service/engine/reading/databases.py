@@ -12,15 +12,15 @@ from service.engine.jailed.database import ENTRIES, told_apart
 from service.engine.jailed.self_description import Beside
 from service.engine.mistyped import GeoPackageCheck, TypeCheck
 from service.engine.reading.files import reading_with_options
-from service.engine.reading.table_checks import ROUNDED, ZEROS_LEFT_OUT, value_sentences
-from service.engine.reading.work_file import LISTED, TABLES_FILE, WorkFile, read_layers
+from service.engine.reading.table_checks import ROUNDED, ZEROS_LEFT_OUT
+from service.engine.reading.work_file import LISTED, TABLES_FILE, WorkFile, hold_or_read, told_of
 from service.engine.session import Answer, Session
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Source
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
 from service.formats.format import reading_of
-from service.formats.names import counted, listed, quotes
+from service.formats.names import listed, quotes
 from service.formats.table.databases import (
     CODES_LEFT_OUT,
     DESCRIPTIONS_LEFT_OUT,
@@ -76,7 +76,7 @@ async def read_database(place: Workplace, source: Source) -> WorkFile:
     check = TypeCheck()
     facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)], check, _find_tables)
     if facts is not None:
-        return WorkFile((*_without_rules(check.rules), *_unnumbered(check.left_out)), facts=facts)
+        return WorkFile((*told_of(check, _RULES), *_unnumbered(check.left_out)), facts=facts)
     origin, found = await _typed(place, source, "")
     readable = list(filter(_is_readable, found.tables))
     if not readable:
@@ -103,7 +103,7 @@ async def read_geopackage(place: Workplace, source: Source) -> WorkFile:
     check = GeoPackageCheck()
     facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)], check)
     if facts is not None:
-        told = (*_left_out(check.beside), *_without_rules(check.rules), *_unnumbered(check.left_out))
+        told = (*told_of(check.beside, _BESIDE), *told_of(check, _RULES), *_unnumbered(check.left_out))
         return WorkFile(told, facts=facts)
     origin, found = await _typed(place, source, column_types.GEOPACKAGE)
     if found.beside.tiles and not found.tables:
@@ -123,9 +123,8 @@ async def _typed(place: Workplace, source: Source, kind: str) -> tuple[str, _Dat
 async def _read(place: Workplace, source: Source, origin: str, found: _Database, layers: Sequence[str]) -> WorkFile:
     reading = reading_with_options(source)
     place.clock_times = {table: {*times} for table, times in found.clock_times.items()}
-    facts = await hold(place, reading, [Opening(origin, reading.options, layers=tuple(layers))])
-    read = WorkFile(facts=facts) if facts is not None else await read_layers(place, reading, origin, layers)
-    if origin in TYPED_FILES.values() and facts is None:  # what is held may be read again
+    read = await hold_or_read(place, reading, origin, layers)
+    if origin in TYPED_FILES.values() and read.facts is None:  # what is held may be read again
         await place.discard(origin)
     return msgspec.structs.replace(read, warnings=(*read.warnings, *_warnings(found)))
 
@@ -142,6 +141,7 @@ _BESIDE = {
     "Set its data_type to features, and send the file again.",
 }
 """What is told of what a database holds beside its layers."""
+_RULES = {"rules": RULES_LEFT_OUT}
 _OF_VALUES = {
     "mistyped": "Columns with values of other types than the database declares ({values}) became columns of texts with "
     "all their values.",
@@ -155,24 +155,12 @@ _OF_VALUES = {
 """What is told of its values, by kind."""
 
 
-def _left_out(beside: Beside) -> Iterator[str]:
-    for kind, sentence in _BESIDE.items():
-        if count := getattr(beside, kind):
-            yield sentence.format(count=f"{count:,}", tables=counted(count, "table"))
-
-
 def _warnings(found: _Database) -> Iterator[str]:
-    yield from _left_out(found.beside)
-    yield from _without_rules(found.rules)
-    yield from value_sentences(found, _OF_VALUES)
+    yield from told_of(found.beside, _BESIDE)
+    yield from told_of(found, _RULES | _OF_VALUES)
     if found.derived:
         yield f"Views and virtual tables were left out: {listed(quotes(found.derived), LISTED)}."
     yield from _unnumbered(found.left_out)
-
-
-def _without_rules(count: int) -> Iterator[str]:
-    if count:
-        yield RULES_LEFT_OUT.format(count=f"{count:,}")
 
 
 def _unnumbered(keys: Sequence[str]) -> Iterator[str]:

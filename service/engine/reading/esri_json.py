@@ -8,9 +8,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from service.engine.holding import Opening, hold
 from service.engine.jailed import esri_attributes
-from service.engine.reading.work_file import INTO_WORK_FILE, NO_SYSTEM, WORK_DRIVER, WorkFile, read_layers
+from service.engine.reading.work_file import INTO_WORK_FILE, NO_SYSTEM, WORK_DRIVER, WorkFile, hold_or_read
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.formats.detect import Source
 from service.formats.esri_codes import esri_code, has_measures_alone
@@ -60,8 +59,7 @@ async def read_esri_json(place: Workplace, source: Source) -> WorkFile:
     warnings = tuple(found.warnings(is_measured=is_measured))
     reading = reading_of(source.format)
     if not code and not is_measured:
-        facts = await hold(place, reading, [Opening(name, reading.options)])
-        read = WorkFile(facts=facts) if facts is not None else await read_layers(place, reading, name)
+        read = await hold_or_read(place, reading, name)
         return msgspec.structs.replace(read, warnings=(*warnings, *read.warnings), names=names)
     system = f"ESRI:{code}" if code else ""
     without_measures = ("-dim", "XY") if is_measured else ()

@@ -17,6 +17,7 @@ from service.engine.reading.work_file import (
     add_relabelled,
     add_table,
     facts_of,
+    hold_or_read,
     open_options,
     read_layers,
 )
@@ -41,8 +42,7 @@ async def read_single(place: Workplace, source: Source) -> WorkFile:
     """Read one file, and hold it in memory if possible."""
     reading = reading_with_options(source)
     await place.look(partial(_require_end, source))
-    facts = await hold(place, reading, [Opening(staged_names(source)[0], reading.options)])
-    return await read_document(place, source) if facts is None else WorkFile(facts=facts)
+    return await hold_or_read(place, reading, staged_names(source)[0])
 
 
 async def read_document(place: Workplace, source: Source) -> WorkFile:

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from service.engine.jailed.place_names import find_pairs, holds_both
 from service.engine.jailed.places import Table, X, Y
-from service.engine.reading.work_file import LISTED, TAKEN_FOR_WINDOWS
+from service.engine.reading.work_file import LISTED, TAKEN_FOR_WINDOWS, told_of
 from service.errors import Rejection
 from service.formats.crs import MAX_CODE
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
@@ -33,6 +33,16 @@ _OF_COLUMNS = {
     "flat": "Elevations that are not decimal numbers ({values}) were left out. Write 12.5 for 12.5 m.",
 }
 """What is told of values of some kinds, which tables count for each column."""
+_OF_ROWS = {
+    "zeros": "Zero bytes (NUL) in the file ({count}, first in line {0.first_zero:,}) were left out. If letters are "
+    "wrong, save it as UTF-8 and send it again.",
+    "unquoted": "Quotation marks at the beginning of cells that go on behind a second one ({count}, first in row "
+    "{0.first_unquoted:,} after the header) were left out. To keep them, double them, and put the whole cell into "
+    'others, such as """Old"" town".',
+    "open_row": "The quotation mark before a text in row {count} after the header has no counterpart: all that follows "
+    "it, to the end of the file, became one cell.",
+}
+"""What is told of rows of a table."""
 
 
 class WrittenTable(msgspec.Struct, frozen=True):
@@ -102,22 +112,7 @@ def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
     if any(table.in_windows_1252 for table in tables):
         yield TAKEN_FOR_WINDOWS.format(what="The file", remedy="Send the file in UTF-8")
     for table in tables:
-        if table.zeros:
-            yield (
-                f"Zero bytes (NUL) in the file ({table.zeros:,}, first in line {table.first_zero:,}) were left out. If "
-                "letters are wrong, save it as UTF-8 and send it again."
-            )
-        if table.unquoted:
-            yield (
-                f"Quotation marks at the beginning of cells that go on behind a second one ({table.unquoted:,}, first "
-                f"in row {table.first_unquoted:,} after the header) were left out. To keep them, double them, and put "
-                'the whole cell into others, such as """Old"" town".'
-            )
-        if table.open_row:
-            yield (
-                f"The quotation mark before a text in row {table.open_row:,} after the header has no counterpart: all "
-                "that follows it, to the end of the file, became one cell."
-            )
+        yield from told_of(table, _OF_ROWS)
     yield from _named_like_coordinates(tables)
     if any(table.lacks_names for table in tables):
         yield (
@@ -172,10 +167,3 @@ def _unnamed(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
                 f"{listed(quotes(made), LISTED)}. If the header is in a lower row, it counts as data: delete the rows "
                 "above it."
             )
-
-
-def value_sentences(found: msgspec.Struct, sentences: Mapping[str, str]) -> Iterator[str]:
-    """What is told of columns with values of some kinds; members of `found` count these for each column."""
-    for kind, sentence in sentences.items():
-        if counts := getattr(found, kind):
-            yield sentence.format(values=values_of(counts, LISTED))

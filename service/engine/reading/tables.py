@@ -21,7 +21,6 @@ from service.engine.reading.table_checks import (
     WrittenTable,
     require_places,
     table_warnings,
-    value_sentences,
 )
 from service.engine.reading.work_file import (
     LISTED,
@@ -32,9 +31,10 @@ from service.engine.reading.work_file import (
     WorkFile,
     add_table,
     read_layers,
+    told_of,
 )
 from service.engine.tabulating import tabulate
-from service.engine.workbooks import prepare_workbook
+from service.engine.workbooks import prepare_workbook, rounded_in, workbook_warnings
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Source
@@ -105,15 +105,13 @@ class _Changes(msgspec.Struct, frozen=True):
         if self.renamed:
             pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in self.renamed], LISTED)
             yield f"Names of columns are empty, have zero bytes, or differ from others at most in case: {pairs}."
-        for kind, sentence in _LEFT_OUT.items():
-            if count := getattr(self, kind):
-                yield sentence.format(count=f"{count:,}")
-        yield from value_sentences(self, _CHANGED)
+        yield from told_of(self, _CHANGED)
 
 
-_LEFT_OUT = {"rules": RULES_LEFT_OUT, "titles": TITLES_LEFT_OUT, "said": DESCRIPTIONS_LEFT_OUT}
-"""What is told of each kind of what the file says beside its values."""
 _CHANGED = {
+    "rules": RULES_LEFT_OUT,
+    "titles": TITLES_LEFT_OUT,
+    "said": DESCRIPTIONS_LEFT_OUT,
     "rounded": ROUNDED,
     "moved": "Times in zones that have names, or with offsets that are not quarters of an hour ({values}), were "
     "converted to UTC.",
@@ -131,7 +129,7 @@ _CHANGED = {
     "feature has only one.",
     "spelled": "Binary values ({values}) became hexadecimal texts.",
 }
-"""What is told of each kind of change."""
+"""What is told of each kind of change, and of what the file says beside its values."""
 
 
 async def read_delimited(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
@@ -177,13 +175,13 @@ async def read_workbook(place: Workplace, source: Source, request: ConversionReq
     """Convert sheets to tables, and find the geometry of the tables."""
     reading = reading_with_options(source)
     file, found = await prepare_workbook(place, staged_names(source)[0], source.parts[0].extension, reading)
-    told = tuple(found.warnings())
+    told = tuple(workbook_warnings(found))
     if place.input_bytes <= LARGEST_WORKBOOK_BYTES:
         placing = Placing(Wanted(**_wanted_columns(request)))
         facts = await hold(place, reading, [Opening(file)], placing)
         if facts is not None:
             require_places(placing.tables, request)
-            return WorkFile((*told, *table_warnings(placing.tables)), facts=facts, rounded=found.of_columns())
+            return WorkFile((*told, *table_warnings(placing.tables)), facts=facts, rounded=rounded_in(found))
     elif place.session is not None:
         await place.session.abandon()
     read = await read_layers(place, reading, file)
@@ -191,7 +189,7 @@ async def read_workbook(place: Workplace, source: Source, request: ConversionReq
     tables = await _read_tables(place, request, await _sheets(place, request))
     names = {table: read.names.get(name, name) for table, name in tables.names.items()}
     told = (*told, *read.warnings, *tables.warnings)
-    return msgspec.structs.replace(tables, warnings=told, names=names, rounded=found.of_columns())
+    return msgspec.structs.replace(tables, warnings=told, names=names, rounded=rounded_in(found))
 
 
 async def _sheets(place: Workplace, request: ConversionRequest) -> Tables:

@@ -10,7 +10,7 @@ from service.engine.diagnostics import find_changes
 from service.engine.holding import Opening, hold
 from service.engine.jailed import topojson
 from service.engine.jailed.topojson import DOCUMENT, MOST_FOREIGN
-from service.engine.reading.work_file import LISTED, WorkFile, add_table
+from service.engine.reading.work_file import LISTED, WorkFile, add_table, told_of
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Source
@@ -35,25 +35,21 @@ class ToldTopology(msgspec.Struct, frozen=True):
 
     def warnings(self, *, rounds: bool) -> Iterator[str]:
         """What the documents do not hold, and what is lost when they are read; `rounds` as of `reading_warnings`."""
-        if self.unread:
-            yield (
-                f"Geometries ({self.unread:,}) were left out, because they are not valid TopoJSON: they have no known "
-                "type, or no coordinates or arcs of this type. Their features were kept."
-            )
-        if self.inner:
-            yield (
-                f"Properties or ids of geometries within collections, or of whole objects ({self.inner:,}), were left "
-                "out. Give them to features to keep them."
-            )
-        if self.ids:
-            yield (
-                f"Ids ({self.ids:,}) were left out, because other ids of the features were kept: that of their "
-                "properties, or the name of the object."
-            )
+        yield from told_of(self, _LEFT_OUT)
         if self.foreign:
             names = listed([shown(name) for name in self.foreign], LISTED)
             yield f"Members that are not part of TopoJSON are not kept: {names}. Put them into properties to keep them."
         yield from dict.fromkeys(told for _, scan in self.layers for told in reading_warnings(scan, rounds=rounds))
+
+
+_LEFT_OUT = {
+    "unread": "Geometries ({count}) were left out, because they are not valid TopoJSON: they have no known type, or no "
+    "coordinates or arcs of this type. Their features were kept.",
+    "inner": "Properties or ids of geometries within collections, or of whole objects ({count}), were left out. Give "
+    "them to features to keep them.",
+    "ids": "Ids ({count}) were left out, because other ids of the features were kept: that of their properties, or the "
+    "name of the object.",
+}
 
 
 async def read_topojson(place: Workplace, source: Source) -> WorkFile:

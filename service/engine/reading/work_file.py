@@ -1,20 +1,21 @@
 """The work file: a GeoPackage that holds an upload whatever its format was, and how layers get into it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from service.engine.diagnostics import find_changes, former_types, has_other_texts
-from service.engine.holding import Opening
+from service.engine.holding import Opening, hold
 from service.engine.jailed import facts as facts_program
 from service.engine.jailed import relabel, repeatable
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.workspace import WORK_FILE, Workplace
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Facts, FormerType, Name, TableName
 from service.formats.format import Reading
+from service.formats.names import counted, values_of
 
 WORK_DRIVER = "GPKG"
 UNGROUPED = (
@@ -90,6 +91,19 @@ def open_options(*options: str) -> list[str]:
     return [argument for option in options for argument in ("-oo", option)]
 
 
+def told_of(found: object, sentences: Mapping[str, str]) -> Iterator[str]:
+    """The sentences about those members of `found` that are not 0 or empty.
+
+    A member is a number, or the numbers of values by column; sentences may name others of `found`, as {0.first}.
+    """
+    for member, sentence in sentences.items():
+        if counts := getattr(found, member):
+            if isinstance(counts, int):
+                yield sentence.format(found, count=f"{counts:,}", tables=counted(counts, "table"))
+            else:
+                yield sentence.format(found, values=values_of(counts, LISTED))
+
+
 async def facts_of(place: Workplace, gpkg: str) -> Facts:
     """The facts about a GeoPackage of ours other than the work file.
 
@@ -112,6 +126,12 @@ async def add_table(place: Workplace, reading: Reading, number: int, opening: Op
     arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *open_options(*opening.options), *assigned]
     arguments += [WORK_FILE, opening.name, "-nln", f"t{number}"]
     return await place.ogr2ogr(arguments, (*reading.drivers, WORK_DRIVER), reading.environment, tolerated=tolerated)
+
+
+async def hold_or_read(place: Workplace, reading: Reading, origin: str, layers: Sequence[str] = ()) -> WorkFile:
+    """Hold layers of a file in memory if possible, all or those named; otherwise as `read_layers`."""
+    facts = await hold(place, reading, [Opening(origin, reading.options, layers=tuple(layers))])
+    return WorkFile(facts=facts) if facts is not None else await read_layers(place, reading, origin, layers)
 
 
 async def read_layers(
