@@ -30,46 +30,27 @@ FIRST = " The first is in row {:,} of its sheet."
 JAILED = (styles.__name__, opendocument.__name__)
 
 
-class Found(msgspec.Struct, frozen=True):
-    """What a workbook holds that its driver does not tell."""
+FoundCells = Annotated[dict[Annotated[str, Meta(max_length=20)], Count], Meta(max_length=40)]
+"""What a workbook holds that its driver does not tell: how often, by kind.
 
-    early: bool = False
-    uncalculated: Count = 0
-    escaped: Count = 0
-    late: Count = 0
-    named: Count = 0
-    iso: Count = 0
-    errors: Count = 0
-    first_errors: Count = 0
-    """The row, in its sheet, of the first of these errors, from 1."""
-    timed: Count = 0
-    first_timed: Count = 0
-    """The lowest row, in any sheet, of these dates."""
-    dated: Count = 0
-    first_dated: Count = 0
-    elapsed: Count = 0
-    first_elapsed: Count = 0
-    phonetic: Count = 0
-    comments: Count = 0
-    covered: Count = 0
-    links: Count = 0
-    finer: Count = 0
-    first_finer: Count = 0
-    rounded: Count = 0
-    """Whole numbers that no floating-point number is."""
-    first_rounded: Count = 0
+Whole numbers that no floating-point number is are `rounded`; the other kinds are those of `_SENTENCES`. `first_` and a
+kind is the row of the first in its sheet, or the lowest row in any sheet, from 1.
+"""
 
-    def of_columns(self) -> str:
-        """The sentence for the client if `columns` are of decimals and may hold such numbers."""
-        first = FIRST.format(self.first_rounded)
-        return ROUNDED.format(count=self.rounded, first=first, columns="{columns}") if self.rounded else ""
 
-    def warnings(self) -> Iterator[str]:
-        """The sentences for the client."""
-        for name, sentence in _SENTENCES.items():
-            if count := getattr(self, name):
-                row = getattr(self, f"first_{name}", 0)
-                yield sentence.format(count=count, first=FIRST.format(row) if row else "")
+def rounded_in(found: FoundCells) -> str:
+    """The sentence for the client if `columns` are of decimals and may hold numbers that were rounded."""
+    first = FIRST.format(found.get("first_rounded", 0))
+    count = found.get("rounded", 0)
+    return ROUNDED.format(count=count, first=first, columns="{columns}") if count else ""
+
+
+def workbook_warnings(found: FoundCells) -> Iterator[str]:
+    """The sentences for the client."""
+    for name, sentence in _SENTENCES.items():
+        if count := found.get(name):
+            row = found.get(f"first_{name}")
+            yield sentence.format(count=count, first=FIRST.format(row) if row else "")
 
 
 _SENTENCES = {
@@ -133,26 +114,26 @@ class Examined(Answer, frozen=True):
     rounded: Count = 0
     first_rounded: Count = 0
 
-    def found(self) -> Found:
+    def found(self) -> FoundCells:
         """What the driver does not tell."""
         kinds = (styles.MOMENTS, styles.ONLY_DATES, styles.ONLY_CLOCKS, styles.ELAPSED_TIMES)
         moments, dates, clocks, elapsed = map(self._of, kinds)
-        return Found(
-            uncalculated=self.uncalculated,
-            escaped=self.escaped,
-            late=sum(of.late for of in moments),
-            named=sum(of.named for of in moments),
-            errors=self.errors,
-            first_errors=self.first_error,
-            timed=sum(of.timed for of in dates),
-            first_timed=_first(of.first_timed for of in dates),
-            dated=sum(of.dated for of in clocks),
-            first_dated=_first(of.first_dated for of in clocks),
-            elapsed=sum(of.numbers for of in elapsed),
-            first_elapsed=_first(of.first_number for of in elapsed),
-            rounded=self.rounded,
-            first_rounded=self.first_rounded,
-        )
+        return {
+            "uncalculated": self.uncalculated,
+            "escaped": self.escaped,
+            "late": sum(of.late for of in moments),
+            "named": sum(of.named for of in moments),
+            "errors": self.errors,
+            "first_errors": self.first_error,
+            "timed": sum(of.timed for of in dates),
+            "first_timed": _first(of.first_timed for of in dates),
+            "dated": sum(of.dated for of in clocks),
+            "first_dated": _first(of.first_dated for of in clocks),
+            "elapsed": sum(of.numbers for of in elapsed),
+            "first_elapsed": _first(of.first_number for of in elapsed),
+            "rounded": self.rounded,
+            "first_rounded": self.first_rounded,
+        }
 
     def is_clear(self) -> bool:
         """Whether the driver takes no text for a date, and knows all built-in formats."""
@@ -176,7 +157,7 @@ class Sought(Answer, frozen=True):
     stops: bool = False
 
 
-async def prepare_workbook(place: Workplace, file: str, extension: str, reading: Reading) -> tuple[str, Found]:
+async def prepare_workbook(place: Workplace, file: str, extension: str, reading: Reading) -> tuple[str, FoundCells]:
     """Examine the workbook `file`; return the file for its driver, and what was found.
 
     Raises:
@@ -190,24 +171,24 @@ async def prepare_workbook(place: Workplace, file: str, extension: str, reading:
     return found or await _by_program(place, styles.__name__, file, plain)
 
 
-async def _in_plain_texts(place: Workplace, file: str, plain: str, reading: Reading) -> tuple[str, Found]:
+async def _in_plain_texts(place: Workplace, file: str, plain: str, reading: Reading) -> tuple[str, FoundCells]:
     """The ODS workbook `file`, or a copy with all of its texts and times as the driver reads them, if need be."""
     sought = await in_open_run(
         place, reading, lambda session: session.ask(Sought, "seek", file, opendocument.MEMBER, TIME, *MARKS)
     )
     if sought is not None and sought.ok and not sought.holds and not sought.stops:
-        return file, Found()
+        return file, {}
     return await _by_program(place, opendocument.__name__, file, plain)
 
 
-async def _by_program(place: Workplace, module: str, file: str, plain: str) -> tuple[str, Found]:
+async def _by_program(place: Workplace, module: str, file: str, plain: str) -> tuple[str, FoundCells]:
     """The same by a program of ours."""
     await place.python(module, file, plain, FOUND_FILE)
-    told = await place.read_json(FOUND_FILE, Found) if await place.has(FOUND_FILE) else Found()
+    told: FoundCells = await place.read_json(FOUND_FILE, FoundCells) if await place.has(FOUND_FILE) else {}
     return plain if await place.has(plain) else file, told
 
 
-async def _examine(session: Session, file: str, plain: str) -> tuple[str, Found] | None:
+async def _examine(session: Session, file: str, plain: str) -> tuple[str, FoundCells] | None:
     """The same by the run that will hold the workbook; None if `jailed.styles` must look."""
     examined = await session.ask(Examined, "examine", file)
     name = await _with_plain_formats(session, file, plain, examined)

@@ -163,7 +163,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
         except DAMAGED:  # such as a member that begins before the workbook; the driver may not see that
             sys.exit(Exit.DAMAGED)
     early = is_early and any(place in largest for place in _dates(understood))
-    found = {"early": early, "uncalculated": uncalculated, "escaped": escaped, **moments}
+    found = {"early": int(early), "uncalculated": uncalculated, "escaped": escaped, **moments}
     texts = sum(ours.values(), Counter())
     found |= {"iso": texts[ISO], "errors": texts[ERROR], "first_errors": error, "phonetic": texts[PHONETIC]}
     found |= {"rounded": long, "first_rounded": first_long}
