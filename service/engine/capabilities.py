@@ -200,27 +200,17 @@ def _existing(path: Path) -> str:
 
 
 def _availability(row: Format, host: Capabilities) -> Availability:
-    reads, writes = _can_read(row, host), _can_write(row, host)
+    reading, writing = row.reading, row.writing
+    reads_by_arrow = reading is not None and reading.reader is Reader.PARQUET
+    writes_by_arrow = writing is not None and writing.writer is Writer.PARQUET
+    reads = (reads_by_arrow and host.has_arrow) or any(map(host.can_read, reading.drivers if reading else ()))
+    writes = (writes_by_arrow and host.has_arrow) or (writing is not None and host.can_write(writing.driver))
     reason = ""
-    if row.writing is not None and not writes:
-        reason = _lack_of(row.writing.driver, host, by_arrow=row.writing.writer is Writer.PARQUET)
-    elif row.reading is not None and not reads:
-        reason = _lack_of(row.reading.drivers[0], host, by_arrow=row.reading.reader is Reader.PARQUET)
+    if writing is not None and not writes:
+        reason = _lack_of(writing.driver, host, by_arrow=writes_by_arrow)
+    elif reading is not None and not reads:
+        reason = _lack_of(reading.drivers[0], host, by_arrow=reads_by_arrow)
     return Availability(token=row.token, input=reads, output=writes, reason=reason)
-
-
-def _can_read(row: Format, host: Capabilities) -> bool:
-    if row.reading is None:
-        return False
-    by_arrow = row.reading.reader is Reader.PARQUET and host.has_arrow
-    return by_arrow or any(map(host.can_read, row.reading.drivers))
-
-
-def _can_write(row: Format, host: Capabilities) -> bool:
-    if row.writing is None:
-        return False
-    by_arrow = row.writing.writer is Writer.PARQUET and host.has_arrow
-    return by_arrow or host.can_write(row.writing.driver)
 
 
 def _lack_of(driver: str, host: Capabilities, *, by_arrow: bool) -> str:

@@ -155,9 +155,13 @@ class CrsCatalogue:
     def __init__(self, database: Path) -> None:
         uri = f"{database.resolve().as_uri()}?mode=ro&immutable=1"
         self._every = cache(partial(_every, uri))
-        self._ask = lru_cache(REMEMBERED)(partial(_ask, uri))
+        self._remembered = lru_cache(REMEMBERED)(partial(_ask, uri))
         self._related = cache(partial(_related, uri, database.parent))
         self._operations = lru_cache(REMEMBERED)(partial(operations_between, uri, database.parent))
+
+    def _ask(self, query: str, epsg: int) -> list[tuple[Any, ...]]:
+        """The rows that a query finds for a code; none for what no code can be."""
+        return self._remembered(query, epsg) if 0 < epsg <= MAX_CODE else []
 
     def is_geographic(self, epsg: int) -> bool:
         """Whether the coordinates of `epsg` are degrees of longitude and latitude, or the like."""
@@ -198,7 +202,7 @@ class CrsCatalogue:
 
         Transverse Mercator is the projection with one that PROJ computes exactly far beyond its zone.
         """
-        found = self._ask(TRANSVERSE, epsg) if 0 < epsg <= MAX_CODE else []
+        found = self._ask(TRANSVERSE, epsg)
         if not found:
             return -inf, inf
         (easting, unit) = found[0]
@@ -206,8 +210,7 @@ class CrsCatalogue:
 
     def share_datum(self, one: int, other: int) -> bool:
         """Whether no datum changes between two systems, so that a transformation there and back is exact."""
-        bases = [self._ask(BASE, epsg) for epsg in (one, other) if 0 < epsg <= MAX_CODE]
-        return len(bases) == 2 and bases[0] == bases[1] != []  # noqa: PLR2004 -- both
+        return self._ask(BASE, one) == self._ask(BASE, other) != []
 
     def relates(self, one: int, other: int) -> bool:
         """Whether PROJ can change between the datums of two systems with the grids of this host, or by way of another.
@@ -237,7 +240,7 @@ class CrsCatalogue:
 
     def _datums(self, epsg: int) -> list[tuple[Any, ...]]:
         """The datum of a system, and the greater axis of its ellipsoid, if it has one."""
-        bases = self._ask(BASE, epsg) if 0 < epsg <= MAX_CODE else []
+        bases = self._ask(BASE, epsg)
         return self._ask(DATUM, int(bases[0][0])) if bases else []
 
     def heights(self, epsg: int) -> str | None:
@@ -258,7 +261,7 @@ class CrsCatalogue:
 
     def _heights(self, epsg: int) -> list[tuple[Any, ...]]:
         """The name and the datum of the heights in the system `epsg`, if it has some."""
-        return self._ask(HEIGHTS, epsg) if 0 < epsg <= MAX_CODE else []
+        return self._ask(HEIGHTS, epsg)
 
     def search(self, text: str) -> list[tuple[int, str, str]]:
         """Return code, name and area of the plane systems that match every word of `text`, the most likely first.
@@ -293,11 +296,10 @@ class CrsCatalogue:
 
     def _areas(self, epsg: int) -> list[tuple[Any, ...]]:
         """West, south, east and north of the areas for which `epsg` is made."""
-        return self._ask(AREA, epsg) if 0 < epsg <= MAX_CODE else []
+        return self._ask(AREA, epsg)
 
     def _find(self, epsg: int) -> tuple[str, str, int] | None:
-        rows = self._ask(SYSTEM, epsg) if 0 < epsg <= MAX_CODE else []
-        return rows[0] if rows else None
+        return next(iter(self._ask(SYSTEM, epsg)), None)
 
 
 def _ask(uri: str, query: str, epsg: int) -> list[tuple[Any, ...]]:
