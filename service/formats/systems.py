@@ -62,6 +62,9 @@ def choose_systems(
     output_epsg = (writing_of(target).epsg or target_epsg) if has_system else None
     warnings = _warnings(target, output_epsg, target_epsg)
     if output_epsg is not None:
+        warnings += tuple(_replaced("sourceEpsg", request.source_epsg, source_epsg))
+        if output_epsg == target_epsg:
+            warnings += tuple(_replaced("targetEpsg", request.target_epsg, target_epsg))
         warnings += tuple(_less_accurate(spatial, source_epsg, output_epsg, catalogue))
         high = {source_epsg or layer.crs.epsg for layer in spatial if layer.has_z}
         if writing_of(target).z:
@@ -71,6 +74,15 @@ def choose_systems(
         warnings += tuple(_beyond_dateline(in_degrees, output_epsg, catalogue))
         warnings += tuple(_beyond_mercator(in_degrees, output_epsg))
     return Systems(source_epsg=source_epsg, output_epsg=output_epsg, warnings=warnings)
+
+
+def _replaced(parameter: str, named: int | None, used: int | None) -> Iterator[str]:
+    """What GDAL makes of a deprecated code: it takes its successor, whose false origin or unit may be another."""
+    if used != named:
+        yield (
+            f"EPSG:{named} ({parameter}) is deprecated, and its successor EPSG:{used} was used in its place. "
+            "Coordinates in the two may differ."
+        )
 
 
 def is_placed(writing: Writing, layer: Layer, source_epsg: int | None) -> bool:

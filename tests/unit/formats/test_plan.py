@@ -112,8 +112,13 @@ def test_unusable_codes_are_refused_with_the_code(catalogue: CrsCatalogue, wish:
 
 
 def test_a_deprecated_code_is_what_it_became(catalogue: CrsCatalogue) -> None:
-    """As in the converter."""
-    assert planned(catalogue, "GeoPackage", layer(), target_epsg=3785).output_epsg == 3857
+    """As in the converter; a warning reports it unless the code is not used."""
+    plan = planned(catalogue, "GeoPackage", layer(), target_epsg=3785)
+    assert plan.output_epsg == 3857
+    assert [warning.partition(",")[0] for warning in plan.warnings] == ["EPSG:3785 (targetEpsg) is deprecated"]
+    read = planned(catalogue, "GeoPackage", layer(), source_epsg=3785)
+    assert [warning.partition(",")[0] for warning in read.warnings] == ["EPSG:3785 (sourceEpsg) is deprecated"]
+    assert not any("deprecated" in warning for warning in planned(catalogue, "Kml", layer(), target_epsg=3785).warnings)
 
 
 def test_formats_of_a_fixed_system_say_so(catalogue: CrsCatalogue) -> None:
