@@ -27,6 +27,19 @@ def require_few(all_bytes: int) -> None:
         )
 
 
+def require_utf8(path: Path, title: str) -> None:
+    """Refuse a file of a format `title` in another encoding. Blocking.
+
+    Raises:
+        Rejection: it is not UTF-8.
+    """
+    line = first_other_line(path)
+    if line:
+        raise Rejection(
+            f"The file is not UTF-8 text, which {title} must be: see line {line:,}. Save it as UTF-8 and send it again."
+        )
+
+
 def first_other_line(path: Path, encoding: str = UTF8) -> int:
     """The first line, from 1, that is not in `encoding`, of which ASCII is a part; 0 if there is none. Blocking."""
     decoder = codecs.getincrementaldecoder(encoding)()

@@ -15,11 +15,12 @@ from service.engine.convert import UNASKED, Engine
 from service.engine.diagnostics import Subject, require_program_success
 from service.engine.environment import python_environment
 from service.engine.workspace import Run
-from service.errors import Rejection
+from service.errors import NoRoom, Rejection
 from service.formats.crs import WGS84
 from service.formats.detect import Part, Source
 from service.formats.facts import Crs, Facts, Flaw
 from service.formats.format import Format, Reader, reading_of, writing_of
+from service.formats.into_utf8 import require_utf8
 from service.formats.json_kinds import head_of
 from service.formats.other_kinds import refuse_other_json
 from service.formats.plan import can_go_direct, most_to_read
@@ -36,8 +37,10 @@ from service.geojson.told import reading_warnings
 SCAN_FILE = "scan.json"
 NORMALIZED_FILE = "normalized"
 NORMALIZED_EXTENSION = ".geojson"
-MISREAD = frozenset({Reason.OTHER_LINES, Reason.TRUNCATED, Reason.NOT_GEOJSON})
-"""Why a document cannot be analyzed although the converter may read a part of it without an error."""
+MISREAD = frozenset({Reason.OTHER_LINES, Reason.TRUNCATED, Reason.NOT_GEOJSON, Reason.NOT_UTF8})
+"""Why a document cannot be analyzed although the converter may read a part of it, or copy it, without an error."""
+BETTER_TOLD = frozenset({Reason.NOT_JSON, Reason.EMPTY, Reason.BAD_GEOMETRY})
+"""Why a document cannot be analyzed, in better words than those of the converter if it refuses it too."""
 UNKNOWN_JSON = frozenset({Reason.NOT_GEOJSON, Reason.ESRI_JSON})
 """Why a document is none that this service converts, unless the converter reads it as Esri JSON."""
 UNFIT_NAMES = frozenset({Reason.TOO_MANY_FIELDS, Reason.LONG_NAMES, Reason.ZERO_IN_NAMES})
@@ -67,9 +70,12 @@ async def inspect_source(
     except Unreadable as unreadable:
         if unreadable.reason in MISREAD | UNFIT_NAMES:
             raise
-        # The converter reads more than GeoJSON under this name, and gives its own reason for a rejection.
-        facts = await engine.inspect(run, source, directory, request, most)
-        return Inspection(facts, source, None)
+        # The converter reads more than GeoJSON under this name, and may give its own reason for a rejection.
+        try:
+            return Inspection(await engine.inspect(run, source, directory, request, most), source, None)
+        except Rejection as rejection:
+            is_told = unreadable.reason in BETTER_TOLD and not isinstance(rejection, NoRoom)
+            raise unreadable if is_told else rejection from None
     if found is None:
         try:
             return Inspection(await engine.inspect(run, source, directory, request, most), source, None)
@@ -164,13 +170,15 @@ async def scan_document(engine: Engine, run: Run, source: Source, *, seeks_edges
 
     Raises:
         Unreadable: the converter could not read it as GeoJSON.
-        Rejection: it is JSON of another kind that has a name, or the scan exceeds the limits.
+        Rejection: it is JSON of another kind that has a name or in another encoding, or the scan exceeds the limits.
     """
     try:
         return await _scan(engine, run, source.path, seeks_edges=seeks_edges)
     except Unreadable as unreadable:
         if unreadable.reason in UNKNOWN_JSON:
             await require_features(source)
+        if unreadable.reason is Reason.NOT_UTF8:
+            await run_blocking(partial(require_utf8, source.path, source.format.title), inline=False)
         raise
 
 

@@ -15,6 +15,7 @@ from service.formats.detect import Source
 from service.formats.esri_codes import esri_code, has_measures_alone
 from service.formats.facts import MAX_COLUMNS, Count, Name
 from service.formats.format import reading_of
+from service.formats.into_utf8 import require_utf8
 from service.formats.names import counted, values_of
 
 COPY, FOUND_FILE = "attributes.json", "found.json"
@@ -48,6 +49,7 @@ class _FoundAttributes(msgspec.Struct, frozen=True):
 
 async def read_esri_json(place: Workplace, source: Source) -> WorkFile:
     """Read a document whose driver takes Esri's codes for EPSG's, and measures without elevations for elevations."""
+    await place.look(partial(require_utf8, source.path, source.format.title))
     code = await place.look(partial(esri_code, source.path))
     is_measured = await place.look(partial(has_measures_alone, source.path))
     name = staged_names(source)[0]

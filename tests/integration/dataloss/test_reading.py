@@ -329,3 +329,48 @@ async def test_others_have_their_turn_while_many_columns_are_scanned(
     asyncio.get_running_loop().call_soon(taken.append, None)
     await scan_document(converters.engine, converters.run, source)
     assert len(taken) == turns
+
+
+BROKEN = b'{"type": "FeatureCollection", "features": [\n{"type": "Feature", "properties": {"a": x}, "geometry": null}]}'
+REFUSED: Mapping[str, tuple[bytes, str]] = {
+    "a word that is none": (BROKEN, "not valid JSON: see line 2"),
+    "a program": (b"var data = " + collection(feature({}, POINT)), "not valid JSON: see line 1"),
+    "blanks": (b" \n ", "The file is empty"),
+    "a point without numbers": (b'{"type": "Point", "coordinates": ["a"]}', "coordinates are not those of its type"),
+}
+
+
+@pytest.mark.parametrize("padding", [0, LARGE])
+@pytest.mark.parametrize("case", REFUSED)
+async def test_a_document_is_refused_in_the_words_of_its_scan(converters: Converters, case: str, padding: int) -> None:
+    """The converter only said that it is damaged, cut off or something else."""
+    document, told = REFUSED[case]
+    with pytest.raises(Rejection, match=told):
+        await convert(converters, document + b" " * padding, "Csv")
+
+
+@pytest.mark.parametrize("output", ["GeoPackage", "Csv", "GeoJsonSeq"])
+@pytest.mark.parametrize("padding", [0, LARGE])
+async def test_documents_in_other_encodings_are_refused(converters: Converters, output: str, padding: int) -> None:
+    """Their bytes were copied into results that no program could read."""
+    document = collection(feature({"a": "é"}, POINT)).decode("unicode-escape").encode("latin-1")
+    with pytest.raises(Rejection, match="The file is not UTF-8 text, which GeoJSON must be: see line 1"):
+        await convert(converters, document + b" " * padding, output)
+
+
+ESRI = '{"geometryType": "esriGeometryPoint", "spatialReference": {"wkid": 4326}, "features": [%s]}'
+ROWS: Mapping[str, str] = {
+    "a.geojsonl": '{"type": "Feature", "properties": {"a": "e"}, "geometry": null}\n'
+    '{"type": "Feature", "properties": {"a": "é"}, "geometry": null}\n',
+    "a.json": ESRI % '{"attributes": {"a": "e"}},\n{"attributes": {"a": "é"}, "geometry": {"x": 1, "y": 2}}',
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("has_sessions", [True, False])
+async def test_other_json_in_other_encodings_is_refused_with_the_line(
+    converters: Converters, name: str, *, has_sessions: bool
+) -> None:
+    """Their bytes were copied into results that no program could read, too."""
+    with pytest.raises(Rejection, match=r"is not UTF-8 text, which .* must be: see line 2\. Save it as UTF-8"):
+        await convert(converters, ROWS[name].encode("latin-1"), "GeoPackage", name, has_sessions=has_sessions)
