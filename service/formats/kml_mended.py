@@ -1,4 +1,4 @@
-"""Mends KML of which the driver would read less than it says: typed data that no Schema declares for it, odd rings."""
+"""Mends KML of which the driver would read less than it says: undeclared typed data, odd rings, models."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,20 +13,23 @@ SCHEMA = re.compile(rb"<Schema[\s/>]")
 DOCUMENT = re.compile(rb"<Document[\s>]")
 ODD_RING = re.compile(rb"</LinearRing>\s*+<(?!/(?:outer|inner)BoundaryIs\b)[^<>]*+>")
 """The end of a ring that is not alone in a boundary of an area, as it should be."""
+MODEL = re.compile(rb"<Model[\s/>]")
 _ATTRIBUTES = rb"\s(?:[^<>\"']++|\"[^<\"]*+\"|'[^<']*+')*+"
 TAG = re.compile(
-    rb"(?=<[!/DSLio])(?:" + COMMENT + rb"(?P<comment>\Z)?+|" + CHARACTERS + rb"(?P<characters>\Z)?+"
+    rb"(?=<[!/DSLMio])(?:" + COMMENT + rb"(?P<comment>\Z)?+|" + CHARACTERS + rb"(?P<characters>\Z)?+"
     rb"|<(?:(?P<document>Document(?=[\s>])[^<>]*+(?<!/)>)"
     rb"|(?P<declares>Schema\s(?>[^<>]*?\bid\s*=\s*(?:\"(?P<id>[^\"<>]*)\"|'(?P<other_id>[^'<>]*)'))[^<>]*+>)"
     rb"|(?P<schema>/?SchemaData(?=[\s>])[^<>]*+>)"
     rb"|(?P<data>SimpleData(?P<rest>" + _ATTRIBUTES + rb"(?P<empty>(?<=/))?+>))|(?P<end>/SimpleData\s*+>)"
-    rb"|(?P<boundary>/?(?:outer|inner)BoundaryIs)\s*+>|(?P<ring>/?)LinearRing\b))"
+    rb"|(?P<boundary>/?(?:outer|inner)BoundaryIs)\s*+>|(?P<ring>/?)LinearRing\b|(?P<model>/?)Model(?=[\s/>])))"
 )
 """What may be mended, and comments and the like, in which nothing is a tag: with an empty group if they do not end."""
 NAME = re.compile(rb"(?P<before>\sname\s*=\s*[\"'])(?P<name>[^\"'<>]*+)")
 HOLE = b"innerBoundaryIs"
 LONGEST_TAG = 16 << 10
 LONGEST_END = len("-->")
+NO_MODEL = b"NoModel"
+"""What models are called, which the driver does not know."""
 UNTYPED = "Typed data was read as texts, because the Document has no Schema for it."
 UNDECLARED = "Typed data that no Schema of the file declares ({}) was read as texts."
 FIELD = b'<SimpleField name="%b" type="string"/>'
@@ -39,7 +42,8 @@ def mended(path: Path, target: Path, text: Path | None = None) -> tuple[Path, st
     SimpleData that no Schema declares would be left out: what is in the first MiB is declared, or gets the name that
     is declared in another case. So would be what a Schema declares within a Folder, as GDAL 1 wrote it: the Document
     gets a copy. Of several rings in one innerBoundaryIs, all but the last would be. Rings that bound no area become
-    lines: the driver makes geometries of them that most formats lack. `text` is where to look for all this, if not in
+    lines: the driver makes geometries of them that most formats lack. Models, which have none, get an unknown name:
+    the driver crashes on one among several geometries. `text` is where to look for all this, if not in
     the file itself.
     """
     text = text or path
@@ -49,7 +53,7 @@ def mended(path: Path, target: Path, text: Path | None = None) -> tuple[Path, st
     lacks_schema |= bool(moved) and not has_match(text, DOCUMENT)
     start = next(chunks(text), b"") if is_typed else b""
     missing, respelled = undeclared_in(start), respelled_in(start)
-    if not (lacks_schema or moved or missing or respelled or has_match(text, ODD_RING)):
+    if not (lacks_schema or moved or missing or respelled or has_match(text, ODD_RING) or has_match(text, MODEL)):
         return path, ""
     names = [name.decode("utf-8", "replace") for names in missing.values() for name in names]
     mender = _Mender(missing, moved, respelled, lacks_schema=lacks_schema)
@@ -87,23 +91,26 @@ class _Mender:
         return passed + TAG.sub(self._mend, text)
 
     def _mend(self, tag: re.Match[bytes]) -> bytes:
+        mended = tag[0]
         if tag["comment"] is not None or tag["characters"] is not None:
             self._inside = b"]]>" if tag["comment"] is None else b"-->"
         elif tag["boundary"]:
             self._boundary = b"" if tag["boundary"].startswith(b"/") else tag["boundary"]
             self._has_ring = False
         elif tag["ring"] is not None:
-            return self._ring(tag)
+            mended = self._ring(tag)
+        elif tag["model"] is not None:
+            mended = b"<%b%b" % (tag["model"], NO_MODEL)
         elif tag["document"]:
             moved, self._moved = self._moved, b""
-            return tag[0] + TAG.sub(self._mend, moved)
+            mended = tag[0] + TAG.sub(self._mend, moved)
         elif tag["declares"]:
-            return self._declare(tag)
+            mended = self._declare(tag)
         elif self._lacks_schema and (tag["schema"] or tag["data"] or tag["end"]):
-            return self._as_data(tag)
+            mended = self._as_data(tag)
         elif self._respelled and tag["data"]:
-            return NAME.sub(self._respell, tag[0])
-        return tag[0]
+            mended = NAME.sub(self._respell, tag[0])
+        return mended
 
     def _ring(self, tag: re.Match[bytes]) -> bytes:
         """A ring in a boundary of its own, or a line outside of one."""

@@ -28,6 +28,7 @@ KNOWN_BY_SCAN = TYPE_LOSSES | frozenset(
         "infinite",
         "like_json",
         "leading_blanks",
+        "long_integers",
         "moments",
         "near_infinite",
         "nulls",
@@ -110,6 +111,12 @@ VALUE_LOSSES: Mapping[str, Loss] = {
     "beyond_32_bits": Loss(
         "integers beyond 32 bits",
         "{target} stores integers of 32 bits; {values} became floating-point numbers.",
+    ),
+    "long_integers": Loss(
+        "integers beyond 32 bits as a type",
+        "{target} is written without integers beyond 32 bits as a type; {values}, in columns with such numbers, became "
+        "texts, and those of other columns of integers may have.",
+        count=lambda field, _: field.filled or 0 if field.beyond_32_bits else 0,
     ),
     "beyond_53_bits": Loss(
         "integers beyond 53 bits",

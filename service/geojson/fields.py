@@ -19,6 +19,7 @@ from service.geojson.jsontext import LONG_NEGATIVE, holds_clamped, holds_long_ne
 
 INT64_MIN = -INT64_MAX - 1
 INTEGER_WIDTH = 18
+LARGEST_OF_32_BITS = (1 << 31) - 1
 EXACT_IN_REAL = 1 << 53
 SMALLEST_LARGE = 1e23
 """From here on, numbers may not fit into the 24 characters of a .dbf number."""
@@ -40,6 +41,7 @@ _LENGTHS = ("longest_bytes", "over_dbf_limit")
 _OF_MOMENTS = (*_LENGTHS, "reworded_moments", "rounded_moments", "rounded_up")
 _TOLD: Mapping[FieldType, tuple[str, ...]] = {
     FieldType.TEXT: _LENGTHS,
+    FieldType.INTEGER: ("beyond_32_bits",),
     FieldType.REAL: ("infinite", "nans", "near_infinite", "first_near_infinite", "beyond_dbf", "first_beyond_dbf"),
     FieldType.DATE: (*_OF_MOMENTS, "before_1000"),
     FieldType.DATETIME: _OF_MOMENTS,
@@ -93,6 +95,7 @@ class FieldTally:
     integers_over_width = 0
     clamped_integers = 0
     wide_integers = 0
+    beyond_32_bits = 0
     long_negatives = 0
     tiny = 0
     beyond_dbf = 0
@@ -169,7 +172,10 @@ class FieldTally:
     def _add_integers(self, values: Sequence[int]) -> None:
         self.type = joined_type(self.type, FieldType.INTEGER)
         self.integers += len(values)
-        if max(map(abs, values)) <= EXACT_IN_REAL:
+        largest = max(map(abs, values))
+        if largest > LARGEST_OF_32_BITS:
+            self.beyond_32_bits += sum(not ~LARGEST_OF_32_BITS <= value <= LARGEST_OF_32_BITS for value in values)
+        if largest <= EXACT_IN_REAL:
             return
         self.inexact_integers += sum(int(float(value)) != value for value in values)
         self.integers_over_width += sum(len(str(value)) > INTEGER_WIDTH for value in values)

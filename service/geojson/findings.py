@@ -23,6 +23,7 @@ _IN_FACTS = (
     "infinite",
     "nans",
     "near_infinite",
+    "beyond_32_bits",
     "first_near_infinite",
     "nested",
     "empty",

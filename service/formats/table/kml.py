@@ -17,6 +17,7 @@ from service.formats.format import (
     Writer,
     Writing,
 )
+from service.formats.kml_mended import NO_MODEL
 from service.formats.kml_positions import MISPLACED_POSITIONS, POSITIONS, UNREAD_POSITIONS
 from service.formats.table.xml_parts import HOLDS, XML_LOSSES, of_the_file
 
@@ -90,7 +91,7 @@ _KML_LEFT_OUT = (
         words=(b"<GroundOverlay", b"<ScreenOverlay", b"<PhotoOverlay"),
         is_content=True,
     ),
-    LeftOut("Tours and models ({count}) were left out.", words=(b"<gx:Tour", b"<Model>", b"<Model "), is_content=True),
+    LeftOut("Tours and models ({count}) were left out.", words=(b"<gx:Tour", b"<%b" % NO_MODEL), is_content=True),
     LeftOut(
         "Coordinates of geometries ({count}) that are not numbers in the form 13.4,52.5 or 13.4,52.5,100 were left out "
         "or read wrongly. Separate numbers by commas, positions by blanks, and write decimal points.",
@@ -207,7 +208,7 @@ _KML = Writing(
     driver="KML",
     reread=Reread(drivers=("LIBKML",)),
     empty_columns_lost=frozenset({"name", "description"}),
-    value_losses=XML_LOSSES | {"booleans", "moments", "leading_blanks"},
+    value_losses=XML_LOSSES | {"booleans", "moments", "leading_blanks", "long_integers"},
     extension=".kml",
     media_type="application/vnd.google-earth.kml+xml",
     writer=Writer.AT_ONCE,

@@ -241,3 +241,13 @@ def test_a_boundary_that_a_piece_of_the_file_cuts_off_is_not_mended(tmp_path: Pa
     path = tmp_path / "a.kml"
     path.write_text(start + filler + mark + rest + end + after, encoding="utf-8")
     assert mended(path, tmp_path / "new" / "mended.kml") == (path, "")
+
+
+@pytest.mark.parametrize("name", ["a.kml", "a.kmz"])
+async def test_a_model_among_geometries_is_left_out(pipeline: Pipeline, tmp_path: Path, name: str) -> None:
+    """The driver alone crashes on it, and the file was called damaged."""
+    model = "<Model id='m'><Location><longitude>1</longitude><latitude>2</latitude></Location></Model>"
+    places = [f"<MultiGeometry>{POINT}{model}</MultiGeometry>", f"<MultiGeometry>{model}</MultiGeometry>", "<Model/>"]
+    done = await pipeline.to("Csv", write(tmp_path / name, "".join(map(PLACE.format, places))))
+    assert [row["WKT"] for row in readers.table(done.path)] == ["MULTIPOINT ((1 2))", "", ""]
+    assert any(warning.startswith("Tours and models (") for warning in done.output.warnings)

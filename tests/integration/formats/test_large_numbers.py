@@ -176,3 +176,20 @@ async def test_gpx_holds_the_times_of_points(converters: Converters, tmp_path: P
     done = await Pipeline(converters).to("Gpx", path)
     assert done.output.warnings == ("GPX has no dates and times; 1 value of 'at' became texts.",)
     assert b"<time>2024-05-06T07:08:09Z</time>" in done.path.read_bytes()
+
+
+@pytest.mark.parametrize("target", ["Kml", "Kmz"])
+async def test_integers_that_become_texts_of_kml_are_told(either: Pipeline, tmp_path: Path, target: str) -> None:
+    """Columns that hold one beyond 32 bits are declared as texts, without a word."""
+    large = write_geojson(tmp_path / "a.geojson", [point(1, 2, n=1 << 31, o=-(1 << 31)), point(1, 2, n=7, o=5)])
+    done = await either.to(target, large)
+    direct = await either.convert_directly(large, target, scan(large).facts("a"))
+    assert direct is not None
+    for warnings in (done.output.warnings, direct.plan.warnings):
+        (told,) = warnings
+        assert told == (
+            f"{target.upper()} is written without integers beyond 32 bits as a type; 2 values of 'n', in columns with "
+            "such numbers, became texts, and those of other columns of integers may have."
+        )
+    small = write_geojson(tmp_path / "b.geojson", [point(1, 2, n=(1 << 31) - 1, o=-(1 << 31))])
+    assert (await either.to(target, small)).output.warnings == ()
