@@ -49,8 +49,8 @@ _MISREAD = (
         "unplaced_rows",
         "first_unplaced_row",
         "row",
-        "The coordinates in {count} of {layer} could not be read, first in row {first} after the header; the texts "
-        "were kept, without geometry.",
+        "The coordinates in {count} of {layer} could not be read, first in row {first}, not counting a header; the "
+        "texts were kept, without geometry.",
     ),
     _Misread(
         "mended_texts",
@@ -175,7 +175,7 @@ def _splits(target: Format, writing: Writing, datasets: Sequence[Dataset]) -> It
     for name in sorted(writing.splits | ({"GeometryCollection"} if writing.one_family else set())):
         count = sum(layer.geometry_types.get(name, 0) for layer in layers)
         if count:
-            yield f"{target.title} stores no {name}; {count:,} of them were split into their parts."
+            yield f"{target.title} stores no {name}; those of {counted(count, 'feature')} were split into their parts."
 
 
 def _attributes(target: Format, writing: Writing, layers: Sequence[Layer]) -> Iterator[str]:

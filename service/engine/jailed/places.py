@@ -128,11 +128,11 @@ class Table:
     first_zero: int = 0
     """The line of the first of them, from 1."""
     open_row: int = 0
-    """The last row, if it is a quoted text that does not end; from 1, after the header."""
+    """The last row, if it is a quoted text that does not end; from 1, not counting a header."""
     unquoted: int = 0
     """How many cells go on behind a text in quotation marks, which are left out."""
     first_unquoted: int = 0
-    """The row of the first of them, from 1, after the header."""
+    """The row of the first of them, from 1, not counting a header."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,10 +37,10 @@ _OF_ROWS = {
     "zeros": "Zero bytes (NUL) in the file ({count}, first in line {0.first_zero:,}) were left out. If letters are "
     "wrong, save it as UTF-8 and send it again.",
     "unquoted": "Quotation marks at the beginning of cells that go on behind a second one ({count}, first in row "
-    "{0.first_unquoted:,} after the header) were left out. To keep them, double them, and put the whole cell into "
-    'others, such as """Old"" town".',
-    "open_row": "The quotation mark before a text in row {count} after the header has no counterpart: all that follows "
-    "it, to the end of the file, became one cell.",
+    "{0.first_unquoted:,}, not counting a header) were left out. To keep them, double them, and put the whole cell "
+    'into others, such as """Old"" town".',
+    "open_row": "The quotation mark before a text in row {count}, not counting a header, has no counterpart: all that "
+    "follows it, to the end of the file, became one cell.",
 }
 """What is told of rows of a table."""
 
