@@ -192,6 +192,7 @@ class ClaimedJobs:
         else:
             with span("fetch", job_id=str(job.id)):
                 await copy_observed(self._parts.storage.read(ObjectKey(claim.input or "")), path)
+            _require_whole(path, job)
         source = await detect_format(
             Upload(untrusted_name=job.original_file_name, path=path, size_bytes=job.input_size_bytes),
             self._parts.engine.limits,
@@ -222,6 +223,16 @@ class ClaimedJobs:
             interrupted=not isinstance(error, Rejection),
         )
         await retry_while_unavailable(lambda: self._parts.ledger.release(change))
+
+
+def _require_whole(path: Path, job: Job) -> None:
+    """Refuse an input that the store has lost a part of: what is left of it may be a whole file of its format.
+
+    Raises:
+        StorageUnavailable: it has another size than was received.
+    """
+    if (found := path.stat().st_size) != job.input_size_bytes:
+        raise StorageUnavailable("down", f"the store gave {found} of the {job.input_size_bytes} bytes of an input")
 
 
 def report(error: BaseException) -> None:

@@ -81,7 +81,7 @@ async def working(
         await worker.leave()
 
 
-async def admitted(here: World, content: bytes | None) -> HandOver:
+async def admitted(here: World, content: bytes | None, size_bytes: int = 2) -> HandOver:
     """A job with a reservation that another process hands over; without `content`, its input does not exist."""
     job_id, told = JobId(uuid7(utc_now())), handover(content)
     gateway = Leases(here.services.database, told.gateway, timedelta(seconds=30))
@@ -94,7 +94,7 @@ async def admitted(here: World, content: bytes | None) -> HandOver:
             file_name="a.geojson",
             input_format="geojson",
             output_format="csv",
-            size_bytes=2,
+            size_bytes=size_bytes,
             object_name=(key := new_key()),
         )
     )
@@ -103,8 +103,16 @@ async def admitted(here: World, content: bytes | None) -> HandOver:
         missing = new_key() if content is None else None
         await connection.execute("UPDATE job SET handover = '', input_key = $2 WHERE id = $1", job_id, missing)
     await gateway.give_up()
-    job = msgspec.structs.replace(told.job, id=job_id)
+    job = msgspec.structs.replace(told.job, id=job_id, input_size_bytes=size_bytes)
     return sealed(msgspec.structs.replace(told, job=job, account_id=here.account.account_id), key)
+
+
+async def put_input(here: World, told: HandOver, directory: Path, content: bytes) -> None:
+    """Put this into the store as the input of a job."""
+    async with here.services.database.connection() as connection:
+        await connection.execute("UPDATE job SET input_key = $2 WHERE id = $1", told.job.id, key := new_key())
+    (directory / "input").write_bytes(content)
+    await here.services.storage.put(key, directory / "input", media_type="", download_name="a")
 
 
 async def until_empty(queue: WorkQueue, left: int = 0) -> None:
@@ -160,6 +168,21 @@ async def test_no_cause_is_tried_without_end(
         assert (job.status, job.attempt, job.error_message) == (Status.FAILED, RETURNED + ATTEMPTS, UNFETCHED)
         assert await here.services.ledger.reservations() == 0
         assert not here.services.pool.queue.places_taken
+
+
+async def test_a_part_of_an_input_is_not_converted(
+    database_url: str, tmp_path: Path, server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the store has left of it may be a whole file: its account would be charged for a part of its data."""
+    monkeypatch.setattr(take_over, "LATER_SECONDS", 0.0)
+    async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
+        told = await admitted(here, None, len(POINT) + 1)
+        await put_input(here, told, tmp_path, POINT)
+        await queue.offer(told)
+        await until_empty(queue)
+        job = await here.services.jobs.find(told.job.id, here.account.account_id)
+        assert (job.status, job.attempt, job.error_message) == (Status.FAILED, 1 + ATTEMPTS, UNFETCHED)
+        assert await here.services.ledger.reservations() == 0
 
 
 async def test_what_others_tell_of_a_job_is_not_converted(
@@ -227,11 +250,8 @@ async def test_a_worker_without_its_store_takes_no_jobs(
     monkeypatch.setattr(fitness, "PAUSE_SECONDS", 0.05)
     async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
         store, away = tmp_path / "data" / "store", tmp_path / "away"
-        stored = await admitted(here, None)
-        async with here.services.database.connection() as connection:
-            await connection.execute("UPDATE job SET input_key = $2 WHERE id = $1", stored.job.id, key := new_key())
-        (tmp_path / "input").write_bytes(POINT)
-        await here.services.storage.put(key, tmp_path / "input", media_type="", download_name="a")
+        stored = await admitted(here, None, len(POINT))
+        await put_input(here, stored, tmp_path, POINT)
         store.rename(away)
         store.touch()
         with capture_logs() as log:
