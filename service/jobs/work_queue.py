@@ -42,6 +42,10 @@ _SUBJECT_TAKEN: Final = "per subject"
 """What the server says if a message was not stored because its subject has one, and not for want of space."""
 
 
+class MessageTooLargeError(Exception):
+    """The server takes no message as large as that of a job with its input, though it may have taken it before."""
+
+
 class WorkQueue:
     """The queue as one process sees it; `open_work_queue` opens it."""
 
@@ -136,20 +140,27 @@ class WorkQueue:
 
     def has_room_for(self, handover: HandOver, content_bytes: int) -> bool:
         """Whether the server takes a message with an input of this size, which `handover` does not contain yet."""
-        return len(write_handover(handover)) + content_bytes + ENVELOPE_BYTES <= self._connection.max_payload
+        return self._takes(len(write_handover(handover)) + content_bytes)
+
+    def _takes(self, message_bytes: int) -> bool:
+        return message_bytes + ENVELOPE_BYTES <= self._connection.max_payload
 
     async def offer(self, handover: HandOver) -> bool:
         """Put a job into the queue unless it is in it already; return whether it was added.
 
         Raises:
+            MessageTooLargeError: the job is to be handed over without its input.
             QueueUnavailable: the queue is full, or cannot be reached: the job may or may not be there now.
         """
+        message = write_handover(handover)
         with translated():
             self._require_connection()
+            if handover.content is not None and not self._takes(len(message)):
+                raise MessageTooLargeError
             try:
                 receipt = await self._stream.publish(
                     subject_of(handover.lane, handover.job.id),
-                    write_handover(handover),
+                    message,
                     headers={api.Header.MSG_ID: handover.name},
                 )
             except NoStreamResponseError:

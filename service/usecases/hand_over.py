@@ -28,7 +28,7 @@ from service.jobs.notices import Notice, end_in
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec
 from service.jobs.windows import Turn, Windows
-from service.jobs.work_queue import WorkQueue
+from service.jobs.work_queue import MessageTooLargeError, WorkQueue
 from service.storage.observed import observed
 from service.storage.port import ObjectKey, new_input_key, new_key
 from service.telemetry import events, metrics
@@ -116,21 +116,30 @@ class Gateway:
             RetryableFault: another process has the job, and has not ended it.
         """
         is_recorded = False
+
+        async def record(handover: HandOver) -> HandOver:
+            nonlocal is_recorded
+            handover = sealed(handover, spec.object_key)
+            await self._store(spec, handover, directory)
+            is_recorded = True
+            keep()
+            return handover
+
         try:
             with self._awaiting(spec) as awaited, span("hand_over"):
-                handover = self._handover(spec)
-                if is_stored := spec.is_promised or not self._may_be_inside(handover):
-                    handover = sealed(handover, spec.object_key)
-                    await self._store(spec, handover, directory)
-                    is_recorded = True
-                    keep()
+                handover = unsealed = self._handover(spec)
+                if spec.is_promised or not self._may_be_inside(handover):
+                    handover = await record(handover)
                 kept = None if is_recorded else spec
                 with self._windows.turn(spec.account_id, awaited.wake) as turn:
                     await self._await_turn(turn, awaited, kept)
-                    if not is_stored:
+                    if not is_recorded:
                         content = await self._read(directory / spec.upload)
                         handover = sealed(msgspec.structs.replace(handover, content=content), spec.object_key)
-                    return await self._end_of(handover, awaited, kept)
+                    try:
+                        return await self._end_of(handover, awaited, kept)
+                    except MessageTooLargeError:  # the server's limit is lower than it was
+                        return await self._end_of(await record(unsealed), awaited, None)
         except _NotQueuedError as refusal:
             return await refusal.run(refusal.spec, directory, ticket, keep)
         except StorageUnavailable as error:
@@ -196,6 +205,7 @@ class Gateway:
 
         Raises:
             _NotQueuedError: it is to run here.
+            MessageTooLargeError: it is to be handed over without its input.
             ForgottenError: a crash of the database has undone the job's admission.
         """
         while awaited.job is None:

@@ -4,7 +4,7 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from sandbox.command import Limits
 from sandbox.pool import QueueTicket
 from service.cli.check_parts import check_queue
 from service.db.queries import load
-from service.errors import Overloaded, StorageUnavailable
+from service.errors import Overloaded, QueueUnavailable, StorageUnavailable
 from service.formats.offer import Offer
 from service.formats.request import ConversionRequest
 from service.ids import JobId, ServerId, uuid7
@@ -481,6 +481,35 @@ async def test_an_input_that_no_message_may_contain_is_stored(database_url: str,
                     await anyio.sleep(SOON)
             assert [row["id"] for row in stored] == [large.job.id]
             await here.messages(2)  # of both: that of the large one names its input
+            tasks.cancel_scope.cancel()
+
+
+async def test_an_input_that_no_message_may_contain_any_more_is_stored(database_url: str, tmp_path: Path) -> None:
+    """The server has lost the job, and comes back with a lower limit: it would refuse the message forever."""
+    (directory := tmp_path / "nats").mkdir()
+    (config := directory / "limits.conf").write_text("max_payload: 1MB\n")
+    with nats_server(directory, options=("-c", str(config))) as nats:
+        async with (
+            opened(database_url, tmp_path / "service", nats, SOON) as here,
+            anyio.create_task_group() as tasks,
+        ):
+            spec = await here.admit()
+            spec = msgspec.structs.replace(spec, job=msgspec.structs.replace(spec.job, input_size_bytes=1000))
+            tasks.start_soon(here.run, spec, bytes(1000))
+            await here.messages(1)
+            nats.kill()
+            nats.lose_data()
+            config.write_text("max_payload: 1KB\n")
+            nats.start()
+            with anyio.fail_after(PATIENCE_SECONDS):
+                while not await here.world.services.database.fetchval(  # noqa: ASYNC110 -- nothing announces it
+                    "SELECT handover IS NOT NULL FROM job WHERE id = $1", spec.job.id
+                ):
+                    await anyio.sleep(SOON)
+                while True:
+                    with suppress(QueueUnavailable):
+                        await here.messages(1)
+                        break
             tasks.cancel_scope.cancel()
 
 
