@@ -119,7 +119,10 @@ class GeoPackageCheck(TypeCheck):
         self.beside = Beside()
 
     async def __call__(self, session: Session, layers: list[SeenLayer]) -> list[SeenLayer] | None:
-        """As that of any database; None also if what it says of itself cannot be read."""
+        """As that of any database; None also if what it says of itself cannot be read, or layers are views.
+
+        Of a view, the driver leaves out the first column of integers, and takes all that it computes for texts.
+        """
         if await super().__call__(session, layers) is None:
             return None
         (told,) = await _first_rows(session, DESCRIPTIONS) or [()]
@@ -130,7 +133,7 @@ class GeoPackageCheck(TypeCheck):
         numbers = dict(zip(further, counts, strict=True))
         self.beside = beside(told, [numbers.get(query, (0,))[0] for query in FURTHER])
         self.rules += self.beside.limits
-        return layers
+        return None if self.beside.views else layers
 
     def _expected(self, layer: SeenLayer) -> Iterator[tuple[str, Row]]:
         """Those about values: the driver reads all columns of the types that the standard defines."""

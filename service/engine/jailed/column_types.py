@@ -22,7 +22,7 @@ from service.engine.jailed.declared import WITH_ZEROS
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import MAX_LAYERS, open_work_file, quoted, text_of
 from service.engine.jailed.self_description import RULES, Beside, says_of_itself
-from service.engine.jailed.table_types import HIDDEN_NAMES, KEY, TEXT, TypedTable, examine
+from service.engine.jailed.table_types import HIDDEN_NAMES, KEY, TEXT, TypedTable, examine, is_view
 from service.engine.jailed.unread_geometries import left_out
 
 GEOPACKAGE = "geopackage"
@@ -30,6 +30,9 @@ COUNTED = ("mistyped", "spelled", "cut", "rounded", "unread", "second")
 NOT_DATA = ("gpkg_", "rtree_", "sqlite_")
 CONTENTS = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY rowid"
 
+VIEWS = """
+    SELECT name FROM sqlite_master WHERE type = 'view' AND lower(name) IN (SELECT lower(table_name) FROM gpkg_contents)
+"""
 LISTS_ALL = "SELECT 1 FROM gpkg_contents WHERE data_type = 'attributes'"
 
 
@@ -38,9 +41,9 @@ def main(database: str, copy: str, report: str, kind: str = "", prefix: str = ""
 
     Write to `report` the names of the tables that hold data, how many values of each column are of another type than
     it declares, how many bytes in it become texts, how many of its texts lose bytes of zeros, how many of its times
-    digits beyond milliseconds, how many of its geometries are left out, and how many descriptions a GeoPackage has of
-    itself. If `kind` is "geopackage", the tables are its layers; else the copy has `prefix` before names of columns
-    that the driver does not read.
+    digits beyond milliseconds, how many of its geometries are left out, which layers are views with functions that
+    SQLite alone does not have, and how many descriptions a GeoPackage has of itself. If `kind` is "geopackage", the
+    tables are its layers; else the copy has `prefix` before names of columns that the driver does not read.
     """
     try:
         written, definitions = _report(database, is_geopackage=kind == GEOPACKAGE)
@@ -61,12 +64,14 @@ def _report(database: str, *, is_geopackage: bool) -> tuple[dict[str, object], d
             sys.exit(Exit.NO_LAYERS)
         rules = beside.limits + sum(_rules(connection, name) for name in names)
         found = {name: _examined(connection, name, is_geopackage=is_geopackage) for name in tables}
+        unknown = [name for name, table in found.items() if not table.definition and is_view(connection, name)]
     written: dict[str, object] = {
         "tables": names,
         "beside": beside,
         "rules": rules,
         "left_out": sorted({table.left_out for table in found.values()} - {""}),
         "derived": derived,
+        "unknown": unknown,
         "clock_times": {name: table.clock_times for name, table in found.items()},
         **{what: _total(getattr(table, what) for table in found.values()) for what in COUNTED},
     }
@@ -74,13 +79,13 @@ def _report(database: str, *, is_geopackage: bool) -> tuple[dict[str, object], d
 
 
 def _attributes(connection: sqlite3.Connection, layers: Sequence[str]) -> list[str]:
-    """The tables of a GeoPackage that may be layers; none if it cannot be read.
+    """The tables and views of a GeoPackage that may be layers; none if it cannot be read.
 
     If it lists any table without geometry among its `layers`, the driver reads no others. To replace each of thousands
     of tables takes a time that grows with their square, because SQLite looks at all of them each time.
     """
     try:
-        names = _data_in(connection)
+        names = [*_data_in(connection), *(name for (name,) in connection.execute(VIEWS))]
         if connection.execute(LISTS_ALL).fetchone():
             listed = set(map(str.casefold, layers))
             names = [name for name in names if name.casefold() in listed]
@@ -151,10 +156,11 @@ def _whole(text: bytes, encoding: str) -> bytes:
 
 
 def _replace(connection: sqlite3.Connection, table: str, definition: Mapping[str, str], prefix: str) -> None:
-    """Make `table` anew; to rename it would take as long as the file has other tables."""
+    """Make `table` anew, also if it is a view; to rename it would take as long as the file has other tables."""
     values = ", ".join(_value(quoted(name), kind) for name, kind in definition.items())
     columns = ", ".join(f"{quoted(_readable(name, kind, prefix))} {kind}" for name, kind in definition.items())
-    connection.execute(f"DROP TABLE main.{quoted(table)}")
+    kind = "VIEW" if is_view(connection, table) else "TABLE"
+    connection.execute(f"DROP {kind} main.{quoted(table)}")
     connection.execute(f"CREATE TABLE main.{quoted(table)} ({columns})")
     connection.execute(f"INSERT INTO main.{quoted(table)} SELECT {values} FROM former.{quoted(table)}")  # noqa: S608 -- quoted
 

@@ -71,6 +71,12 @@ UNREGISTERED = """
 
 Those that Android and QGIS keep for themselves are no data.
 """
+VIEWS = """
+    SELECT count(*) FROM sqlite_master WHERE type = 'view' AND lower(name) IN (
+        SELECT lower(table_name) FROM gpkg_contents WHERE data_type IN ('features', 'attributes')
+    )
+"""
+"""The query for how many layers are views."""
 FURTHER = {
     METADATA: "gpkg_metadata",
     CODES: "gpkg_data_column_constraints",
@@ -79,6 +85,7 @@ FURTHER = {
     TITLES: "gpkg_data_columns",
     RELATIONS: "gpkgext_relations",
     UNREGISTERED: "gpkg_contents",
+    VIEWS: "gpkg_contents",
 }
 """Queries that find a number, each with the table that a GeoPackage needs for it."""
 _HAS = ", ".join(
@@ -109,6 +116,7 @@ class Beside(NamedTuple):
     limits: int = 0
     relations: int = 0
     unregistered: int = 0
+    views: int = 0
 
 
 def beside(told: Sequence[float], found: Sequence[int]) -> Beside:
@@ -116,9 +124,9 @@ def beside(told: Sequence[float], found: Sequence[int]) -> Beside:
 
     Each relation has a table of its own, which need not be listed.
     """
-    documents, codes, limits, unlisted, titles, relations, unregistered = found
+    documents, codes, limits, unlisted, titles, relations, unregistered, views = found
     unread = max(unregistered - relations, 0)
-    return Beside(int(told[0]) + documents, int(told[1]), codes, unlisted, titles, limits, relations, unread)
+    return Beside(int(told[0]) + documents, int(told[1]), codes, unlisted, titles, limits, relations, unread, views)
 
 
 def says_of_itself(connection: sqlite3.Connection) -> Beside:

@@ -83,12 +83,16 @@ class TypedTable(NamedTuple):
 
 
 def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> TypedTable:
-    """Decide on the types of the columns of `table`."""
+    """Decide on the types of the columns of `table`; a view gets some in any case."""
     rows = [row for row in named_rows(connection, f"PRAGMA table_xinfo({quoted(table)})") if row[-1] != HIDDEN]
     known = GEOPACKAGE if is_geopackage else SQLITE
     geometries = geometry_columns(connection, table, is_geopackage=is_geopackage)
-    columns = [DeclaredColumn(name, kind, name.lower() in geometries) for _, name, kind, *_ in rows]
-    key = _key(rows, is_geopackage=is_geopackage)
+    is_derived = is_view(connection, table)
+    key = _numbering(connection, table, rows) if is_derived else _key(rows, is_geopackage=is_geopackage)
+    columns = [
+        DeclaredColumn(name, "INTEGER" if is_derived and name == key else kind, name.lower() in geometries)
+        for _, name, kind, *_ in rows
+    ]
     has_own_ids = bool(key) and _has_own_ids(connection, table, key)
     is_left_out = has_own_ids and key.lower() in ROW_NUMBERS
     is_kept = has_own_ids and not is_left_out
@@ -104,7 +108,7 @@ def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) 
     finer = counted(connection, table, [(name, FINER) for name in times])
     rounded = {name: count for name, count in finer if count}
     clock_times = [column.name for column in data if declared_as(column.kind, known).mistyped == NO_TIME]
-    if not changed and not is_kept and not is_hidden:
+    if not changed and not is_kept and not is_hidden and not is_derived:
         return TypedTable({}, {}, {}, {}, left_out, rounded, clock_times=clock_times)
     changed |= {column.name for column in data if not declared_as(column.kind, known).is_plain or column.name == key}
     values = _values(connection, table, [column for column in data if column.name in changed], known)
@@ -121,6 +125,22 @@ def examine(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) 
         rounded,
         clock_times=[name for name in clock_times if name not in mistyped],
     )
+
+
+def is_view(connection: sqlite3.Connection, table: str) -> bool:
+    """Whether a table of the database that was opened, not of one attached to it, is a view."""
+    query = "SELECT 1 FROM main.sqlite_master WHERE type = 'view' AND name = ?"
+    return connection.execute(query, (table,)).fetchone() is not None
+
+
+def _numbering(connection: sqlite3.Connection, view: str, rows: Sequence[tuple[object, ...]]) -> str:
+    """The column of a view, which has no key, that a program takes for numbers of its rows; "" if there is none."""
+    names = [str(name) for _, name, *_ in rows if str(name).lower() in ROW_NUMBERS]
+    for name in names:
+        numbers = f"count(DISTINCT {quoted(name)}) = count(*) AND total(typeof({quoted(name)}) <> 'integer') = 0"
+        if connection.execute(f"SELECT {numbers} FROM {quoted(view)}").fetchone()[0]:  # noqa: S608 -- quoted
+            return name
+    return ""
 
 
 def _has_own_ids(connection: sqlite3.Connection, table: str, key: str) -> bool:

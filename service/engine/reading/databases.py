@@ -58,6 +58,8 @@ class _Database(msgspec.Struct, frozen=True):
     """By table: the columns with times of day and nothing else."""
     derived: TableNames
     """Views and virtual tables."""
+    unknown: TableNames
+    """Layers that are views with functions that SQLite alone does not have."""
     unread: Counts
     """By geometry column: how many values are not geometries."""
     second: Counts
@@ -160,6 +162,12 @@ def _warnings(found: _Database) -> Iterator[str]:
     yield from told_of(found, _RULES | _OF_VALUES)
     if found.derived:
         yield f"Views and virtual tables were left out: {listed(quotes(found.derived), LISTED)}."
+    if found.unknown:
+        yield (
+            f"In views that call functions of other programs ({listed(quotes(found.unknown), LISTED)}), computed "
+            "numbers may have become texts, and the first column of integers may have been left out. If that matters, "
+            "save the views as tables, and send the file again."
+        )
     yield from _unnumbered(found.left_out)
 
 

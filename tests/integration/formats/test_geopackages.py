@@ -1,5 +1,6 @@
 """GeoPackages of other programs, which follow the standard less strictly than ours."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,40 @@ async def test_a_table_without_numbers_of_rows_is_refused_as_such(either: Pipeli
         connection.execute(f'DROP TABLE "{name}"')
         connection.execute(f'ALTER TABLE "id INTE" RENAME TO "{name}"')
     assert [row["c"] for row in readers.table((await either.to("Csv", path)).path)] == ["ab"]
+
+
+VIEWS: Mapping[str, Sequence[Mapping[str, object]]] = {
+    "fid, geom, n * 0.5 AS half, n || '!' AS said": [{"half": 2.5, "said": "5!"}, {"half": 3.5, "said": "7!"}],
+    "n, geom": [{"n": 5}, {"n": 7}],
+    "geom, CAST(n AS INTEGER) AS c, 7 AS fid": [{"c": 5, "fid": 7}, {"c": 7, "fid": 7}],
+    "geom, n + 0 AS OGC_FID, date('2024-01-02') AS day": [{"day": "2024-01-02"}, {"day": "2024-01-02"}],
+}
+"""What views of a table with the numbers 5 and 7 in `n` select, and what a result has of it."""
+
+
+def shows(path: Path, selected: str) -> None:
+    """Make a view the only layer of a GeoPackage instead of its table."""
+    with edited(path) as connection:
+        (table,) = connection.execute("SELECT table_name FROM gpkg_contents").fetchone()
+        connection.execute(f'CREATE VIEW seen AS SELECT {selected} FROM "{table}"')  # noqa: S608 -- ours
+        for listing in ("gpkg_contents", "gpkg_geometry_columns"):
+            connection.execute(f"UPDATE {listing} SET table_name = 'seen'")  # noqa: S608 -- ours
+
+
+@pytest.mark.parametrize("selected", VIEWS)
+async def test_what_a_view_selects_and_computes_is_kept(either: Pipeline, tmp_path: Path, selected: str) -> None:
+    """The driver makes texts of what it computes, and leaves out the first column of integers."""
+    path = await database(either, tmp_path, ["n INTEGER"], (5,), (7,))
+    shows(path, selected)
+    done = await either.to("GeoJson", path)
+    assert [feature["properties"] for feature in readers.geojson(done.path)] == VIEWS[selected]
+    gaps = [warning for warning in done.output.warnings if "'OGC_FID' numbers the rows" in warning]
+    assert len(gaps) == ("OGC_FID" in selected)
+
+
+async def test_a_view_with_functions_of_other_programs_is_told(either: Pipeline, tmp_path: Path) -> None:
+    """SQLite alone cannot say what it selects."""
+    path = await database(either, tmp_path, ["n INTEGER"], (5,))
+    shows(path, "geom, ST_MinX(geom) AS x")
+    done = await either.to("GeoJson", path)
+    assert any("functions of other programs ('seen')" in warning for warning in done.output.warnings)
