@@ -13,7 +13,8 @@ enum { PIECE = 1 << 20, LONGEST_PATH = 512, MOST_ROWS = 10000, KEPT = 64 };
 
 static const char REPEATED[] = "number-rows-repeated=\"", SHEET_END[] = "</table:table>", CELL_TEXT[] = "<text:p",
                   CELL_VALUE[] = " office:value", COVERED[] = "<table:covered-table-cell", DATE_VALUE[] = "date-value=",
-                  NUMBER_VALUE[] = " office:value=";
+                  NUMBER_VALUE[] = " office:value=", FORMULA[] = "table:formula", CELL[] = "<table:table-cell",
+                  CELL_END[] = "</table:table-cell", NO_TEXT[] = "<text:p/>";
 
 /* Look for rows of a sheet that follow others that repeat so often that the driver stops there. `is_past` says if what
    begins at `at` is past such rows; until where it holds for the piece that follows is returned, NULL if there are some. */
@@ -41,6 +42,27 @@ static int hides_value(const char *at, const char *end)
         if (!cell.end || attribute(cell, "office:value-type").end)
             return 1;
         at = cell.end;
+    }
+    return 0;
+}
+
+/* Whether a cell with a formula has no value and no text; one that does not end in this piece may have none. */
+static int lacks_result(const char *at, const char *end)
+{
+    static const char *const values[] = {"office:value", "office:date-value", "office:time-value", "office:boolean-value"};
+    for (const char *past = at; (at = find(at, end, FORMULA)); past = at += sizeof FORMULA - 1) {
+        const char *open = at;
+        while (open > past && *open != '<')
+            open--;
+        struct tag cell = tag_at(open, end, CELL);
+        int has_value = 0;
+        for (size_t kind = 0; cell.end && kind < sizeof values / sizeof *values; kind++)
+            has_value |= attribute(cell, values[kind]).end != NULL;
+        const char *content = cell.end ? past_blanks(cell.end + 1, end) : end;
+        int is_empty = !cell.end || cell.end[-1] == '/' || end - content < (long)sizeof CELL_END ||
+                       begins(content, end, CELL_END) || begins(content, end, NO_TEXT) || begins(content, end, "<text:p></");
+        if (is_empty && !has_value && begins(open, end, CELL))
+            return 1;
     }
     return 0;
 }
@@ -98,7 +120,7 @@ struct sought seek_in_part(const char *file, const char *part, char *const *text
         *end = 0;
         for (char *const *text = texts; *text && !found.text; text++)
             found.text = find(piece, end, *text) != NULL;
-        found.text = found.text || hides_value(piece, end) || has_odd_value(piece, end);
+        found.text = found.text || hides_value(piece, end) || lacks_result(piece, end) || has_odd_value(piece, end);
         const char *kept = pass_rows(piece, end, &is_past);
         found.rows = !kept;
         rest = kept ? (size_t)(end - kept) : 0;

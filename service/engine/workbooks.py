@@ -12,8 +12,6 @@ from msgspec import Meta
 
 from service.engine.holding import in_open_run
 from service.engine.jailed import opendocument, styles
-from service.engine.jailed.cell_texts import MARKS
-from service.engine.jailed.durations import TIME
 from service.engine.session import Answer, Session
 from service.engine.workspace import Workplace
 from service.formats.facts import Count
@@ -174,7 +172,7 @@ async def prepare_workbook(place: Workplace, file: str, extension: str, reading:
 async def _in_plain_texts(place: Workplace, file: str, plain: str, reading: Reading) -> tuple[str, FoundCells]:
     """The ODS workbook `file`, or a copy with all of its texts and times as the driver reads them, if need be."""
     sought = await in_open_run(
-        place, reading, lambda session: session.ask(Sought, "seek", file, opendocument.MEMBER, TIME, *MARKS)
+        place, reading, lambda session: session.ask(Sought, "seek", file, opendocument.MEMBER, *opendocument.SOUGHT)
     )
     if sought is not None and sought.ok and not sought.holds and not sought.stops:
         return file, {}

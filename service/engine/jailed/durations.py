@@ -11,15 +11,15 @@ from decimal import Decimal
 
 TIME = "time-value"
 """What every cell with a time holds."""
-_CELL = (
+CELL = (
     rb"""<table:table-cell\b(?P<said>(?>[^<>]*?\boffice:%b\s*+=\s*+["'](?P<value>%b[^"'<>]*+)["'])"""
     rb"""(?:[^<>/]++|/(?!>))*+)"""
     rb"""(?:/>|>(?:[^<]++|<(?!/?table:table-cell\b))*+</table:table-cell\s*+>)"""
 )
 """A cell with a value, and its text, which may say less. No look goes beyond the next cell, or back to others."""
 PLAIN_DATE = rb"""\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d{1,3}0*+)?+)?+["']"""
-TIME_CELL = re.compile(_CELL % (b"time-value", b""))
-DATE_CELL = re.compile(_CELL % (b"date-value", rb"(?!" + PLAIN_DATE + rb")"))
+TIME_CELL = re.compile(CELL % (b"time-value", b""))
+DATE_CELL = re.compile(CELL % (b"date-value", rb"(?!" + PLAIN_DATE + rb")"))
 BEYOND_4_DIGITS = re.compile(rb"-|\+?\d{5}")
 """How dates begin whose years do not have four digits."""
 COMMA = re.compile(rb"(?<=\d\d:\d\d:\d\d),(?=\d)")

@@ -1,7 +1,8 @@
 """Makes an ODS workbook that its driver understands. Runs in the sandbox: `python -m …opendocument ODS PLAIN FOUND`.
 
-Its times become texts, and elements in texts become characters. The driver also stops, without a message, at rows that
-repeat more than 10,000 times: a workbook with others after them is refused. Uses only the standard library.
+Its times become texts, elements in texts become characters, and formulas their results. The driver also stops, without
+a message, at rows that repeat more than 10,000 times: a workbook with others after them is refused. Uses only the
+standard library.
 """
 
 import json
@@ -18,6 +19,7 @@ from pathlib import Path
 from service.engine.jailed.cell_texts import COVERED, MARKS, plain_texts
 from service.engine.jailed.durations import PLAIN_DATE, TIME, is_finer, times_as_texts
 from service.engine.jailed.exits import Exit
+from service.engine.jailed.results import EMPTY, TRUTH, plain_results
 from service.engine.jailed.styles import UNREADABLE
 
 MEMBER = "content.xml"
@@ -26,7 +28,8 @@ LONGEST_CELL = 1 << 16
 LONG = rb"""\soffice:value=["'](?P<long>-?\d{15,40}+)["']"""
 """A whole number of so many digits that no floating-point number may be it."""
 ODD_DATE = rb"""\boffice:date-value=["'](?!%b)""" % PLAIN_DATE
-ODD = re.compile(b"|".join([COVERED.pattern, LONG, ODD_DATE, *(mark.encode() for mark in (TIME, *MARKS))]))
+SOUGHT = (TIME, TRUTH, *MARKS)
+ODD = re.compile(b"|".join([COVERED.pattern, EMPTY.pattern, LONG, ODD_DATE, *(mark.encode() for mark in SOUGHT)]))
 ROW_OR_EXACT = re.compile(
     rb"""<table:table(?P<sheet>[\s>])|<table:table-row\b(?:[^<>]*?number-rows-repeated=["'](?P<rows>\d{1,7}+))?+|"""
     + LONG
@@ -107,7 +110,11 @@ def _copy(workbook: str, plain: str, found: Counter[str]) -> None:
         book.filelist = [member for member in book.filelist if member.filename != MEMBER]
         del book.NameToInfo[MEMBER]
         with book.open(MEMBER, "w", force_zip64=True) as file:
-            file.writelines(times_as_texts(plain_texts(part, found)) for part in _parts(former))
+            file.writelines(_plain(part, found) for part in _parts(former))
+
+
+def _plain(part: bytes, found: Counter[str]) -> bytes:
+    return times_as_texts(plain_results(plain_texts(part, found), found))
 
 
 if __name__ == "__main__":

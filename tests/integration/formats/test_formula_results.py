@@ -7,6 +7,7 @@ import pytest
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 from tests.integration.formats.test_iso_dates import write
+from tests.integration.formats.test_opendocument_times import text_cell, workbook
 
 HEADER = """<row><c t="str"><v>code</v></c><c t="str"><v>at</v></c><c t="str"><v>n</v></c></row>"""
 DATES = f"""{HEADER}
@@ -68,3 +69,56 @@ async def test_results_of_formulas_are_texts(either: Pipeline, tmp_path: Path, c
     done = await either.to("GeoJson", write(tmp_path / "a.xlsx", rows=rows))
     assert [found["properties"] for found in readers.geojson(done.path)] == expected
     assert [warning for warning in done.output.warnings if "formulas" in warning] == told
+
+
+FORMULA = "table:formula=\"of:=TRIM('a';[.B1])\""
+RESULTS = {
+    f'<table:table-cell {FORMULA} office:value-type="string" office:string-value=""><text:p/></table:table-cell>': None,
+    f"<table:table-cell office:value-type='string' {FORMULA} />": None,
+    f'<table:table-cell {FORMULA} office:value-type="string"><text:p></text:p></table:table-cell>': None,
+    f'<table:table-cell {FORMULA} office:value-type="string"><text:p>b</text:p></table:table-cell>': "b",
+    f'<table:table-cell {FORMULA} office:value-type="float" office:value="7"/>': "7",
+}
+"""Cells of ODS workbooks with formulas, as LibreOffice and others write them, and their results."""
+
+
+@pytest.mark.parametrize("cell", RESULTS)
+async def test_a_formula_in_ods_is_its_result(either: Pipeline, tmp_path: Path, cell: str) -> None:
+    """The driver takes a formula that it cannot calculate for a text if its result is an empty one."""
+    source = workbook(
+        tmp_path / "a.ods", [text_cell("n"), text_cell("t")], [text_cell("a"), cell], [text_cell("b")] * 2
+    )
+    done = await either.to("GeoJson", source)
+    assert [found["properties"] for found in readers.geojson(done.path)] == [
+        {"n": "a", "t": RESULTS[cell]},
+        {"n": "b", "t": "b"},
+    ]
+    assert done.output.warnings == ()
+
+
+async def test_formulas_without_results_in_ods_are_told(either: Pipeline, tmp_path: Path) -> None:
+    """Their cells are empty, as in XLSX, also those that the driver could calculate."""
+    cells = [
+        '<table:table-cell table:formula="of:=SUM([.A2:.A3])"/>',
+        f"<table:table-cell {FORMULA}><text:p/></table:table-cell>",
+    ]
+    rows = [[text_cell("n"), text_cell("t")], *([text_cell("a"), cell] for cell in cells), [text_cell("b")] * 2]
+    done = await either.to("GeoJson", workbook(tmp_path / "a.ods", *rows))
+    assert [found["properties"]["t"] for found in readers.geojson(done.path)] == [None, None, "b"]  # type: ignore[index]  # an object
+    (told,) = done.output.warnings
+    assert told.startswith("The workbook holds no results for some of its formulas (2); their cells are empty.")
+
+
+async def test_true_and_false_in_ods_are_booleans_in_every_language(either: Pipeline, tmp_path: Path) -> None:
+    """The driver would read the texts of the cells."""
+    said, text = 'office:value-type="boolean"', "<text:p>FALSCH</text:p>"
+    cells = [
+        f'<table:table-cell {said} office:boolean-value="true"><text:p>WAHR</text:p></table:table-cell>',
+        f'<table:table-cell {FORMULA} office:boolean-value="false" {said}>{text}</table:table-cell>',
+        f"<table:table-cell {said} office:boolean-value='true' />",
+    ]
+    rows = [[text_cell("n"), text_cell("t")], *([text_cell("a"), cell] for cell in cells)]
+    done = await either.to("GeoJson", workbook(tmp_path / "a.ods", *rows))
+    assert [found["properties"] for found in readers.geojson(done.path)] == [
+        {"n": "a", "t": value} for value in (True, False, True)
+    ]

@@ -1,0 +1,44 @@
+"""Writes the results of formulas, and true and false, in cells of an ODS workbook as its driver reads them.
+
+Of a formula whose result is empty, or not in the workbook, the driver takes the formula for a text. Of true and false
+it reads the text of the cell, which is in the language of who saved the workbook. Runs in the sandbox, for
+`opendocument`; uses only the standard library.
+"""
+
+import re
+from collections import Counter
+from functools import partial
+
+from service.engine.jailed.durations import CELL
+
+TRUTH = "boolean-value"
+"""What every cell with true or false holds."""
+UNCALCULATED = "uncalculated"
+EMPTY = re.compile(
+    rb"<table:table-cell(?=[^<>]*?\stable:formula\s*+=)(?![^<>]*?\soffice:(?:date-|time-|boolean-)?+value\s*+=)"
+    rb"(?P<said>(?:[^<>/]++|/(?!>))*+)"
+    rb"(?P<content>/>|>\s*+(?:<text:p\s*+(?:/>|>\s*+</text:p\s*+>)\s*+)*+</table:table-cell\s*+>)"
+)
+"""A cell with a formula, and without a value or a text."""
+TYPE = re.compile(rb"""\soffice:value-type\s*+=""")
+FORMULA = re.compile(rb"""\stable:formula\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
+TRUTH_CELL = re.compile(CELL % (TRUTH.encode(), b"(?i:true|false)"))
+SAID = re.compile(rb"""\s(?:table:formula|office:value-type|office:boolean-value)\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
+AS_DRIVER_WRITES = {
+    True: b'<table:table-cell%b table:formula="of:=TRUE()" office:value-type="float" office:value="1"/>',
+    False: b'<table:table-cell%b table:formula="of:=FALSE()" office:value-type="float" office:value="0"/>',
+}
+
+
+def plain_results(part: bytes, found: Counter[str]) -> bytes:
+    """Cells whose results the driver reads; adds to `found` how many formulas have none, whose cells are empty."""
+    return TRUTH_CELL.sub(_truth, EMPTY.sub(partial(_without_formula, found=found), part))
+
+
+def _without_formula(cell: re.Match[bytes], found: Counter[str]) -> bytes:
+    found[UNCALCULATED] += not TYPE.search(cell["said"])
+    return b"<table:table-cell%b%b" % (FORMULA.sub(b"", cell["said"]), cell["content"])
+
+
+def _truth(cell: re.Match[bytes]) -> bytes:
+    return AS_DRIVER_WRITES[cell["value"].lower() == b"true"] % SAID.sub(b"", cell["said"])
