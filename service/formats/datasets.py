@@ -66,7 +66,7 @@ def make_datasets(target: Format, stem: str, layers: Sequence[Layer]) -> tuple[D
     writing = writing_of(target)
     wanted = [stem] if len(layers) == 1 else [safe_name(layer.name) for layer in layers]
     names = unique([name[: writing.max_layer_name] for name in wanted], writing.max_layer_name or LAYER_NAME_BYTES)
-    if writing.column_names in {ColumnRule.XML, ColumnRule.GML}:
+    if writing.column_names in {ColumnRule.XML, ColumnRule.ELEMENT, ColumnRule.GML}:
         names = column_names(writing.column_names, names)
     made = [part for layer, name in zip(layers, names, strict=True) for part in _parts(writing, layer, name)]
     return _with_names_of_tables(writing, made) if writing.column_names is ColumnRule.GEODATABASE else tuple(made)

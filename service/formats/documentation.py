@@ -60,6 +60,7 @@ COLUMN_RULES: Mapping[ColumnRule, str] = {
     ColumnRule.MEMBER: "any",
     ColumnRule.CELL: "no line ends, quotation marks or surrounding blanks",
     ColumnRule.XML: "XML names",
+    ColumnRule.ELEMENT: "XML names",
     ColumnRule.GML: "XML names without `-`",
     ColumnRule.DBF: "10 bytes",
     ColumnRule.MAPINFO: "31 characters of A-Z, 0-9, `_`",

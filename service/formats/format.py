@@ -84,6 +84,8 @@ class ColumnRule(StrEnum):
     """Column names are cells of the first row: without blanks around them, line ends, what XML lacks
     and quotation marks, which the driver of CSV, by way of which they are written, leaves out."""
     XML = "xml"
+    ELEMENT = "element"
+    """Column names are names of elements, for which XML has fewer characters than for other names."""
     GML = "gml"
     DBF = "dbf"
     MAPINFO = "mapinfo"

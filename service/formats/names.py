@@ -7,9 +7,11 @@ require it, as XML names.
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import count
 from operator import itemgetter
 from pathlib import PurePosixPath
+from xml.parsers import expat
 
 from service.formats.dbf_names import clip, numbered, written_names
 from service.formats.format import ColumnRule
@@ -99,6 +101,30 @@ def xml_name(name: str) -> str:
     return clip(XML_RESERVED.sub(r"_\1", cleaned if starts_well else f"_{cleaned}"), XML_NAME_BYTES)
 
 
+def element_name(name: str) -> str:
+    """As `xml_name`, of characters that parsers of XML 1.0 know in names: many know none since Unicode 2, nor `²`."""
+    cleaned = NOT_IN_XML.sub("_", unicodedata.normalize("NFC", name[:LONGEST]))
+    made = xml_name("".join(map(_for_elements, cleaned)))
+    return made if _is_element(made[:1]) else clip(f"_{made}", XML_NAME_BYTES)
+
+
+@lru_cache(maxsize=4096)
+def _for_elements(character: str) -> str:
+    """`character`, or what resembles it, as in t for ț, if no name of an element may have it."""
+    if character.isascii() or _is_element(f"_{character}"):
+        return character
+    parts = filter(str.isalnum, unicodedata.normalize("NFKD", character))
+    return "".join(part for part in parts if _is_element(f"_{part}")) or "_"
+
+
+def _is_element(name: str) -> bool:
+    try:
+        expat.ParserCreate().Parse(f"<{name}/>", True)
+    except expat.ExpatError:
+        return False
+    return True
+
+
 def column_names(rule: ColumnRule, names: Sequence[str], reserved: Sequence[str] = ()) -> tuple[str, ...]:
     """The written name of each column of `names` under `rule`, in the same order.
 
@@ -148,7 +174,7 @@ def _cell_names(names: Sequence[str]) -> tuple[str, ...]:
 
 def _gml_names(names: Sequence[str]) -> tuple[str, ...]:
     """Names of elements as the driver of GML writes them: without the hyphens that XML allows."""
-    return unique([xml_name(name).replace("-", "_") for name in names])
+    return unique([element_name(name).replace("-", "_") for name in names])
 
 
 def _mapinfo_name(name: str) -> str:
@@ -170,6 +196,7 @@ _RULES: Mapping[ColumnRule, Callable[[Sequence[str]], tuple[str, ...]]] = {
     ColumnRule.MEMBER: _member_names,
     ColumnRule.CELL: _cell_names,
     ColumnRule.XML: lambda names: unique(list(map(xml_name, names))),
+    ColumnRule.ELEMENT: lambda names: unique(list(map(element_name, names))),
     ColumnRule.GML: _gml_names,
     ColumnRule.DBF: written_names,
     ColumnRule.MAPINFO: lambda names: unique(list(map(_mapinfo_name, names)), MAPINFO_NAME),

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pyogrio
 import pytest
@@ -536,3 +537,17 @@ async def test_names_that_differ_in_case_alone_are_told_as_json_gets_them(either
     assert list(json.loads(line)["properties"]) == ["name", "Name3", "ä", "Ä", "NAME2", "NAME4"]
     assert plan.warnings == ("Columns were renamed: 'Name' to 'Name3', 'NAME' to 'NAME4'.",)
     assert not differences
+
+
+@pytest.mark.parametrize("target", ["Gml", "Gpx"])
+async def test_names_have_characters_that_parsers_know_in_elements(
+    either: Pipeline, tmp_path: Path, target: str
+) -> None:
+    """Results with others, such as letters of Romanian, could not be read back, or were refused as empty."""
+    path = write_geojson(tmp_path / "județ.geojson", [point(25, 45, **{"județ": "Argeș", "suprafață_m²": 12.5})])
+    done = await either.to(target, path)
+    assert done.output.warnings == ("Columns were renamed: 'județ' to 'judet', 'suprafață_m²' to 'suprafată_m2'.",)
+    elements = ET.parse(done.path).iter()  # noqa: S314 -- written by the test
+    found = {element.tag.rpartition("}")[2]: element.text for element in elements}
+    assert (found["judet"], found["suprafată_m2"]) == ("Argeș", "12.5")
+    assert await written(either, path, target, nothing) == ()

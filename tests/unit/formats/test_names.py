@@ -1,11 +1,13 @@
 """Names of files, layers and columns in outputs."""
 
+from xml.parsers import expat
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from service.formats.format import ColumnRule
-from service.formats.names import column_names, free_name, safe_name, shown, stem_of, unique, xml_name
+from service.formats.names import column_names, element_name, free_name, safe_name, shown, stem_of, unique, xml_name
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,27 @@ def test_unique_names_differ(names: list[str]) -> None:
 def test_xml_names(name: str, written: str) -> None:
     """Columns become valid XML names."""
     assert xml_name(name) == written
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("größe", "größe"),
+        ("Județ", "Judet"),
+        ("m²", "m2"),
+        ("ﬁǅſ", "fiDzs"),
+        ("人口２０", "人口20"),
+        ("𠮷x", "_x"),
+        ("ʰa", "ha"),
+        ("\u0301\ud800", "__"),
+        ("ー", "_ー"),
+        ("", "_"),
+    ],
+)
+def test_names_of_elements(name: str, written: str) -> None:
+    """Without the characters that most parsers refuse there, although they are letters or digits."""
+    assert element_name(name) == written
+    expat.ParserCreate().Parse(f"<{element_name(name)}/>", True)
 
 
 def test_names_of_members_differ_in_more_than_the_case_of_ascii() -> None:
