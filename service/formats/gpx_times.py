@@ -11,6 +11,9 @@ PLAIN_TIME = (
     rb"(?:Z|[+-]\d\d:\d\d)?+)?+"
 )
 """A time, or a day, that every release reads in full."""
+FINE = rb"[^<.]*+\.\d{3}0*+[1-9]"
+"""The beginning of a time with digits beyond milliseconds, which no driver keeps."""
+FINE_TOLD = "Times with digits beyond milliseconds ({count}) were rounded to these, or left out."
 _OPEN, _CLOSE = b"<time>", b"</time>"
 ODD = re.compile(_OPEN + rb"(?!" + PLAIN_TIME + _CLOSE + rb")[^<]*+" + _CLOSE)
 """Another time, up to its end: one that a piece of a file cuts off is not odd."""

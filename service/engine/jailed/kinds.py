@@ -7,7 +7,7 @@ import re
 from datetime import date
 from enum import IntFlag, auto
 
-NUMBER = re.compile(r"\s*[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][-+]?\d+)?\s*$")
+NUMBER = re.compile(r"\s*[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][-+]?\d+)?\s*$", re.ASCII)
 
 
 class Kind(IntFlag):
@@ -30,18 +30,19 @@ class Kind(IntFlag):
 
 
 _KINDS = (
-    (Kind.WHOLE, re.compile(r"-?(?:0|[1-9]\d{0,14})$")),
-    (Kind.LONG, re.compile(r"-?[1-9]\d{15,17}$")),
-    (Kind.POINTED, re.compile(r"-?[1-9]\d{0,2}\.\d{3}$")),
-    (Kind.POINT, re.compile(r"-?(?:(?:0|[1-9]\d*)?\.\d+(?:[eE][-+]?\d+)?|(?:0|[1-9]\d*)[eE][-+]?\d+)$")),
-    (Kind.GROUPED, re.compile(r"-?[1-9]\d{0,2},\d{3}$")),
-    (Kind.COMMA, re.compile(r"-?(?:0|[1-9]\d*)?,\d+(?:[eE][-+]?\d+)?$")),
-    (Kind.DAY, re.compile(r"\d{4}[-/]\d\d[-/]\d\d$")),
+    (Kind.WHOLE, re.compile(r"-?(?:0|[1-9]\d{0,14})$", re.ASCII)),
+    (Kind.LONG, re.compile(r"-?[1-9]\d{15,17}$", re.ASCII)),
+    (Kind.POINTED, re.compile(r"-?[1-9]\d{0,2}\.\d{3}$", re.ASCII)),
+    (Kind.POINT, re.compile(r"-?(?:(?:0|[1-9]\d*)?\.\d+(?:[eE][-+]?\d+)?|(?:0|[1-9]\d*)[eE][-+]?\d+)$", re.ASCII)),
+    (Kind.GROUPED, re.compile(r"-?[1-9]\d{0,2},\d{3}$", re.ASCII)),
+    (Kind.COMMA, re.compile(r"-?(?:0|[1-9]\d*)?,\d+(?:[eE][-+]?\d+)?$", re.ASCII)),
+    (Kind.DAY, re.compile(r"\d{4}[-/]\d\d[-/]\d\d$", re.ASCII)),
     (
         Kind.MOMENT,
         re.compile(
             r"\d{4}[-/]\d\d[-/]\d\d[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
-            r"(?:Z|[-+](?:0\d|1[0-4])(?::?(?:00|15|30|45))?)?$"
+            r"(?:Z|[-+](?:0\d|1[0-4])(?::?(?:00|15|30|45))?)?$",
+            re.ASCII,
         ),
     ),
 )

@@ -29,7 +29,8 @@ NAMED = re.compile(rb"<(?:Data|SimpleData|SimpleField)\b[^<>]*?" + _NAME)
 FEATURE = re.compile(rb"<Placemark\b" + _up_to(b"Placemark") + rb"</Placemark>")
 VALUE = re.compile(rb"<value>(" + _up_to(b"value") + rb")</value>")
 CHARACTERS = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
-DATE, WHOLE = re.compile(r"\d{4}([-/])\d\d\1\d\d([T ].*)?"), re.compile(r"[+-]?\d{1,9}")
+DATE = re.compile(r"\d{4}([-/])\d\d\1\d\d([T ].*)?", re.ASCII)
+WHOLE = re.compile(r"[+-]?\d{1,9}", re.ASCII)
 TEXTS = {name: re.compile(rb"<%b>(%b)</%b>" % (name, _up_to(name), name)) for name in (b"name", b"description")}
 """The elements that hold texts."""
 TYPED = {

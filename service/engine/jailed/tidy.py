@@ -14,9 +14,10 @@ from service.engine.jailed.kinds import is_in_calendar
 
 ROW_NUMBER = "#"
 """The end of a usual value that stands for the number of its row, from 0 or from 1 on."""
-NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d+)?$")
-DATE = re.compile(r"\d{4}-\d\d-\d\d$")
-DATETIME = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?Z?$")
+NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d+)?\Z", re.ASCII)
+DATE = re.compile(r"\d{4}-\d\d-\d\d\Z", re.ASCII)
+DATETIME = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,3}0*)?Z?\Z", re.ASCII)
+"""A time that is kept whole: to the millisecond."""
 MAX_DIGITS = 18
 TRUE, FALSE, NEITHER = "TtYy", "FfNn", "?"
 """How logical columns of a .dbf say so; an empty text says neither, too."""

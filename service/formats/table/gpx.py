@@ -18,7 +18,7 @@ from service.formats.format import (
     Writing,
 )
 from service.formats.geometry import Family
-from service.formats.gpx_times import PLAIN_TIME
+from service.formats.gpx_times import FINE, FINE_TOLD, PLAIN_TIME
 from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
 
 EMPTY_IN_GPX = rb"<(?!(?:gpx|metadata|author|copyright|rte|trk|trkseg|extensions)\b)([\w:.-]++)(?:\s?/>|></\1>)"
@@ -104,10 +104,11 @@ REPEATED_IN_GPX = (
 _ENDS_METADATA = rb"[^<]*+</time>\s*+(?:<(?:keywords>[^<]*+</keywords|bounds\b[^<>]*+)>\s*+){0,2}+</metadata"
 NO_TIME_IN_GPX = rb"<time>\s*+(?!" + PLAIN_TIME + rb"</time|" + _ENDS_METADATA + rb")[^<\s][^<]{0,200}+</time"
 """A time that could not be written as the schema has it, of which some releases of the driver read nothing."""
+FINE_TIME_IN_GPX = rb"<time>(?!" + _ENDS_METADATA + rb")" + FINE + rb"[^<]{0,200}+</time"
 _ALIKE = Alike(
     elements=rb"<(wpt|(?:rte|trk)pt)\s",
     text=rb"[^\s<>][^<>\n]*+",
-    texts={b"time": (PLAIN_TIME,)},
+    texts={b"time": (rb"(?!" + FINE + rb")" + PLAIN_TIME, PLAIN_TIME)},
     attributes=dict.fromkeys((b"lat", b"lon"), (_PLAIN_DEGREES,)),
 )
 _FLAT_IS_ZERO = "In lines of routes and tracks, points without elevations, next to others that have them, got 0."
@@ -169,6 +170,7 @@ GPX = Format(
                 "Times ({count}) that cannot be read were left out. Write them like 2020-01-02T03:04:05Z.",
                 pattern=NO_TIME_IN_GPX,
             ),
+            LeftOut(FINE_TOLD, pattern=FINE_TIME_IN_GPX),
             LeftOut(_FLAT_IS_ZERO, pattern=FLAT_BEFORE_HIGH),
             LeftOut(_FLAT_IS_ZERO, pattern=FLAT_BEHIND_HIGH),
             LeftOut(

@@ -17,6 +17,7 @@ from service.formats.format import (
     Writer,
     Writing,
 )
+from service.formats.gpx_times import FINE, FINE_TOLD, PLAIN_TIME
 from service.formats.kml_mended import NO_MODEL
 from service.formats.kml_positions import MISPLACED_POSITIONS, POSITIONS, UNREAD_POSITIONS
 from service.formats.table.xml_parts import HOLDS, XML_LOSSES, of_the_file
@@ -46,6 +47,10 @@ TIME_IN_TRACK = rb"</when>\s*+<(?:when|gx:coord)\b"
 """The end of a time that is one of several, or of a point; the others are in a TimeStamp."""
 MONTH_OR_YEAR = rb"<(?:when|begin|end)>\s*+\d{4}(?:-\d\d)?+\s*+</"
 """A time that is a month or a year, of which the driver makes a day or nothing."""
+_MINUTE = rb"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d(?=\s*+<)"
+"""A time without seconds, which the driver reads in full without a zone."""
+_TIME = rb"<(?:when|begin|end)>"
+NO_TIME_IN_KML = _TIME + rb"\s*+(?!(?:" + PLAIN_TIME + rb"|" + _MINUTE + rb"|\d{4}(?:-\d\d)?+)\s*+<)[^<\s]"
 WITH_VISIBILITY = rb"<Placemark\b[^<>]*+>\s*+(?:<name>[^<]*+</name>\s*+)?+<visibility\b"
 WITHOUT_VISIBILITY = rb"<Placemark\b[^<]*+(?:<(?!visibility\b|/?Placemark\b)[^<]*+)*+</Placemark"
 """Features with visibility, which is first or follows the name, and those without it."""
@@ -117,6 +122,12 @@ _KML_LEFT_OUT = (
         pattern=MONTH_OR_YEAR,
     ),
     LeftOut(
+        "Times ({count}) that are not written like 2020-01-02T03:04:05Z may be missing, or have lost the time of day "
+        "or the zone.",
+        pattern=NO_TIME_IN_KML,
+    ),
+    LeftOut(FINE_TOLD, pattern=_TIME + FINE),
+    LeftOut(
         "Rings ({count}) were left out: of several in one outer boundary, the last is read. Give each a Polygon of "
         "its own.",
         pattern=RING_BESIDE_RING,
@@ -184,7 +195,9 @@ _KML_ALIKE = Alike(
     text=_TEXT,
     texts={
         b"coordinates": (POSITIONS,),
-        **dict.fromkeys((b"when", b"begin", b"end"), (_SHORT_TIME, rb"(?!" + _SHORT_TIME + rb")" + _TEXT)),
+        **dict.fromkeys(
+            (b"when", b"begin", b"end"), (_SHORT_TIME, rb"(?!" + FINE + rb")(?:" + PLAIN_TIME + rb"|" + _MINUTE + rb")")
+        ),
     },
     attributes={b"id": (rb"[^\"<>&]*+",)},
 )

@@ -18,6 +18,19 @@ NO_DAYS = (
     "Times that are a month or a year (2) lost that: a month became the moment at which it begins, and a year was left "
     "out."
 )
+NO_TIMES = (
+    "Times (1) that are not written like 2020-01-02T03:04:05Z may be missing, or have lost the time of day or the zone."
+)
+FINE = "Times with digits beyond milliseconds (1) were rounded to these, or left out."
+
+
+def at(*times: str) -> str:
+    """A feature with these times, each as a TimeStamp or as the ends of a TimeSpan."""
+    if len(times) == 1:
+        return f"<name>n</name><TimeStamp><when>{times[0]}</when></TimeStamp>"
+    return f"<name>n</name><TimeSpan><begin>{times[0]}</begin><end>{times[1]}</end></TimeSpan>"
+
+
 DOCUMENTS = {
     "data": (CONTENT + DATA, {"Name": "  n", "u": " v", "snippet": "low"}, {AROUND, ADDRESSES}),
     "data beside a Schema": (
@@ -48,6 +61,21 @@ DOCUMENTS = {
         {"Name": "n", "timestamp": "2020-01-02T00:00:00"},
         set(),
     ),
+    "a blank in a time": (at("2020-01-02 03:04:05"), {"Name": "n", "timestamp": "2020-01-02T00:00:00"}, {NO_TIMES}),
+    "a blank before a zone": (
+        at("2020-01-02T03:04:05 Z"),
+        {"Name": "n", "timestamp": "2020-01-02T03:04:05"},
+        {NO_TIMES},
+    ),
+    "a time without hyphens": (at("20200102T030405Z"), {"Name": "n"}, {NO_TIMES}),
+    "minutes with a zone": (at("2020-01-02T03:04Z"), {"Name": "n", "timestamp": "2020-01-02T03:04:00"}, {NO_TIMES}),
+    "minutes": (at("2020-01-02T03:04"), {"Name": "n", "timestamp": "2020-01-02T03:04:00"}, set()),
+    "times with blanks around them": (
+        at(" 2020-01-02T03:04:05Z", "\n2020-01-02T03:04:05.120000-05:30 "),
+        {"Name": "n", "begin": "2020-01-02T03:04:05Z", "end": "2020-01-02T03:04:05.120-05:30"},
+        set(),
+    ),
+    "microseconds": (at("2020-01-02T03:04:05.123456Z"), {"Name": "n", "timestamp": "2020-01-02T03:04:05.123Z"}, {FINE}),
 }
 """Features, what is left of them, and what is told."""
 

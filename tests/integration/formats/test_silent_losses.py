@@ -171,3 +171,31 @@ def test_times_of_gpx_are_written_anew_wherever_they_are(tmp_path: Path) -> None
         mended, told = with_plain_times(path, tmp_path / f"{before}" / "a.gpx")
         assert mended.read_bytes() == plain.join(around)
         assert told == ""
+
+
+async def test_digits_beyond_milliseconds_of_times_in_gpx_are_told(either: Pipeline, tmp_path: Path) -> None:
+    """Those of points; zeros are no digits that could be lost, and the time of the file is left out anyway."""
+    points = [TIME.format(f"2020-01-02T03:04:59.{part}Z") for part in ("9999", "1230000", "5")]
+    metadata = "<metadata><time>2020-01-02T03:04:05.123456Z</time></metadata>"
+    path = tmp_path / "a.gpx"
+    path.write_text(f'<gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1">{metadata}{"".join(points)}</gpx>')
+    done = await either.to("GeoJson", path)
+    assert values(done.path, "time") == ["2020-01-02T03:05:00Z", "2020-01-02T03:04:59.123Z", "2020-01-02T03:04:59.500Z"]
+    assert done.output.warnings == ("Times with digits beyond milliseconds (1) were rounded to these, or left out.",)
+
+
+async def test_texts_of_gml_that_types_would_change_stay_texts(either: Pipeline, tmp_path: Path) -> None:
+    """Dates in digits of other scripts became missing, and times lost digits, or got a sixtieth second."""
+    texts = {"day": "១៤០២-០១-០២", "moment": "១៤០២-០១-០២T០១:០២:០៣", "fine": "2024-01-01T10:00:59.9999Z", "number": "1.៥"}
+    others = {"time": "2024-01-01T10:00:59.123000Z"}
+    columns = "".join(f"<a:{name}>{text}</a:{name}>" for name, text in (texts | others).items())
+    place = '<a:g><gml:Point srsName="EPSG:4326"><gml:pos>1 2</gml:pos></gml:Point></a:g>'
+    (tmp_path / "a.gml").write_text(
+        '<a:C xmlns:a="http://a" xmlns:gml="http://www.opengis.net/gml"><gml:featureMember>'
+        f"<a:f>{columns}{place}</a:f></gml:featureMember></a:C>",
+        encoding="utf-8",
+    )
+    done = await either.to("GeoJson", tmp_path / "a.gml")
+    (row,) = readers.geojson(done.path)
+    assert row["properties"] == texts | {"time": "2024-01-01T10:00:59.123Z"}
+    assert done.output.warnings == ()

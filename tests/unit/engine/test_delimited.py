@@ -101,6 +101,8 @@ def test_types_come_from_all_rows() -> None:
         (("123456789012345678", "1.5"), "String"),
         (("1e5", "7"), "Real"),
         (("e5", "e6"), "String"),
+        (("២០២៤-០១-០២",), "String"),
+        (("1.៥", "-.៥"), "String"),
     ],
 )
 def test_a_type_changes_no_value(values: tuple[str, ...], kind: str) -> None:
