@@ -39,6 +39,7 @@ from service.formats.xml_root import require_root
 ZIP = SHARED_EXTENSION
 GZ = ".gz"
 LISTED = 50
+NO_EXTENSION = "The name of the file has no extension, which tells its format."
 IN_UTF8: Mapping[Declares, Callable[[Path, Path, int], tuple[Path, str]]] = {
     Declares.XML: in_utf8,
     Declares.DXF: dxf_in_utf8,
@@ -59,7 +60,7 @@ REMEDIES: Mapping[str, str] = {
         (".osm .pbf .o5m", "Convert it into GeoJSON or GeoPackage."),
         (".mdb .accdb", "Save a geodatabase as a File Geodatabase, and put its folder into a ZIP."),
         (".qgs .qgz .qlr .mxd .aprx .lyr .lyrx .lpk .lpkx .mpk .wor", "Send the data files that it names."),
-        (".tif .tiff .jpg .jpeg .png .jp2 .ecw .sid .asc .img .pdf .svg", "Such files hold no features."),
+        (".tif .tiff .jpg .jpeg .png .jp2 .ecw .sid .asc .img .nc .las .laz .pdf .svg", "Such files hold no features."),
     )
     for extension in extensions.split()
 }
@@ -199,10 +200,8 @@ def _unknown(extension: str) -> Rejection:
         if extension in bundle.extensions:
             return Rejection(f"A {extension} file alone is not a {row.title} dataset. {remedy(bundle)}")
     advice = f"{REMEDIES[extension]} " if extension in REMEDIES else ""
-    return Rejection(
-        f"Files with the extension {shown(extension) or '(none)'} cannot be converted. {advice}"
-        f"Accepted are {', '.join(INPUT_EXTENSIONS)}, and {GZ} around one of them."
-    )
+    wrong = f"Files with the extension {shown(extension)} cannot be converted." if extension else NO_EXTENSION
+    return Rejection(f"{wrong} {advice}Accepted are {', '.join(INPUT_EXTENSIONS)}, and {GZ} around one of them.")
 
 
 def _single(

@@ -188,4 +188,4 @@ def remedy(bundle: Bundle) -> str:
     needed = (bundle.main, *bundle.required)
     listed = f"{', '.join(needed[:-1])} and {needed[-1]}" if len(needed) > 1 else needed[0]
     useful = f" (and {', '.join(bundle.optional)})" if bundle.optional else ""
-    return f"Put {listed}{useful} into the ZIP."
+    return f"Put {listed}{useful} into a ZIP."

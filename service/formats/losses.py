@@ -7,7 +7,7 @@ import msgspec
 
 from service.errors import Rejection
 from service.formats.datasets import Dataset
-from service.formats.facts import Field, Flaw, Flaws, Layer, Occurrence
+from service.formats.facts import Facts, Field, Flaw, Flaws, Layer, Occurrence
 from service.formats.format import Format, Writer, Writing, writing_of
 from service.formats.geometry import FAMILIES
 from service.formats.names import LISTED, counted, first_of, listed, quotes, shown
@@ -64,6 +64,11 @@ _MISREAD = (
 )
 
 
+UNPLACED = "No feature has a geometry. If columns hold coordinates, name them in xField and yField, or in wktField."
+OF_CELLS = frozenset({Writer.PLACES, Writer.WORKBOOK})
+"""The writers of tables, in which a geometry is a cell."""
+
+
 def refuse_unrepresentable(target: Format, layers: Sequence[Layer]) -> None:
     """Refuse what `target` cannot represent (interface 1).
 
@@ -76,15 +81,20 @@ def refuse_unrepresentable(target: Format, layers: Sequence[Layer]) -> None:
             f"{target.title} stores geometry, and no feature of the file has any. Choose CSV or GeoJSON; or, if "
             "columns of a CSV, XLSX or ODS file are coordinates, name them in xField and yField, or in wktField."
         )
-    is_of_cells = writing.writer in {Writer.PLACES, Writer.WORKBOOK}
     has_features = any(layer.features for layer in layers)
-    if is_of_cells and has_features and not any(layer.is_spatial or layer.fields for layer in layers):
+    if writing.writer in OF_CELLS and has_features and not any(layer.is_spatial or layer.fields for layer in layers):
         raise Rejection(f"{target.title} stores cells, and the file has neither columns nor positions. Choose GeoJSON.")
     if not writing.empty and not has_features:
         raise Rejection(f"The file holds no features, and an empty {target.title} cannot be read. Choose GeoJSON.")
     for layer in layers:
         _refuse_families(target, writing, layer)
         _refuse_size(target, writing, layer)
+
+
+def told_of_reading(target: Format, facts: Facts) -> tuple[str, ...]:
+    """What is told of the source, except that nothing in a table is a coordinate if it stays a table, or is empty."""
+    keeps_all = facts.feature_count and writing_of(target).writer not in OF_CELLS
+    return tuple(warning for warning in facts.warnings if keeps_all or warning != UNPLACED)
 
 
 def find_losses(target: Format, datasets: Sequence[Dataset]) -> tuple[str, ...]:

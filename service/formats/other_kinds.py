@@ -16,7 +16,7 @@ ZIP_IT = "Put the files in it into a ZIP."
 NOT_DOWNLOADED = "It may be a message or a sign-in page instead of a download: open it in a browser."
 NO_FEATURES = "Such files hold no features."
 TEXTS = frozenset({"csv", "wkt"})
-"""Formats in which any text may be."""
+"""Formats in which any text may be that no other format begins with."""
 ZIPPED = frozenset({"kmz", "xlsx", "ods"})
 JSON = frozenset({"geojson", "geojsonseq", "topojson", "esrijson"})
 XML = TEXTS | {"kml", "gpx", "gml"}
@@ -57,14 +57,17 @@ STARTS: Mapping[bytes, OtherKind] = {
     rb"%PDF-\d": OtherKind("a PDF", NO_FEATURES),
     rb"\x89PNG\r\n|\xff\xd8\xff|II\*\0|MM\0\*": OtherKind("an image", NO_FEATURES),
     rb"(?i)\s{0,99}<(?:!DOCTYPE\s{1,9}html|html[\s>])": OtherKind("a web page", NOT_DOWNLOADED),
+    rb'\s{0,99}\{\s{0,99}"type"\s{0,9}:\s{0,9}"Feature(?:Collection)?"': OtherKind(
+        "GeoJSON", RENAME.format(".geojson"), JSON
+    ),
     rb"\s{0,99}[\[{]": OtherKind("JSON", RENAME.format(".geojson"), JSON | TEXTS),
 }
 """By how they begin, as a regular expression; the first that matches decides."""
 _ERROR = OtherKind("an error message from a server", "Look at it in a text editor, and download the file again.")
 ROOTS: Mapping[str, OtherKind] = {
-    "kml": OtherKind("KML", RENAME.format(".kml"), TEXTS | {"kml"}),
-    "gpx": OtherKind("GPX", RENAME.format(".gpx"), TEXTS | {"gpx"}),
-    "FeatureCollection": OtherKind("GML", RENAME.format(".gml"), TEXTS | {"gml"}),
+    "kml": OtherKind("KML", RENAME.format(".kml"), frozenset({"kml"})),
+    "gpx": OtherKind("GPX", RENAME.format(".gpx"), frozenset({"gpx"})),
+    "FeatureCollection": OtherKind("GML", RENAME.format(".gml"), frozenset({"gml"})),
     "html": OtherKind("a web page", NOT_DOWNLOADED),
     **dict.fromkeys(("ServiceExceptionReport", "ExceptionReport", "Error"), _ERROR),
     **dict.fromkeys(("osm", "osmChange"), OtherKind("OpenStreetMap XML", "Convert it into GeoJSON or GeoPackage.")),

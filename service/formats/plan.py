@@ -24,7 +24,7 @@ from service.formats.facts import MAX_LAYERS, Facts, Layer
 from service.formats.format import Format, Writer, Writing, reading_of, writing_of
 from service.formats.geometry import Family
 from service.formats.layers import choose_layers
-from service.formats.losses import exchanged_rings, find_losses, refuse_unrepresentable
+from service.formats.losses import exchanged_rings, find_losses, refuse_unrepresentable, told_of_reading
 from service.formats.names import free_name
 from service.formats.request import ConversionRequest
 from service.formats.systems import choose_systems
@@ -109,7 +109,8 @@ def plan_conversion(
         _refuse_flat(target, layers, systems.output_epsg)
     datasets = make_datasets(target, source.stem, layers)
     _refuse_many(target, len(datasets))
-    warnings = (*facts.warnings, *left_out, *systems.warnings, *reading_warnings(source.format, layers))
+    told = told_of_reading(target, facts)
+    warnings = (*told, *left_out, *systems.warnings, *reading_warnings(source.format, layers))
     exchanged = exchanged_rings(layers) if reading_of(source.format).directs_rings else ()
     plan = ConversionPlan(
         target=target,

@@ -13,6 +13,7 @@ from service.engine.reading.work_file import LISTED, TAKEN_FOR_WINDOWS, told_of
 from service.errors import Rejection
 from service.formats.crs import MAX_CODE
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
+from service.formats.losses import UNPLACED
 from service.formats.names import listed, quotes, shown, values_of
 from service.formats.request import ConversionRequest
 
@@ -92,6 +93,14 @@ def require_places(tables: Sequence[WrittenTable | Table], request: ConversionRe
     )
 
 
+def _unplaced(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
+    """What to do about tables of which nothing became a geometry."""
+    named = list(_named_like_coordinates(tables))
+    yield from named
+    if not named and not any(table.places for table in tables) and not any(_unnamed(tables)):
+        yield UNPLACED
+
+
 def _named_like_coordinates(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
     """What to do about columns that would be coordinates by their names, if their cells were numbers."""
     for table in tables:
@@ -113,7 +122,7 @@ def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
         yield TAKEN_FOR_WINDOWS.format(what="The file", remedy="Send the file in UTF-8")
     for table in tables:
         yield from told_of(table, _OF_ROWS)
-    yield from _named_like_coordinates(tables)
+    yield from _unplaced(tables)
     if any(table.lacks_names for table in tables):
         yield (
             "The first row holds numbers, so it counts as data, and the columns are called field_1, field_2 and so on. "

@@ -40,6 +40,7 @@ from service.errors import Rejection
 from service.formats.detect import Source
 from service.formats.facts import MAX_COLUMNS, Count, Facts, Name, require_short_names
 from service.formats.format import Reading, reading_of
+from service.formats.losses import UNPLACED
 from service.formats.names import listed, shown
 from service.formats.request import ConversionRequest
 from service.formats.table.databases import DESCRIPTIONS_LEFT_OUT, RULES_LEFT_OUT, TITLES_LEFT_OUT
@@ -264,7 +265,8 @@ async def read_parquet(place: Workplace, source: Source, request: ConversionRequ
     spelled = {name: count for name, count in changes.spelled.items() if name not in places}
     told = msgspec.structs.replace(changes, spelled=spelled).warnings()
     found = await _read_tables(place, request, tables)
-    return msgspec.structs.replace(found, warnings=(*told, *found.warnings), was=changes.was)
+    others = [warning for warning in found.warnings if warning != UNPLACED]  # the driver finds none
+    return msgspec.structs.replace(found, warnings=(*told, *others), was=changes.was)
 
 
 async def _hold_work_file(place: Workplace, reading: Reading) -> Facts | None:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from service.errors import Rejection
+from service.formats.losses import UNPLACED
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point, polygon
@@ -60,6 +61,21 @@ async def test_csv_needs_source_epsg_only_where_it_has_places(pipeline: Pipeline
         await features(pipeline, written(tmp_path / "a.csv", "name,x,y\na,1,2\n"))
     (found,) = await features(pipeline, written(tmp_path / "b.csv", "name,code\na,007\n"))
     assert found == {"type": "Feature", "properties": {"name": "a", "code": "007"}, "geometry": None}
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.ods", "a.xlsx"])
+async def test_a_table_without_places_is_told_unless_it_stays_a_table(
+    pipeline: Pipeline, tmp_path: Path, name: str
+) -> None:
+    """Its columns may hold coordinates under names that are not known."""
+    table = written(tmp_path / "a.csv", "name,rechts,hoch,n\na,3500000,5500000,1\n")
+    if name != table.name:
+        copy = (await pipeline.to(name.removeprefix("a.").title(), table)).path
+        table = copy.rename(tmp_path / name)
+    for target in ("GeoJson", "Kml", "Shapefile", "GeoPackage"):
+        assert (await pipeline.to(target, table)).output.warnings == (UNPLACED,)
+    for target in {"Csv", "Ods", "Xlsx"} - {name.removeprefix("a.").title()}:
+        assert (await pipeline.to(target, table)).output.warnings == ()
 
 
 async def test_a_sequence_with_a_broken_line_is_refused(pipeline: Pipeline, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from service.errors import Rejection
 from service.formats.facts import Field
+from service.formats.losses import UNPLACED
 from tests.integration.formats import readers
 from tests.integration.formats.editing import edited, replace_in
 from tests.integration.formats.pipeline import Pipeline, feature, geometry, write_geojson
@@ -147,13 +148,13 @@ async def test_rows_above_the_header_of_a_sheet_are_told(either: Pipeline, tmp_p
     path.write_text("Trees of 2024,second,third\nname,kind,age\noak,a,7\n", encoding="utf-8")
     sheet = (await either.to(output, path)).path
     titled = tmp_path / f"titled{sheet.suffix}"
-    assert (await either.to("GeoPackage", sheet)).output.warnings == ()
+    assert (await either.to("GeoPackage", sheet)).output.warnings == (UNPLACED,)
     replace_in(sheet, titled, rb"second|third", b"")
     (told,) = (await either.to("GeoPackage", titled)).output.warnings
     assert "does not seem to name all columns: 'Field2', 'Field3'. If the header is in a lower row" in told
     replace_in(sheet, titled, rb"Trees of 2024", b"")
     numbered = await either.to("GeoPackage", titled)
-    assert numbered.output.warnings == ()
+    assert numbered.output.warnings == (UNPLACED,)
     assert [field.name for field in numbered.facts.layers[0].fields] == ["Field1", "second", "third"]
 
 
@@ -561,6 +562,7 @@ async def test_moments_that_reading_a_workbook_changes_are_told(either: Pipeline
     done = await either.to("GeoPackage", written)
     assert done.output.warnings == (
         "Times with 0.999 s (1) may have become the next second when the workbook was read.",
+        UNPLACED,
     )
     dated = tmp_path / "dated.xlsx"
     replace_in(written, dated, rb'<c r="A1"[^>]*>(?s:.*?)</c>', b'<c r="A1" s="1"><v>45293</v></c>')

@@ -35,7 +35,7 @@ def tarred() -> bytes:
 
 
 REFUSED = {
-    ("a.zip", GEOJSON): "ZIP archive: it is JSON. Name it .geojson",
+    ("a.zip", GEOJSON): "ZIP archive: it is GeoJSON. Name it .geojson",
     ("a.zip", b"\xef\xbb\xbf" + KML): "ZIP archive: it is KML. Name it .kml",
     ("a.zip", GEOPACKAGE): "ZIP archive: it is a GeoPackage. Name it .gpkg",
     ("a.zip", tarred()): "ZIP archive: it is a tar archive. Put the files",
@@ -52,6 +52,10 @@ REFUSED = {
     ("a.gpx", KML): "valid GPX file: it is KML",
     ("a.json", b"<a:b>"): "valid GeoJSON file: it is XML. If it is one of these, name it .kml",
     ("a.sqlite", GEOPACKAGE): "valid SQLite file: it is a GeoPackage. Name it .gpkg",
+    ("a.csv", GEOJSON): "valid CSV file: it is GeoJSON. Name it .geojson",
+    ("a.csv", KML): "valid CSV file: it is KML. Name it .kml",
+    ("a.csv", b"<gpx>"): "valid CSV file: it is GPX. Name it .gpx",
+    ("a.wkt", b"<ogr:FeatureCollection>"): "valid WKT file: it is GML. Name it .gml",
     ("a.csv", zipped("[Content_Types].xml")): "valid CSV file: it is a workbook",
 }
 
@@ -93,7 +97,11 @@ def test_json_that_has_features_or_no_mark_of_a_kind_is_left_to_others(content: 
 
 
 @pytest.mark.parametrize("extension", [".csv", ".wkt"])
-@pytest.mark.parametrize("content", [GEOJSON, KML, b"PAR1,PAR2\n1,2\n", SPANISH], ids=["JSON", "KML", "Parquet", "tar"])
+@pytest.mark.parametrize(
+    "content",
+    [b'{"type", "name"}\n', b"[id],[name]\n", b"<id>,<name>\n", b"PAR1,PAR2\n1,2\n", SPANISH],
+    ids=["JSON", "array", "XML", "Parquet", "tar"],
+)
 def test_any_text_may_be_a_table_or_lines(tmp_path: Path, extension: str, content: bytes) -> None:
     """Their readers tell what they make of it."""
     path = tmp_path / f"a{extension}"
