@@ -310,7 +310,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         elif name in known:
             values[name] = value
         else:
-            message = f"{name} is not a setting of Geomill. Check the spelling; docs/settings.md lists all settings."
+            message = f"{name} is not a setting of Geomill. Check the spelling; `geomill settings` lists all."
             raise SettingsError(message)
     optional = {field.encode_name for field in msgspec.structs.fields(Settings) if field.default is None}
     values = {name: value for name, value in values.items() if value or name not in optional}

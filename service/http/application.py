@@ -128,9 +128,20 @@ def _middleware(surroundings: DeploymentConfig) -> list[Middleware]:
     return middleware
 
 
-_FROM_SCRIPTS = ("X-API-Key", "Idempotency-Key", "Prefer", "Range", "X-Request-Id", "traceparent")
+_FROM_SCRIPTS = (
+    "X-API-Key",
+    "Idempotency-Key",
+    "If-None-Match",
+    "If-Range",
+    "Prefer",
+    "Range",
+    "X-Request-Id",
+    "traceparent",
+)
 _TO_SCRIPTS = (
     "Content-Disposition",
+    "Content-Range",
+    "ETag",
     "Geomill-Job-Id",
     "Geomill-Warnings",
     "Link",
@@ -148,4 +159,5 @@ def _answer_routing(scope: Scope, refused: HTTPException) -> Response:
     allowed = (refused.headers or {}).get("Allow")
     if scope["method"] == "OPTIONS" and allowed:
         return Response(status_code=HTTPStatus.NO_CONTENT, headers={"Allow": f"{allowed}, OPTIONS"})
-    return problem_of_routing(refused, scope["method"], scope["state"]["request_id"])
+    docs = f"{scope.get('root_path', '')}/docs" if scope["app"].state.has_docs else ""
+    return problem_of_routing(refused, scope["method"], docs, scope["state"]["request_id"])

@@ -70,13 +70,6 @@ KINDS: dict[type[RequestFault], ProblemKind] = {
     errors.Overloaded: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "overloaded"),
 }
 
-_ROUTING = {
-    HTTPStatus.NOT_FOUND: ("not_found", "There is nothing at this address. `/docs` lists the endpoints."),
-    HTTPStatus.METHOD_NOT_ALLOWED: (
-        "method_not_allowed",
-        "This address does not allow {method}; see the header Allow.",
-    ),
-}
 _DEFECT = "internal_error"
 _INTERNAL = "An internal error occurred and was recorded. Report the request id {request_id} to the operator."
 
@@ -108,12 +101,19 @@ def problem_of_fault(fault: RequestFault, request_id: str) -> Response:
     return _problem(kind.status, kind.code, fault.message, request_id, headers=headers, **members)
 
 
-def problem_of_routing(refused: HTTPException, method: str, request_id: str) -> Response:
-    """Respond to an unknown path or a wrong method; the latter adds the header Allow."""
-    status = HTTPStatus(refused.status_code)
-    code, detail = _ROUTING.get(status, ("malformed_request", refused.detail))
-    detail = detail.format(method=method)
-    return _problem(status, code, detail, request_id, headers=dict(refused.headers or {}))
+def problem_of_routing(refused: HTTPException, method: str, docs: str, request_id: str) -> Response:
+    """Respond to an unknown path or a wrong method; the latter adds the header Allow.
+
+    `docs` is the path of the documentation, or empty if it is not served here.
+    """
+    status, headers = HTTPStatus(refused.status_code), dict(refused.headers or {})
+    code, detail = "malformed_request", refused.detail
+    if status is HTTPStatus.NOT_FOUND:
+        code, advice = "not_found", f" {docs} lists the endpoints." if docs else ""
+        detail = f"There is nothing at this address.{advice}"
+    elif status is HTTPStatus.METHOD_NOT_ALLOWED:
+        code, detail = "method_not_allowed", f"This address does not allow {method}. Use {headers['Allow']}."
+    return _problem(status, code, detail, request_id, headers=headers)
 
 
 def problem_of_defect(request_id: str) -> Response:

@@ -199,10 +199,11 @@ def test_an_unknown_path_is_not_found(client: Client) -> None:
 
 
 def test_a_wrong_method_is_told_the_right_one(client: Client) -> None:
-    """In the header Allow."""
+    """In the header Allow, and in words."""
     response = client.get(FILE)
     assert_problem(response, 405, "method_not_allowed")
     assert response.headers["allow"] == "POST"
+    assert response.json()["detail"] == "This address does not allow GET. Use POST."
 
 
 def test_a_well_formed_request_id_is_taken_up(client: Client) -> None:

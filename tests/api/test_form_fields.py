@@ -5,6 +5,7 @@ import pytest
 from tests.support.data import lakes
 from tests.support.server import Client
 
+FILE = "/api/geo/convert/file"
 GTFS = b"stop_id,oben,rechts\nA,50.93,6.95\n"
 
 
@@ -19,6 +20,15 @@ def test_unknown_fields_are_named_with_the_nearest_known_one(client: Client) -> 
     failed = client.convert("a.csv", b"x,y\n1,2\n", sourceEPSG="4326")
     assert not failed["success"]
     assert "did you mean sourceEpsg?" in failed["warnings"][0]
+
+
+def test_fields_in_the_query_are_named(client: Client) -> None:
+    """They would change the result, and no form has them."""
+    answer = client.post(f"{FILE}?outputFormat=Csv&targetepsg=3857", files={"file": ("a.geojson", lakes())}).json()
+    assert answer["outputFormat"] == "shapefile"
+    assert answer["warnings"][:2] == [
+        f"{name} in the query was ignored; send it as a field of the form." for name in ("outputFormat", "targetEpsg")
+    ]
 
 
 def test_a_batch_names_unknown_fields_in_every_entry(client: Client) -> None:

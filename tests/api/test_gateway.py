@@ -130,15 +130,23 @@ def test_operators_have_a_port_of_their_own(server: Server, client: Client) -> N
     assert httpx.get(private_url(server) + TIERS, headers=dict(client.headers)).status_code == 404
 
 
+def test_the_documentation_is_only_named_where_it_is(server: Server, client: Client) -> None:
+    """Below the root path that clients know."""
+    assert client.get("/nothing").json()["detail"] == "There is nothing at this address."
+    there = httpx.get(private_url(server) + "/nothing").json()["detail"]
+    assert there == "There is nothing at this address. /geo/docs lists the endpoints."
+
+
 def test_scripts_of_an_allowed_origin_may_call(client: Client) -> None:
     """Preflight and actual responses allow it and list the headers that scripts may read."""
-    asks = {"Origin": ORIGIN, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x-api-key"}
+    sends = "x-api-key, range, if-range, if-none-match"
+    asks = {"Origin": ORIGIN, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": sends}
     before = client.options(FILE, headers=asks)
     assert (before.status_code, before.headers["access-control-allow-origin"]) == (200, ORIGIN)
     assert "X-API-Key" in before.headers["access-control-allow-headers"]
     after = client.get(TIERS, headers={"Origin": ORIGIN})
     assert after.headers["access-control-allow-origin"] == ORIGIN
-    assert "RateLimit" in after.headers["access-control-expose-headers"]
+    assert {"RateLimit", "ETag", "Content-Range"} <= {*after.headers["access-control-expose-headers"].split(", ")}
 
 
 def test_scripts_of_another_origin_may_not(client: Client) -> None:

@@ -75,12 +75,12 @@ def wants_async(headers: Headers) -> bool:
     return any(preference.split(";")[0].strip().lower() == "respond-async" for preference in preferences)
 
 
-def unknown_fields(form: Form, known: Iterable[str]) -> tuple[str, ...]:
-    """A warning for each unknown field of `form`, with the most similar of the `known` names."""
-    if not form.unknown_fields:
-        return ()
+def ignored_fields(query: QueryParams, form: Form, known: Iterable[str]) -> tuple[str, ...]:
+    """A warning for each unknown field of `form`, with the most similar `known` name, and for known ones in `query`."""
     names = {name.casefold(): name for name in known}
-    return tuple(_unknown_field(name, names) for name in form.unknown_fields[:MOST_UNKNOWN])
+    unknown = [_unknown_field(name, names) for name in form.unknown_fields[:MOST_UNKNOWN]]
+    misplaced = [names[name.casefold()] for name in query if name.casefold() in names]
+    return (*unknown, *(f"{name} in the query was ignored; send it as a field of the form." for name in misplaced))
 
 
 def _unknown_field(untrusted_name: str, names: Mapping[str, str]) -> str:

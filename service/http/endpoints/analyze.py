@@ -8,7 +8,7 @@ from starlette.responses import Response
 from service.accounts.keys import Caller
 from service.errors import Rejection
 from service.http.api.inputs import ANALYSIS
-from service.http.api.params import unknown_fields
+from service.http.api.params import ignored_fields
 from service.http.api.presence import while_connected
 from service.http.api.schemas import Analysis, json_response
 from service.http.api.upload import receive_form
@@ -30,5 +30,5 @@ async def analyze(request: Request, caller: Caller) -> Response:
                 analyzed = await while_connected(request, analysis)
             except Rejection as rejection:
                 return json_response(Analysis(success=False, error=rejection.message))
-    warnings = (*unknown_fields(form, _FORM.fields), *analyzed.warnings)
+    warnings = (*ignored_fields(request.query_params, form, _FORM.fields), *analyzed.warnings)
     return json_response(Analysis(success=True, report=analyzed.report, warnings=warnings))

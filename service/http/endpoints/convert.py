@@ -52,7 +52,7 @@ async def _convert_one(request: Request, caller: Caller, *, always_with_balance:
             jobs = await exchange.convert(form, [params.read_conversion(form.fields)], workspace)
     if exchange.should_return_202(jobs):
         return accepted(request, jobs[0])
-    notes = params.unknown_fields(form, _ONE.fields)
+    notes = params.ignored_fields(request.query_params, form, _ONE.fields)
     headers = of_job(request, jobs[0], notes)
     if download and jobs[0].status is not Status.FAILED:
         pieces = read_result(exchange.services, caller.account_id, jobs[0])
@@ -87,7 +87,8 @@ async def convert_files(request: Request, caller: Caller) -> Response:
     with naming([ended(job) for job in jobs]):
         balance = await services.ledger.balance(caller.account_id)
     request.state.remaining = Remaining(conversions=balance.remaining_conversions, size_bytes=balance.remaining_bytes)
-    return json_response(batch_result(request, linked, balance, params.unknown_fields(form, _MANY.fields)))
+    notes = params.ignored_fields(request.query_params, form, _MANY.fields)
+    return json_response(batch_result(request, linked, balance, notes))
 
 
 class _ConversionExchange:

@@ -30,7 +30,7 @@ export const texts = {
   keyRefused: "The server does not know this key. Check that you have copied all of it.",
 
   drop: "Drop files here",
-  dropHint: "Any geospatial vector file, or the loose parts of a Shapefile together.",
+  dropHint: "GeoJSON, Shapefile, GeoPackage, KML, CSV and many more. Drop the loose parts of a Shapefile together.",
   choose: "Choose files",
   remove: (name) => `Remove ${name}`,
   zipped: (count) => `${count} parts, zipped here`,
