@@ -42,4 +42,6 @@ async def serve_http2(connection: Channel, received: bytes) -> None:
                 await asyncio.sleep(0)
             received = await connection.read()
         await protocol.handle(Closed())
+        for response in list(protocol.stream_buffers.values()):  # each may wait for room that the client gives no more
+            await response.close()
     connection.close()

@@ -15,6 +15,7 @@ from typing import cast
 import pytest
 from h2.connection import H2Connection
 from h2.events import ResponseReceived
+from h2.settings import SettingCodes
 from starlette.types import Message, Receive, Scope, Send
 
 from service.accounts.keys import Authenticator
@@ -228,6 +229,25 @@ async def test_an_idle_connection_of_http2_ends_in_its_own_protocol(requests: in
         assert b"HTTP/1.1" not in received
         answered = [event for event in speaker.receive_data(received) if isinstance(event, ResponseReceived)]
         assert len(answered) == requests
+
+
+async def test_a_client_of_http2_that_leaves_without_its_response_is_forgotten() -> None:
+    """Although the response waits for room that the client has not given; otherwise few clients take all connections."""
+    async with connection(http2=True) as client:
+        speaker = H2Connection()
+        speaker.initiate_connection()
+        speaker.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
+        path = [(":method", "GET"), (":path", "/"), (":scheme", "http"), (":authority", "here")]
+        speaker.send_headers(1, path, end_stream=True)
+        client.writer.write(speaker.data_to_send())
+        async with asyncio.timeout(10):
+            while not any(
+                isinstance(event, ResponseReceived) for event in speaker.receive_data(await client.reader.read(1))
+            ):
+                pass
+        assert client.server.connections
+        client.writer.close()
+        await until(lambda: not client.server.connections)
 
 
 async def test_others_have_their_turn_between_the_frames_of_http2() -> None:
