@@ -64,6 +64,13 @@ async def test_every_target_with_types_tells_of_durations(pipeline: Pipeline, tm
     assert told(done.output.warnings, "durations") == 1
 
 
+@pytest.mark.parametrize("target", ["GeoJson", "GeoJsonSeq"])
+async def test_large_numbers_without_a_sign_are_told_of_json(either: Pipeline, tmp_path: Path, target: str) -> None:
+    """It tells texts from numbers."""
+    done = await either.to(target, parquet(tmp_path / "a.parquet", FORMER["integers beyond"]))
+    assert told(done.output.warnings, "integers beyond") == 1
+
+
 @pytest.mark.parametrize("has_places", [True, False])
 async def test_numbers_without_a_sign_stay_numbers_if_they_fit(
     pipeline: Pipeline, tmp_path: Path, *, has_places: bool
