@@ -8,7 +8,7 @@ import msgspec
 from service.errors import Rejection
 from service.formats.datasets import Dataset
 from service.formats.facts import Facts, Field, Flaw, Flaws, Layer, Occurrence
-from service.formats.format import Format, Writer, Writing, writing_of
+from service.formats.format import Format, Writer, Writing, reading_of, writing_of
 from service.formats.geometry import FAMILIES
 from service.formats.names import LISTED, counted, first_of, listed, quotes, shown
 from service.formats.values import value_warnings
@@ -62,6 +62,13 @@ _MISREAD = (
         "save its texts as UTF-8, and send it again.",
     ),
 )
+
+_GOT_0 = "{target} stores measures for all features of a layer or for none; {count} without got 0."
+_KEPT_WITHOUT = (
+    "{target} keeps {features} without measures (M) beside others with them; but GDAL, and with it programs such as "
+    "QGIS, shows measures only if the first feature has some."
+)
+"""What is told of features without measures in a layer that has some."""
 
 
 UNPLACED = "No feature has a geometry. If columns hold coordinates, name them in xField and yField, or in wktField."
@@ -287,7 +294,9 @@ def _geometries(
         )
     unmeasured = sum(layer.unmeasured_geometries for layer in layers)
     if unmeasured and writing.m and not writing.mixes_z:
-        yield f"{target.title} stores measures for all features of a layer or for none; {unmeasured:,} without got 0."
+        yield (_KEPT_WITHOUT if reading_of(target).absent_measures else _GOT_0).format(
+            target=target.title, features=counted(unmeasured, "feature"), count=f"{unmeasured:,}"
+        )
     if not writing.m and any(layer.has_m for layer in layers):
         yield f"{target.title} stores no measures (M); they were left out."
     if any(dataset.linearise for dataset in datasets):

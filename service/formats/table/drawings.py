@@ -40,6 +40,8 @@ MAPINFO_WIDTHS: Mapping[FieldType, int] = {
     FieldType.TIME: 4,
     FieldType.DATETIME: 8,
 }
+FROM_ALL_SHAPES = ("ADJUST_GEOM_TYPE=ALL_SHAPES",)
+"""Otherwise the driver decides by the first shape whether there are measures, and it may be a null shape."""
 TEXT_FOR_TIMES = "DateTime=String,Time=String"
 
 SHAPEFILE = Format(
@@ -50,8 +52,7 @@ SHAPEFILE = Format(
     reading=Reading(
         drivers=("ESRI Shapefile",),
         reader=Reader.PARTS,
-        # otherwise the driver decides by the first shape whether there are measures, and it may be a null shape
-        options=("ADJUST_GEOM_TYPE=ALL_SHAPES",),
+        options=FROM_ALL_SHAPES,
         absent_measures=True,
         directs_rings=True,
         reads_logical="3.9-",
@@ -60,7 +61,7 @@ SHAPEFILE = Format(
     writing=Writing(
         driver="ESRI Shapefile",
         numbers_for_logical="-3.9",
-        reread=Reread(drivers=("ESRI Shapefile",)),
+        reread=Reread(drivers=("ESRI Shapefile",), options=FROM_ALL_SHAPES),
         # lists are told of beside the report, for analyses too
         value_losses=TYPE_LOSSES - {"lists"} | {"binary", "before_1000"},
         read_back="shapefile",

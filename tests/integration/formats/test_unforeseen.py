@@ -14,11 +14,12 @@ import pytest
 from service.errors import Rejection
 from service.formats.facts import Field
 from service.formats.losses import UNPLACED
+from service.formats.request import ConversionRequest
 from tests.integration.formats import readers
 from tests.integration.formats.editing import edited, replace_in
 from tests.integration.formats.pipeline import Pipeline, feature, geometry, write_geojson
 from tests.integration.formats.samples import point
-from tests.integration.formats.test_losses import database
+from tests.integration.formats.test_losses import database, table, wkt
 from tests.support.converters import Converters
 
 
@@ -345,13 +346,26 @@ async def test_curves_stay_curves_where_the_target_has_them(either: Pipeline, tm
         assert struct.pack("<BI", 1, code) in blob, curve
 
 
-@pytest.mark.parametrize("target", ["Shapefile", "FlatGeobuf", "OpenFileGdb"])
+@pytest.mark.parametrize("target", ["FlatGeobuf", "OpenFileGdb"])
 async def test_measures_that_are_added_are_told(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
     """A layer that has measures has them for all features."""
     path = tmp_path / "a.csv"
     path.write_text("id,WKT\n1,POINT M (1 2 3)\n2,POINT (4 5)\n", encoding="utf-8")
     warnings = (await pipeline.to(target, path, source_epsg=4326)).output.warnings
     assert any("stores measures for all features of a layer or for none; 1 without" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize("points", [("POINT (4 5)", "POINT M (1 2 3)"), ("POINT Z (4 5 6)", "POINT ZM (1 2 6 3)")])
+async def test_a_shapefile_keeps_features_without_measures(
+    either: Pipeline, tmp_path: Path, points: Sequence[str]
+) -> None:
+    """It marks that they have none, and others do; programs that decide by the first one are told of."""
+    wanted = ConversionRequest(output="Shapefile", source_epsg=4326)
+    done = await either.convert(table(tmp_path / "a.csv", *points), wanted, verifies=True)
+    (told,) = done.output.warnings
+    assert told.startswith("Shapefile keeps 1 feature without measures (M) beside others with them; but GDAL")
+    assert done.differences == ()
+    assert await wkt(either, done) == list(points)
 
 
 async def test_numbers_and_dates_that_lose_digits_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
