@@ -21,15 +21,22 @@ SINGLE_BYTE = re.compile(r"CP(?!9)|ISO|KOI8")
 """How encodings are called in which no text but that of a few symbols is UTF-8."""
 CODE_PAGES = {0x01: 437, 0x02: 850, 0x03: 1252, 0x64: 852, 0x65: 866, 0xC8: 1250, 0xC9: 1251, 0xCA: 1254, 0xCB: 1253}
 """By language byte."""
+OTHER_PAGES = {0x7D: "CP1255", 0x7E: "CP1256"}
+"""Those of Hebrew and Arabic, which GDAL does not know."""
 CHUNK = 1 << 20
 
 
 def guess_encoding(dbf: Path, trusted: Container[int] = TRUSTED) -> str:
-    """The encoding of the .dbf at `dbf`; "" if its language byte is `trusted` or all text is ASCII. Blocking."""
+    """The encoding of the .dbf at `dbf`, "" if all text is ASCII, or GDAL knows its language byte. Blocking.
+
+    A language byte that is not `trusted` says nothing.
+    """
     with opened(dbf) as file:
         header = file.read(HEADER_BYTES)
-        if len(header) < HEADER_BYTES or header[LANGUAGE_BYTE] in trusted:
+        if len(header) < HEADER_BYTES:
             return ""
+        if header[LANGUAGE_BYTE] in trusted:
+            return OTHER_PAGES.get(header[LANGUAGE_BYTE], "")
         file.seek(int.from_bytes(header[RECORDS_AT], "little"))
         return encoding_from(file)
 

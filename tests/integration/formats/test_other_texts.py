@@ -20,8 +20,13 @@ DECLARED = {
     **dict.fromkeys(("ISO 8859-5", "ISO8859_5", "88595"), "iso8859-5"),
     **dict.fromkeys(("UTF-8", "65001", ""), "utf-8"),
     "Windows 1252": "cp1252",
+    "CP1255": "cp1255",
+    "1258": "cp1258",
 }
 """What files declare, and what that is."""
+WORDS = {"cp1252": "Müller €", "cp1255": "שלום", "cp1256": "سلام", "cp1258": "Huê"}
+"""Words in encodings that have no Russian one; the last letters of two of them might combine with others."""
+LANGUAGE_BYTE = 29
 TOLD = (
     "The encoding that the file declares is unknown, or not that of 1 text of 'a', first in feature 2: Windows-1252 "
     "was assumed, except for UTF-8 that is cut within its last character, which became U+FFFD."
@@ -93,8 +98,27 @@ async def test_an_encoding_is_known_by_every_name_that_has_one_meaning(
 ) -> None:
     """The driver knows few of them, and texts were taken for Windows-1252."""
     encoding = DECLARED[declared]
-    text = "Müller €" if encoding == "cp1252" else "Привет"
+    text = WORDS.get(encoding, "Привет")
     done = await either.to("GeoJson", await shapefile_of(either, tmp_path, declared, text, encoding))
+    assert [row["properties"] for row in readers.geojson(done.path)] == [{"n": "plain"}, {"n": text}]
+    assert not done.output.warnings
+
+
+@pytest.mark.parametrize(("byte", "encoding"), [(0x7D, "cp1255"), (0x7E, "cp1256"), (0xC9, "cp1251")])
+async def test_an_encoding_is_known_by_its_language_byte(
+    either: Pipeline, tmp_path: Path, byte: int, encoding: str
+) -> None:
+    """The driver does not know all of them."""
+    text = WORDS.get(encoding, "Привет")
+    made = await shapefile_of(either, tmp_path, "", text, encoding)
+    path = tmp_path / "b.zip"
+    with zipfile.ZipFile(made) as former, zipfile.ZipFile(path, "w") as packed:
+        for name in [name for name in former.namelist() if not name.endswith(".cpg")]:
+            content = bytearray(former.read(name))
+            if name.endswith(".dbf"):
+                content[LANGUAGE_BYTE] = byte
+            packed.writestr(name, content)
+    done = await either.to("GeoJson", path)
     assert [row["properties"] for row in readers.geojson(done.path)] == [{"n": "plain"}, {"n": text}]
     assert not done.output.warnings
 
@@ -149,8 +173,10 @@ async def test_texts_in_utf_8_that_are_declared_otherwise_are_told(
 
 async def test_texts_in_the_declared_encoding_are_kept(either: Pipeline, tmp_path: Path) -> None:
     """Also those that a charset does not name, but which are UTF-8."""
-    for charset, encoding in {"Neutral": "utf-8", "WindowsLatin1": "cp1252", "WindowsCyrillic": "cp1251"}.items():
-        name = "Москва" if encoding == "cp1251" else "Müller"
+    names = {"Neutral": "Müller", "WindowsLatin1": "Müller", "WindowsCyrillic": "Москва", "WindowsHebrew": "שלום"}
+    encodings = {"Neutral": "utf-8", "WindowsLatin1": "cp1252", "WindowsCyrillic": "cp1251", "WindowsHebrew": "cp1255"}
+    for charset, encoding in encodings.items():
+        name = names[charset]
         done = await either.to("GeoJson", mapinfo(tmp_path / f"{charset}.zip", charset, [name.encode(encoding)]))
         assert done.output.warnings == ()
         assert [row["properties"] for row in readers.geojson(done.path)] == [{"n": name}]
