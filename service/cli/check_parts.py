@@ -15,6 +15,7 @@ from service.app.database import open_database
 from service.app.fleet import require_fleet
 from service.app.storage import open_storage
 from service.cli.finding import Finding, State, judged
+from service.cli.ports import HOST_ALONE
 from service.cli.processes import process_count
 from service.clock import MOST_APART, utc_now
 from service.db import queries
@@ -50,6 +51,7 @@ async def check_settings(settings: Settings, role: Role) -> AsyncIterator[Findin
     ]
     findings: tuple[tuple[bool, State, str], ...] = (
         (not ports or role == "worker", "fail", "GEOMILL_PRIVATE_PORT is GEOMILL_PORT. Choose another one."),
+        (settings.private_port is not None or not settings.private_host, "fail", HOST_ALONE),
         (
             settings.file_seconds >= settings.conversion_seconds,
             "warn",

@@ -10,6 +10,8 @@ from service.cli.command import CommandError
 from service.server.listener import listen
 from service.settings import Settings
 
+HOST_ALONE = "GEOMILL_PRIVATE_HOST has no effect without a port. Set GEOMILL_PRIVATE_PORT, too."
+
 
 class Ports(NamedTuple):
     """The sockets that the service listens on."""
@@ -35,9 +37,11 @@ def open_private_port(settings: Settings) -> Iterator[socket.socket | None]:
     """Listen on the private port of the settings, if they name one, until the end of the block.
 
     Raises:
-        CommandError: the port is not available.
+        CommandError: the port is not available, or not named although its address is.
     """
     if settings.private_port is None:
+        if settings.private_host:
+            raise CommandError(HOST_ALONE)
         yield None
         return
     host = settings.private_host or settings.host

@@ -92,6 +92,7 @@ BROKEN = (
         "GEOMILL_S3_PUBLIC_ENDPOINT": ("http://127.0.0.1:1", "Storage link", "warn"),
         "GEOMILL_CONVERSION_SECONDS": ("900", "Settings settings", "warn"),
     },
+    {"GEOMILL_PRIVATE_HOST": ("127.0.0.1", "Settings settings", "fail")},
 )
 """What is broken at a time: each setting with its value, and the line that then says what to do."""
 

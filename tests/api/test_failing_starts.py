@@ -36,6 +36,7 @@ WRONG: dict[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
     "host with a blank": ({"HOST": "1.2.3 .4"}, ("Set GEOMILL_HOST",)),
     "host of another machine": ({"HOST": "192.0.2.1"}, ("192.0.2.1", "Set GEOMILL_HOST")),
     "private host": ({"PRIVATE_HOST": "192.0.2.1", "PRIVATE_PORT": "0"}, ("Set GEOMILL_PRIVATE_HOST",)),
+    "private host alone": ({"PRIVATE_HOST": "127.0.0.1"}, ("GEOMILL_PRIVATE_HOST", "Set GEOMILL_PRIVATE_PORT")),
     "bucket": ({"S3_BUCKET": "A_B"}, ("bucket's name", "lower-case letters, digits", "GEOMILL_S3_ADDRESSING=path")),
     "bucket with a blank": ({"S3_BUCKET": "A B"}, ("GEOMILL_S3_BUCKET", "lower-case letters, digits", "geomill-eu")),
     "short bucket": ({"S3_BUCKET": "x"}, ("GEOMILL_S3_BUCKET", "3 to 63")),
