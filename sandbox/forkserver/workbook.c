@@ -36,7 +36,7 @@ struct moments {
 
 struct workbook {
     int is_odd, number_count, numbers[MOST_NUMBERS], is_own[MOST_NUMBERS];
-    int64_t uncalculated, escaped, errors, rounded;
+    int64_t uncalculated, escaped, errors, rounded, truths;
     int row, first_error, first_rounded; /* in the sheet, from 1 on; 0 before the first */
     size_t scanned;
     char is_used[MOST_PLACES]; /* formats, by their position */
@@ -184,6 +184,7 @@ static void see_cell(struct workbook *book, struct tag cell, const char *end)
     book->is_odd |= is_type(type, "d") || cell.end - cell.start > LONGEST_TAG || place >= MOST_PLACES;
     book->is_odd |= is_filled && (is_text || is_error) && may_look_like_number(cell.end + 1, end);
     book->errors += is_error;
+    book->truths += is_filled && is_type(type, "b");
     if (is_error && book->errors == 1)
         book->first_error = book->row;
     book->uncalculated += !is_text && lacks_result(cell.end + 1, end);
@@ -420,7 +421,8 @@ void examine_workbook(const char *file)
         tell_formats(book, file);
     put(",\"uncalculated\":%lld,\"escaped\":%lld,\"errors\":%lld,\"first_error\":%d", (long long)book->uncalculated,
         (long long)book->escaped, (long long)book->errors, book->first_error);
-    put(",\"rounded\":%lld,\"first_rounded\":%d", (long long)book->rounded, book->first_rounded);
+    put(",\"rounded\":%lld,\"first_rounded\":%d,\"truths\":%lld", (long long)book->rounded, book->first_rounded,
+        (long long)book->truths);
     if (book->is_odd || refused) {
         take_back_answer();
         put("{\"ok\":false");

@@ -315,7 +315,13 @@ def _named(
     )
     columns = {named for layer in layers for field in layer.fields for named in (field.name, f"*{field.type}")}
     unread = (warning for warning, condition in source.warnings_without.items() if _is_met(condition, columns, host))
-    warnings = (*source.warnings, *unread, *found.warnings, *_rounded(layers, found.rounded))
+    warnings = (
+        *source.warnings,
+        *unread,
+        *found.warnings,
+        *_rounded(layers, found.rounded),
+        *_mixed(layers, found.truths),
+    )
     return msgspec.structs.replace(facts, layers=layers, warnings=warnings)
 
 
@@ -339,6 +345,14 @@ def _rounded(layers: Iterable[Layer], sentence: str) -> Iterator[str]:
     large = [field.name for field in fields if field.total is None or field.total > EXACT_IN_REAL]
     if sentence and large:
         yield sentence.format(columns=listed(quotes(large)))
+
+
+def _mixed(layers: Iterable[Layer], truths: int) -> Iterator[str]:
+    """What is told if only some of the cells with true and false, `truths` in all, are in columns of Booleans."""
+    columns = [field.filled for layer in layers for field in layer.fields if field.type is FieldType.BOOLEAN]
+    others = truths - sum(count or 0 for count in columns)
+    if others > 0 and None not in columns:
+        yield f"True and false in columns that also hold other values ({others:,}) became 1 and 0."
 
 
 def _is_met(condition: str, columns: Collection[str], host: Capabilities) -> bool:

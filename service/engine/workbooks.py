@@ -111,6 +111,7 @@ class Examined(Answer, frozen=True):
     first_error: Count = 0
     rounded: Count = 0
     first_rounded: Count = 0
+    truths: Count = 0
 
     def found(self) -> FoundCells:
         """What the driver does not tell."""
@@ -131,6 +132,7 @@ class Examined(Answer, frozen=True):
             "first_elapsed": _first(of.first_number for of in elapsed),
             "rounded": self.rounded,
             "first_rounded": self.first_rounded,
+            "truths": self.truths,
         }
 
     def is_clear(self) -> bool:

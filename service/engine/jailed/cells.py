@@ -27,6 +27,8 @@ UNCALCULATED = re.compile(
 
 No part of the pattern goes beyond the next tag, so that the time it takes grows with the text, not with its square.
 """
+TRUTH = re.compile(rb"""<c\s(?=[^<>]*?\bt\s*+=\s*+["']b["'])[^<>]*+(?<!/)>""")
+"""A cell with true or false."""
 ESCAPED = re.compile(rb"_x[0-9A-Fa-f]{4}_")
 """How workbooks write characters that XML lacks, and carriage returns."""
 ISO, ERROR, TEXT, PHONETIC = b"d", b"e", b"str", b"rPh"
@@ -58,16 +60,17 @@ READING = re.compile(
 MAY_BE_MISTAKEN = re.compile(rb"""["'](?:%b|%b|%b)["']|<(?:\w++:)?rPh\b""" % (ISO, ERROR, TEXT))
 
 
-def scan(book: zipfile.ZipFile) -> tuple[int, int]:
-    """How many cells have a formula without a result, and how many characters are escaped.
+def scan(book: zipfile.ZipFile) -> tuple[int, int, int]:
+    """How many cells have a formula without a result, characters are escaped, and cells hold true or false.
 
     Raises what `zipfile` does if the workbook is damaged.
     """
-    uncalculated = escaped = 0
+    uncalculated = escaped = truths = 0
     for part in _parts(book):
         uncalculated += len(UNCALCULATED.findall(part)) if FORMULA in part else 0
         escaped += len(ESCAPED.findall(part)) if ESCAPE in part else 0
-    return uncalculated, escaped
+        truths += len(TRUTH.findall(part))
+    return uncalculated, escaped, truths
 
 
 def mistaken(book: zipfile.ZipFile) -> dict[str, Counter[bytes]]:

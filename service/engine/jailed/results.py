@@ -13,7 +13,7 @@ from service.engine.jailed.durations import CELL
 
 TRUTH = "boolean-value"
 """What every cell with true or false holds."""
-UNCALCULATED = "uncalculated"
+UNCALCULATED, TRUTHS = "uncalculated", "truths"
 EMPTY = re.compile(
     rb"<table:table-cell(?=[^<>]*?\stable:formula\s*+=)(?![^<>]*?\soffice:(?:date-|time-|boolean-)?+value\s*+=)"
     rb"(?P<said>(?:[^<>/]++|/(?!>))*+)"
@@ -24,6 +24,7 @@ TYPE = re.compile(rb"""\soffice:value-type\s*+=""")
 FORMULA = re.compile(rb"""\stable:formula\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
 TRUTH_CELL = re.compile(CELL % (TRUTH.encode(), b"(?i:true|false)"))
 SAID = re.compile(rb"""\s(?:table:formula|office:value-type|office:boolean-value)\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
+REPEATED = re.compile(rb"""\stable:number-columns-repeated\s*+=\s*+["'](\d{1,7})["']""")
 AS_DRIVER_WRITES = {
     True: b'<table:table-cell%b table:formula="of:=TRUE()" office:value-type="float" office:value="1"/>',
     False: b'<table:table-cell%b table:formula="of:=FALSE()" office:value-type="float" office:value="0"/>',
@@ -31,8 +32,12 @@ AS_DRIVER_WRITES = {
 
 
 def plain_results(part: bytes, found: Counter[str]) -> bytes:
-    """Cells whose results the driver reads; adds to `found` how many formulas have none, whose cells are empty."""
-    return TRUTH_CELL.sub(_truth, EMPTY.sub(partial(_without_formula, found=found), part))
+    """Cells whose results the driver reads; adds to `found` how many formulas have none, whose cells are empty.
+
+    And how many cells hold true or false.
+    """
+    plain = EMPTY.sub(partial(_without_formula, found=found), part)
+    return TRUTH_CELL.sub(partial(_truth, found=found), plain)
 
 
 def _without_formula(cell: re.Match[bytes], found: Counter[str]) -> bytes:
@@ -40,5 +45,7 @@ def _without_formula(cell: re.Match[bytes], found: Counter[str]) -> bytes:
     return b"<table:table-cell%b%b" % (FORMULA.sub(b"", cell["said"]), cell["content"])
 
 
-def _truth(cell: re.Match[bytes]) -> bytes:
+def _truth(cell: re.Match[bytes], found: Counter[str]) -> bytes:
+    repeated = REPEATED.search(cell["said"])
+    found[TRUTHS] += int(repeated[1]) if repeated else 1
     return AS_DRIVER_WRITES[cell["value"].lower() == b"true"] % SAID.sub(b"", cell["said"])

@@ -131,12 +131,12 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     """Write a copy of `workbook` to `plain` whose formats and cells the driver understands, unless it understands all.
 
     Also write to `found_file`, as JSON, what the driver does not tell: whether it, which counts days from 1900, reads
-    dates as earlier ones (`early`), how many formulas have no result, how many characters are escaped, how many times
-    become `late`, how many moments are cells of a header (`named`), and how many ISO dates (`iso`) and errors
-    (`errors`) are texts in the copy, the row of the first in its sheet (`first_errors`), how many readings of texts
-    the copy lacks (`phonetic`), and how many dates lose a time of day (`timed`), times of day lose days (`dated`), and
-    times are numbers of days (`elapsed`), each with the lowest row of these, and how many whole numbers are `rounded`
-    beside decimals.
+    dates as earlier ones (`early`), how many formulas have no result, how many characters are escaped, how many cells
+    hold true or false (`truths`), how many times become `late`, how many moments are cells of a header (`named`), and
+    how many ISO dates (`iso`) and errors (`errors`) are texts in the copy, the row of the first in its sheet
+    (`first_errors`), how many readings of texts the copy lacks (`phonetic`), and how many dates lose a time of day
+    (`timed`), times of day lose days (`dated`), and times are numbers of days (`elapsed`), each with the lowest row of
+    these, and how many whole numbers are `rounded` beside decimals.
     """
     try:
         with zipfile.ZipFile(workbook) as book:
@@ -145,7 +145,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
             built_in = _built_in(understood)
             is_early = SINCE_1904.search(description) is not None
             largest = _largest(book, _wanted(understood, built_in, is_early=is_early))
-            uncalculated, escaped = scan(book)
+            uncalculated, escaped, truths = scan(book)
             long, first_long = rounded(book)
             moments = _moments(
                 book, _with_known_numbers(understood, built_in, largest), _places(content, ELAPSED_TIMES)
@@ -163,7 +163,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
         except DAMAGED:  # such as a member that begins before the workbook; the driver may not see that
             sys.exit(Exit.DAMAGED)
     early = is_early and any(place in largest for place in _dates(understood))
-    found = {"early": int(early), "uncalculated": uncalculated, "escaped": escaped, **moments}
+    found = {"early": int(early), "uncalculated": uncalculated, "escaped": escaped, "truths": truths, **moments}
     texts = sum(ours.values(), Counter())
     found |= {"iso": texts[ISO], "errors": texts[ERROR], "first_errors": error, "phonetic": texts[PHONETIC]}
     found |= {"rounded": long, "first_rounded": first_long}

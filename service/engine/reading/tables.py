@@ -182,7 +182,12 @@ async def read_workbook(place: Workplace, source: Source, request: ConversionReq
         facts = await hold(place, reading, [Opening(file)], placing)
         if facts is not None:
             require_places(placing.tables, request)
-            return WorkFile((*told, *table_warnings(placing.tables)), facts=facts, rounded=rounded_in(found))
+            return WorkFile(
+                (*told, *table_warnings(placing.tables)),
+                facts=facts,
+                rounded=rounded_in(found),
+                truths=found.get("truths", 0),
+            )
     elif place.session is not None:
         await place.session.abandon()
     read = await read_layers(place, reading, file)
@@ -190,7 +195,9 @@ async def read_workbook(place: Workplace, source: Source, request: ConversionReq
     tables = await _read_tables(place, request, await _sheets(place, request))
     names = {table: read.names.get(name, name) for table, name in tables.names.items()}
     told = (*told, *read.warnings, *tables.warnings)
-    return msgspec.structs.replace(tables, warnings=told, names=names, rounded=rounded_in(found))
+    return msgspec.structs.replace(
+        tables, warnings=told, names=names, rounded=rounded_in(found), truths=found.get("truths", 0)
+    )
 
 
 async def _sheets(place: Workplace, request: ConversionRequest) -> Tables:

@@ -78,6 +78,8 @@ class WorkFile(msgspec.Struct, frozen=True):
     """Whether the work file has texts that are not UTF-8."""
     rounded: str = ""
     """What to tell, with `columns`, if there are columns of floating-point numbers beyond 53 bits; "" if nothing."""
+    truths: int = 0
+    """How many cells of a workbook hold true or false."""
     was: Mapping[str, FormerType] = {}
     """By column: the type that reading has changed; columns of this name that have kept theirs are spared."""
     assumes_system: bool = False

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from service.formats.losses import UNPLACED
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 from tests.integration.formats.test_iso_dates import write
@@ -93,7 +94,7 @@ async def test_a_formula_in_ods_is_its_result(either: Pipeline, tmp_path: Path, 
         {"n": "a", "t": RESULTS[cell]},
         {"n": "b", "t": "b"},
     ]
-    assert done.output.warnings == ()
+    assert done.output.warnings == (UNPLACED,)
 
 
 async def test_formulas_without_results_in_ods_are_told(either: Pipeline, tmp_path: Path) -> None:
@@ -105,7 +106,7 @@ async def test_formulas_without_results_in_ods_are_told(either: Pipeline, tmp_pa
     rows = [[text_cell("n"), text_cell("t")], *([text_cell("a"), cell] for cell in cells), [text_cell("b")] * 2]
     done = await either.to("GeoJson", workbook(tmp_path / "a.ods", *rows))
     assert [found["properties"]["t"] for found in readers.geojson(done.path)] == [None, None, "b"]  # type: ignore[index]  # an object
-    (told,) = done.output.warnings
+    told, _ = done.output.warnings
     assert told.startswith("The workbook holds no results for some of its formulas (2); their cells are empty.")
 
 
@@ -122,3 +123,35 @@ async def test_true_and_false_in_ods_are_booleans_in_every_language(either: Pipe
     assert [found["properties"] for found in readers.geojson(done.path)] == [
         {"n": "a", "t": value} for value in (True, False, True)
     ]
+
+
+TRUE_CELLS = {
+    "a.xlsx": '<c r="B{0}" t="b"><v>1</v></c>',
+    "a.ods": '<table:table-cell office:value-type="boolean" office:boolean-value="true"><text:p>JA</text:p>'
+    "</table:table-cell>",
+}
+
+
+@pytest.mark.parametrize("name", TRUE_CELLS)
+async def test_true_and_false_beside_texts_are_told(either: Pipeline, tmp_path: Path, name: str) -> None:
+    """They become 1 and 0, and do not in a column of their own."""
+    is_xlsx, cell = name.endswith("x"), TRUE_CELLS[name]
+    for other, expected, count in (("x", "1", 1), (None, True, 0)):
+        if is_xlsx:
+            last = f'<c r="B3" t="str"><v>{other}</v></c>' if other else ""
+            header = '<row r="1"><c r="A1" t="str"><v>n</v></c><c r="B1" t="str"><v>t</v></c></row>'
+            first = f'<row r="2"><c r="A2" t="str"><v>a</v></c>{cell.format(2)}</row>'
+            rows = f'{header}{first}<row r="3"><c r="A3" t="str"><v>b</v></c>{last}</row>'
+            source = write(tmp_path / name, rows=rows)
+        else:
+            last = text_cell(other) if other else "<table:table-cell/>"
+            source = workbook(
+                tmp_path / name, [text_cell("n"), text_cell("t")], [text_cell("a"), cell], [text_cell("b"), last]
+            )
+        done = await either.to("GeoJson", source)
+        assert [found["properties"] for found in readers.geojson(done.path)] == [
+            {"n": "a", "t": expected},
+            {"n": "b", "t": other},
+        ]
+        told = "True and false in columns that also hold other values (1) became 1 and 0."
+        assert done.output.warnings.count(told) == count

@@ -59,14 +59,14 @@ def workbook(sheet: bytes, style_sheet: bytes = EMPTY, book: bytes = b"<workbook
 def test_formulas_without_results_are_counted(text: bytes) -> None:
     """An empty text is a result."""
     with zipfile.ZipFile(workbook(text * 3)) as book:
-        assert cells.scan(book) == (3 * FORMULAS[text], 0)
+        assert cells.scan(book) == (3 * FORMULAS[text], 0, 0)
 
 
 @pytest.mark.parametrize("cell", [b"<c><f>1+1</f></c>", b"<c\nr='A1'><f>1+1</f></c>", b"<c\tr='A1'><f>1+1</f></c>"])
 def test_no_cell_is_cut(cell: bytes) -> None:
     """Sheets are read in pieces: wherever one ends, every cell is found, however its tag goes on."""
     with zipfile.ZipFile(workbook(cell * REPEATED)) as book:
-        assert cells.scan(book) == (REPEATED, 0)
+        assert cells.scan(book) == (REPEATED, 0, 0)
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -96,6 +96,7 @@ def test_parts_in_utf_16_are_read(tmp_path: Path, encoding: str) -> None:
         "early": True,
         "uncalculated": 20_000,
         "escaped": 20_000,
+        "truths": 0,
         "late": 0,
         "named": 20_000,
         "iso": 0,
@@ -114,7 +115,7 @@ def test_parts_in_utf_16_are_read(tmp_path: Path, encoding: str) -> None:
 def test_tags_that_do_not_end_are_passed_once(crafted: bytes) -> None:
     """The formula after them is found."""
     with zipfile.ZipFile(workbook(crafted * REPEATED + b"<c><f>1</f></c>")) as book:
-        assert cells.scan(book) == (1, 0)
+        assert cells.scan(book) == (1, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +173,7 @@ def test_formats_that_do_not_end_are_passed_once(tmp_path: Path, crafted: bytes)
         "early": False,
         "uncalculated": 1,
         "escaped": 0,
+        "truths": 0,
         "iso": 0,
         "errors": 0,
         "first_errors": 0,
