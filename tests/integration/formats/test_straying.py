@@ -127,3 +127,11 @@ def test_only_systems_of_one_datum_are_compared_to_the_meter(
 ) -> None:
     """Changes of the datum are not exact, there and back."""
     assert converters.engine.catalogue.share_datum(4326, epsg) is shared
+
+
+async def test_tens_of_thousands_of_features_may_be_looked_at(either: Pipeline, tmp_path: Path) -> None:
+    """Without a run that is held open, a few thousand took longer than a conversion may."""
+    rows = [SWISS] * 30_000 + [PACIFIC]
+    (tmp_path / "a.csv").write_text("n,x,y\n" + "".join(f"1,{x},{y}\n" for x, y in rows))
+    (told,) = await warned(either, tmp_path / "a.csv", "GeoPackage", source_epsg=4326, target_epsg=2056)
+    assert told.startswith("1 of 30,001 features of 'a', first feature 30,001,")
