@@ -22,7 +22,7 @@ from service.formats.gml_dimensions import with_known_dimensions
 from service.formats.gpx_held import with_values_alone
 from service.formats.gpx_times import with_plain_times
 from service.formats.gunzip import gunzip
-from service.formats.json_kinds import HEAD_BYTES, head_of, kind_of_json, sequence_prefix
+from service.formats.json_kinds import HEAD_BYTES, head_of, kind_of_json, sequence_prefix, tail_of
 from service.formats.kml_features import in_one_document
 from service.formats.kml_mended import mended
 from service.formats.left_out import has_features, hold_features
@@ -208,8 +208,9 @@ def _single(
     found: Format, path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds, *, looks: bool
 ) -> Source:
     stem = stem_of(untrusted_name)
-    head = head_of(path, HEAD_BYTES if reading_of(found).json else START_BYTES)
-    row = kind_of_json(found, head)
+    is_json = reading_of(found).json
+    head = head_of(path, HEAD_BYTES if is_json else START_BYTES)
+    row = kind_of_json(found, head, tail_of(path)) if is_json else found
     extension = _extension(untrusted_name)
     refuse_unread(head, reading_of(row).unread)
     refuse_other(row, head)

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from service.formats.format import Format, Reader, reading_of
+from service.formats.opened import opened
 from service.formats.table import FORMATS
 
 HEAD_BYTES = 1 << 20
@@ -21,6 +22,9 @@ COLLECTION_WITHIN = 4096
 FEATURE = re.compile(rb'"type"\s*:\s*"Feature"')
 """Occurs in GeoJSON only, whose own type may follow all its features."""
 SEQUENCE_PREFIX = "GeoJSONSeq:"
+LAST_BYTES = 4096
+"""Or else within these, behind all features, where some programs write them."""
+MEMBER = re.compile(rb'"(\w{1,40})"\s{0,8}:\s{0,8}(?:"(\w{1,40})")?')
 SKIPPED_LEVELS = 7
 # An unterminated string is one token: searching its end again from each quotation mark in it would take quadratic time.
 _TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
@@ -53,24 +57,37 @@ def head_of(path: Path, most_bytes: int = HEAD_BYTES) -> bytes:
         os.close(descriptor)
 
 
+def tail_of(path: Path) -> bytes:
+    """The last bytes of the file at `path`, if its head may not tell of which kind it is."""
+    size_bytes = path.stat().st_size
+    if size_bytes <= OUTERMOST_BYTES:
+        return b""
+    with opened(path) as file:
+        file.seek(size_bytes - LAST_BYTES)
+        return file.read()
+
+
 def sequence_prefix(row: Format, head: bytes) -> str:
     """The prefix that selects one of GDAL's GeoJSON drivers, which otherwise read only the first line of a sequence."""
     reading = reading_of(row)
     return SEQUENCE_PREFIX if reading.json and _is_sequence(head, expected=reading.reader is Reader.LINES) else ""
 
 
-def kind_of_json(row: Format, head: bytes) -> Format:
-    """The format of a file that begins with `head`: `row`, which its extension names, or another JSON format."""
-    if not reading_of(row).json:
-        return row
+def kind_of_json(row: Format, head: bytes, tail: bytes = b"") -> Format:
+    """The format of a file that begins with `head`: `row`, which its extension names, or another JSON format.
+
+    `tail` is its end if it is longer.
+    """
     head = head[:OUTERMOST_BYTES]
     members = _whole_members(head) or (dict(outermost_members(head)) if any(text in head for text in TELLING) else {})
     if TYPE in members:
         candidates = [other for other in OTHERS if (TYPE, members[TYPE]) in reading_of(other).told_by]
-    elif COLLECTION in head or FEATURE.search(head):
+    elif COLLECTION in head or COLLECTION in tail or FEATURE.search(head):
         candidates = []
     else:
-        candidates = [other for other in OTHERS if any((name, "") in reading_of(other).told_by for name in members)]
+        last = [(name.decode(), value.decode()) for name, value in MEMBER.findall(tail)]
+        found = {(name, "") for name in (*members, *dict(last))} | set(last)
+        candidates = [other for other in OTHERS if not found.isdisjoint(reading_of(other).told_by)]
     return candidates[0] if candidates else row
 
 

@@ -1,8 +1,8 @@
 """Declares the attributes of Esri JSON as they are. Runs in the sandbox: `python -m …esri_attributes FILE COPY REPORT`.
 
 Its driver reads only attributes that the file declares, makes 0 of other values than numbers in columns of numbers, and
-cuts whole numbers beyond 32 bits. It reads all geometries in the system of the file, whatever they name themselves, and
-no measures of points.
+cuts whole numbers beyond 32 bits. It looks for what it knows the format by in the beginning. It reads all geometries in
+the system of the file, whatever they name themselves, and no measures of points.
 """
 
 import json
@@ -27,6 +27,9 @@ WIDER = {32: INTEGER, 54: DOUBLE, NO_NUMBER: TEXT}
 """The types for values of so many bits."""
 NO_NUMBERS = frozenset({"", "nan"})
 """Texts that stand for missing numbers: servers write "NaN"."""
+FEATURES = "features"
+KNOWN_BY = frozenset({FEATURES, "geometryType", "fields"})
+"""One of the other members has to precede the features: by them, the driver knows Esri JSON."""
 BOM = b"\xef\xbb\xbf"
 
 
@@ -71,9 +74,12 @@ def main(file: str, copy: str, report: str) -> None:
         found |= {"mistyped": mistyped, **_of_geometries(document)}
         members = {} if fields is None else {"fields": Raw(msgspec.json.encode(fields))}
         if _empty(document.features, fields or _declared(document)):
-            members["features"] = Raw(msgspec.json.encode(document.features))
-        if members:
-            Path(copy).write_bytes(msgspec.json.encode(_MEMBERS.decode(text) | members))
+            members[FEATURES] = Raw(msgspec.json.encode(document.features))
+        former = _MEMBERS.decode(text)
+        if members or next(name for name in former if name in KNOWN_BY) == FEATURES:
+            members = former | members
+            rows = members.pop(FEATURES)  # they come last: the driver looks for the others in the beginning
+            Path(copy).write_bytes(msgspec.json.encode(members | {FEATURES: rows}))
     Path(report).write_text(json.dumps(found), encoding="utf-8")
 
 

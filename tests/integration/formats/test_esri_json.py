@@ -93,3 +93,16 @@ async def test_measures_of_points_with_elevations_are_told(either: Pipeline, tmp
     path = written(tmp_path / "a.json", [point(1, 2, z=3, m=m)], hasZ=True, hasM=True)
     done = await either.to("GeoPackage", path)
     assert [warning.startswith("Measures (M) were left out") for warning in done.output.warnings] == [True] * (m == 4)
+
+
+@pytest.mark.parametrize("rows", [1, 300, 30_000])
+async def test_features_may_precede_what_describes_them(either: Pipeline, tmp_path: Path, rows: int) -> None:
+    """As in the files of ArcGIS API for Python, which were called damaged, or no Esri JSON, unless they were short."""
+    features = [{"geometry": point(-96, 37), "attributes": {"n": number}} for number in range(rows)]
+    system, kind = {"wkid": 102003}, "esriGeometryPoint"
+    document = {"features": features, "objectIdFieldName": "n", "spatialReference": system, "geometryType": kind}
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    done = await either.to("Csv", tmp_path / "a.json", keep_coordinates=True)
+    found = readers.table(done.path)
+    assert [row["n"] for row in found] == [str(number) for number in range(rows)]
+    assert done.facts.layers[0].crs.claim == "ESRI:102003" or done.facts.layers[0].crs.known

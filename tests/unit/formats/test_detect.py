@@ -554,6 +554,26 @@ def test_values_that_go_on_beyond_what_is_examined_hide_their_members(
         assert detect(tmp_path / "map.json", "map.json", tmp_path / "unpacked").format is by_token(kind)
 
 
+@pytest.mark.parametrize(
+    ("repeated", "end", "kind"),
+    [
+        ('{"attributes": {"a": 1}}', '], "geometryType": "esriGeometryPoint"}', "esrijson"),
+        ('{"attributes": {"type": "x"}}', '], "spatialReference" : {"wkid": 4326}}', "esrijson"),
+        (
+            '{"geometry": null, "properties": {"type": 1}}',
+            '], "spatialReference": {}, "type": "FeatureCollection"}',
+            "geojson",
+        ),
+        ('{"type": "Feature"}', '], "geometryType": "esriGeometryPoint"}', "geojson"),
+        ("[[1, 2]]", '], "type":"Topology"}', "topojson"),
+    ],
+)
+def test_members_behind_the_features_tell_the_formats_apart(tmp_path: Path, repeated: str, end: str, kind: str) -> None:
+    """Where they are beyond what is examined of the beginning."""
+    (tmp_path / "map.json").write_text('{"features": [' + ", ".join([repeated] * 9000) + end)
+    assert detect(tmp_path / "map.json", "map.json", tmp_path / "unpacked").format is by_token(kind)
+
+
 def test_a_document_of_brackets_alone_is_not_a_defect(tmp_path: Path) -> None:
     """Deeper nesting than a decoder follows leaves the format to the extension."""
     (tmp_path / "map.json").write_bytes(b'{"a":' * 10_000)
