@@ -232,7 +232,7 @@ async def test_an_idle_connection_of_http2_ends_in_its_own_protocol(requests: in
 
 
 async def test_a_client_of_http2_that_leaves_without_its_response_is_forgotten() -> None:
-    """Although the response waits for room that the client has not given; otherwise few clients take all connections."""
+    """Although the response waits for room that the client has not given; otherwise few clients take all places."""
     async with connection(http2=True) as client:
         speaker = H2Connection()
         speaker.initiate_connection()
