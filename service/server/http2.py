@@ -5,16 +5,44 @@ its pace and its key. A connection has few concurrent streams, so that limiting 
 """
 
 import asyncio
+import math
+from contextlib import suppress
 
+from h2.errors import ErrorCodes
+from h2.exceptions import ProtocolError
 from hypercorn.asyncio.task_group import TaskGroup
 from hypercorn.events import Closed, Event, RawData, Updated
+from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.h2 import H2Protocol
 from hypercorn.typing import ConnectionState
 
+from service.http.api import pace
 from service.server.channel import Channel
 
 PIECE_BYTES = 16 << 10
 """How much is handled before others have their turn: hundreds of frames fit into it, each of which may be answered."""
+
+
+class _Protocol(H2Protocol):
+    """HTTP/2 in which no response waits without end for room that its client does not give.
+
+    For HTTP/1.1, the kernel does the same: it ends connections on which nothing can be sent.
+    """
+
+    async def stream_send(self, event: StreamEvent) -> None:
+        """Send a part of a response, or give it up as if its client had, if it cannot be sent at the minimum pace."""
+        buffer = self.stream_buffers.get(event.stream_id)
+        waiting_bytes = len(getattr(event, "data", b"")) + (len(buffer.buffer) if buffer else 0)
+        try:
+            async with asyncio.timeout(pace.GRACE_SECONDS + waiting_bytes / pace.LEAST_BYTES_PER_SECOND):
+                await super().stream_send(event)
+        except TimeoutError:
+            with suppress(ProtocolError):
+                self.connection.reset_stream(event.stream_id, ErrorCodes.CANCEL)
+            await self._close_stream(event.stream_id)
+            await self._window_updated(event.stream_id)
+            await self._flush()
+            await self.send(Updated(idle=self.idle))
 
 
 async def serve_http2(connection: Channel, received: bytes) -> None:
@@ -33,12 +61,14 @@ async def serve_http2(connection: Channel, received: bytes) -> None:
     async with TaskGroup(site.loop) as tasks:
         state = ConnectionState(site.state)
         ends = connection.client, connection.server
-        protocol = H2Protocol(site.framework, site.config, site.context, tasks, state, False, *ends, send)
+        protocol = _Protocol(site.framework, site.config, site.context, tasks, state, False, *ends, send)
         await protocol.initiate()
         connection.rest(resting=True)
         while received:
             for start in range(0, len(received), PIECE_BYTES):
                 await protocol.handle(RawData(received[start : start + PIECE_BYTES]))
+                if protocol.idle and connection.due == math.inf:  # the client has reset its last stream
+                    connection.rest(resting=True)
                 await asyncio.sleep(0)
             received = await connection.read()
         await protocol.handle(Closed())

@@ -14,11 +14,12 @@ from typing import cast
 
 import pytest
 from h2.connection import H2Connection
-from h2.events import ResponseReceived
+from h2.events import Event, ResponseReceived, StreamReset
 from h2.settings import SettingCodes
 from starlette.types import Message, Receive, Scope, Send
 
 from service.accounts.keys import Authenticator
+from service.http.api import pace
 from service.jobs.promises import VISITORS, Promises
 from service.server.connection import ClientConnection
 from service.server.gate import Gate
@@ -231,23 +232,49 @@ async def test_an_idle_connection_of_http2_ends_in_its_own_protocol(requests: in
         assert len(answered) == requests
 
 
+async def read_of(client: Client, speaker: H2Connection, kind: type[Event]) -> None:
+    """Read until there is such an event of HTTP/2."""
+    async with asyncio.timeout(10):
+        while not any(isinstance(event, kind) for event in speaker.receive_data(await client.reader.read(1))):
+            assert not client.reader.at_eof()
+
+
+def asking_without_room() -> H2Connection:
+    """A client of HTTP/2 that sends a request, and has no room for the body of its response."""
+    speaker = H2Connection()
+    speaker.initiate_connection()
+    speaker.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
+    path = [(":method", "GET"), (":path", "/"), (":scheme", "http"), (":authority", "here")]
+    speaker.send_headers(1, path, end_stream=True)
+    return speaker
+
+
 async def test_a_client_of_http2_that_leaves_without_its_response_is_forgotten() -> None:
     """Although the response waits for room that the client has not given; otherwise few clients take all places."""
     async with connection(http2=True) as client:
-        speaker = H2Connection()
-        speaker.initiate_connection()
-        speaker.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
-        path = [(":method", "GET"), (":path", "/"), (":scheme", "http"), (":authority", "here")]
-        speaker.send_headers(1, path, end_stream=True)
-        client.writer.write(speaker.data_to_send())
-        async with asyncio.timeout(10):
-            while not any(
-                isinstance(event, ResponseReceived) for event in speaker.receive_data(await client.reader.read(1))
-            ):
-                pass
+        client.writer.write((speaker := asking_without_room()).data_to_send())
+        await read_of(client, speaker, ResponseReceived)
         assert client.server.connections
         client.writer.close()
         await until(lambda: not client.server.connections)
+
+
+async def test_a_client_of_http2_that_reads_no_response_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stream is reset, and the connection ends like any idle one."""
+    monkeypatch.setattr(pace, "GRACE_SECONDS", 0.05)
+    async with connection(http2=True) as client:
+        client.writer.write((speaker := asking_without_room()).data_to_send())
+        await read_of(client, speaker, StreamReset)
+        await asyncio.wait_for(client.reader.read(), 20 * KEEP_ALIVE_SECONDS)
+
+
+async def test_a_client_of_http2_that_gives_up_its_request_does_not_stay() -> None:
+    """Its connection is idle from then on."""
+    async with connection(http2=True) as client:
+        speaker = asking_without_room()
+        speaker.reset_stream(1)
+        client.writer.write(speaker.data_to_send())
+        await asyncio.wait_for(client.reader.read(), 20 * KEEP_ALIVE_SECONDS)
 
 
 async def test_others_have_their_turn_between_the_frames_of_http2() -> None:
