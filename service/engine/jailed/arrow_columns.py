@@ -30,6 +30,11 @@ def storage(values: pa.Array) -> pa.Array:
     return getattr(values, "storage", values)
 
 
+def _decoded(values: pa.Array) -> pa.Array:
+    values = storage(values)
+    return values.dictionary_decode() if types.is_dictionary(values.type) else values
+
+
 def former_type(kind: Any) -> str:
     """What `plain` changes columns of the type `kind` from, as `FormerType` calls it; "" if it keeps the type."""
     kind = getattr(kind, "storage_type", kind)
@@ -42,9 +47,7 @@ def plain(values: pa.Array, binary: Convert) -> pa.Array:
     """`values` as a type that a GeoPackage column can hold; `binary` converts bytes."""
     if _is_uuid(values.type):
         return mapped(storage(values), lambda value: str(UUID(bytes=value)))
-    values = storage(values)
-    if types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+    values = _decoded(values)
     if _span(values):
         values = pc.if_else(_is_held(values), values, pa.scalar(None, values.type))
     for applies, convert in (*_CONVERSIONS, (_is_binary, lambda same: binary(same.cast(pa.binary())))):
@@ -171,9 +174,7 @@ def _is_held(values: pa.Array) -> pa.Array:
 
 def count_emptied(values: pa.Array) -> int:
     """How many of `values` are empty texts, which a table without geometry cannot tell from missing ones."""
-    values = storage(values)
-    if types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+    values = _decoded(values)
     return int(pc.sum(pc.equal(values.cast(pa.string()), "")).as_py() or 0) if _is_text(values.type) else 0
 
 
@@ -185,9 +186,7 @@ def count_binary(values: pa.Array) -> int:
 
 def count_zeros(values: pa.Array) -> int:
     """How many of `values` are texts with zero bytes, at which the driver of GeoPackage would end them."""
-    values = storage(values)
-    if types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+    values = _decoded(values)
     if not _is_text(values.type):
         return 0
     return int(pc.sum(pc.match_substring(values.cast(pa.large_string()), "\0")).as_py() or 0)

@@ -87,14 +87,8 @@ def first_error(book: zipfile.ZipFile, sheets: Mapping[str, Counter[bytes]]) -> 
 
     Raises what `zipfile` does if the workbook is damaged.
     """
-    row = 0
-    for sheet in [sheet for sheet, count in sheets.items() if count[ERROR]][:1]:
-        for found in chain.from_iterable(map(ROW_OR_ERROR.finditer, _cut(pieces(book, sheet)))):
-            if found["row"] is None:
-                return row
-            said = ROW_NUMBER.search(found["row"])
-            row = int(said[1]) if said else row + 1
-    return 0
+    first = (sheet for sheet, count in sheets.items() if count[ERROR])
+    return next((row for sheet in first for row, _ in _in_rows(book, sheet, ROW_OR_ERROR)), 0)
 
 
 def rounded(book: zipfile.ZipFile) -> tuple[int, int]:
@@ -105,20 +99,21 @@ def rounded(book: zipfile.ZipFile) -> tuple[int, int]:
     count = first = 0
     for sheet in filter(SHEET.fullmatch, book.namelist()):
         if any(map(MAY_BE_LONG.search, pieces(book, sheet))):
-            rows = list(_rounded(book, sheet))
+            numbers = [(row, found["long"]) for row, found in _in_rows(book, sheet, ROW_OR_LONG)]
+            rows = [row for row, long in numbers if int(long) != int(float(long))]
             count, first = count + len(rows), first or next(iter(rows), 0)
     return count, first
 
 
-def _rounded(book: zipfile.ZipFile, sheet: str) -> Iterator[int]:
-    """The rows of these cells."""
+def _in_rows(book: zipfile.ZipFile, sheet: str, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, re.Match[bytes]]]:
+    """What `pattern` finds in a sheet beside rows, each with the row in which it is, from 1."""
     row = 0
-    for found in chain.from_iterable(map(ROW_OR_LONG.finditer, _cut(pieces(book, sheet)))):
-        if found["row"] is not None:
+    for found in chain.from_iterable(map(pattern.finditer, _cut(pieces(book, sheet)))):
+        if found["row"] is None:
+            yield row, found
+        else:
             said = ROW_NUMBER.search(found["row"])
             row = int(said[1]) if said else row + 1
-        elif int(found["long"]) != int(float(found["long"])):
-            yield row
 
 
 def with_texts(book: zipfile.ZipFile, member: str) -> Iterator[bytes]:

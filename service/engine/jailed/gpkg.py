@@ -2,7 +2,7 @@
 
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count, filterfalse, islice
 from typing import Any
 
@@ -88,6 +88,25 @@ def columns(connection: sqlite3.Connection, table: str) -> list[tuple[str, str]]
     """Name and declared type of the columns of `table`, without the two that the work file adds."""
     rows = named_rows(connection, f"PRAGMA table_info({quoted(table)})")
     return [(row[1], str(row[2]).upper()) for row in rows if row[1] not in {FID, GEOMETRY}]
+
+
+def text_columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    """The columns of texts of `table`, quoted for SQL."""
+    return [quoted(name) for name, declared in columns(connection, table) if declared.startswith("TEXT")]
+
+
+def change_geometries(
+    connection: sqlite3.Connection, table: str, change: Callable[[bytes], bytes], column: str = GEOMETRY
+) -> None:
+    """Replace the WKB of all geometries of `table` by what `change` makes of it."""
+
+    def changed(blob: bytes) -> bytes:
+        at = wkb_offset(blob[3])
+        return blob[:at] + change(blob[at:])
+
+    connection.create_function("changed", 1, changed, deterministic=True)
+    name = quoted(column)
+    connection.execute(f"UPDATE {quoted(table)} SET {name} = changed({name}) WHERE {name} IS NOT NULL")  # noqa: S608 -- quoted
 
 
 def named_rows(connection: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:

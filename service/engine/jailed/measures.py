@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterator
 from contextlib import closing
 
-from service.engine.jailed.gpkg import GEOMETRY, has_measures, quoted, wkb_offset
+from service.engine.jailed.gpkg import change_geometries, has_measures
 from service.engine.jailed.wkb import DIMENSIONS, ISO_STEP, LINE, OF_LINES, POINT, WITH_Z, WkbGeometry, gathered, read
 
 ABSENT = -1e38
@@ -20,10 +20,8 @@ ABSENT = -1e38
 def leave_out_measures(gpkg: str) -> None:
     """Take the measures out of all geometries of `gpkg`, and what it declares of them."""
     with closing(sqlite3.connect(gpkg, isolation_level=None)) as connection:
-        connection.create_function("unmeasured", 1, _unmeasured, deterministic=True)
         for table, column in connection.execute("SELECT table_name, column_name FROM gpkg_geometry_columns").fetchall():
-            name = quoted(column)
-            connection.execute(f"UPDATE {quoted(table)} SET {name} = unmeasured({name}) WHERE {name} IS NOT NULL")  # noqa: S608 -- quoted
+            change_geometries(connection, table, lambda wkb: _without_measures(read(wkb)), column)
         connection.execute("UPDATE gpkg_geometry_columns SET m = 0")
 
 
@@ -32,19 +30,16 @@ def leave_out_absent(connection: sqlite3.Connection, table: str) -> None:
 
     They are no numbers (NaN) then; a geometry without any other has no measures.
     """
-    connection.create_function("present", 1, _present, deterministic=True)
-    name = quoted(GEOMETRY)
-    connection.execute(f"UPDATE {quoted(table)} SET {name} = present({name}) WHERE {name} IS NOT NULL")  # noqa: S608 -- quoted
+    change_geometries(connection, table, _present)
 
 
-def _present(blob: bytes) -> bytes:
-    at = wkb_offset(blob[3])
-    if not has_measures(struct.unpack_from("<I", blob, at + 1)[0]):
-        return blob
-    kept = bytearray(blob[at:])
+def _present(wkb: bytes) -> bytes:
+    if not has_measures(struct.unpack_from("<I", wkb, 1)[0]):
+        return wkb
+    kept = bytearray(wkb)
     geometry = read(kept)
     is_measured = [_keep(line, DIMENSIONS[geometry.kind]) for line in _lines(geometry)]
-    return blob[:at] + (bytes(kept) if any(is_measured) else _without_measures(geometry))
+    return bytes(kept) if any(is_measured) else _without_measures(geometry)
 
 
 def _lines(geometry: WkbGeometry) -> "Iterator[memoryview[float]]":
@@ -59,11 +54,6 @@ def _keep(numbers: "memoryview[float]", size: int) -> bool:
     for at in absent:
         numbers[at] = math.nan
     return len(absent) * size < len(numbers)
-
-
-def _unmeasured(blob: bytes) -> bytes:
-    at = wkb_offset(blob[3])
-    return blob[:at] + _without_measures(read(blob[at:]))
 
 
 def _without_measures(geometry: WkbGeometry) -> bytes:

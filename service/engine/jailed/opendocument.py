@@ -7,7 +7,6 @@ standard library.
 
 import json
 import re
-import shutil
 import sys
 import zipfile
 from collections import Counter
@@ -20,7 +19,7 @@ from service.engine.jailed.cell_texts import COVERED, MARKS, plain_texts
 from service.engine.jailed.durations import PLAIN_DATE, TIME, is_finer, times_as_texts
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.results import EMPTY, TRUTH, plain_results
-from service.engine.jailed.styles import UNREADABLE
+from service.engine.jailed.styles import UNREADABLE, copy_with
 
 MEMBER = "content.xml"
 CHUNK = 1 << 20
@@ -50,8 +49,9 @@ def main(workbook: str, plain: str, found_file: str) -> None:
                 sys.exit(Exit.REPEATED_ROWS)
             is_odd = any(map(ODD.search, _parts(book)))
         if is_odd:
-            _copy(workbook, plain, found)
             with zipfile.ZipFile(workbook) as book:
+                cells = (_plain(part, found) for part in _parts(book))
+                copy_with({MEMBER: cells}, workbook, plain)
                 _count_exact(_parts(book), found)
     except UNREADABLE:
         Path(plain).unlink(missing_ok=True)  # the driver reports what is wrong
@@ -101,16 +101,6 @@ def _count_exact(parts: Iterator[bytes], found: Counter[str]) -> None:
         if kind:
             found[kind] += 1
             found[f"first_{kind}"] = found[f"first_{kind}"] or row
-
-
-def _copy(workbook: str, plain: str, found: Counter[str]) -> None:
-    """Copy the workbook, and put its cells after all else; the former ones are not listed any more."""
-    shutil.copyfile(workbook, plain)
-    with zipfile.ZipFile(workbook) as former, zipfile.ZipFile(plain, "a", zipfile.ZIP_DEFLATED) as book:
-        book.filelist = [member for member in book.filelist if member.filename != MEMBER]
-        del book.NameToInfo[MEMBER]
-        with book.open(MEMBER, "w", force_zip64=True) as file:
-            file.writelines(_plain(part, found) for part in _parts(former))
 
 
 def _plain(part: bytes, found: Counter[str]) -> bytes:

@@ -4,7 +4,6 @@ It shares no code with `parquet_writing`, which calls it in its own process: loa
 """
 
 import json
-import math
 from collections import Counter
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import types
 
-from service.engine.jailed.readback import MOST_CELLS, Counted
+from service.engine.jailed.readback import MOST_CELLS, Counted, finite
 
 BATCH_ROWS = 16_384
 
@@ -43,9 +42,5 @@ def count(parquet: str) -> Counted:
         found["has_z"] = any(kind.endswith(" Z") for kind in geo["columns"][geometry]["geometry_types"])
     if is_small:
         columns = (name for name in names if name != geometry)
-        found["columns"] = {name: {"filled": filled[name], "total": _finite(totals.get(name))} for name in columns}
+        found["columns"] = {name: {"filled": filled[name], "total": finite(totals.get(name))} for name in columns}
     return found
-
-
-def _finite(total: float | None) -> float | None:
-    return total if total is not None and math.isfinite(total) else None

@@ -9,6 +9,7 @@ import sqlite3
 import struct
 import sys
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from service.engine.jailed.gpkg import (
     quoted,
     spare_names,
     split_code,
+    text_columns,
     wkb_offset,
 )
 from service.engine.jailed.shapes import is_collection, straighten, taken_apart
@@ -99,21 +101,16 @@ def _forget_system(connection: sqlite3.Connection, table: str) -> None:
 
 def _guard(connection: sqlite3.Connection, table: str, live: str) -> None:
     """Put an apostrophe before texts that begin with `live`, perhaps after blanks."""
-    for name, declared in columns(connection, table):
-        if declared.startswith("TEXT"):
-            column = quoted(name)
-            query = f"UPDATE {quoted(table)} SET {column} = ? || {column} WHERE substr({BARE.format(column)}, 1, ?) = ?"  # noqa: S608 -- quoted
-            connection.execute(query, ("'", len(live), live))
+    for column in text_columns(connection, table):
+        query = f"UPDATE {quoted(table)} SET {column} = ? || {column} WHERE substr({BARE.format(column)}, 1, ?) = ?"  # noqa: S608 -- quoted
+        connection.execute(query, ("'", len(live), live))
 
 
 def _leave_out(connection: sqlite3.Connection, table: str, characters: str) -> None:
     """Remove all `characters` from texts."""
-    for name, declared in columns(connection, table):
-        if declared.startswith("TEXT"):
-            column = quoted(name)
-            for character in characters:
-                query = f"UPDATE {quoted(table)} SET {column} = replace({column}, ?1, '') WHERE instr({column}, ?1)"  # noqa: S608 -- quoted
-                connection.execute(query, (character,))
+    for column, character in product(text_columns(connection, table), characters):
+        query = f"UPDATE {quoted(table)} SET {column} = replace({column}, ?1, '') WHERE instr({column}, ?1)"  # noqa: S608 -- quoted
+        connection.execute(query, (character,))
 
 
 def _add_elevation(connection: sqlite3.Connection, table: str, name: str) -> None:

@@ -71,7 +71,7 @@ def _database(file: str, name: str, geometry_query: str, dimensions: Mapping[Any
             part = ", ".join(asked[start : start + EXPRESSIONS_A_QUERY])
             counts += connection.execute(f"SELECT {part} FROM {quoted(name)}").fetchone()  # noqa: S608 -- quoted
     columns = {
-        column: {"filled": counts[2 + 2 * at], "total": _finite(counts[3 + 2 * at])} for at, column in enumerate(listed)
+        column: {"filled": counts[2 + 2 * at], "total": finite(counts[3 + 2 * at])} for at, column in enumerate(listed)
     }
     geometries = counts[1]
     return {"features": counts[0], "geometries": geometries, "has_z": has_z, "has_m": has_m, "columns": columns}
@@ -82,7 +82,8 @@ def _counts(column: str) -> tuple[str, str]:
     return f"count({quoted(column)})", f"total(CASE WHEN {number} THEN abs({quoted(column)} + 0.0) END)"
 
 
-def _finite(value: object) -> float | None:
+def finite(value: object) -> float | None:
+    """A sum, None if there is none or it is infinite."""
     return value if isinstance(value, float) and abs(value) < float("inf") else None
 
 
@@ -146,7 +147,7 @@ def _dbf_fields(head: bytes) -> list[tuple[str, str, int, int]]:
 def _dbf_column(cells: list[bytes], kind: str) -> dict[str, object]:
     filled = [cell for cell in cells if cell.strip(NULL_LETTERS.get(kind, b" "))]
     total = sum(abs(float(cell)) for cell in filled) if kind in "NF" else None
-    return {"filled": len(filled), "total": _finite(total)}
+    return {"filled": len(filled), "total": finite(total)}
 
 
 def _delimited(file: str, _: str) -> Counted:

@@ -11,7 +11,16 @@ from itertools import compress
 
 from service.engine.jailed.curves import straightened
 from service.engine.jailed.exits import Exit
-from service.engine.jailed.gpkg import EMPTY_FLAG, FID, GEOMETRY, WKB_TYPES, quoted, split_code, wkb_offset
+from service.engine.jailed.gpkg import (
+    EMPTY_FLAG,
+    FID,
+    GEOMETRY,
+    WKB_TYPES,
+    change_geometries,
+    quoted,
+    split_code,
+    wkb_offset,
+)
 from service.engine.jailed.wkb import (
     as_polygons,
     count_sloping,
@@ -128,18 +137,10 @@ def is_collection(head: bytes) -> bool:
 
 def straighten(connection: sqlite3.Connection, table: str) -> None:
     """Turn the curves of `table` into lines: the converter drops those in collections, and all with elevations."""
-    connection.create_function("straight", 1, _straight, deterministic=True)
-    connection.execute(
-        f"UPDATE {quoted(table)} SET {GEOMETRY} = straight({GEOMETRY}) WHERE {GEOMETRY} IS NOT NULL"  # noqa: S608 -- quoted
-    )
+    change_geometries(connection, table, straightened)
     connection.execute(
         "UPDATE gpkg_geometry_columns SET geometry_type_name = 'GEOMETRY' WHERE table_name = ?", (table,)
     )
-
-
-def _straight(blob: bytes) -> bytes:
-    at = wkb_offset(blob[3])
-    return blob[:at] + straightened(blob[at:])
 
 
 def surfaces_to_polygons(connection: sqlite3.Connection, table: str) -> int:

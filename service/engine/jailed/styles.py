@@ -14,7 +14,7 @@ import sys
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from html import unescape
 from itertools import count, islice
 from pathlib import Path
@@ -156,10 +156,11 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     except UNREADABLE:
         return  # the driver reports what is wrong
     understood = _with_known_numbers(understood, built_in, largest)
-    restyled = {MEMBER: understood} if is_whole and understood != content else {}
+    restyled = {MEMBER: [understood]} if is_whole and understood != content else {}
     if restyled or ours:
         try:
-            _copy_with(restyled, ours, workbook, plain)
+            with zipfile.ZipFile(workbook) as book:
+                copy_with({**restyled, **{name: with_texts(book, name) for name in ours}}, workbook, plain)
         except DAMAGED:  # such as a member that begins before the workbook; the driver may not see that
             sys.exit(Exit.DAMAGED)
     early = is_early and any(place in largest for place in _dates(understood))
@@ -375,24 +376,18 @@ def _kind(code: str) -> bytes:
     return PLAIN_CLOCK if "h" in placeholders else ELAPSED_KIND if is_time else b""
 
 
-def _copy_with(restyled: Mapping[str, bytes], retyped: Container[str], workbook: str, plain: str) -> None:
-    """Copy `workbook`, and put what differs after its members: `restyled`, and those that are `retyped`.
+def copy_with(changed: Mapping[str, Iterable[bytes]], workbook: str, plain: str) -> None:
+    """Copy `workbook`, and put the members that are `changed` after the others, each in pieces.
 
     The former ones are not listed any more.
     """
     shutil.copyfile(workbook, plain)
-    with zipfile.ZipFile(workbook) as former, zipfile.ZipFile(plain, "a", zipfile.ZIP_DEFLATED) as book:
-        changed = [name for name in former.namelist() if name in retyped]
-        book.filelist = [
-            member for member in book.filelist if member.filename not in retyped and member.filename not in restyled
-        ]
-        for name, content in restyled.items():
-            del book.NameToInfo[name]
-            book.writestr(name, content)
-        for name in dict.fromkeys(changed):
+    with zipfile.ZipFile(plain, "a", zipfile.ZIP_DEFLATED) as book:
+        book.filelist = [member for member in book.filelist if member.filename not in changed]
+        for name, content in changed.items():
             del book.NameToInfo[name]
             with book.open(name, "w", force_zip64=True) as file:
-                file.writelines(with_texts(former, name))
+                file.writelines(content)
 
 
 if __name__ == "__main__":
