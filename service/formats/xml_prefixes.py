@@ -6,6 +6,7 @@ such names, that of KML knows tracks as `gx:Track` alone, and what else is left 
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
 
@@ -34,17 +35,9 @@ LONGEST = 1 << 20
 """How long a text without tags may be and not be read in pieces."""
 
 
-def with_kml_prefixes(path: Path, target: Path, _text: Path | None = None) -> tuple[Path, str]:
-    """The file to read in place of the KML at `path`, as `with_usual_prefixes`."""
-    return with_usual_prefixes(path, target, KML_PREFIXES)
-
-
-def with_gpx_prefixes(path: Path, target: Path, _text: Path | None = None) -> tuple[Path, str]:
-    """The file to read in place of the GPX at `path`, as `with_usual_prefixes`."""
-    return with_usual_prefixes(path, target, GPX_PREFIXES)
-
-
-def with_usual_prefixes(path: Path, target: Path, usual: Mapping[bytes, bytes]) -> tuple[Path, str]:
+def with_usual_prefixes(
+    usual: Mapping[bytes, bytes], path: Path, target: Path, _text: Path | None = None
+) -> tuple[Path, str]:
     """The file to read in place of the one at `path`, and no warning. Blocking.
 
     It is `path` if its elements have the `usual` prefixes, or if one of these stands for something else in it;
@@ -90,6 +83,10 @@ def _declaring(tag: bytes, declared: Mapping[bytes, bytes], moved: Mapping[bytes
         if (old[1] or b"") in spaces:
             tag = tag[: old.start()] + tag[old.end() :]
     return tag + b"".join(b' xmlns%b="%b"' % (b":" + found if found else b"", spaces[found]) for found in spaces)
+
+
+with_kml_prefixes = partial(with_usual_prefixes, KML_PREFIXES)
+with_gpx_prefixes = partial(with_usual_prefixes, GPX_PREFIXES)
 
 
 class _Renamer:

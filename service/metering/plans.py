@@ -19,9 +19,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     monthly_data_bytes: int
     max_file_bytes: int
     monthly_conversions: int
-    retention_hours: int
-    storage_region_choice: bool
-    priority_support: bool
+    retention_hours: int = 48
+    storage_region_choice: bool = False
+    priority_support: bool = False
 
 
 PLANS: tuple[Plan, ...] = (
@@ -35,8 +35,6 @@ PLANS: tuple[Plan, ...] = (
         max_file_bytes=5 * MIB,
         monthly_conversions=10,
         retention_hours=4,
-        storage_region_choice=False,
-        priority_support=False,
     ),
     Plan(
         id="personal",
@@ -47,9 +45,6 @@ PLANS: tuple[Plan, ...] = (
         monthly_data_bytes=GIB,
         max_file_bytes=25 * MIB,
         monthly_conversions=500,
-        retention_hours=48,
-        storage_region_choice=False,
-        priority_support=False,
     ),
     Plan(
         id="team",
@@ -60,9 +55,6 @@ PLANS: tuple[Plan, ...] = (
         monthly_data_bytes=10 * GIB,
         max_file_bytes=100 * MIB,
         monthly_conversions=5000,
-        retention_hours=48,
-        storage_region_choice=False,
-        priority_support=False,
     ),
     Plan(
         id="business",
@@ -73,7 +65,6 @@ PLANS: tuple[Plan, ...] = (
         monthly_data_bytes=50 * GIB,
         max_file_bytes=100 * MIB,
         monthly_conversions=25000,
-        retention_hours=48,
         storage_region_choice=True,
         priority_support=True,
     ),

@@ -86,7 +86,6 @@ export const texts = {
   erase: "Delete the result",
   eraseSure: "Delete for good?",
   erased: "The result was deleted.",
-  download: "Download",
   downloadSize: (size) => `Download, ${bytes(size)}`,
   linkExpired: "The result is no longer kept. Convert the file again.",
   offline: "The server cannot be reached. Check the connection and try again.",
@@ -101,7 +100,6 @@ export const texts = {
   lossColumns: ["Kind", "Where", "What happened"],
   layersFound: "Layers in the file",
 
-  map: "Map",
   table: "Table",
   showMap: "Show on a map",
   loadingMap: "Preparing the preview",
@@ -115,7 +113,6 @@ export const texts = {
   attributes: "Attributes",
   noAttributes: "This feature has no attributes.",
   number: "No.",
-  place: "Show feature",
   showFeature: (index) => `Show feature ${index} on the map`,
   close: "Close",
 
