@@ -47,6 +47,13 @@ int memory_index(const char *table)
     return -1;
 }
 
+/* Whether the source is read by a driver. */
+static int is_read_by(const char *name)
+{
+    handle driver = GDALGetDatasetDriver(source);
+    return driver && strcmp(GDALGetDescription(driver), name) == 0;
+}
+
 /* The value of a field of a feature, NULL if it has none; a number that is none counts as missing. */
 static const union value *value_of(handle feature, int field, int type)
 {
@@ -297,7 +304,7 @@ static int is_surely_empty(handle layer)
         const char *layer, *tag;
     } tags[] = {{"waypoints", "<wpt"}, {"routes", "<rte"}, {"route_points", "<rte"}, {"tracks", "<trk"}, {"track_points", "<trk"}};
     const char *tag = NULL;
-    if (strcmp(GDALGetDescription(GDALGetDatasetDriver(source)), "GPX") != 0)
+    if (!is_read_by("GPX"))
         return 0;
     for (size_t number = 0; number < sizeof tags / sizeof *tags; number++)
         if (strcmp(OGR_L_GetName(layer), tags[number].layer) == 0)
@@ -326,11 +333,11 @@ static int is_plain_field(handle field)
 static int may_stay(handle layer, const char *known)
 {
     static const char *const drivers[] = {"GPKG", "FlatGeobuf"};
-    handle definition = OGR_L_GetLayerDefn(layer), driver = GDALGetDatasetDriver(source);
+    handle definition = OGR_L_GetLayerDefn(layer);
     int is_quick = 0, is_plain = tables_made == 1 && GDALDatasetGetLayerCount(source) == 1 && expected >= LEAST_STAYING;
     char **metadata = GDALGetMetadata(source, NULL);
     for (size_t number = 0; number < sizeof drivers / sizeof *drivers; number++)
-        is_quick |= strcmp(GDALGetDescription(driver), drivers[number]) == 0;
+        is_quick |= is_read_by(drivers[number]);
     for (int field = 0; field < OGR_FD_GetFieldCount(definition); field++)
         is_plain &= is_plain_field(OGR_FD_GetFieldDefn(definition, field));
     return is_quick && is_plain && strcmp(known, "other") != 0 && !(metadata && *metadata);
@@ -389,14 +396,13 @@ static int load_layer(handle layer, const char *told_system)
     GDALSetMetadata(copy, GDALGetMetadata(layer, NULL), NULL);
     struct shapes shapes = NO_SHAPES;
     struct column *columns = make_columns(definition, copy, count);
-    handle driver = GDALGetDatasetDriver(source);
-    shapes.may_be_labels = driver && strcmp(GDALGetDescription(driver), LABELLING_DRIVER) == 0;
-    shapes.lacks_measures = driver && strcmp(GDALGetDescription(driver), MEASURING_DRIVER) == 0;
+    shapes.may_be_labels = is_read_by(LABELLING_DRIVER);
+    shapes.lacks_measures = is_read_by(MEASURING_DRIVER);
     if (!is_surely_empty(layer) && load_features(layer, copy, &shapes, columns, count, may_stay(layer, known))) {
         stayed = layer;
         strcpy(stayed_table, table);
     }
-    if (set_widths(copy, columns, count, driver && strcmp(GDALGetDescription(driver), WIDE_DRIVER) == 0))
+    if (set_widths(copy, columns, count, is_read_by(WIDE_DRIVER)))
         bring_in();
     put("{\"name\":");
     put_text(OGR_L_GetName(layer));
