@@ -17,22 +17,6 @@ MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
 WGS84 = 4326
 
 Name = Annotated[str, Meta(max_length=MAX_NAME_CHARACTERS)]
-_LENGTHS = ("longest_bytes", "over_dbf_limit")
-_IN_FACTS = (
-    "filled",
-    "infinite",
-    "nans",
-    "near_infinite",
-    "beyond_32_bits",
-    "first_near_infinite",
-    "nested",
-    "empty",
-    "leading_blanks",
-    "carriage_returns",
-    "control",
-    "like_json",
-    "before_1000",
-)
 PerType = Annotated[Mapping[GeometryName, Count], Meta(max_length=7)]
 
 
@@ -64,8 +48,7 @@ class FieldFindings(Field, frozen=True, kw_only=True, omit_defaults=True):
 
     def as_field(self) -> Field:
         """The column as a work file would show it, as far as the scan counts what is in one."""
-        known = (*_IN_FACTS, *_LENGTHS) if self.type is FieldType.TEXT else _IN_FACTS
-        return Field(self.name, self.type, **{name: getattr(self, name) for name in known})
+        return self if self.type is FieldType.TEXT else msgspec.structs.replace(self, longest_bytes=0, over_dbf_limit=0)
 
     def as_text(self) -> "FieldFindings":
         """The same column with all texts kept as texts, including dates and times."""
