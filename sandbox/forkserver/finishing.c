@@ -202,7 +202,7 @@ void tally_lines_of_wkt(const char *name)
         has_z |= dimensions && find(dimensions, bracket, "Z");
         has_m |= dimensions && find(dimensions, bracket, "M");
     }
-    put("{\"ok\":%s,\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s", is_whole ? "true" : "false", features,
-        geometries, has_z ? "true" : "false", has_m ? "true" : "false");
+    put("{\"ok\":%s,\"layer\":{\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s}", is_whole ? "true" : "false",
+        features, geometries, has_z ? "true" : "false", has_m ? "true" : "false");
     unmap_file(&file);
 }

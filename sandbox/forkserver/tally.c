@@ -277,15 +277,15 @@ static void take_feature(struct tally *tally, int is_inside)
 
 static void tell(const struct tally *tally)
 {
-    put("{\"ok\":true,\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"columns\":{", (long long)tally->features,
+    put("{\"ok\":true,\"layer\":{\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"columns\":{", (long long)tally->features,
         (long long)tally->geometries, tally->has_z ? "true" : "false");
     for (int number = 0; number < tally->count; number++) {
         const struct property *property = tally->properties + number;
         put(number ? ",\"" : "\"");
         put_bytes(property->name.start, property->name.size);
-        put("\":%lld", (long long)property->filled);
+        put("\":{\"filled\":%lld}", (long long)property->filled);
     }
-    put("}");
+    put("}}");
 }
 
 void tally_features(const char *file)

@@ -54,13 +54,9 @@ class Counted(Answer, frozen=True):
 
 
 class Tallied(Answer, frozen=True):
-    """A result in GeoJSON or lines of WKT by its text: for each column how many values are not null."""
+    """The only layer of a result in GeoJSON or lines of WKT by its text, which shows columns of features alone."""
 
-    features: Count = 0
-    geometries: Count = 0
-    has_z: bool = False
-    has_m: bool | None = None
-    columns: Annotated[Mapping[Name, Count], Meta(max_length=2 * MAX_COLUMNS)] | None = None
+    layer: VerifiedLayer | None = None
 
 
 def has_tally(plan: ConversionPlan) -> bool:
@@ -106,15 +102,10 @@ async def tally(place: Workplace, plan: ConversionPlan) -> ReadBack | None:
         if not over.is_no_loss:
             raise
         return None
-    if not told.ok:
+    if not told.ok or told.layer is None:
         return None
-    columns = None
-    if told.columns is not None and told.features:
-        columns = {name: VerifiedColumn(filled) for name, filled in told.columns.items()}
     (dataset,) = plan.datasets
-    found = VerifiedLayer(
-        features=told.features, geometries=told.geometries, has_z=told.has_z, has_m=told.has_m, columns=columns
-    )
+    found = told.layer if told.layer.features else msgspec.structs.replace(told.layer, columns=None)
     return ReadBack({dataset.name: found})
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from service.engine.rereading import Counted, CountedLayer, Tallied
 from service.engine.session import Session
+from service.formats.verify import VerifiedColumn, VerifiedLayer
 from tests.support.converters import Converters
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -200,8 +201,11 @@ async def test_texts_of_geojson_are_checked_wherever_they_are(converters: Conver
         (directory / "whole").write_bytes(b"\n".join(lines))
         (directory / "odd").write_bytes(b"\n".join([*lines, odd, *lines]))
         found = await held.ask(Tallied, "tally", "whole")
-        assert (found.ok, found.features, found.geometries) == (True, rows, rows)
-        assert found.columns == {"name": rows, "n": rows}
+        columns = {"name": VerifiedColumn(rows), "n": VerifiedColumn(rows)}
+        assert (found.ok, found.layer) == (
+            True,
+            VerifiedLayer(features=rows, geometries=rows, has_z=False, columns=columns),
+        )
         assert not (await held.ask(Tallied, "tally", "odd")).ok
 
 
@@ -214,7 +218,7 @@ async def test_a_line_of_wkt_that_is_cut_is_no_geometry(converters: Converters) 
     async with converters.open_run(()) as (held, directory):
         (directory / "whole").write_text("\n".join([*WHOLE_LINES, "GEOMETRYCOLLECTION EMPTY"]))
         found = await held.ask(Tallied, "tally_lines", "whole")
-        assert (found.ok, found.features, found.geometries, found.has_z) == (True, 4, 3, True)
+        assert (found.ok, found.layer) == (True, VerifiedLayer(features=4, geometries=3, has_z=True, has_m=False))
         for number, line in enumerate(CUT_LINES):
             (directory / f"cut{number}").write_text(f"{WHOLE_LINES[0]}\n{line}\n")
             assert not (await held.ask(Tallied, "tally_lines", f"cut{number}")).ok, line
