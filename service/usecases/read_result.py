@@ -72,12 +72,19 @@ async def read_while_kept(services: Services, job: Job, key: ObjectKey, gone: Re
     Raises `gone` if the store lacks it because the result has been erased, or has expired, since the job was read.
 
     Raises:
-        StorageUnavailable: the store is, or it lacks an object that it should have.
+        StorageUnavailable: the store is, or it lacks an object that it should have, or a part of the result.
     """
+    size = job.output_size_bytes if key == job.object_key else None
+    read = 0
     try:
         async with aclosing(services.storage.read(key)) as pieces:
             async for piece in pieces:
+                read += len(piece)
+                if size is not None and read > size:
+                    break
                 yield piece
+        if size is not None and read != size:
+            raise StorageUnavailable("down", f"the store does not give the {size} bytes of a result, but {read}")
     except ObjectMissing:
         if any(found.status is Status.COMPLETED for found in await services.jobs.of_any([job.id])):
             raise

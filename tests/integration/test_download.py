@@ -1,11 +1,14 @@
 """With `download=true`, the response of a conversion is the file itself (interface 4.1)."""
 
+import os
 from collections.abc import MutableMapping
 from typing import Any
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
+from service.errors import Overloaded
 from service.http.api import pace
 from service.http.api.result import StreamedResponse
 from service.http.endpoints.files import StoredFile
@@ -94,6 +97,33 @@ async def test_what_an_asynchronous_batch_has_converted_already_can_be_fetched(
     await here.client.get(f"{JOBS}/{opened['jobId']}/status?wait=60")
     assert (ended["status"], opened["status"], "downloadUrl" in opened) == ("Completed", "Pending", False)
     assert (await here.client.get(ended["downloadUrl"])).status_code == 200
+
+
+@pytest.mark.parametrize("difference", [-1, 1])
+async def test_a_result_of_which_the_store_has_lost_a_part_is_not_delivered_as_whole(
+    here: World, difference: int
+) -> None:
+    """The response breaks off, there is no preview of what is left, and operators see that the store is the cause."""
+    services, record = here.services, await here.convert()
+    job = (await read_job(services, here.account.account_id, record["jobId"])).job
+    [path] = [found for found in (here.directory / "store").rglob("*") if found.name == job.object_key]
+    os.truncate(path, path.stat().st_size + difference)
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    with capture_logs() as log:
+        pieces = read_result(services, here.account.account_id, job)
+        if difference < 0:
+            await StreamedResponse(await anext(pieces), pieces, {})({"type": "http"}, never, send)
+            assert sent[-1]["more_body"]
+        else:
+            with pytest.raises(Overloaded):
+                await anext(pieces)
+        preview = await here.client.get(f"{JOBS}/{record['jobId']}/preview")
+    assert (preview.status_code, preview.json()["code"]) == (503, "overloaded")
+    assert [entry["event"] for entry in log].count("storage.failed") == 2
 
 
 async def never() -> MutableMapping[str, Any]:
