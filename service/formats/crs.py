@@ -95,6 +95,12 @@ SELECT DISTINCT s.datum, t.datum, o.grid, a.proj_grid_name, a.old_proj_grid_name
  WHERE s.datum <> t.datum
 """
 """Pairs of datums of heights between which PROJ has a transformation, and the names that its grid may have."""
+DATUMS = """
+SELECT name FROM geodetic_datum UNION SELECT alt_name FROM alias_name WHERE table_name = 'geodetic_datum'
+"""
+"""The names of all datums."""
+MODERN_AXIS = 6378137
+"""The semi-major axis of the ellipsoids of modern datums, in meters."""
 ALIKE_METERS = 10
 """Datums whose ellipsoids differ less are modern ones, which differ by a few meters at most."""
 TRANSVERSE = """
@@ -154,6 +160,7 @@ class CrsCatalogue:
 
     def __init__(self, database: Path) -> None:
         uri = f"{database.resolve().as_uri()}?mode=ro&immutable=1"
+        self._datum_names = cache(partial(_datum_names, uri))
         self._every = cache(partial(_every, uri))
         self._remembered = lru_cache(REMEMBERED)(partial(_ask, uri))
         self._related = cache(partial(_related, uri, database.parent))
@@ -226,6 +233,13 @@ class CrsCatalogue:
             return True
         related = self._related(RELATED)
         return other_datum in related[datum] or bool(related[datum] & related[other_datum])
+
+    def knows_datum(self, name: str, axis: float) -> bool:
+        """Whether PROJ knows what a datum of this name is, or its ellipsoid says that it is a modern one.
+
+        `axis` is the semi-major axis of its ellipsoid in meters.
+        """
+        return abs(axis - MODERN_AXIS) < ALIKE_METERS or _plain(name) in self._datum_names()
 
     def lacking_grid(self, one: int, other: int, extent: Extent | None) -> LackingGrid | None:
         """The grid without which coordinates in `one` become less accurate in `other`, if most places lack one.
@@ -305,6 +319,20 @@ class CrsCatalogue:
 def _ask(uri: str, query: str, epsg: int) -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(uri, uri=True)) as connection:
         return connection.execute(query, (str(epsg),)).fetchall()
+
+
+def _datum_names(uri: str) -> frozenset[str]:
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        return frozenset(_plain(name) for (name,) in connection.execute(DATUMS))
+
+
+def _plain(name: str) -> str:
+    """A name as PROJ compares it, whatever is between its words."""
+    return "".join(filter(_is_compared, name.casefold()))
+
+
+def _is_compared(character: str) -> bool:
+    return character.isalnum() or character == "+"
 
 
 def _every(uri: str) -> list[_Entry]:

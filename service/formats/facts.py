@@ -144,6 +144,10 @@ class Crs(msgspec.Struct, frozen=True):
     epsg: Annotated[int, Meta(ge=1, le=1 << 31)] | None = None
     claim: Name = ""
     """The name of a system that no database of systems has, if the layer records one."""
+    datum: Name = ""
+    """The datum of a system without a code, if its name alone says how to transform it."""
+    axis: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
+    """The semi-major axis of the ellipsoid of this datum, in meters."""
 
 
 class DeclaredGeometry(msgspec.Struct, frozen=True):

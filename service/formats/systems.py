@@ -66,6 +66,8 @@ def choose_systems(
         if output_epsg == target_epsg:
             warnings += tuple(_replaced("targetEpsg", request.target_epsg, target_epsg))
         warnings += tuple(_less_accurate(spatial, source_epsg, output_epsg, catalogue))
+        if source_epsg is None:
+            warnings += tuple(_unknown_datums(spatial, output_epsg, catalogue))
         high = {source_epsg or layer.crs.epsg for layer in spatial if layer.has_z}
         if writing_of(target).z:
             warnings += tuple(_kept_heights(sorted(filter(None, high)), output_epsg, catalogue))
@@ -181,6 +183,18 @@ def _less_accurate(
                 f"Places may be off {without}. They would be accurate to {grid.meters:g} m with the grid {grid.name} "
                 f"for transformations from EPSG:{source} to EPSG:{output_epsg}, which is not installed here. If that "
                 "matters, transform the file with this grid first, or ask the operator to install it."
+            )
+
+
+def _unknown_datums(spatial: Sequence[Layer], output_epsg: int, catalogue: CrsCatalogue) -> Iterator[str]:
+    """What PROJ does with datums of which it knows nothing but the ellipsoid."""
+    named = {layer.crs.datum: layer.crs.axis for layer in spatial if layer.crs.datum}
+    for datum, axis in sorted(named.items()):
+        if not catalogue.knows_datum(datum, axis):
+            yield (
+                f"The datum {shown(datum)!r} of the file is not known, so it was taken for that of EPSG:{output_epsg}: "
+                "places may be off by hundreds of meters. If the system of the file has an EPSG code, send it as "
+                "sourceEpsg."
             )
 
 

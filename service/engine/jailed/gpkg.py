@@ -1,5 +1,6 @@
 """Reads and edits the work file, a GeoPackage, with nothing but sqlite3. Runs in the sandbox."""
 
+import re
 import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -31,6 +32,12 @@ WKB_TYPES = {
 """Geometry types by code; curves and surfaces map to the simple type that replaces them."""
 MAX_LAYERS = 1000
 """The maximum per file, which also bounds what is reported about them."""
+DATUM = re.compile(
+    r"""\bDATUM\[\s*"(?P<datum>[^"]{1,200})"\s*,\s*(?:SPHEROID|ELLIPSOID)\[\s*"[^"]{0,200}"\s*,\s*(?P<axis>\d{1,9}(?:\.\d{1,20})?)"""
+)
+"""The datum of a system and the axis of its ellipsoid in meters."""
+SHIFT = "TOWGS84["
+"""What follows if the system says how its datum is transformed."""
 NO_SYSTEM = ("LOCAL_CS", "ENGCRS", "ENGINEERINGCRS", "UNDEFINED")
 EMPTY_FLAG = 0x10
 ENVELOPE_BYTES = {0: 0, 1: 32, 2: 48, 3: 48, 4: 64}
@@ -126,7 +133,7 @@ def has_geometry(connection: sqlite3.Connection, table: str) -> bool:
 
 
 def system_of(connection: sqlite3.Connection, table: str) -> dict[str, object]:
-    """Whether the coordinate system of `table` is known, and its EPSG code if it has one.
+    """Whether the coordinate system of `table` is known, and its EPSG code, or the datum that only its name describes.
 
     A system with three axes has its code, and no definition in the column that all readers know. A .prj may be in any
     encoding, and with it the definition.
@@ -141,4 +148,7 @@ def system_of(connection: sqlite3.Connection, table: str) -> dict[str, object]:
     _, is_epsg, code, definition = row
     if is_epsg and code > 0:
         return {"known": True, "epsg": code}
-    return {"known": not definition.decode("utf-8", "replace").upper().lstrip().startswith(NO_SYSTEM)}
+    text = definition.decode("utf-8", "replace")
+    described = None if SHIFT in text else DATUM.search(text)
+    datum = {"datum": described["datum"], "axis": float(described["axis"])} if described else {}
+    return {"known": not text.upper().lstrip().startswith(NO_SYSTEM), **datum}

@@ -6,8 +6,9 @@ import pytest
 
 from service.formats.crs import CrsCatalogue
 from service.formats.grids import LackingGrid, lacking_grid, operations_between
-from tests.integration.formats.editing import edited
-from tests.integration.formats.pipeline import Pipeline
+from tests.integration.formats.editing import edited, replace_in
+from tests.integration.formats.pipeline import Pipeline, write_geojson
+from tests.integration.formats.samples import point
 from tests.support.converters import Converters
 
 UNRELATED = "No transformation between the datums of EPSG:{} and EPSG:{} is known"
@@ -175,3 +176,40 @@ def test_heights_are_related_if_a_grid_is_there(tmp_path: Path) -> None:
     related = {(one, other) for one in range(5) for other in range(5) if catalogue.relates_heights(one, other)}
     unrelated = {(1, 3), (2, 3), (3, 4)}
     assert {(one, other) for one in range(1, 5) for other in range(one, 5)} - related == unrelated
+
+
+ON_BESSEL = (
+    'GEOGCS["x",DATUM["{}",SPHEROID["Bessel_1841",6377397.155,299.1528128]{}],PRIMEM["Greenwich",0],'
+    'UNIT["Degree",0.0174532925199433]]'
+)
+DESCRIBED = {
+    ON_BESSEL.format("D_Unknown_based_on_Bessel", ""): "D_Unknown_based_on_Bessel",
+    ON_BESSEL.format("Switzerland_CH_1903", ""): "Switzerland_CH_1903",
+    ON_BESSEL.format("D_CH1903", ""): "",
+    ON_BESSEL.format("Deutsches_Hauptdreiecksnetz", ""): "",
+    ON_BESSEL.format("D_Unknown", ",TOWGS84[598.1,73.7,418.2,0.202,0.045,-2.455,6.7]"): "",
+    ON_BESSEL.format("D_Unknown", "").replace("6377397.155,299.1528128", "6378137,298.257222101"): "",
+}
+"""Systems of a .prj without a code, and the datum that is not known."""
+NO_DATUM = "The datum {!r} of the file is not known, so it was taken for that of EPSG:4326: places may be off"
+
+
+@pytest.mark.parametrize("prj", DESCRIBED)
+async def test_a_datum_of_which_only_the_name_is_known_is_told(either: Pipeline, tmp_path: Path, prj: str) -> None:
+    """PROJ takes it for any other without a word."""
+    made = await either.to("Shapefile", write_geojson(tmp_path / "a.geojson", [point(7, 47)]))
+    path = tmp_path / "a.zip"
+    replace_in(made.path, path, rb"GEOGCS.*", prj.encode())
+    warnings = (await either.to("GeoJson", path)).output.warnings
+    unknown = DESCRIBED[prj]
+    assert sum(warning.startswith(NO_DATUM.format(unknown)) for warning in warnings) == bool(unknown)
+    assert unknown or not any("The datum" in warning for warning in warnings)
+    again = (await either.to("GeoJson", path, source_epsg=4149)).output.warnings
+    assert not any("The datum" in warning for warning in again)
+
+
+async def test_a_datum_of_mapinfo_that_is_not_known_is_told(either: Pipeline, tmp_path: Path) -> None:
+    """MapInfo knows the Swiss one, but GDAL calls it otherwise than PROJ."""
+    made = await either.to("MapInfo", write_geojson(tmp_path / "a.geojson", [point(7, 47)]), target_epsg=21781)
+    warnings = (await either.to("GeoJson", made.path)).output.warnings
+    assert any(warning.startswith(NO_DATUM.format("Switzerland_CH_1903")) for warning in warnings)
