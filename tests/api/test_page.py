@@ -414,6 +414,18 @@ async def test_losses_are_a_table_and_a_failure_says_why(visit: Visit, client: C
     await expect(placeless.locator(".hint")).to_contain_text("“Coordinate system of the input”")
 
 
+async def test_fields_that_notes_name_are_named_as_in_the_form(visit: Visit, client: Client) -> None:
+    """So are those of a refusal that names what the interface calls by an ordinary word."""
+    await visit.open(client.key.api_key)
+    await visit.choose(("grid.csv", b"name,rechts,hoch\na,3500000,5500000\n"), ("lakes.geojson", lakes()))
+    await visit.convert("GeoJson")
+    await visit.ended("completed")
+    await visit.ended("failed")
+    noted, refused = (visit.page.get_by_role("article", name=name) for name in ("grid.csv", "lakes.geojson"))
+    await expect(noted.locator(".warnings .hint")).to_contain_text("“Column with x or longitude”")
+    await expect(refused.locator(".hint")).to_have_text("In the form above: “Convert to”.")
+
+
 @pytest.fixture
 def broke(new_client: NewClient) -> Client:
     """A client without credit."""

@@ -180,6 +180,7 @@ export class Card {
           { open: result.warnings.length <= 3, className: "warnings" },
           element("summary", {}, texts.warnings(result.warnings.length)),
           element("ul", {}, ...result.warnings.map((warning) => element("li", {}, warning))),
+          ...hints(result.warnings.join("\n")),
         ),
       );
     if (losses.length) lines.push(element("details", { open: losses.length <= 10 }, element("summary", {}, texts.losses), table(texts.losses, texts.lossColumns, losses)));
@@ -191,8 +192,7 @@ export class Card {
   refused(job, result) {
     const reason = result.error ?? job.errorMessage;
     const lines = [element("p", { className: "error" }, job.status === "Expired" ? texts.linkExpired : reason)];
-    const named = fieldsNamed(reason);
-    if (named.length) lines.push(element("p", { className: "hint" }, texts.inTheForm(named)));
+    lines.push(...hints(reason));
     if (result.needsUpgrade) lines.push(element("p", { className: "hint" }, texts.upgrade));
     if (result.layers) lines.push(element("p", {}, `${texts.layersFound}:`), element("ul", {}, ...result.layers.map((one) => element("li", {}, `${one.layer}: ${texts.features(one.features)}`))));
     this.body.replaceChildren(...lines);
@@ -242,6 +242,12 @@ export class Card {
     if (this.showsMap) show();
     return place;
   }
+}
+
+/** Returns where in the form the fields are that a text of the server names, if it names any. */
+function hints(text) {
+  const named = fieldsNamed(text);
+  return named.length ? [element("p", { className: "hint" }, texts.inTheForm(named))] : [];
 }
 
 /** Returns a link to a result, which gets a new address from the server once its own has expired. */

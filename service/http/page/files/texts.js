@@ -125,8 +125,10 @@ export const texts = {
   downloadOf: (name) => `Download the result of ${name}`,
 };
 
-/** The labels of fields that the server's sentences call by the names of the interface. */
+/** The labels of fields that the server's sentences call by the names of the interface; one is an ordinary word. */
 const LABELS = {
+  outputFormat: texts.format,
+  "field layer": texts.layer,
   targetEpsg: texts.target,
   sourceEpsg: texts.source,
   xField: texts.xField,
