@@ -1,4 +1,7 @@
-"""Finds a .mid in UTF-8 whose .mif declares another charset, in which the driver reads it."""
+"""Finds what the head of a .mif says that its driver does not follow, or that its .mid contradicts.
+
+A .mid may be in UTF-8 although its .mif declares another charset, in which the driver reads it.
+"""
 
 import re
 from pathlib import Path
@@ -9,8 +12,20 @@ from service.formats.opened import opened
 
 HEAD_BYTES = 4096
 CHARSET = re.compile(rb'^\s*+charset\s++"(?P<name>[^"\r\n]{1,40})"', re.IGNORECASE | re.MULTILINE)
+AFFINE = re.compile(rb"^\s*+coordsys\b[^\r\n]*?\baffine\b", re.IGNORECASE | re.MULTILINE)
 COPIED = frozenset({"neutral", "utf-8"})
 """The charsets of which the text is taken as it is."""
+
+
+def affine_warning(mif: Path) -> str:
+    """What to tell of coordinates that `mif` says are to be changed, which the driver does not do. Blocking."""
+    with opened(mif) as file:
+        if not AFFINE.search(file.read(HEAD_BYTES)):
+            return ""
+    return (
+        "The coordinate system of the .mif has an affine transformation (Affine), which was not applied: all places "
+        "are off by it. Save the table in a system without one, and send it again."
+    )
 
 
 def charset_warning(mif: Path, mid: Path) -> str:

@@ -29,7 +29,7 @@ from service.errors import Rejection
 from service.formats.detect import Part, Source
 from service.formats.format import Reading, reading_of
 from service.formats.mid_values import mid_warnings
-from service.formats.mif_charset import charset_warning
+from service.formats.mif_charset import affine_warning, charset_warning
 from service.formats.opened import opened
 
 TAIL_BYTES = 4096
@@ -167,6 +167,6 @@ async def _mid_warnings(place: Workplace, part: Part, *, reads_logical: bool) ->
 
     def told() -> tuple[str, ...]:
         values = mid_warnings(mif, mid, part.layer, reads_logical=reads_logical)
-        return (*filter(None, [charset_warning(mif, mid)]), *values)
+        return (*filter(None, [charset_warning(mif, mid), affine_warning(mif)]), *values)
 
     return await place.look(told)

@@ -170,3 +170,16 @@ def test_a_row_without_end_takes_a_bounded_amount_of_memory(tmp_path: Path) -> N
 
 def rows_of(text: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize(("affine", "count"), [(' Affine Units "m", 1, 0, 100, 0, 1, 200', 1), ("", 0)])
+async def test_a_transformation_that_is_not_applied_is_told(
+    either: Pipeline, tmp_path: Path, affine: str, count: int
+) -> None:
+    """The driver reads the coordinates as they are written."""
+    system = f'CoordSys Earth Projection 8, 104, "m", 9, 0, 0.9996, 500000, 0{affine}'
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.writestr("a.mif", f'Version 300\nDelimiter ","\n{system}\nColumns 1\n  i Integer\nData\n\n{POINT}')
+        packed.writestr("a.mid", "1\n")
+    done = await either.to("GeoJson", tmp_path / "a.zip")
+    assert sum("affine transformation" in warning for warning in done.output.warnings) == count
