@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -206,24 +206,37 @@ def single(*parts: Part) -> bytes:
 
 FILE = Part("file", bytes(2 * MEBIBYTE), "a.geojson")
 
-REFUSED: dict[str, tuple[type[RequestFault], FormSpec, bytes]] = {
-    "no file": (MalformedRequest, SINGLE, single()),
-    "the file under another name": (MalformedRequest, SINGLE, single(Part("upload", FILE.content, "a.geojson"))),
-    "no files": (MalformedRequest, BATCH, single(FILE)),
-    "two files": (MalformedRequest, SINGLE, single(FILE, FILE)),
-    "a file without a name": (MalformedRequest, SINGLE, single(Part("file", b"{}"))),
-    "no closing boundary": (MalformedRequest, SINGLE, single(FILE).removesuffix(b"--\r\n")),
-    "a body that ends inside the file": (MalformedRequest, SINGLE, single(FILE)[: MEBIBYTE + 7]),
-    "a field of a megabyte": (MalformedRequest, SINGLE, single(Part("outputFormat", bytes(MEBIBYTE)), FILE)),
-    "a field of a megabyte after the file": (MalformedRequest, SINGLE, single(FILE, Part("x", bytes(MEBIBYTE)))),
-    "bad UTF-8 after the file": (MalformedRequest, SINGLE, single(FILE, Part("x", b"\xff"))),
-    "a hundred thousand parts": (MalformedRequest, SINGLE, single(FILE, *[Part("x", b"")] * 100_000)),
-    "a large file": (UploadTooLarge, SINGLE, single(Part("file", bytes(LIMITS.max_file_bytes + 1), "a.csv"))),
-    "too many files": (TooManyFiles, BATCH, single(*[Part("files", bytes(MEBIBYTE), "a.csv")] * 4)),
-    "a large batch": (BatchTooLarge, BATCH, single(*[Part("files", bytes(3 * MEBIBYTE), "a.csv")] * 3)),
-    "a large batch of an oversize file": (BatchTooLarge, BATCH, single(Part("files", bytes(9 * MEBIBYTE), "a.csv"))),
-    "an endless epilogue": (UploadTooLarge, SINGLE, single(FILE) + bytes(5 * MEBIBYTE)),
+REFUSED: dict[str, tuple[type[RequestFault], FormSpec, Callable[[], bytes]]] = {
+    "no file": (MalformedRequest, SINGLE, single),
+    "the file under another name": (
+        MalformedRequest,
+        SINGLE,
+        lambda: single(Part("upload", FILE.content, "a.geojson")),
+    ),
+    "no files": (MalformedRequest, BATCH, lambda: single(FILE)),
+    "two files": (MalformedRequest, SINGLE, lambda: single(FILE, FILE)),
+    "a file without a name": (MalformedRequest, SINGLE, lambda: single(Part("file", b"{}"))),
+    "no closing boundary": (MalformedRequest, SINGLE, lambda: single(FILE).removesuffix(b"--\r\n")),
+    "a body that ends inside the file": (MalformedRequest, SINGLE, lambda: single(FILE)[: MEBIBYTE + 7]),
+    "a field of a megabyte": (MalformedRequest, SINGLE, lambda: single(Part("outputFormat", bytes(MEBIBYTE)), FILE)),
+    "a field of a megabyte after the file": (
+        MalformedRequest,
+        SINGLE,
+        lambda: single(FILE, Part("x", bytes(MEBIBYTE))),
+    ),
+    "bad UTF-8 after the file": (MalformedRequest, SINGLE, lambda: single(FILE, Part("x", b"\xff"))),
+    "a hundred thousand parts": (MalformedRequest, SINGLE, lambda: single(FILE, *[Part("x", b"")] * 100_000)),
+    "a large file": (UploadTooLarge, SINGLE, lambda: single(Part("file", bytes(LIMITS.max_file_bytes + 1), "a.csv"))),
+    "too many files": (TooManyFiles, BATCH, lambda: single(*[Part("files", bytes(MEBIBYTE), "a.csv")] * 4)),
+    "a large batch": (BatchTooLarge, BATCH, lambda: single(*[Part("files", bytes(3 * MEBIBYTE), "a.csv")] * 3)),
+    "a large batch of an oversize file": (
+        BatchTooLarge,
+        BATCH,
+        lambda: single(Part("files", bytes(9 * MEBIBYTE), "a.csv")),
+    ),
+    "an endless epilogue": (UploadTooLarge, SINGLE, lambda: single(FILE) + bytes(5 * MEBIBYTE)),
 }
+"""Bodies are built by the tests that send them: all workers of a run import this."""
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -232,7 +245,7 @@ async def test_a_refused_form_leaves_nothing(area: WorkArea, tmp_path: Path, cas
     fault, form, body = REFUSED[case]
     descriptors = open_descriptors()
     with pytest.raises(fault) as refusal:
-        await receive_into(area, chunks(body), form=form)
+        await receive_into(area, chunks(body()), form=form)
     assert type(refusal.value) is fault
     assert str(tmp_path) not in refusal.value.message
     assert left(tmp_path) == []
