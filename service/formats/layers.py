@@ -7,7 +7,7 @@ import msgspec
 from service.errors import LayerCount, MultipleLayers, Rejection
 from service.formats.facts import Facts, Layer
 from service.formats.format import Format, reading_of, writing_of
-from service.formats.names import safe_name, shown
+from service.formats.names import counted, safe_name, shown
 from service.formats.request import ConversionRequest
 
 LISTED = 30
@@ -25,8 +25,8 @@ def choose_layers(
     if request.layer is not None:
         chosen = _named(facts.layers, request.layer)
         points = [layer for layer in facts.layers if _is_derived_from(source, layer, chosen)]
-        counted = msgspec.structs.replace(chosen, is_derived=False)  # it is asked for
-        return (counted,), _derived_ones(source, points)
+        asked = msgspec.structs.replace(chosen, is_derived=False)  # it is asked for
+        return (asked,), _derived_ones(source, points)
     filled = [layer for layer in facts.layers if layer.features and (not layer.is_derived or _keeps_derived(target))]
     if not filled:
         first = _first(facts.layers)
@@ -84,7 +84,7 @@ def _is_derived_from(source: Format, layer: Layer, chosen: Layer) -> bool:
 def _derived_ones(source: Format, dropped: Iterable[Layer]) -> tuple[str, ...]:
     """Report what is lost with layers that repeat others: the columns that these lack."""
     return tuple(
-        f"Values of single points ({listed}, of {layer.features:,} points) were left out. Name the layer "
+        f"Values of single points ({listed}, of {counted(layer.features, 'point')}) were left out. Name the layer "
         f"{layer.name!r} in the field layer, or choose GeoPackage without that field, to get them."
         for layer in dropped
         if layer.features and (listed := _own_columns(layer, reading_of(source).derived_columns))

@@ -308,7 +308,7 @@ def _values(target: Format, writing: Writing, layers: Sequence[Layer]) -> Iterat
     limit = writing.max_text_bytes
     cut = [field for field in fields if limit is not None and field.longest_bytes > limit]
     if cut:
-        found = ", ".join(f"{shown(field.name)!r} ({field.over_dbf_limit:,} values)" for field in cut[:LISTED])
+        found = ", ".join(f"{shown(field.name)!r} ({counted(field.over_dbf_limit, 'value')})" for field in cut[:LISTED])
         yield f"{target.title} stores {limit} bytes a text; longer values were cut in {found}."
     if writing.max_record_bytes is not None and any(len(layer.fields) > DBF_COLUMNS_ELSEWHERE for layer in layers):
         yield f"Many programs read only the first {DBF_COLUMNS_ELSEWHERE} columns of a {target.title}."

@@ -180,7 +180,12 @@ _KML_LEFT_OUT = (
     LeftOut("Authors and links of features ({count}) were left out.", pattern=LINKS_OF_FEATURES, within=b"<atom:"),
     LeftOut("Addresses and phone numbers of features ({count}) were left out.", words=(b"<address>", b"<phoneNumber>")),
     LeftOut("Styles, such as colors and icons, were left out.", words=(b"<Style", b"<styleUrl")),
-    LeftOut("Views (LookAt and Camera, {count}) were left out.", words=(b"<LookAt", b"<Camera")),
+    LeftOut("Views (LookAt, {count}) were left out.", words=(b"<LookAt",)),
+    LeftOut(
+        "Cameras ({count}) were left out, except that the one of a feature without geometry became its geometry, with "
+        "columns such as heading and tilt.",
+        words=(b"<Camera",),
+    ),
     LeftOut("Regions, in which features are shown ({count}), were left out.", words=(b"<Region>", b"<Region ")),
     LeftOut(
         "Altitude modes other than absolute ({count}) were left out; elevations were taken as they are.",

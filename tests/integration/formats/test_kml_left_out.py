@@ -21,6 +21,10 @@ NO_DAYS = (
 NO_TIMES = (
     "Times (1) that are not written like 2020-01-02T03:04:05Z may be missing, or have lost the time of day or the zone."
 )
+CAMERAS = (
+    "Cameras (1) were left out, except that the one of a feature without geometry became its geometry, with columns such "
+    "as heading and tilt."
+)
 FINE = "Times with digits beyond milliseconds (1) were rounded to these, or left out."
 
 
@@ -60,6 +64,11 @@ DOCUMENTS = {
         "<name>n</name><TimeStamp><when>2020-01-02</when></TimeStamp>",
         {"Name": "n", "timestamp": "2020-01-02T00:00:00"},
         set(),
+    ),
+    "a camera": (
+        "<name>n</name><Camera><longitude>1</longitude><latitude>2</latitude><tilt>7</tilt></Camera>",
+        {"Name": "n"},
+        {CAMERAS},
     ),
     "a blank in a time": (at("2020-01-02 03:04:05"), {"Name": "n", "timestamp": "2020-01-02T00:00:00"}, {NO_TIMES}),
     "a blank before a zone": (

@@ -551,3 +551,16 @@ async def test_names_have_characters_that_parsers_know_in_elements(
     found = {element.tag.rpartition("}")[2]: element.text for element in elements}
     assert (found["judet"], found["suprafată_m2"]) == ("Argeș", "12.5")
     assert await written(either, path, target, nothing) == ()
+
+
+async def test_one_thing_is_told_in_the_singular(pipeline: Pipeline, tmp_path: Path) -> None:
+    """As in `1 value` and `1 point`."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, n="x" * 255)])
+    (told,) = (await pipeline.to("Shapefile", path)).output.warnings
+    assert told.endswith("longer values were cut in 'n' (1 value).")
+    (tmp_path / "a.gpx").write_text(
+        '<gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1"><rte>'
+        '<rtept lat="1" lon="2"><name>p</name></rtept></rte></gpx>'
+    )
+    (told, *_) = (await pipeline.to("GeoJson", tmp_path / "a.gpx")).output.warnings
+    assert told.startswith("Values of single points ('name', of 1 point) were left out.")

@@ -45,7 +45,11 @@ DATA = "Data of features (1) may have been left out: beside a Schema, only what 
 OF_KML = "Descriptions and authors of documents and folders (1) were left out."
 OF_GML = "The name or description of the whole collection was left out."
 OF_GPX = "The metadata of the file (name, description, author, copyright or keywords) was left out."
-VIEWS = "Views (LookAt and Camera, 2) were left out."
+VIEWS = "Views (LookAt, 1) were left out."
+CAMERAS = (
+    "Cameras (1) were left out, except that the one of a feature without geometry became its geometry, with columns such "
+    "as heading and tilt."
+)
 SECOND_IN_KML = "Features with several geometries outside of a MultiGeometry (1): only the last of each is read."
 POINT, LINE = (
     "<Point><coordinates>1,2</coordinates></Point>",
@@ -96,7 +100,7 @@ PARTS = {
         "<Document><name>n</name><Folder><name>n</name><Placemark><description>d</description>": (),
         "<Folder><description/><description> </description><description><![CDATA[]]></description>": (),
         "<Document><Schema/></Document><description>d</description>": (),
-        "<Placemark><LookAt><range>3</range></LookAt></Placemark><Camera id='a'></Camera>": (VIEWS,),
+        "<Placemark><LookAt><range>3</range></LookAt></Placemark><Camera id='a'></Camera>": (VIEWS, CAMERAS),
         f"<Placemark>{POINT}<name>n</name>\n{LINE}</Placemark><Placemark>{POINT}</Placemark>": (SECOND_IN_KML,),
         f"<Placemark\n>{POINT}{LINE}{POINT}</Placemark>": (SECOND_IN_KML,),
         f"<Placemark><MultiGeometry>{POINT}{POINT}</MultiGeometry>{LINE}</Placemark>": (SECOND_IN_KML,),
