@@ -112,6 +112,10 @@ async def _accepts(dsn: str, home: Home) -> bool:
         return False
     except asyncpg.InvalidAuthorizationSpecificationError as error:
         raise EmbeddedPostgresError(f"The database in {home.root} belongs to another user: {error}.") from error
+    except asyncpg.DiskFullError as error:
+        raise EmbeddedPostgresError(
+            f"The database in {home.root} is on a full disk: {error}. Free some space."
+        ) from error
     await connection.close()
     return True
 

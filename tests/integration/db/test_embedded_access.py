@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from service.postgres_embedded.server_user import ServerUser, find_server_user, 
 from tests.database import fast_directory
 from tests.integration.db.conftest import environment, eventually, processes, working_directory
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.small_disk import small_disk
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="about what root does")
 
@@ -53,6 +55,22 @@ async def test_every_installed_version_serves(directory: Path, bin_dir: Path) ->
     versions = [await version_in(directory, bin_dir) for _ in range(2)]
     assert versions[0] == versions[1] >= OLDEST_MAJOR
     assert Home(directory / "postgres").kept_majors == {versions[0]}
+
+
+async def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    """By whom it keeps from connecting, because a connection may have to write what it caches."""
+    with small_disk(tmp_path / "disk", 256 << 10) as disk:
+        async with embedded_postgres(disk, durable=False):
+            for cached in disk.rglob("pg_internal.init"):
+                cached.unlink()
+            fill = disk / "fill"
+            with suppress(OSError), fill.open("wb", buffering=0) as file:
+                while True:
+                    file.write(bytes(4096))
+            with pytest.raises(EmbeddedPostgresError, match=r"full disk: .*No space left on device\. Free some"):
+                async with embedded_postgres(disk, durable=False):
+                    pass
+            fill.unlink()
 
 
 async def test_data_choose_the_version(directory: Path) -> None:
