@@ -22,8 +22,8 @@ NO_TIMES = (
     "Times (1) that are not written like 2020-01-02T03:04:05Z may be missing, or have lost the time of day or the zone."
 )
 CAMERAS = (
-    "Cameras (1) were left out, except that the one of a feature without geometry became its geometry, with columns such "
-    "as heading and tilt."
+    "Cameras (1) were left out, except that the one of a feature without geometry became its geometry, with columns "
+    "such as heading and tilt."
 )
 FINE = "Times with digits beyond milliseconds (1) were rounded to these, or left out."
 

@@ -47,8 +47,8 @@ OF_GML = "The name or description of the whole collection was left out."
 OF_GPX = "The metadata of the file (name, description, author, copyright or keywords) was left out."
 VIEWS = "Views (LookAt, 1) were left out."
 CAMERAS = (
-    "Cameras (1) were left out, except that the one of a feature without geometry became its geometry, with columns such "
-    "as heading and tilt."
+    "Cameras (1) were left out, except that the one of a feature without geometry became its geometry, with columns "
+    "such as heading and tilt."
 )
 SECOND_IN_KML = "Features with several geometries outside of a MultiGeometry (1): only the last of each is read."
 POINT, LINE = (
