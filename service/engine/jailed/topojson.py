@@ -9,16 +9,17 @@ import sys
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
-from msgspec import Raw
+from msgspec import Meta, Raw
 
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.topology import COLLECTION, Damaged, Members, Topology, members_of
-from service.formats.facts import MAX_LAYERS
+from service.formats.facts import MAX_LAYERS, Count
 from service.geojson.cursor import text_of
 from service.geojson.features import lenient_decode
-from service.geojson.findings import Scan
+from service.geojson.findings import Name, Scan
 from service.geojson.normalize import normalize
 from service.geojson.refusals import MAX_NAME_CHARACTERS, Reason, Unreadable
 from service.geojson.scan import scan
@@ -46,15 +47,16 @@ _EMPTY = Raw(b"[]")
 class FoundDocuments(msgspec.Struct):
     """The names and scans of the documents, and what of the topology is not in them."""
 
-    layers: list[tuple[str, Scan]] = []
+    layers: Annotated[list[tuple[Name, Scan]], Meta(max_length=MAX_LAYERS)] = []
     has_system: bool = False
-    unread: int = 0
+    unread: Count = 0
     """Geometries that are none."""
-    inner: int = 0
+    inner: Count = 0
     """Properties and ids within collections, and of collections that are objects."""
-    ids: int = 0
+    ids: Count = 0
     """Ids of features with another one."""
-    foreign: dict[str, None] = {}
+    foreign: Annotated[dict[Name, None], Meta(max_length=MOST_FOREIGN)] = {}
+    """The names of members that are not part of TopoJSON."""
 
 
 class TopologyWriter:
@@ -138,8 +140,9 @@ class TopologyWriter:
         return pieces
 
     def _note_foreign(self, members: Members, own: frozenset[str]) -> None:
-        if not members.keys() <= own and len(self.found.foreign) < MOST_FOREIGN:
-            self.found.foreign |= {name[:MAX_NAME_CHARACTERS]: None for name in members if name not in own}
+        for name in members:
+            if name not in own and len(self.found.foreign) < MOST_FOREIGN:
+                self.found.foreign[name[:MAX_NAME_CHARACTERS]] = None
 
 
 def main(file: str, found_file: str) -> None:
@@ -152,9 +155,7 @@ def main(file: str, found_file: str) -> None:
         sys.exit(_EXITS.get(refusal.reason, Exit.DAMAGED))
     except (Damaged, LookupError, ValueError, RecursionError):
         sys.exit(Exit.DAMAGED)
-    found = program.found
-    content = msgspec.structs.asdict(found) | {"foreign": list(found.foreign)[:MOST_FOREIGN]}
-    Path(found_file).write_bytes(msgspec.json.encode(content))
+    Path(found_file).write_bytes(msgspec.json.encode(program.found))
 
 
 def _members(content: bytes) -> Members:

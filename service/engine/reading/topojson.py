@@ -1,47 +1,21 @@
 """Reads TopoJSON by way of GeoJSON, which a program in the sandbox makes of it."""
 
 from collections.abc import Iterator
-from typing import Annotated
-
-import msgspec
-from msgspec import Meta
 
 from service.engine.diagnostics import find_changes
 from service.engine.holding import Opening, hold
 from service.engine.jailed import topojson
-from service.engine.jailed.topojson import DOCUMENT, MOST_FOREIGN
+from service.engine.jailed.topojson import DOCUMENT, FoundDocuments
 from service.engine.reading.work_file import LISTED, WorkFile, add_table, told_of
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Source
-from service.formats.facts import MAX_LAYERS, Count, FormerType
+from service.formats.facts import FormerType
 from service.formats.format import reading_of
 from service.formats.names import listed, shown
-from service.geojson.findings import Name, Scan
 from service.geojson.told import reading_warnings
 
 FOUND_FILE = "topology.json"
-
-
-class ToldTopology(msgspec.Struct, frozen=True):
-    """What the program tells: as `topojson.FoundDocuments`."""
-
-    layers: Annotated[tuple[tuple[Name, Scan], ...], Meta(max_length=MAX_LAYERS)]
-    has_system: bool
-    unread: Count
-    inner: Count
-    ids: Count
-    foreign: Annotated[tuple[Name, ...], Meta(max_length=MOST_FOREIGN)]
-
-    def warnings(self, *, rounds: bool) -> Iterator[str]:
-        """What the documents do not hold, and what is lost when they are read; `rounds` as of `reading_warnings`."""
-        yield from told_of(self, _LEFT_OUT)
-        if self.foreign:
-            names = listed([shown(name) for name in self.foreign], LISTED)
-            yield f"Members that are not part of TopoJSON are not kept: {names}. Put them into properties to keep them."
-        yield from dict.fromkeys(told for _, scan in self.layers for told in reading_warnings(scan, rounds=rounds))
-
-
 _LEFT_OUT = {
     "unread": "Geometries ({count}) were left out, because they are not valid TopoJSON: they have no known type, or no "
     "coordinates or arcs of this type. Their features were kept.",
@@ -55,7 +29,7 @@ _LEFT_OUT = {
 async def read_topojson(place: Workplace, source: Source) -> WorkFile:
     """Make GeoJSON of each object, and read that."""
     await place.python(topojson.__name__, staged_names(source)[0], FOUND_FILE)
-    found = await place.read_json(FOUND_FILE, ToldTopology)
+    found = await place.read_json(FOUND_FILE, FoundDocuments)
     if not found.layers:
         raise Rejection("The TopoJSON holds no objects, so there is nothing to convert.")
     reading = reading_of(source.format)
@@ -70,8 +44,20 @@ async def read_topojson(place: Workplace, source: Source) -> WorkFile:
     names = {f"t{number}": name for number, (name, _) in enumerate(found.layers)}
     system = found.layers[0][1]  # all documents have that of the topology
     is_known = found.has_system and system.crs_epsg is not None
-    told = (*found.warnings(rounds=place.host.is_of(reading.rounds_long_negatives)), *find_changes("\n".join(messages)))
+    told = (
+        *_warnings(found, rounds=place.host.is_of(reading.rounds_long_negatives)),
+        *find_changes("\n".join(messages)),
+    )
     nested = {field.name: FormerType.LIST for _, scan in found.layers for field in scan.fields if field.nested}
     return WorkFile(
         told, names, facts, claim=system.crs_claim, was=nested, assumes_system=not is_known, tells_parts=True
     )
+
+
+def _warnings(found: FoundDocuments, *, rounds: bool) -> Iterator[str]:
+    """What the documents do not hold, and what is lost when they are read; `rounds` as of `reading_warnings`."""
+    yield from told_of(found, _LEFT_OUT)
+    if found.foreign:
+        names = listed([shown(name) for name in found.foreign], LISTED)
+        yield f"Members that are not part of TopoJSON are not kept: {names}. Put them into properties to keep them."
+    yield from dict.fromkeys(told for _, scan in found.layers for told in reading_warnings(scan, rounds=rounds))
