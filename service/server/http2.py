@@ -8,6 +8,7 @@ import asyncio
 import math
 from contextlib import suppress
 
+import structlog
 from h2.errors import ErrorCodes
 from h2.exceptions import ProtocolError
 from hypercorn.asyncio.task_group import TaskGroup
@@ -16,18 +17,41 @@ from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.h2 import H2Protocol
 from hypercorn.typing import ConnectionState
 
+from service.errors import MalformedRequest
 from service.http.api import pace
+from service.http.problems import kind_of
 from service.server.channel import Channel
+from service.telemetry import events
 
 PIECE_BYTES = 16 << 10
 """How much is handled before others have their turn: hundreds of frames fit into it, each of which may be answered."""
 
 
-class _Protocol(H2Protocol):
-    """HTTP/2 in which no response waits without end for room that its client does not give.
+_log = structlog.get_logger()
 
-    For HTTP/1.1, the kernel does the same: it ends connections on which nothing can be sent.
+
+class _Protocol(H2Protocol):
+    """HTTP/2 in which no client keeps a connection, a response or a stream without end by what it sends or does not read.
+
+    For HTTP/1.1, the kernel ends connections on which nothing can be sent.
     """
+
+    async def handle(self, event: Event) -> None:
+        """Take what the client sends, and end its connection if Hypercorn does not expect it.
+
+        A path or method beyond ASCII, CONNECT without a path and a thousand priorities are among that. Its exceptions
+        are then of any kind.
+        """
+        try:
+            await super().handle(event)
+        except Exception:  # noqa: BLE001 - see above
+            _log.warning(events.CONNECTION_REFUSED, code=kind_of(MalformedRequest).code)
+            with suppress(ProtocolError):
+                self.connection.close_connection(ErrorCodes.PROTOCOL_ERROR)
+            await self._flush()
+            await self.send(Closed())
+            self.closed = True
+            await self.has_data.set()  # what sends notices that by it
 
     async def stream_send(self, event: StreamEvent) -> None:
         """Send a part of a response, or give it up as if its client had, if it cannot be sent at the minimum pace."""

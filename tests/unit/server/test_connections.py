@@ -13,8 +13,9 @@ from itertools import pairwise
 from typing import cast
 
 import pytest
+from h2.config import H2Configuration
 from h2.connection import H2Connection
-from h2.events import Event, ResponseReceived, StreamReset
+from h2.events import ConnectionTerminated, Event, ResponseReceived, StreamReset
 from h2.settings import SettingCodes
 from starlette.types import Message, Receive, Scope, Send
 
@@ -275,6 +276,45 @@ async def test_a_client_of_http2_that_gives_up_its_request_does_not_stay() -> No
         speaker.reset_stream(1)
         client.writer.write(speaker.data_to_send())
         await asyncio.wait_for(client.reader.read(), 20 * KEEP_ALIVE_SECONDS)
+
+
+def asking(method: bytes, **pseudo: bytes) -> bytes:
+    """A request in HTTP/2 as no client sends it."""
+    speaker = H2Connection(H2Configuration(validate_outbound_headers=False))
+    speaker.initiate_connection()
+    fields = [(b":method", method), *((b":" + name.encode(), value) for name, value in pseudo.items())]
+    speaker.send_headers(1, fields, end_stream=True)
+    return speaker.data_to_send()
+
+
+def prioritizing(streams: int) -> bytes:
+    """Priorities of so many streams that have not begun."""
+    speaker = H2Connection()
+    speaker.initiate_connection()
+    for stream in range(1, 2 * streams, 2):
+        speaker.prioritize(stream)
+    return speaker.data_to_send()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        asking(b"GET", path=b"/\xff", scheme=b"http", authority=b"here"),
+        asking(b"G\xff", path=b"/", scheme=b"http", authority=b"here"),
+        asking(b"CONNECT", authority=b"here"),
+        prioritizing(1001),
+    ],
+    ids=["path", "method", "CONNECT", "priorities"],
+)
+async def test_what_no_client_of_http2_sends_ends_its_connection(sent: bytes) -> None:
+    """It would otherwise stay for as long as its client likes."""
+    async with connection(http2=True, keep_alive_seconds=600) as client:
+        client.writer.write(sent)
+        received = await asyncio.wait_for(client.reader.read(), 10)
+        speaker = H2Connection()
+        speaker.initiate_connection()
+        assert any(isinstance(event, ConnectionTerminated) for event in speaker.receive_data(received))
+        await until(lambda: not client.server.connections)
 
 
 async def test_others_have_their_turn_between_the_frames_of_http2() -> None:
