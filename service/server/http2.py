@@ -31,7 +31,7 @@ _log = structlog.get_logger()
 
 
 class _Protocol(H2Protocol):
-    """HTTP/2 in which no client keeps a connection, a response or a stream without end by what it sends or does not read.
+    """HTTP/2 in which no client keeps its connection without end, by what it sends or by what it does not read.
 
     For HTTP/1.1, the kernel ends connections on which nothing can be sent.
     """
