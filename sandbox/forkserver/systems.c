@@ -65,6 +65,19 @@ static double distance_to(handle layer, handle planned)
     return !compared ? 0 : is_moved ? distance(&before, &after) : NAN;
 }
 
+/* The datum of a system and the axis of its ellipsoid, unless it says how the datum is transformed. */
+static void tell_datum(handle system)
+{
+    enum { PARAMETERS = 7 };
+    double shift[PARAMETERS];
+    int is_described = system && OSRGetTOWGS84(system, shift, PARAMETERS) != 0;
+    const char *name = is_described ? OSRGetAttrValue(system, "DATUM", 0) : NULL;
+    put(",\"datum\":");
+    put_text(name ? name : "");
+    put(",\"axis\":");
+    put_number(name ? OSRGetSemiMajor(system, NULL) : 0);
+}
+
 int compare_system(const char *name, int code, options drivers, options open_options)
 {
     handle result = GDALOpenEx(name, OF_VECTOR | OF_VERBOSE, drivers, open_options, NULL);
@@ -78,6 +91,7 @@ int compare_system(const char *name, int code, options drivers, options open_opt
         OSRDestroySpatialReference(planned);
     put("{\"moved\":");
     put_number(farthest);
+    tell_datum(result && GDALDatasetGetLayerCount(result) ? OGR_L_GetSpatialRef(GDALDatasetGetLayer(result, 0)) : NULL);
     if (result)
         GDALClose(result);
     return result != NULL;

@@ -193,7 +193,7 @@ class Engine:
                 return msgspec.structs.replace(found, recorded=Recorded(is_known=False))
             if not how.doubts_system or plan.output_epsg == WGS84:
                 return found
-            return msgspec.structs.replace(found, recorded=await recorded_system(place, plan, how))
+            return msgspec.structs.replace(found, recorded=await recorded_system(place, plan, how, self.catalogue))
         if plan.writing.read_back in READERS:
             names = json.dumps({dataset.name: dataset_name(plan, dataset) for dataset in plan.datasets})
             await place.python(readback_program.__name__, plan.writing.read_back, names, VERIFIED_FILE)

@@ -8,13 +8,17 @@ import re
 from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape
 
+import msgspec
+
 from service.engine.arguments import dataset_name
 from service.engine.diagnostics import UNREACHABLE
 from service.engine.environment import VIRTUAL_DRIVER
 from service.engine.reading.work_file import ADD, UNGROUPED, WORK_DRIVER, facts_of
 from service.engine.session import Answer, SessionOver
 from service.engine.workspace import Workplace
+from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset
+from service.formats.facts import Axis, Name
 from service.formats.format import Reread
 from service.formats.plan import ConversionPlan
 from service.formats.verify import Recorded
@@ -29,14 +33,21 @@ NOT_THE_SYSTEM = re.compile(
 )
 """Messages that nothing leads from the recorded system to the planned one, which no system says of itself."""
 
+_Datums = list[tuple[str, float]]
+"""Names of datums and axes of their ellipsoids, of systems that describe no more of them."""
+_Found = tuple[Recorded, Sequence[tuple[str, float]]]
+
 
 class Compared(Answer, frozen=True):
     """How far the recorded system of a file moves its features; None if nothing leads from it to the planned one."""
 
     moved: float | None = None
+    datum: Name = ""
+    """The datum of the recorded system, if its name alone says how to transform it."""
+    axis: Axis = 0.0
 
 
-async def recorded_system(place: Workplace, plan: ConversionPlan, how: Reread) -> Recorded:
+async def recorded_system(place: Workplace, plan: ConversionPlan, how: Reread, catalogue: CrsCatalogue) -> Recorded:
     """How the systems that the result of `plan` records differ from the planned one.
 
     Raises:
@@ -45,18 +56,21 @@ async def recorded_system(place: Workplace, plan: ConversionPlan, how: Reread) -
     spatial = [dataset for dataset in plan.datasets if dataset.layer.is_spatial]
     if plan.output_epsg is None or not spatial:
         return Recorded()
-    told = await _told_by_session(place, plan, how, spatial)
-    return told or await _compared_in_work_file(place, plan, how, spatial)
+    found = await _told_by_session(place, plan, how, spatial) or await _compared_in_work_file(place, plan, how, spatial)
+    recorded, datums = found
+    unknown = (name for name, axis in datums if name and not catalogue.knows_datum(name, axis))
+    return msgspec.structs.replace(recorded, unknown_datum=next(unknown, ""))
 
 
 async def _told_by_session(
     place: Workplace, plan: ConversionPlan, how: Reread, spatial: Sequence[Dataset]
-) -> Recorded | None:
+) -> _Found | None:
     """What the run finds that has written the files; None if it is over or cannot tell."""
     session = place.session
     if session is None or not session.is_open:
         return None
     moved: list[float | None] = []
+    datums: _Datums = []
     try:
         for dataset in spatial:
             listed = (dataset_name(plan, dataset), str(plan.output_epsg), *how.drivers, "", *how.options, "")
@@ -65,23 +79,24 @@ async def _told_by_session(
                 await session.abandon()
                 return None
             moved.append(found.moved)
+            datums.append((found.datum, found.axis))
     except SessionOver as over:
         if not over.is_no_loss:
             raise
         return None
-    return Recorded(None not in moved, max(each or 0.0 for each in moved))
+    return Recorded(None not in moved, max(each or 0.0 for each in moved)), datums
 
 
 async def _compared_in_work_file(
     place: Workplace, plan: ConversionPlan, how: Reread, spatial: Sequence[Dataset]
-) -> Recorded:
+) -> _Found:
     """The same by three runs, however many files there are."""
     files = {dataset_name(plan, dataset): dataset.name for dataset in spatial}
     try:
         await _read(place, how, WRITTEN, files)
         to_planned = (*ADD, "-t_srs", f"EPSG:{plan.output_epsg}")
         if NOT_THE_SYSTEM.search(await _read(place, how, MOVED, files, to_planned)):
-            return Recorded(is_known=False)
+            return Recorded(is_known=False), ()
         facts = await facts_of(place, COMPARED_FILE)
     finally:
         await place.discard(COMPARED_FILE)
@@ -92,9 +107,9 @@ async def _compared_in_work_file(
         if written is None:
             continue  # nothing is anywhere
         if moved is None:
-            return Recorded(is_known=False)
+            return Recorded(is_known=False), ()
         farthest = max(farthest, *(abs(new - old) for old, new in zip(written, moved, strict=True)))
-    return Recorded(moved=farthest)
+    return Recorded(moved=farthest), [(layer.crs.datum, layer.crs.axis) for layer in facts.layers]
 
 
 async def _read(

@@ -22,6 +22,7 @@ MAX_NAMES_CHARACTERS = 1 << 20
 GEOMETRY_NAMES = "Point|MultiPoint|LineString|MultiLineString|Polygon|MultiPolygon|GeometryCollection"
 Count = Annotated[int, Meta(ge=0, le=1 << 40)]
 Name = Annotated[str, Meta(max_length=4096)]
+Axis = Annotated[float, Meta(ge=0, le=1e9)]
 TableName = Annotated[str, Meta(max_length=4096, pattern=r"^(?![-@])[^\x00-\x1f]*$")]
 """It appears on command lines and must not be mistaken for an option."""
 GeometryName = Annotated[str, Meta(pattern=f"^({GEOMETRY_NAMES})$")]
@@ -146,7 +147,7 @@ class Crs(msgspec.Struct, frozen=True):
     """The name of a system that no database of systems has, if the layer records one."""
     datum: Name = ""
     """The datum of a system without a code, if its name alone says how to transform it."""
-    axis: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
+    axis: Axis = 0.0
     """The semi-major axis of the ellipsoid of this datum, in meters."""
 
 

@@ -48,11 +48,12 @@ class Recorded(msgspec.Struct, frozen=True):
     """The coordinate system that a result records: whether it does, and how far it is from the planned one.
 
     `moved` is the distance, in units of the planned system, between features as they are and as the recorded system
-    places them.
+    places them. `unknown_datum` is the name by which PROJ does not know the datum that it has there.
     """
 
     is_known: bool = True
     moved: float = 0.0
+    unknown_datum: str = ""
 
 
 class ReadBack(msgspec.Struct, frozen=True):
@@ -123,6 +124,12 @@ def _system_differences(plan: ConversionPlan, recorded: Recorded) -> Iterator[st
         yield (
             f"{title} cannot record {system} exactly: the coordinates are in it, but programs that open the result "
             f"will place them up to {far} of its units elsewhere. Choose another targetEpsg, such as 4326."
+        )
+    elif recorded.unknown_datum:
+        yield (
+            f"{title} records {system}, but GDAL, and with it programs such as QGIS, calls its datum "
+            f"{shown(recorded.unknown_datum)!r} there and does not know that: they may place the result hundreds of "
+            "meters elsewhere. Choose another targetEpsg for them, such as 4326."
         )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from service.formats.crs import CrsCatalogue
 from service.formats.grids import LackingGrid, lacking_grid, operations_between
+from service.formats.request import ConversionRequest
 from tests.integration.formats.editing import edited, replace_in
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
@@ -210,6 +211,12 @@ async def test_a_datum_of_which_only_the_name_is_known_is_told(either: Pipeline,
 
 async def test_a_datum_of_mapinfo_that_is_not_known_is_told(either: Pipeline, tmp_path: Path) -> None:
     """MapInfo knows the Swiss one, but GDAL calls it otherwise than PROJ."""
-    made = await either.to("MapInfo", write_geojson(tmp_path / "a.geojson", [point(7, 47)]), target_epsg=21781)
+    source = write_geojson(tmp_path / "a.geojson", [point(7, 47)])
+    wanted = ConversionRequest(output="MapInfo", target_epsg=21781)
+    made = await either.convert(source, wanted, verifies=True)
+    assert any(told.startswith("MapInfo TAB records EPSG:21781, but GDAL") for told in made.differences)
+    assert (
+        await either.convert(source, ConversionRequest(output="MapInfo", target_epsg=27700), verifies=True)
+    ).differences == ()
     warnings = (await either.to("GeoJson", made.path)).output.warnings
     assert any(warning.startswith(NO_DATUM.format("Switzerland_CH_1903")) for warning in warnings)
