@@ -18,7 +18,7 @@ from sandbox.pool import Pool
 from sandbox.pool import open_pool as open_sandbox
 from service.confidential import confidential_places
 from service.cores import cores
-from service.engine.capabilities import Capabilities, ConverterMissing, probe, without_gdal
+from service.engine.capabilities import INSTALL_GDAL, Capabilities, ConverterMissing, probe, without_gdal
 from service.engine.convert import JAILED_PROGRAMS, RARE_PROGRAMS, Engine
 from service.engine.environment import prepared_environment, python_environment
 from service.formats.offer import Offer
@@ -47,10 +47,7 @@ async def look_at_host(settings: Settings) -> Capabilities:
         raise SettingsError("This process does not use UTF-8, which GDAL needs. Set PYTHONUTF8=1 before it starts.")
     found = shutil.which(settings.ogr2ogr or "ogr2ogr")
     if not found:
-        raise ConverterMissing(
-            "There is no ogr2ogr. Install GDAL (Debian: apt-get install gdal-bin; macOS: brew install gdal) or "
-            "set GEOMILL_OGR2OGR to the program's path."
-        )
+        raise ConverterMissing(f"There is no ogr2ogr. {INSTALL_GDAL}")
     return await anyio.to_thread.run_sync(probe, Path(found), settings.data_path, {})
 
 

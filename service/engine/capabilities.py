@@ -24,6 +24,10 @@ VERSION = re.compile(r"GDAL (?P<version>[\w.]+)")
 LIBRARY = re.compile(r"libgdal\.so\.\d+\.(?P<version>\d+\.\d+\.\d+)")
 """The name of GDAL's library, which has its version behind that of its interface."""
 PROBE_SECONDS = 30
+INSTALL_GDAL = (
+    "Install GDAL (Debian: apt-get install gdal-bin; macOS: brew install gdal) or set GEOMILL_OGR2OGR to the program's "
+    "path."
+)
 PARQUET_MODULES = ("pyarrow", "pyogrio")
 
 
@@ -96,13 +100,16 @@ def probe(ogr2ogr: Path, data_dir: Path, environment: Mapping[str, str]) -> Capa
         environment: PROJ_LIB, PROJ_DATA and GDAL_DATA, if they are to replace the default locations of data.
 
     Raises:
-        ConverterMissing: the program does not exist, does not run, or has no database of coordinate systems.
+        ConverterMissing: the program does not exist, does not run, or is another; or there is no database of coordinate
+            systems.
     """
     listing = _output_of(ogr2ogr, "--formats")
+    drivers = {match["name"]: match["abilities"] for match in map(DRIVER_LINE.match, listing.splitlines()) if match}
+    if not drivers:
+        raise ConverterMissing(f"{ogr2ogr} is not ogr2ogr: it lists no formats. {INSTALL_GDAL}")
     libraries = linked_with(ogr2ogr)
     prefix = ogr2ogr.resolve().parent.parent
     proj = _proj_directory(prefix, environment)
-    drivers = {match["name"]: match["abilities"] for match in map(DRIVER_LINE.match, listing.splitlines()) if match}
     return Capabilities(
         ogr2ogr=str(ogr2ogr),
         version=_version_in(libraries) or _told_version(ogr2ogr),
@@ -164,10 +171,7 @@ def _output_of(program: Path, argument: str) -> str:
             [program, argument], capture_output=True, timeout=PROBE_SECONDS, check=True, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.SubprocessError) as error:
-        raise ConverterMissing(
-            f"{program} cannot be run ({_cause(error)}). Install GDAL (Debian: apt-get install gdal-bin; "
-            "macOS: brew install gdal) or set GEOMILL_OGR2OGR to the program's path."
-        ) from None
+        raise ConverterMissing(f"{program} cannot be run ({_cause(error)}). {INSTALL_GDAL}") from None
     return done.stdout.decode("utf-8", "replace")
 
 

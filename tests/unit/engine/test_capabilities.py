@@ -97,9 +97,9 @@ def test_a_driver_of_a_second_gdal_reads_what_the_first_one_cannot(host: Capabil
     assert Path(environment["GDAL_DATA"]).is_dir()
 
 
-@pytest.mark.parametrize("content", [None, "#!/bin/sh\nexit 3\n"])
+@pytest.mark.parametrize("content", [None, "#!/bin/sh\nexit 3\n", "#!/bin/sh\necho GDAL 3.4.1\n"])
 def test_a_host_without_a_converter_is_told_what_to_install(tmp_path: Path, content: str | None) -> None:
-    """It is missing, or does not run."""
+    """It is missing, does not run, or is another program."""
     program = tmp_path / "ogr2ogr"
     if content is not None:
         program.write_text(content)
