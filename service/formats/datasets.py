@@ -1,5 +1,6 @@
 """The datasets of an output: names, types and columns of the layers of an input, and which of them are split."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -65,6 +66,9 @@ def make_datasets(target: Format, stem: str, layers: Sequence[Layer]) -> tuple[D
     """
     writing = writing_of(target)
     wanted = [stem] if len(layers) == 1 else [safe_name(layer.name) for layer in layers]
+    if writing.reserved_layers:
+        reserved = re.compile(writing.reserved_layers, re.IGNORECASE)
+        wanted = [f"_{name}" if reserved.match(name) else name for name in wanted]
     names = unique([name[: writing.max_layer_name] for name in wanted], writing.max_layer_name or LAYER_NAME_BYTES)
     if writing.column_names in {ColumnRule.XML, ColumnRule.ELEMENT, ColumnRule.GML}:
         names = column_names(writing.column_names, names)

@@ -399,6 +399,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     """Geometry types whose parts the driver writes as separate features."""
     max_layer_name: int | None = None
     """The maximum length of a layer's name, in characters."""
+    reserved_layers: str = ""
+    """How names of tables begin that the format keeps for itself, as a regular expression, in any case."""
     trailer: bytes = b""
     """How a complete file ends, apart from white space."""
     endings: Mapping[str, bytes] = {}

@@ -70,6 +70,7 @@ GEOPACKAGE = Format(
         type_options={**EXACT_TYPES, "": ("-nlt", "GEOMETRY")},
         curves=True,
         fid_names=("fid", "ogc_fid", "gpkg_fid"),
+        reserved_layers="gpkg|sqlite_|rtree_|ogr_empty_table$",
         geometry_names=("geom", "geometry", "the_geom"),
     ),
 )
@@ -93,6 +94,10 @@ SPATIALITE = Format(
         # the driver refuses all features of a column that it has declared as three-dimensional geometries of any type
         type_options={**EXACT_TYPES, "": ("-nlt", "GEOMETRY")},
         fid_names=("ogc_fid", "fid", "pk_fid"),
+        reserved_layers=(
+            "sqlite_|idx_|(?:views_|virts_)?geometry_columns|vector_layers|geom_cols_ref_sys|spatial_ref_sys"
+            "|spatialite_history|data_licenses|sql_statements_log|(?:SpatialIndex|ElementaryGeometries|KNN)$"
+        ),
         reserved_columns=("ogc_fid", "rowid", "_rowid_"),  # taken for numbers of rows
         geometry_names=("geometry", "geom", "the_geom"),
         environment={"SPATIALITE_LOAD": "YES"},

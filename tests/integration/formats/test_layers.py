@@ -307,3 +307,18 @@ async def filled_columns(pipeline: Pipeline, path: Path) -> list[int]:
     async with pipeline.engine.session(pipeline.run, target) as run:
         look = await inspect_source(pipeline.engine, run, source, target, directory, request=request)
     return [len(layer.fields) for layer in look.facts.layers if layer.features]
+
+
+RESERVED = {
+    "GeoPackage": ("gpkg_roads", "GPKG", "sqlite_a", "rtree_a_geom", "ogr_empty_table"),
+    "SpatiaLite": ("SQLITE_a", "idx_a_geometry", "geometry_columns", "views_geometry_columns", "spatialindex", "KNN"),
+}
+
+
+@pytest.mark.parametrize("target", RESERVED)
+async def test_a_layer_with_a_name_of_the_database_is_renamed(either: Pipeline, tmp_path: Path, target: str) -> None:
+    """Their files were refused: the reason was a feature that could not be written, or that none was read back."""
+    for name in RESERVED[target]:
+        done = await either.to(target, write_geojson(tmp_path / f"{name}.geojson", [point(1, 2, a=1)]))
+        assert [dataset.name for dataset in done.plan.datasets] == [f"_{name}"]
+        assert len(readers.geojson((await either.to("GeoJson", done.path)).path)) == 1
