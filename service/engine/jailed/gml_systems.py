@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import NamedTuple
 from xml.parsers import expat
-from xml.sax.saxutils import quoteattr
 
 CODE = re.compile(
     r"(?:urn:(?:x-)?ogc:def:crs:EPSG:[\d.]*:|EPSG:{1,2}|https?://(?:www\.)?opengis\.net/def/crs/EPSG/[\d.]+/"
@@ -40,6 +39,8 @@ BOUNDS = "boundedBy"
 TAG_NAME = re.compile(rb"<[^\s/>]++")
 NAMES = re.compile(rb"\s+srs(?:Name|Dimension)\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 POSITIONS = re.compile(rb"posList\b[^<>]*>([^<>]*)<")
+ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"})
+"""The standard library's own way imports its client for HTTP, which all forks of the server for Python would carry."""
 HIGH = 3
 NO_SYSTEM = ""
 WGS84 = "EPSG:4326"
@@ -152,7 +153,7 @@ class _Reader:
         if found is None:
             return
         if not outermost.system and len(systems) == 1 and systems != {NO_SYSTEM}:
-            added = b" srsName=" + quoteattr(next(iter(systems))).encode("ascii", "xmlcharrefreplace")
+            added = f' srsName="{next(iter(systems)).translate(ESCAPED)}"'.encode("ascii", "xmlcharrefreplace")
             self.changes[found.end()] = (found.end(), added)
         if any(names.dimension for names in self._used):
             self._is_flat = True
