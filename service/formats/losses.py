@@ -300,7 +300,10 @@ def _geometries(
     if not writing.m and any(layer.has_m for layer in layers):
         yield f"{target.title} stores no measures (M); they were left out."
     if any(dataset.linearise for dataset in datasets):
-        yield f"{target.title} stores no curves; they became lines of short segments."
+        yield (
+            f"{target.title} stores no curves, nor types that may have some, such as MultiSurface; what is curved "
+            "became lines of short segments."
+        )
 
 
 def _values(target: Format, writing: Writing, layers: Sequence[Layer]) -> Iterator[str]:

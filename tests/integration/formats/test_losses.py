@@ -564,3 +564,13 @@ async def test_one_thing_is_told_in_the_singular(pipeline: Pipeline, tmp_path: P
     )
     (told, *_) = (await pipeline.to("GeoJson", tmp_path / "a.gpx")).output.warnings
     assert told.startswith("Values of single points ('name', of 1 point) were left out.")
+
+
+async def test_areas_of_a_type_that_may_have_curves_are_not_said_to_have_some(either: Pipeline, tmp_path: Path) -> None:
+    """Programs write areas without any as MultiSurface, whose type changes."""
+    (tmp_path / "a.wkt").write_text("MULTISURFACE (((0 0, 1 0, 1 1, 0 0)))\n")
+    done = await either.to("GeoJson", tmp_path / "a.wkt", source_epsg=4326)
+    (told,) = done.output.warnings
+    assert told.startswith(
+        "GeoJSON stores no curves, nor types that may have some, such as MultiSurface; what is curved"
+    )
