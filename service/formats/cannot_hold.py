@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 
-from service.formats.format import ColumnRule, Writing
+from service.formats.format import ColumnRule, Writer, Writing
 from service.formats.geometry import ALL_FAMILIES
 from service.formats.values import VALUE_LOSSES
 
@@ -22,6 +22,7 @@ class Aspect(StrEnum):
 
 _COLUMNS: tuple[tuple[Aspect, Callable[[Writing], object], str], ...] = (
     (Aspect.LAYERS, lambda writing: not writing.multi_layer, "several layers"),
+    (Aspect.LAYERS, lambda writing: writing.writer is Writer.TRACKS, "which layer a feature is of"),
     (Aspect.LAYERS, lambda writing: not writing.tables, "tables without geometry"),
     (Aspect.LAYERS, lambda writing: not writing.null_geometry, "features without geometry"),
     (Aspect.LAYERS, lambda writing: not writing.empty, "a dataset without features"),

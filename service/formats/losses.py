@@ -111,7 +111,7 @@ def find_losses(target: Format, datasets: Sequence[Dataset]) -> tuple[str, ...]:
     return tuple(
         warning
         for warnings in (
-            _layer_renames(datasets),
+            _layer_names(target, writing, datasets),
             _splits(target, writing, datasets),
             _attributes(target, writing, layers),
             _empty_columns(target, writing, layers),
@@ -172,8 +172,14 @@ def _record_bytes(writing: Writing, fields: Iterable[Field]) -> int:
     return 1 + sum(writing.widths.get(field.type) or min(max(field.longest_bytes, narrow), wide) for field in fields)
 
 
-def _layer_renames(datasets: Sequence[Dataset]) -> Iterator[str]:
-    if len({dataset.layer.name for dataset in datasets}) > 1:
+def _layer_names(target: Format, writing: Writing, datasets: Sequence[Dataset]) -> Iterator[str]:
+    layers = len({dataset.layer.name for dataset in datasets})
+    if layers > 1 and writing.writer is Writer.TRACKS:
+        yield (
+            f"{target.title} stores no layers; the features of {layers:,} layers were written together, without their "
+            "names."
+        )
+    elif layers > 1:
         renamed = [
             (dataset.layer.name, dataset.name)
             for dataset in datasets

@@ -322,3 +322,16 @@ async def test_a_layer_with_a_name_of_the_database_is_renamed(either: Pipeline, 
         done = await either.to(target, write_geojson(tmp_path / f"{name}.geojson", [point(1, 2, a=1)]))
         assert [dataset.name for dataset in done.plan.datasets] == [f"_{name}"]
         assert len(readers.geojson((await either.to("GeoJson", done.path)).path)) == 1
+
+
+async def test_layers_that_are_written_together_are_told(either: Pipeline, tmp_path: Path) -> None:
+    """GPX has no names of layers; they were said to be renamed, or nothing was said."""
+    folder = "<Folder><name>{}</name><Placemark><Point><coordinates>1,2</coordinates></Point></Placemark></Folder>"
+    document = "".join(map(folder.format, ("a", "b c")))
+    (tmp_path / "a.kml").write_text(
+        f'<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{document}</Document></kml>'
+    )
+    done = await either.to("Gpx", tmp_path / "a.kml")
+    assert done.output.warnings == (
+        "GPX stores no layers; the features of 2 layers were written together, without their names.",
+    )
