@@ -20,6 +20,8 @@ EMPTY = re.compile(
     rb"(?P<content>/>|>\s*+(?:<text:p\s*+(?:/>|>\s*+</text:p\s*+>)\s*+)*+</table:table-cell\s*+>)"
 )
 """A cell with a formula, and without a value or a text."""
+TEXT = b"<text:p"
+"""LibreOffice writes that a result is an empty text without its type, but with the text."""
 TYPE = re.compile(rb"""\soffice:value-type\s*+=""")
 FORMULA = re.compile(rb"""\stable:formula\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
 TRUTH_CELL = re.compile(CELL % (TRUTH.encode(), b"(?i:true|false)"))
@@ -41,7 +43,7 @@ def plain_results(part: bytes, found: Counter[str]) -> bytes:
 
 
 def _without_formula(cell: re.Match[bytes], found: Counter[str]) -> bytes:
-    found[UNCALCULATED] += not TYPE.search(cell["said"])
+    found[UNCALCULATED] += not TYPE.search(cell["said"]) and TEXT not in cell["content"]
     return b"<table:table-cell%b%b" % (FORMULA.sub(b"", cell["said"]), cell["content"])
 
 
