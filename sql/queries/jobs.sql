@@ -223,6 +223,14 @@ SELECT id, object_key FROM job
 
 -- name: expire
 -- End the retention of an output now, and return the key of its preview, if it has one. What was charged stays.
+-- A request to store the output that got no answer in time, and was repeated, may arrive later: as long as stores accept
+-- its signature, which is a quarter of an hour. What appears by then is deleted; the key is forgotten at the next check.
+WITH late AS (
+    INSERT INTO late_object (object_key, given_up_at, next_at)
+    SELECT object_key, service_time() - interval '29 days 23 hours', service_time() + interval '20 minutes'
+      FROM job WHERE id = $1 AND status = 'Completed' AND completed_at > service_time() - interval '20 minutes'
+    ON CONFLICT DO NOTHING
+)
 UPDATE job SET expires_at = least(expires_at, service_time()) WHERE id = $1 AND status = 'Completed'
 RETURNING preview_key;
 

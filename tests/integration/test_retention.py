@@ -132,6 +132,22 @@ async def test_a_preview_is_erased_with_its_result(here: World) -> None:
     assert await audit(here.services.database, here.services.storage) == []
 
 
+async def test_a_request_that_stores_an_erased_result_late_leaves_nothing(here: World, tmp_path: Path) -> None:
+    """It had no answer in time and was repeated, so that the job completed; it arrives after the erasure."""
+    job_id = (await here.convert())["jobId"]
+    storage = here.services.storage
+    [stored] = [entry.key async for entry in storage.objects()]
+    assert (await here.client.delete(f"/api/geo/convert/jobs/{job_id}")).status_code == 204
+    (tmp_path / "late").write_bytes(b"late")
+    await storage.put(stored, tmp_path / "late", media_type="text/csv", download_name="a.csv")
+    for days in range(2):
+        await here.advance(timedelta(days=days, minutes=20))
+        await sweep(here.services)
+        assert await here.stored() == 0
+    async with here.services.database.connection() as connection:
+        assert not await connection.fetch("SELECT FROM late_object WHERE object_key = $1", stored)
+
+
 @pytest.mark.parametrize(("others", "region"), [(501, ""), (1, "elsewhere/")])
 async def test_what_others_left_does_not_delay_the_erasure_of_a_result(here: World, others: int, region: str) -> None:
     """Neither by many keys that other jobs gave up, nor by one in an unavailable store."""
