@@ -71,7 +71,7 @@ def make_datasets(target: Format, stem: str, layers: Sequence[Layer]) -> tuple[D
         wanted = [f"_{name}" if reserved.match(name) else name for name in wanted]
     names = unique([name[: writing.max_layer_name] for name in wanted], writing.max_layer_name or LAYER_NAME_BYTES)
     if writing.column_names in {ColumnRule.XML, ColumnRule.ELEMENT, ColumnRule.GML}:
-        names = column_names(writing.column_names, names)
+        names = column_names(writing.column_names, [name.replace("-", "_") for name in names])  # as their drivers do
     made = [part for layer, name in zip(layers, names, strict=True) for part in _parts(writing, layer, name)]
     return _with_names_of_tables(writing, made) if writing.column_names is ColumnRule.GEODATABASE else tuple(made)
 

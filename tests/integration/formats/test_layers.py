@@ -335,3 +335,17 @@ async def test_layers_that_are_written_together_are_told(either: Pipeline, tmp_p
     assert done.output.warnings == (
         "GPX stores no layers; the features of 2 layers were written together, without their names.",
     )
+
+
+@pytest.mark.parametrize("target", ["Kml", "Kmz"])
+async def test_layers_with_hyphens_are_renamed_as_told(either: Pipeline, tmp_path: Path, target: str) -> None:
+    """The driver of KML renamed them without a word, and results in KMZ could not be read back."""
+    folder = "<Folder><name>{}</name><Placemark><Point><coordinates>1,2</coordinates></Point></Placemark></Folder>"
+    document = "".join(map(folder.format, ("a-b", "c")))
+    (tmp_path / "a.kml").write_text(
+        f'<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{document}</Document></kml>'
+    )
+    layers = (await either.to("GeoPackage", tmp_path / "a.kml")).path
+    done = await either.convert(layers, ConversionRequest(output=target), verifies=True)
+    assert done.output.warnings == ("Layers were renamed: 'a-b' to 'a_b'.",)
+    assert done.differences == ()
