@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from service.engine.jailed import opendocument
+from service.formats.losses import UNPLACED
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 
@@ -81,7 +82,7 @@ async def test_fractions_of_seconds_are_read_or_told(either: Pipeline, tmp_path:
     expected, told = FRACTIONS[moment]
     assert [row["properties"] for row in readers.geojson(done.path)][1] == {"d": expected, "t": "a"}
     finer = "Times with more digits than those of milliseconds (1) were rounded. The first is in row 3 of its sheet."
-    assert done.output.warnings == ((finer,) if told else ())
+    assert done.output.warnings == ((finer, UNPLACED) if told else (UNPLACED,))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -93,7 +94,7 @@ async def test_times_in_all_notations_are_kept(either: Pipeline, tmp_path: Path,
     done = await either.to("GeoJson", source)
     (feature,) = readers.geojson(done.path)
     assert json.loads(json.dumps(feature["properties"])) == dict(zip(names, TIMES.values(), strict=True))
-    assert done.output.warnings == ()
+    assert done.output.warnings == (UNPLACED,)
 
 
 async def test_times_beside_texts_and_longer_ones_are_in_one_notation(pipeline: Pipeline, tmp_path: Path) -> None:
