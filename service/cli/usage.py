@@ -46,6 +46,8 @@ async def export(settings: Settings, arguments: argparse.Namespace) -> None:
     """Print what each account, or one, was charged on each day, as CSV."""
     last = arguments.to or utc_now().date()
     first = getattr(arguments, "from") or last.replace(day=1)
+    if first > last:
+        raise InvalidCommandError("--from must not be after --to.")
     async with open_database(settings) as database:
         usage = await UsageReports(database).by_day(first, last, arguments.account_id)
     print(as_csv(usage), end="")

@@ -156,6 +156,12 @@ def test_accounts_and_keys_are_listed_shown_and_deleted(embedded: Server, geomil
     assert geomill.json("audit") == {"differences": []}
 
 
+def test_days_in_the_wrong_order_are_refused(geomill: Geomill) -> None:
+    """As by `/usage.csv`; an empty list would look as if nothing had been charged."""
+    turned = geomill("usage", "--csv", "--from", "2026-11-20", "--to", "2026-11-01")
+    assert (turned.returncode, turned.stdout, turned.stderr) == (2, "", "geomill: --from must not be after --to.\n")
+
+
 def test_the_books_agree_while_the_server_runs(geomill: Geomill) -> None:
     """`audit` finds no differences."""
     assert geomill.json("audit") == {"differences": []}
