@@ -9,7 +9,7 @@ from tests.hostile.bait import Bait
 
 REFUSED = r"."
 """Any refusal in plain language."""
-ANOTHER_KIND = r"not a valid .* file|holds no|is damaged|not a readable ZIP|not JSON|GeoJSON"
+ANOTHER_KIND = r"not a valid .* file|holds no|is damaged|not a readable ZIP|not JSON|not valid JSON|GeoJSON"
 LIMIT = r"longer than|computing time|more memory|larger than|more layers|too (deeply|many)|more columns"
 
 

@@ -160,7 +160,7 @@ ADDITIONS = (
     Addition(
         row="a plan, a plan limit",
         inserted={
-            "service/metering/plans.py": (("    retention_hours: int\n", "    least_file_bytes: int = 60\n"),),
+            "service/metering/plans.py": (("    retention_hours: int = 48\n", "    least_file_bytes: int = 60\n"),),
             "service/metering/limits.py": (('    "fileSize": Explanation(', WORDS),),
             "service/errors.py": (('"fileSize", "data"', '"leastSize", '),),
         },
