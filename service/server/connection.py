@@ -41,6 +41,9 @@ class ClientConnection(Channel):
         """Whether there were as many connections as allowed before it."""
         self._forget = forget
         self._http: Http1 | None = None
+        self._refusal: Refusal | None = None
+        """The gate's response to a request whose body has not arrived yet."""
+        self._awaited_bytes = 0
 
     def start(self) -> None:
         """Process the bytes received so far, and those that follow."""
@@ -101,21 +104,36 @@ class ClientConnection(Channel):
 
     def _is_idle(self) -> bool:
         """Whether a connection at rest has had a request, and the next one has not begun."""
-        return self._was_served and (self.speaks_http2 or self._is_between_requests())
+        return self._was_served and self._refusal is None and (self.speaks_http2 or self._is_between_requests())
 
     def _pass_gate(self, data: bytes) -> tuple[bytes, Promise | None]:
-        """Respond to requests that the gate refuses; return the remaining bytes and the first one's promise."""
+        """Respond to requests that the gate refuses; return the remaining bytes and the first one's promise.
+
+        A response that keeps the connection follows the body, which is discarded as it arrives: `exchange.py` says why.
+        """
         gate = self.site.gate
         while data and gate is not None and self._is_between_requests():
-            found = gate.look(data)
-            if not isinstance(found, Refusal):
-                return data, found
-            self._wire.write(found.answer)
-            self._wire.move(self.site.refused_sockets)
-            self._was_served = True
-            self.rest(resting=True)
-            if found.request_bytes is None or self._writable is not None:
-                self.part()
+            if self._refusal is None:
+                found = gate.look(data)
+                if not isinstance(found, Refusal):
+                    return data, found
+                self._refusal, self._awaited_bytes = found, found.request_bytes or 0
+                self.rest(resting=True)
+            arrived = min(self._awaited_bytes, len(data))
+            self._awaited_bytes -= arrived
+            data = data[arrived:]
+            if not self._awaited_bytes and not self._goes_on_after(self._refusal):
                 return b"", None
-            data = data[found.request_bytes :]
         return data, None
+
+    def _goes_on_after(self, refusal: Refusal) -> bool:
+        """Send a refusal; return whether another request may follow it."""
+        self._refusal = None
+        self._wire.write(refusal.answer)
+        self._wire.move(self.site.refused_sockets)
+        self._was_served = True
+        self.rest(resting=True)
+        if refusal.request_bytes is None or self._writable is not None:
+            self.part()
+            return False
+        return True

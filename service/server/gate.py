@@ -3,7 +3,9 @@
 Theory of operation. At ten times the rate that the converters can serve, nine of ten requests are refused, and each
 refusal takes processor time from conversions. The gate therefore responds where asyncio delivers the bytes: it finds
 the key in the header, knows the account from earlier requests, and has the response prepared. It starts no task and
-reads no body. A connection on which the whole body has arrived stays open; `exchange.py` says why no other does.
+reads no body. A small body is discarded as it arrives, and the response follows it, so that the connection stays open.
+A longer one would take too long, and one that the client sends only when asked may never come: the response then ends
+the connection.
 
 A place is promised to an accepted request in the same step, so no other request can take it in between.
 
@@ -22,6 +24,8 @@ from service.ids import tracking_id
 from service.jobs.promises import FULL, Promise, Promises
 from service.telemetry import events
 
+AWAITED_BYTES = 64 * 1024
+"""The longest body that a refusal awaits."""
 LOG_SECONDS = 1.0
 _PLAIN = re.compile(
     rb"POST /[!-~]* HTTP/1\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}:[\t\x20-\x7e\x80-\xff]*\r\n){1,64}\r\n"
@@ -37,7 +41,7 @@ _log = structlog.get_logger()
 
 
 class Refusal(NamedTuple):
-    """The response to a refused request, and the length of the request; None ends the connection."""
+    """The response to a refused request, and the length of the request that it follows; None ends the connection."""
 
     answer: bytes
     request_bytes: int | None
@@ -66,10 +70,9 @@ class Gate:
         if promise is not None:
             return promise
         self._tell()
-        end = plain.end() + int(length)
-        keeps = end <= len(data) and _lives_on(fields)
+        keeps = int(length) <= AWAITED_BYTES and _lives_on(fields)
         answer = overloaded(FULL, self._promises.retry_after(), _request_id(fields), closing=not keeps)
-        return Refusal(answer, end if keeps else None)
+        return Refusal(answer, plain.end() + int(length) if keeps else None)
 
     def _promise(self, fields: dict[bytes, bytes]) -> Promise | None:
         key = fields.get(b"x-api-key")

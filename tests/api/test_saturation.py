@@ -166,6 +166,7 @@ def test_who_is_refused_unread_is_told_as_anybody_else(full: tuple[Server, Clien
         assert response.headers["Content-Type"] == "application/problem+json"
         assert response.headers["Cache-Control"] == "no-store"
         assert int(response.headers["Retry-After"]) > 0
+        assert response.headers["Connection"] is None
     connection.request("GET", "/healthz")
     assert json.loads(connection.getresponse().read()) == {"status": "alive"}
     connection.close()

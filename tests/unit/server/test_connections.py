@@ -23,7 +23,7 @@ from service.accounts.keys import Authenticator
 from service.http.api import pace
 from service.jobs.promises import VISITORS, Promises
 from service.server.connection import ClientConnection
-from service.server.gate import Gate
+from service.server.gate import AWAITED_BYTES, Gate
 from service.server.http2 import PIECE_BYTES
 from service.server.serving import Server
 from service.server.site import ServerLimits
@@ -31,6 +31,7 @@ from service.server.site import ServerLimits
 REQUEST = b"GET %s HTTP/1.1\r\nHost: here\r\n\r\n"
 UPLOAD = b"POST %s HTTP/1.1\r\nHost: here\r\nContent-Length: %d\r\n\r\n"
 KEEP_ALIVE_SECONDS = 0.5
+SILENCE_SECONDS = KEEP_ALIVE_SECONDS / 10
 WORK_SECONDS = 3 * KEEP_ALIVE_SECONDS
 BUSY_SECONDS = 3.0
 """How long a client among hundreds may be busy with others between the pieces that it sends."""
@@ -434,11 +435,46 @@ async def test_what_follows_the_beginning_of_a_body_that_nobody_reads_is_not_a_r
     assert await client.reader.read() == b""
 
 
-async def test_what_follows_the_beginning_of_a_body_that_the_gate_refuses_is_not_a_request() -> None:
+@asynccontextmanager
+async def full() -> AsyncIterator[Client]:
+    """A client of a service that is full."""
     promises = Promises(converters=1, most=1, taken=lambda: 0, taken_by={}, now=time.monotonic)
     _visits = [promises.seek_visit() for _ in range(VISITORS)]
     async with connection(gate=Gate(cast("Authenticator", None), promises)) as client:
-        client.writer.write(UPLOAD % (b"/upload", 10) + b"12345")
+        yield client
+
+
+async def test_the_gate_refuses_a_small_body_once_it_has_arrived() -> None:
+    """Clients that send header and body apart keep their connections, and half a request has no response."""
+    async with full() as client:
+        for _ in range(2):
+            for piece in (UPLOAD % (b"/upload", 10), b"12345"):
+                await client.send(piece)
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(client.reader.read(1), SILENCE_SECONDS)
+            await client.send(b"67890")
+            answer = await client.reader.readuntil(b"}")
+            assert answer.startswith(b"HTTP/1.1 503")
+            assert b"connection: close" not in answer.lower()
+        client.writer.write(REQUEST % b"/")
+        assert (await client.reader.readuntil(b"done")).startswith(b"HTTP/1.1 200")
+
+
+async def test_a_small_body_that_the_gate_refuses_is_not_awaited_for_long() -> None:
+    """However slowly it arrives, what it lacks is told, and nothing that follows is a request."""
+    async with full() as client:
+        client.writer.write(UPLOAD % (b"/upload", 1000))
+        for _ in range(4):
+            await asyncio.sleep(KEEP_ALIVE_SECONDS / 3)
+            client.writer.write(b"1")
+        answer = await client.reader.read()
+        assert answer.startswith(b"HTTP/1.1 408")
+
+
+async def test_the_gate_refuses_a_large_body_before_it_arrives() -> None:
+    """The connection ends with the response."""
+    async with full() as client:
+        client.writer.write(UPLOAD % (b"/upload", AWAITED_BYTES + 1))
         answer = await client.reader.readuntil(b"}")
         assert answer.startswith(b"HTTP/1.1 503")
         assert b"connection: close" in answer.lower()
