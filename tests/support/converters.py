@@ -85,7 +85,10 @@ def signal_converters(number: int, service: int | None = None) -> int:
 
 @contextmanager
 def at_a_standstill(server: Server) -> Iterator[None]:
-    """Stop the process that starts conversions, so that later ones stay in progress as long as needed."""
+    """Stop the process that starts conversions, so that later ones stay in progress.
+
+    After some fifteen seconds, the service replaces it, and they go on.
+    """
     [keeper] = [
         process for process in psutil.Process(server.process.pid).children() if _KEEPER in " ".join(process.cmdline())
     ]
@@ -94,7 +97,8 @@ def at_a_standstill(server: Server) -> Iterator[None]:
     try:
         yield
     finally:
-        os.kill(spawner.pid, signal.SIGCONT)
+        with suppress(ProcessLookupError):
+            os.kill(spawner.pid, signal.SIGCONT)
 
 
 @contextmanager
