@@ -224,7 +224,8 @@ SELECT id, object_key FROM job
 -- name: expire
 -- End the retention of an output now, and return the key of its preview, if it has one. What was charged stays.
 -- A request to store the output that got no answer in time, and was repeated, may arrive later: as long as stores accept
--- its signature, which is a quarter of an hour. What appears by then is deleted; the key is forgotten at the next check.
+-- its signature, which is a quarter of an hour. What appears by then is deleted. The key counts as given up almost
+-- `mark_late`'s 30 days ago, so that the check after that one forgets it.
 WITH late AS (
     INSERT INTO late_object (object_key, given_up_at, next_at)
     SELECT object_key, service_time() - interval '29 days 23 hours', service_time() + interval '20 minutes'
