@@ -243,6 +243,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The kinds of values that reading may change, as keys of `OVERFLOWS`."""
     zoned_texts: bool = False
     """Whether its times are texts, of whose zones the driver keeps quarters of an hour only."""
+    defers_columns: bool = False
+    """Whether the driver, which has no lists, reads the columns of a layer only when it is asked for them."""
     doubts_dates: bool = False
     """Whether the driver may drop the times of dates, or take numbers for dates, unless the styles are made plain."""
     guesses_types: bool = False

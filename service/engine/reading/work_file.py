@@ -50,6 +50,9 @@ REPEATED = re.compile(r"UNIQUE constraint failed")
 """The message about a value that the file declares to be unique, and that is not, at least as it is read."""
 UNPLACED = re.compile(f"{NEEDS_DETOUR.pattern}|{REPEATED.pattern}")
 UNWRITTEN = re.compile(f"{UNPLACED.pattern}|{NO_SYSTEM.pattern}")
+COLUMNS_FIRST = ("-splitlistfields",)
+"""Has columns read, of which none are lists, before GDAL takes what is said meanwhile for a failure, as it does since
+3.13.2."""
 NO_ROWS = ("-limit", "0")
 LISTED = 50
 """How many names a message lists."""
@@ -144,7 +147,8 @@ async def read_layers(
     Raises:
         Rejection: the file cannot be read.
     """
-    options = [*open_options(*reading.options), *(("-a_srs", system) if system else ())]
+    first = COLUMNS_FIRST if reading.defers_columns else ()
+    options = [*first, *open_options(*reading.options), *(("-a_srs", system) if system else ())]
     drivers = (*reading.drivers, WORK_DRIVER)
     arguments = [*INTO_WORK_FILE, *options, WORK_FILE, origin, *layers]
     tolerated = UNWRITTEN if system else UNPLACED

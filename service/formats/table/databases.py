@@ -53,7 +53,9 @@ GEOPACKAGE = Format(
     token="gpkg",
     title="GeoPackage",
     extensions=(".gpkg",),
-    reading=Reading(drivers=("GPKG",), reader=Reader.GEOPACKAGE, zoned_texts=True, unchecked_texts=True),
+    reading=Reading(
+        drivers=("GPKG",), reader=Reader.GEOPACKAGE, defers_columns=True, zoned_texts=True, unchecked_texts=True
+    ),
     writing=Writing(
         driver="GPKG",
         value_losses=TYPE_LOSSES,
@@ -126,6 +128,7 @@ OPENFILEGDB = Format(
     extensions=(SHARED_EXTENSION,),
     reading=Reading(
         drivers=("OpenFileGDB",),
+        defers_columns=True,
         overflows=frozenset({"until_1970"}),
         left_out=(
             LeftOut(

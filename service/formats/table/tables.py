@@ -96,6 +96,7 @@ XLSX = Format(
     reading=Reading(
         drivers=("XLSX",),
         reader=Reader.WORKBOOK,
+        defers_columns=True,
         environment={"OGR_XLSX_HEADERS": "FORCE"},
         records_crs=False,
         overflows=frozenset({"old_dates", "at_64_bits", "infinite"}),

@@ -69,6 +69,16 @@ async def test_geometries_of_other_types_than_a_layer_declares_are_kept(
     assert sorted(await wkt(either, done)) == sorted(geometries)
 
 
+async def test_a_layer_is_read_although_its_system_cannot_be(either: Pipeline, tmp_path: Path) -> None:
+    """The driver complains while it reads the columns, which `ogr2ogr` takes for a failure since GDAL 3.13.2."""
+    path = await database(either, tmp_path, ["n INTEGER"], (7,))
+    with edited(path) as connection:
+        connection.execute("INSERT INTO gpkg_spatial_ref_sys VALUES ('odd', 70000, 'NONE', 70000, 'no system', NULL)")
+        connection.execute("UPDATE gpkg_geometry_columns SET srs_id = 70000")
+    done = await either.to("Csv", path, source_epsg=4326)
+    assert [(row["X"], row["n"]) for row in readers.table(done.path)] == [("1", "7")]
+
+
 async def test_no_values_are_told_of_tables_that_are_no_layers(either: Pipeline, tmp_path: Path) -> None:
     """If a GeoPackage lists tables without geometry, its driver reads no others, of which there may be thousands."""
     path = await database(either, tmp_path, ["c VARCHAR(80)", "n INTEGER"], ("a", 7))
