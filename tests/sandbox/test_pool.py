@@ -141,9 +141,9 @@ async def test_a_helper_that_is_suspended_before_it_is_ready_is_replaced_too(
     config: Config, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would otherwise keep all later runs from starting."""
-    monkeypatch.setattr(helper, "START_SECONDS", 1.0)
     monkeypatch.setattr(helper, "_CLOSE_SECONDS", 1)
     async with open_pool(config) as pool, pool.lease("a") as converter:
+        monkeypatch.setattr(helper, "START_SECONDS", 1.0)
         for pid in (starting := await lose_helper(pool)):
             os.kill(pid, signal.SIGSTOP)
         monkeypatch.setattr(helper, "START_SECONDS", PATIENCE_SECONDS)  # the next one may be slow
