@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import lru_cache, partial
 from http import HTTPStatus
+from urllib.parse import quote
 
 import msgspec
 from starlette.applications import Starlette
@@ -15,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.http.api.urls import API
@@ -23,7 +24,7 @@ from service.http.docs.openapi import describe
 from service.http.middleware.draining import DrainingMiddleware
 from service.http.middleware.proxy_headers import Network, ProxyHeadersMiddleware
 from service.http.middleware.request_context import RequestContext
-from service.http.problems import problem_of_routing
+from service.http.problems import problem_of_path, problem_of_routing
 from service.http.routes import ENDPOINTS, PRIVATE, ROUTES
 from service.http.unserved import refuse_websocket
 from service.usecases.services import Services
@@ -66,6 +67,7 @@ class Application(Starlette):
         # The description covers both ports, but not what is private where there is only one.
         served = {route.path for route in routes}
         described = tuple(endpoint for endpoint in ENDPOINTS if endpoint.path in served or endpoint.path not in PRIVATE)
+        self.router.redirect_slashes = False  # it would name the scheme and host, which a gateway may have changed
         self.state.describe = lru_cache(maxsize=8)(partial(describe, described))
         self.state.has_docs = "/docs" in served
         self._open_services = open_services
@@ -159,5 +161,16 @@ def _answer_routing(scope: Scope, refused: HTTPException) -> Response:
     allowed = (refused.headers or {}).get("Allow")
     if scope["method"] == "OPTIONS" and allowed:
         return Response(status_code=HTTPStatus.NO_CONTENT, headers={"Allow": f"{allowed}, OPTIONS"})
+    request_id = scope["state"]["request_id"]
+    if refused.status_code == HTTPStatus.NOT_FOUND and (path := _path_but_for_slash(scope)):
+        return problem_of_path(path, scope["query_string"].decode("latin-1"), request_id)
     docs = f"{scope.get('root_path', '')}/docs" if scope["app"].state.has_docs else ""
-    return problem_of_routing(refused, scope["method"], docs, scope["state"]["request_id"])
+    return problem_of_routing(refused, scope["method"], docs, request_id)
+
+
+def _path_but_for_slash(scope: Scope) -> str | None:
+    """Return the path of the endpoint that the request means if it has a slash at its end too many, or one too few."""
+    path = scope["path"]
+    other = path.rstrip("/") if path.endswith("/") else f"{path}/"
+    found = any(route.matches({**scope, "path": other})[0] is not Match.NONE for route in scope["app"].routes)
+    return quote(other) if found else None

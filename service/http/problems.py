@@ -71,6 +71,7 @@ KINDS: dict[type[RequestFault], ProblemKind] = {
 }
 
 _DEFECT = "internal_error"
+_NOT_FOUND = KINDS[errors.NotFound].code
 _INTERNAL = "An internal error occurred and was recorded. Report the request id {request_id} to the operator."
 
 start_at_zero(PROBLEMS, {_DEFECT, *(kind.code for kind in KINDS.values())})
@@ -109,11 +110,18 @@ def problem_of_routing(refused: HTTPException, method: str, docs: str, request_i
     status, headers = HTTPStatus(refused.status_code), dict(refused.headers or {})
     code, detail = "malformed_request", refused.detail
     if status is HTTPStatus.NOT_FOUND:
-        code, advice = "not_found", f" {docs} lists the endpoints." if docs else ""
+        code, advice = _NOT_FOUND, f" {docs} lists the endpoints." if docs else ""
         detail = f"There is nothing at this address.{advice}"
     elif status is HTTPStatus.METHOD_NOT_ALLOWED:
         code, detail = "method_not_allowed", f"This address does not allow {method}. Use {headers['Allow']}."
     return _problem(status, code, detail, request_id, headers=headers)
+
+
+def problem_of_path(path: str, query: str, request_id: str) -> Response:
+    """Respond to a path that differs by a slash at its end from `path`, to which clients may send the request."""
+    headers = {"Location": f"{path}?{query}" if query else path}
+    detail = f"There is nothing at this address. Send the request to {path}."
+    return _problem(HTTPStatus.TEMPORARY_REDIRECT, _NOT_FOUND, detail, request_id, headers=headers)
 
 
 def problem_of_defect(request_id: str) -> Response:

@@ -198,6 +198,14 @@ def test_an_unknown_path_is_not_found(client: Client) -> None:
     assert_problem(httpx.get(f"{client.base_url}/nothing"), 404, "not_found")
 
 
+def test_a_slash_too_many_is_told_the_right_path(server: Server) -> None:
+    """Without a scheme: a client that has come by HTTPS would otherwise send its key on in the clear."""
+    response = httpx.post(f"{server.url}/api/geo/convert/file/?download=true", headers={"Host": "public"})
+    assert_problem(response, 307, "not_found")
+    assert response.headers["Location"] == "/api/geo/convert/file?download=true"
+    assert response.json()["detail"].endswith(" Send the request to /api/geo/convert/file.")
+
+
 def test_a_wrong_method_is_told_the_right_one(client: Client) -> None:
     """In the header Allow, and in words."""
     response = client.get(FILE)
