@@ -61,7 +61,8 @@ def origin_of(source: Source, plan: ConversionPlan) -> Origin:
     if not plan.direct:
         return WORK
     reading = reading_of(source.format)
-    options = reading.text_options if plan.writing.json else (*reading.options, *source.options)
+    fixed = reading.text_options if plan.writing.json else reading.options
+    options = dict.fromkeys((*fixed, *source.options))
     name = staged_names(source)[0]
     return Origin(name, reading.drivers, tuple(open_options(*options)), reading.environment, has_tables=False)
 

@@ -7,6 +7,7 @@ interpreter.
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from types import NoneType
 from typing import Any, ClassVar
 
@@ -110,6 +111,8 @@ class FieldTally:
     reworded_moments = 0
     rounded_moments = 0
     rounded_up = 0
+    kinds: frozenset[Any] = frozenset()
+    """The types of what its lists hold."""
 
     def __init__(self) -> None:
         self._moments: dict[str, Fidelity] = {}
@@ -157,10 +160,17 @@ class FieldTally:
         told["rounded_integers"] = rounded.get(column, 0)
         if column is FieldType.TEXT:
             told |= {"reals_as_texts": self.reals, "others_as_texts": self.booleans + self.integers}
+            told["mixes_lists"] = self._mixes_lists
         elif column in {FieldType.INTEGER, FieldType.REAL}:
             told["booleans_as_numbers"] = self.booleans
         filled = self.values - self.nulls
         return FieldFindings(name, column, filled=filled, inexact_in_dbf=inexact.get(column, 0), **told)
+
+    @property
+    def _mixes_lists(self) -> bool:
+        """Whether the driver, which makes a column of one type for lists, would change some of its values."""
+        is_beside_others = bool(self.kinds) and self.nested < self.values - self.nulls
+        return is_beside_others or (len(self.kinds) > 1 and not self.kinds <= {int, float})
 
     def _add_nulls(self, values: Sequence[None]) -> None:
         self.nulls += len(values)
@@ -198,6 +208,7 @@ class FieldTally:
     def _add_nested(self, values: Sequence[Any]) -> None:
         self.type = FieldType.TEXT
         self.nested += len(values)
+        self.kinds |= set(map(type, chain.from_iterable(value for value in values if type(value) is list)))
         texts = list(map(json_text, values))
         self.clamped_integers += sum(map(holds_clamped, values, texts))
         self.long_negatives += sum(map(holds_long_negative, values, texts))

@@ -32,6 +32,8 @@ class FieldFindings(Field, frozen=True, kw_only=True, omit_defaults=True):
     others_as_texts: Count = 0
     """Whole numbers, true and false of which the same is true."""
     booleans_as_numbers: Count = 0
+    mixes_lists: bool = False
+    """Whether it has lists of values of different types, or lists beside other values."""
     reworded_moments: Count = 0
     """Texts of which a column of dates or times keeps only the beginning."""
     rounded_moments: Count = 0
@@ -119,6 +121,11 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     def dates_are_texts(self) -> bool:
         """Whether the converter must keep dates as texts, because a column of dates would lose content."""
         return any(field.kept_texts for field in self.fields)
+
+    @property
+    def lists_are_texts(self) -> bool:
+        """Whether the converter must read lists as texts of JSON, because lists of one type would change values."""
+        return any(field.mixes_lists for field in self.fields)
 
     def keeping_texts(self) -> "Scan":
         """The same findings with dates kept as texts, if a column of dates would lose content."""

@@ -195,7 +195,11 @@ async def _scan(engine: Engine, run: Run, path: Path, *, seeks_edges: bool) -> S
 
 async def normalized(engine: Engine, run: Run, source: Source, found: Scan) -> Source:
     """`source` in a form that the converter reads completely, as far as possible."""
-    options = reading_of(source.format).text_options if found.dates_are_texts else ()
+    reading = reading_of(source.format)
+    options = (
+        *(reading.text_options if found.dates_are_texts else ()),
+        *(reading.options if found.lists_are_texts else ()),
+    )
     if found.is_collection and not found.half_letters and not found.is_beyond_64_bits:
         return msgspec.structs.replace(source, options=options)
     target = source.path.parent / NORMALIZED_FILE

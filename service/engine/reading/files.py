@@ -70,7 +70,7 @@ def _require_end(source: Source) -> None:
 def reading_with_options(source: Source) -> Reading:
     """How to read the file, with the options for this one."""
     reading = reading_of(source.format)
-    return msgspec.structs.replace(reading, options=(*reading.options, *source.options))
+    return msgspec.structs.replace(reading, options=tuple(dict.fromkeys((*reading.options, *source.options))))
 
 
 async def read_json(place: Workplace, source: Source) -> WorkFile:

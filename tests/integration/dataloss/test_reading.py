@@ -123,6 +123,20 @@ async def test_between_json_formats_times_are_texts(converters: Converters) -> N
     assert done.warnings == ()
 
 
+@pytest.mark.parametrize(
+    "values", [([1, 2], ["x"]), ([True, False], [1]), (["x"], "y"), ([[1], {"b": 0.5}], "y")], ids=str
+)
+async def test_between_json_formats_mixed_lists_stay(converters: Converters, values: tuple[object, ...]) -> None:
+    """The converter would make lists of one type of them: `["1", "2"]`, `[1, 0]`, `["y"]`."""
+    rows = [feature({"a": value}) for value in values]
+    done = await convert(converters, collection(*rows), "GeoJsonSeq")
+    assert tuple(map(json.dumps, _of_lines(done.path))) == tuple(map(json.dumps, values))
+    assert done.warnings == ()
+    lines = "\n".join(map(json.dumps, rows)).encode()
+    done = await convert(converters, lines, "GeoJson", "upload.geojsonl")
+    assert [row["properties"]["a"] for row in json.loads(done.path.read_text())["features"]] == list(values)
+
+
 async def test_foreign_members_are_kept_or_told(converters: Converters) -> None:
     """Only other JSON formats have a place for them."""
     document = collection({**feature({"a": "x"}), "style": {"color": "red"}})

@@ -48,6 +48,28 @@ def test_the_type_of_a_column_follows_from_all_values(values: list[Any], column:
 
 
 @pytest.mark.parametrize(
+    ("values", "mixes"),
+    [
+        ([[1, 2], [2.5], None], False),
+        ([["x"], [], {}], False),
+        ([{}, 1], False),
+        ([[1], ["x"]], True),
+        ([[True], [1]], True),
+        ([[1, 2], 3], True),
+        ([["x"], "y"], True),
+    ],
+)
+def test_lists_are_mixed_beside_other_values_and_with_values_of_other_types(
+    values: list[Any],
+    *,
+    mixes: bool,
+) -> None:
+    """Of whole and decimal numbers, a list of numbers is made."""
+    assert found(*values).mixes_lists is mixes
+    assert found(*reversed(values)).mixes_lists is mixes
+
+
+@pytest.mark.parametrize(
     ("values", "counts"),
     [
         ([1, 2.5, None], (0, 0, 0)),
