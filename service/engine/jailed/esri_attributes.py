@@ -20,7 +20,13 @@ from service.engine.jailed.exits import Exit
 from service.formats.facts import MAX_COLUMNS
 
 TEXT, DOUBLE, INTEGER = "esriFieldTypeString", "esriFieldTypeDouble", "esriFieldTypeInteger"
-BITS: Mapping[Any, int] = {"esriFieldTypeSmallInteger": 16, INTEGER: 32, "esriFieldTypeOID": 32, DOUBLE: 54}
+BITS: Mapping[Any, int] = {
+    "esriFieldTypeSmallInteger": 16,
+    INTEGER: 32,
+    "esriFieldTypeOID": 32,
+    DOUBLE: 54,
+    "esriFieldTypeBigInteger": 0,  # GDAL 3.6 does not know it, and makes texts of all its numbers
+}
 """The types of numbers, and how many bits of a whole one, with its sign, the driver keeps."""
 NO_NUMBER = 64
 WIDER = {32: INTEGER, 54: DOUBLE, NO_NUMBER: TEXT}
@@ -107,7 +113,7 @@ def _fields(document: _Document) -> tuple[list[dict[str, Any]] | None, dict[str,
         name, kind = field["name"], field.get("type")
         needed = [_bits(value) for value in columns.get(name, ())] if kind in BITS else []
         if max(needed, default=0) > BITS.get(kind, NO_NUMBER):
-            kind = WIDER[max(needed)]
+            kind = WIDER[max(32, *needed)]
             if kind == TEXT:
                 mistyped[name] = sum(bits > BITS[field["type"]] for bits in needed)
         fields.append(field if kind == field.get("type") else {"name": name, "alias": field.get("alias"), "type": kind})

@@ -36,8 +36,8 @@ class _FoundAttributes(msgspec.Struct, frozen=True):
             yield MEASURES_LEFT_OUT
         if self.mistyped:
             yield (
-                f"Columns with values of other types than the file declares ({values_of(self.mistyped)}) became "
-                "columns of texts with all their values."
+                "Columns with values of other types than the file declares, or integers beyond 53 bits "
+                f"({values_of(self.mistyped)}), became columns of texts with all their values."
             )
         if self.own_systems:
             yield (

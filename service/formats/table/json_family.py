@@ -164,7 +164,7 @@ ESRIJSON = Format(
             ),
             LeftOut(CODES_LEFT_OUT, words=(b'"codedValues"',)),
             LeftOut(
-                "Columns of dates ({count}) hold milliseconds since 1970 in UTC, and stay so.",
+                "Columns of dates ({count}) hold milliseconds since 1970 in UTC, and stay so, as texts.",
                 words=(b'"esriFieldTypeDate"',),
                 column=f"*{FieldType.DATETIME}",
             ),

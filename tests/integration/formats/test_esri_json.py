@@ -21,6 +21,7 @@ NUMBERS: Mapping[str, tuple[tuple[object, ...], tuple[object, ...]]] = {
     "SmallInteger": ((1, 40000, -70000), (1, 40000, -70000)),
     "OID": ((1, LARGE, 3), (1, LARGE, 3)),
     "Double": ((0.5, (1 << 53) + 1, 1), ("0.5", str((1 << 53) + 1), "1")),
+    "BigInteger": ((1, LARGE, -3), (1, LARGE, -3)),
     "": ((1, "a", {"b": 2}), ("1", "a", {"b": 2})),
 }
 """By declared type, "" for none: values, and what is read."""
@@ -55,7 +56,9 @@ async def test_texts_in_columns_of_numbers_are_kept_or_missing(
     ]
     told = [warning.partition(" became")[0] for warning in done.output.warnings]
     assert told == (
-        ["Columns with values of other types than the file declares (1 value of 'v')"] if "abc" in texts else []
+        ["Columns with values of other types than the file declares, or integers beyond 53 bits (1 value of 'v'),"]
+        if "abc" in texts
+        else []
     )
 
 
