@@ -36,7 +36,7 @@ Messages are for the person who sent the request. They say what is wrong and wha
 a stack trace, SQL or output of the converter. A table in `http/problems.py` has the status and code of each fault.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -192,6 +192,16 @@ class StorageUnavailable(GeomillError):
 
 class ObjectMissing(StorageUnavailable):
     """The store is available, but has no such object."""
+
+
+class ObjectsLeft(StorageUnavailable):
+    """Some objects could not be deleted; `keys` are theirs, and the others were deleted."""
+
+    def __init__(self, reasons: Mapping[str, StorageUnavailable]) -> None:
+        """Tell the first of the `reasons`, which are given by key."""
+        first = next(iter(reasons.values()))
+        super().__init__(first.fault, first.detail)
+        self.keys = frozenset(reasons)
 
 
 class LayerCount(msgspec.Struct, frozen=True):

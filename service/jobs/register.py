@@ -7,7 +7,7 @@ import msgspec
 
 from service.db.pool import Database
 from service.db.queries import load
-from service.errors import JobNotFound
+from service.errors import JobNotFound, ObjectsLeft
 from service.ids import AccountId, JobId
 from service.jobs.lifecycle import ENDED, Situation
 from service.jobs.records import Job, job_from
@@ -124,7 +124,7 @@ class JobRegister:
         return key
 
     async def dispose(self, remove: Remove, grace: timedelta, at_once: int) -> int:
-        """Remove outputs of failed jobs and those expired for `grace`, and mark their jobs; return how many.
+        """Remove some outputs of failed jobs and those expired for `grace`, and mark their jobs; return how many.
 
         `remove` may receive keys that no longer exist. No transaction waits for it.
         """
@@ -153,11 +153,11 @@ class JobRegister:
         await self._database.execute(_SQL["mark_disposed"], [job_id])
 
     async def remove_inputs(self, remove: Remove, at_once: int) -> int:
-        """Remove inputs of jobs that were handed over and have ended; return how many."""
+        """Remove some inputs of jobs that were handed over and have ended; return how many."""
         return await self._clear(remove, "inputs_left", "forget_inputs", at_once, key="input_key")
 
     async def remove_late(self, remove: Remove, at_once: int) -> int:
-        """Remove objects that may have appeared late under keys abandoned by their jobs; return how many were due."""
+        """Remove objects that may have appeared late under keys abandoned by their jobs; return how many keys."""
         return await self._clear(remove, "late_objects", "mark_late", at_once, row_id="object_key")
 
     async def _jobs(self, statement: str, *arguments: object) -> list[Job]:
@@ -166,11 +166,23 @@ class JobRegister:
     async def _clear(
         self, remove: Remove, find: str, mark: str, *arguments: object, key: str = "object_key", row_id: str = "id"
     ) -> int:
-        """Remove the objects that the statement `find` lists, and `mark` their rows; return how many there were."""
+        """Remove the objects that the statement `find` lists, and `mark` the rows of those that are gone.
+
+        Returns how many these were.
+
+        Raises:
+            StorageUnavailable: none of them could be removed.
+        """
         rows = await self._database.fetch(_SQL[find], *arguments)
-        if rows:
+        if not rows:
+            return 0
+        try:
             await remove([row[key] for row in rows])
-            await self._database.execute(_SQL[mark], [row[row_id] for row in rows])
+        except ObjectsLeft as left:
+            rows = [row for row in rows if row[key] not in left.keys]
+            if not rows:
+                raise
+        await self._database.execute(_SQL[mark], [row[row_id] for row in rows])
         return len(rows)
 
 

@@ -92,8 +92,13 @@ class Bucket:
                     return
                 yield piece
 
-    async def delete(self, names: Sequence[str]) -> None:
-        """Delete the objects, as many per request as S3 allows."""
+    async def delete(self, names: Sequence[str]) -> dict[str, StorageUnavailable]:
+        """Delete the objects, as many per request as S3 allows; return why the server left some of them.
+
+        Raises:
+            StorageUnavailable: the server is; some may be deleted.
+        """
+        left: dict[str, StorageUnavailable] = {}
         for first in range(0, len(names), DELETE_BATCH):
             batch: list[ObjectIdentifierTypeDef] = [
                 {"Key": self._bucket_config.prefix + name} for name in names[first : first + DELETE_BATCH]
@@ -102,9 +107,10 @@ class Bucket:
                 answer = await self._client.delete_objects(
                     Bucket=self._bucket_config.bucket, Delete={"Objects": batch, "Quiet": True}
                 )
-            failed = [error for error in answer.get("Errors", ()) if error.get("Code") != "NoSuchKey"]
-            if failed:
-                raise refusal(failed[0].get("Code", ""), 200)
+            for error in answer.get("Errors", ()):
+                if (code := error.get("Code", "")) != "NoSuchKey":
+                    left[error.get("Key", "").removeprefix(self._bucket_config.prefix)] = refusal(code, 200)
+        return left
 
     async def entries(self) -> AsyncIterator[ListedObject]:
         """Iterate over the objects under the prefix, in pages of 1,000."""

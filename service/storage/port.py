@@ -67,7 +67,11 @@ class Storage(Protocol):
         """
 
     async def delete(self, keys: Sequence[ObjectKey]) -> None:
-        """Delete the objects; missing ones are ignored."""
+        """Delete the objects; missing ones are ignored. One that cannot be deleted keeps no other.
+
+        Raises:
+            ObjectsLeft: only those were not deleted that it names.
+        """
 
     def objects(self) -> AsyncIterator[StoredObject]:
         """Iterate over all objects in any order, in constant memory."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from service.clock import DatabaseClock
-from service.errors import StorageUnavailable
+from service.errors import ObjectsLeft, StorageUnavailable
 from service.storage.bucket import Bucket, open_bucket
 from service.storage.bucket_config import HOME, BucketConfig
 from service.storage.clients import Effort
@@ -60,11 +60,19 @@ class S3Storage:
 
     async def delete(self, keys: Sequence[ObjectKey]) -> None:
         """See `Storage.delete`."""
-        names: dict[str, list[str]] = defaultdict(list)
-        for region, name in map(split_key, keys):
-            names[region].append(name)
+        names: dict[str, dict[str, ObjectKey]] = defaultdict(dict)
+        for key in keys:
+            region, name = split_key(key)
+            names[region][name] = key
+        left: dict[str, StorageUnavailable] = {}
         for region, batch in names.items():
-            await self._bucket(region).delete(batch)
+            try:
+                reasons = await self._bucket(region).delete(list(batch))
+            except StorageUnavailable as error:
+                reasons = dict.fromkeys(batch, error)
+            left |= {batch.get(name, name): reason for name, reason in reasons.items()}
+        if left:
+            raise ObjectsLeft(left)
 
     async def objects(self) -> AsyncIterator[StoredObject]:
         """See `Storage.objects`; objects with foreign names under the same prefix are skipped."""

@@ -79,16 +79,30 @@ async def recover(services: Services) -> None:
 
 
 async def sweep(services: Services) -> None:
-    """Remove expired outputs, outputs of failed jobs, inputs of ended ones, and objects that appeared too late."""
-    remove = partial(delete_observed, services.storage)
-    disposed = 0
-    while await services.leases.lead("sweep") and (count := await services.jobs.dispose(remove, GRACE, _AT_ONCE)):
-        disposed += count
-    if disposed:
-        _log.info(events.OUTPUTS_REMOVED, outputs=disposed)
-    for rest in (services.jobs.remove_inputs, services.jobs.remove_late):
-        while await services.leases.lead("sweep") and await rest(remove, _AT_ONCE) == _AT_ONCE:
-            pass
+    """Remove expired outputs, outputs of failed jobs, inputs of ended ones, and objects that appeared too late.
+
+    What cannot be removed, as the bucket of its region is away, keeps nothing else.
+    """
+    jobs, remove = services.jobs, partial(delete_observed, services.storage)
+    failures: list[StorageUnavailable] = []
+
+    async def clear(some: Callable[[int], Awaitable[int]]) -> int:
+        """Clear away some after others, and return how many there were."""
+        cleared = 0
+        try:
+            while await services.leases.lead("sweep") and (count := await some(_AT_ONCE)):
+                cleared += count
+        except StorageUnavailable as failure:
+            _log.warning(events.STORAGE_FAILED, fault=failure.fault, detail=failure.detail)
+            failures.append(failure)
+        return cleared
+
+    if outputs := await clear(partial(jobs.dispose, remove, GRACE)):
+        _log.info(events.OUTPUTS_REMOVED, outputs=outputs)
+    await clear(partial(jobs.remove_inputs, remove))
+    await clear(partial(jobs.remove_late, remove))
+    if failures:
+        raise failures[0]
 
 
 async def sweep_work_area(services: Services) -> None:

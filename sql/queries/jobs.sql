@@ -193,8 +193,8 @@ SELECT coalesce(sum(w.jobs), 0)::bigint AS jobs,
   FROM waiting w LEFT JOIN usual u USING (input_format, is_large);
 
 -- name: inputs_left
--- Inputs of jobs that have ended.
-SELECT id, input_key FROM job WHERE completed_at IS NOT NULL AND input_key IS NOT NULL LIMIT $1;
+-- Inputs of jobs that have ended, in random order, as outputs.
+SELECT id, input_key FROM job WHERE completed_at IS NOT NULL AND input_key IS NOT NULL ORDER BY random() LIMIT $1;
 
 -- name: forget_inputs
 -- Their inputs are gone.
@@ -216,10 +216,11 @@ ON CONFLICT (chore) DO UPDATE SET server_id = excluded.server_id, held_until = e
 RETURNING true;
 
 -- name: disposable
--- Outputs to delete: past their retention, or left by a job that failed.
+-- Outputs to delete: past their retention, or left by a job that failed. They come in random order, so that those that
+-- cannot be deleted leave the others their turn.
 SELECT id, object_key FROM job
  WHERE (status = 'Completed' AND expires_at <= service_time() - $1::interval) OR (status = 'Failed' AND object_key IS NOT NULL)
- LIMIT $2;
+ ORDER BY random() LIMIT $2;
 
 -- name: expire
 -- End the retention of an output now, and return the key of its preview, if it has one. What was charged stays.
@@ -241,8 +242,8 @@ UPDATE job SET status = CASE status WHEN 'Completed' THEN 'Expired' ELSE status 
  WHERE id = ANY($1) AND object_key IS NOT NULL;
 
 -- name: late_objects
--- Abandoned keys that are due for deleting whatever has appeared under them.
-SELECT object_key FROM late_object WHERE next_at <= service_time() ORDER BY next_at LIMIT $1;
+-- Abandoned keys that are due for deleting whatever has appeared under them, in random order, as outputs.
+SELECT object_key FROM late_object WHERE next_at <= service_time() ORDER BY random() LIMIT $1;
 
 -- name: mark_late
 -- Record that nothing is stored under these keys. The next check is due after as long as they have been abandoned, at most a

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -10,8 +11,11 @@ import pytest
 
 from service.accounts.administration import Administration, AdministrationError, Changes
 from service.clock import utc_now
+from service.errors import StorageUnavailable
+from service.storage.port import new_key
 from service.usecases import check_readiness
 from service.usecases.audit import audit
+from service.usecases.maintenance import sweep
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
 from tests.support.data import lakes
 from tests.support.world import World, world
@@ -78,6 +82,35 @@ async def test_a_plan_with_the_choice_keeps_outputs_where_its_account_wants(
         with pytest.raises(AdministrationError, match="storage region"):
             await administration.change_account(account_id, Changes(storage_region="eu"))
         assert await audit(here.services.database, here.services.storage) == []
+
+
+async def test_a_region_that_is_away_keeps_no_result_of_another_beyond_its_retention(
+    database_url: str, tmp_path: Path, s3: S3Server
+) -> None:
+    """Results, and what appears late, are removed elsewhere, and from there once it is back."""
+    (tmp_path / "europe").mkdir()
+    with s3_server(tmp_path / "europe") as europe:
+        regions = {"eu": {"bucket": BUCKET, "endpoint": europe.url}}
+        settings = {**bucket_settings(s3), "s3_regions": json.dumps(regions)}
+        async with world(database_url, tmp_path, now=datetime.now(UTC), plan="business", settings=settings) as here:
+            database = here.services.database
+            change = partial(Administration(database, utc_now).change_account, here.account.account_id)
+            for region in ("eu", ""):
+                await change(Changes(storage_region=region))
+                late = new_key(region)
+                (tmp_path / late[-32:]).touch()
+                await here.services.storage.put(late, tmp_path / late[-32:], media_type="a/b", download_name="late")
+                await database.execute("INSERT INTO late_object VALUES ($1, now(), now())", late)
+                await here.convert()
+            assert (objects_in(s3, BUCKET), objects_in(europe, BUCKET)) == (2, 2)
+            await here.advance(timedelta(days=60))
+            europe.kill()
+            with pytest.raises(StorageUnavailable):
+                await sweep(here.services)
+            assert objects_in(s3, BUCKET) == 0
+            europe.start()
+            await sweep(here.services)
+            assert await here.stored() == 0
 
 
 async def test_without_its_store_the_service_fails_clearly_and_charges_nothing(

@@ -4,7 +4,7 @@ import asyncio
 import json
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import parse_qs, parse_qsl, urlsplit
@@ -16,7 +16,7 @@ import pytest
 
 from bench.fleet.hosts import network
 from bench.fleet.object_server import ObjectServer
-from service.errors import StorageFault, StorageUnavailable
+from service.errors import ObjectsLeft, StorageFault, StorageUnavailable
 from service.storage.bucket_config import HOME, BucketConfig
 from service.storage.clients import Effort
 from service.storage.port import ObjectKey, new_key
@@ -253,19 +253,42 @@ async def test_what_a_server_has_confirmed_and_lost_is_not_stored(
 @pytest.mark.parametrize("size", [10, PART_BYTES + 1])
 async def test_what_is_no_s3_server_stores_nothing(tmp_path: Path, clock: MovableClock, size: int) -> None:
     """As a proxy or a sign-in page in its place, which answers every request with a page of its own."""
+    async with answering(b"<p>Hello!</p>") as url, s3_stage({HOME: place(url)}, clock, tmp_path) as stage:
+        with failing("misconfigured"):
+            await stage.put(bytes(size))
+
+
+async def test_an_object_that_cannot_be_deleted_is_named(tmp_path: Path, clock: MovableClock) -> None:
+    """As one under a legal hold; one that is missing counts as deleted, as all others do."""
+    held, missing, other = (new_key() for _ in range(3))
+    prefix = place("").prefix
+    errors = "".join(
+        f"<Error><Key>{prefix}{key}</Key><Code>{code}</Code></Error>"
+        for key, code in ((held, "AccessDenied"), (missing, "NoSuchKey"))
+    )
+    answer = f"<DeleteResult>{errors}</DeleteResult>".encode()
+    async with answering(answer) as url, s3_stage({HOME: place(url)}, clock, tmp_path) as stage:
+        with pytest.raises(ObjectsLeft) as failure:
+            await stage.storage.delete([other, held, missing])
+    assert failure.value.keys == {str(held)}
+    assert failure.value.fault == "denied"
+
+
+@asynccontextmanager
+async def answering(body: bytes) -> AsyncIterator[str]:
+    """Answer every request with this body inside the block; yield the address."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
             await reader.readuntil(b"\r\n\r\n")
-            writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 13\r\n\r\n<p>Hello!</p>")
+            head = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+            writer.write(head % len(body) + body)
             await writer.drain()
         writer.close()
 
     async with await asyncio.start_server(answer, "127.0.0.1") as proxy:
-        port = proxy.sockets[0].getsockname()[1]
-        async with s3_stage({HOME: place(f"http://127.0.0.1:{port}")}, clock, tmp_path) as stage:
-            with failing("misconfigured"):
-                await stage.put(bytes(size))
+        host, port = proxy.sockets[0].getsockname()
+        yield f"http://{host}:{port}"
 
 
 async def _fail_to_put(stage: Stage, key: ObjectKey) -> None:
