@@ -215,7 +215,7 @@ async def check_queue(settings: Settings, role: Role) -> AsyncIterator[Finding]:
         "message size",
         f"up to {found.message_bytes} bytes",
         f"GEOMILL_INLINE_BYTES needs {needed}; some inputs take the slower way through the bucket until max_payload of "
-        "the NATS server is larger, or GEOMILL_INLINE_BYTES smaller.",
+        "the NATS server and max_msg_size of the stream are larger, or GEOMILL_INLINE_BYTES smaller.",
         holds=found.message_bytes >= needed,
     )
     if found.lanes is None:

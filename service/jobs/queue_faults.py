@@ -26,5 +26,10 @@ def translated() -> Iterator[None]:
     try:
         yield
     except (nats.errors.Error, OSError, TimeoutError) as error:
-        message = "The service cannot reach its converters at the moment. Send the request again later."
-        raise QueueUnavailable(message, RETRY_AFTER_SECONDS) from error
+        raise unreachable() from error
+
+
+def unreachable() -> QueueUnavailable:
+    """Return what a client is told while no worker can be told of its job."""
+    message = "The service cannot reach its converters at the moment. Send the request again later."
+    return QueueUnavailable(message, RETRY_AFTER_SECONDS)

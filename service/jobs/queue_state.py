@@ -25,7 +25,7 @@ class QueueState(msgspec.Struct, frozen=True, kw_only=True):
 
     version: str
     message_bytes: int
-    """The size of the largest message that it takes."""
+    """The size of the largest message that it takes, for this stream if there is one."""
     messages: int = 0
     replicas: int = 0
     lanes: int | None = None
@@ -79,6 +79,8 @@ async def look_at_queue(url: str) -> QueueState:
                 "The NATS server has no JetStream for this account. Start it with -js, or allow it for the account."
             )
             raise QueueUnavailable(message, RETRY_AFTER_SECONDS) from error
+        if (most := found.config.max_msg_size or -1) > 0:
+            message_bytes = min(message_bytes, most)
         waits = {float(consumer.config.ack_wait or 0) for consumer in consumers}
         return QueueState(
             version=version,

@@ -38,12 +38,13 @@ ENVELOPE_BYTES: Final = 512
 _ENDED: Final = "geomill.ended"
 _NAME_TAKEN: Final = 10058
 _NOT_STORED: Final = 10077
+_TOO_LARGE: Final = 10054
 _SUBJECT_TAKEN: Final = "per subject"
 """What the server says if a message was not stored because its subject has one, and not for want of space."""
 
 
 class MessageTooLargeError(Exception):
-    """The server takes no message as large as that of a job with its input, though it may have taken it before."""
+    """Server or stream take no message as large as a job with its input, though they may have taken it before."""
 
 
 class WorkQueue:
@@ -167,6 +168,8 @@ class WorkQueue:
                 await self.create()
                 raise
             except APIError as error:
+                if error.err_code == _TOO_LARGE and handover.content is not None:
+                    raise MessageTooLargeError from error
                 if error.err_code != _NOT_STORED or _SUBJECT_TAKEN not in (error.description or ""):
                     raise
                 return False

@@ -103,7 +103,8 @@ async def _check_queue(services: Services) -> str:
         await services.fleet.queue.check()
     except QueueUnavailable:
         return "refuses the credentials of GEOMILL_NATS_URL" if services.fleet.queue.is_refused else "not reachable"
-    return "ok"
+    gateway = services.fleet.gateway
+    return "accepts no jobs" if gateway is not None and gateway.is_refused else "ok"
 
 
 async def _check_workers(services: Services) -> str:

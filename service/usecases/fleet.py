@@ -24,6 +24,8 @@ async def hand_over_lost(services: Services) -> None:
     with anyio.move_on_after(QUEUE_SECONDS):  # a process that can do without the queue starts before it is connected
         await fleet.queue.connected()
     await fleet.queue.check()  # which creates it if it is gone
+    if fleet.gateway is not None:
+        fleet.gateway.require_acceptance()
     jobs = await hand_over_dropped(fleet.handovers, fleet.queue, services.active)
     if await services.leases.lead("hand over"):
         jobs += await hand_over_again(fleet.handovers, fleet.queue, services.leases.heartbeat.total_seconds())

@@ -25,6 +25,7 @@ from service.jobs.handovers import HandOvers
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import ENDED, Status
 from service.jobs.notices import Notice, end_in
+from service.jobs.queue_faults import unreachable
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec
 from service.jobs.windows import Turn, Windows
@@ -168,6 +169,16 @@ class Gateway:
         self._doubtful_until = now + DOUBT_SECONDS
         return True
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether jobs wait that the queue, although it may be connected, has not accepted."""
+        return self._doubtful_until is not None and bool(self._awaited)
+
+    def require_acceptance(self) -> None:
+        """Raise `QueueUnavailable` while the queue accepts nothing; what waits for it shows when it does again."""
+        if self.is_refused:
+            raise unreachable()
+
     def note_workers(self) -> None:
         """Hand over jobs that waited for their turn and no longer need to, as there may be further workers."""
         self._windows.give_all()
@@ -213,9 +224,9 @@ class Gateway:
             try:
                 await self._queue.offer(handover)
                 self._doubtful_until = kept = None
-            except QueueUnavailable:
+            except QueueUnavailable as refusal:
                 pause = AWAY_SECONDS
-                self._note_refusal()
+                self._note_refusal(refusal)
                 if self._converter is not None and kept is not None:
                     await self._claim(self._converter, kept)
             with anyio.move_on_after(pause):
@@ -230,10 +241,11 @@ class Gateway:
         """Whether the queue accepts nothing, as far as is known."""
         return self._doubtful_until is not None or not self._queue.is_connected
 
-    def _note_refusal(self) -> None:
+    def _note_refusal(self, refusal: QueueUnavailable) -> None:
         """Note that the queue has not accepted a job; those that wait for a place need not, if they can run here."""
         was_known, self._doubtful_until = self._doubtful_until is not None, time.monotonic() + DOUBT_SECONDS
         if not was_known:
+            _log.warning(events.QUEUE_ACCEPTS_NOTHING, reason=str(refusal.__cause__))
             self._windows.tell_all()
 
     async def _claim(self, converter: Converter, spec: JobSpec) -> None:

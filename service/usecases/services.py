@@ -48,6 +48,8 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     def require_reachable(self) -> None:
         """Raise `Overloaded` if no worker could be told of a job, or none is known."""
         self.queue.require_connection()
+        if self.gateway is not None:
+            self.gateway.require_acceptance()
         self.workers.require()
 
     def tell_ended(self, job: Job) -> bool:

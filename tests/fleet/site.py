@@ -170,11 +170,11 @@ class Site:
     @contextmanager
     def full_queue(self) -> Iterator[None]:
         """Let the queue accept no job inside the block, as if its disk were full."""
-        former = self._portal.call(self._limit_messages, 1)
+        former = self._portal.call(self._limit_bytes, 1)
         try:
             yield
         finally:
-            self._portal.call(self._limit_messages, former)
+            self._portal.call(self._limit_bytes, former)
 
     @contextmanager
     def held_settlements(self) -> Iterator[None]:
@@ -215,12 +215,12 @@ class Site:
                 return (await look_at_queue(self.nats.url)).messages
             await anyio.sleep(0.05)
 
-    async def _limit_messages(self, most_bytes: int | None) -> int | None:
+    async def _limit_bytes(self, most_bytes: int | None) -> int | None:
         operator = await nats.connect(self.nats.url)
         try:
             config = (await operator.jetstream().stream_info(STREAM)).config
-            await operator.jetstream().update_stream(config.evolve(max_msg_size=most_bytes))
-            return config.max_msg_size
+            await operator.jetstream().update_stream(config.evolve(max_bytes=most_bytes))
+            return config.max_bytes
         finally:
             await operator.close()
 

@@ -159,6 +159,11 @@ class Here(NamedTuple):
         while not any(self.gateway._windows._waiting.values()):  # noqa: ASYNC110 -- nothing announces it
             await anyio.sleep(SOON)
 
+    async def refused(self, *, is_so: bool) -> None:
+        """Wait until the queue has not accepted a job, or has accepted it."""
+        while self.gateway.is_refused is not is_so:  # noqa: ASYNC110 -- nothing announces it
+            await anyio.sleep(SOON)
+
     async def messages(self, number: int) -> None:
         """Wait until the queue holds this many jobs."""
         while await self.queue.check() != number:  # noqa: ASYNC110 -- nothing announces it
@@ -621,6 +626,38 @@ async def all_threads_stopped(pid: int) -> None:
     threads = Path(f"/proc/{pid}/task")
     while {state_of(int(name)) for name in os.listdir(threads)} != {"T"}:  # noqa: ASYNC110, PTH208 -- the kernel's names
         await anyio.sleep(SOON)
+
+
+async def test_a_gateway_whose_queue_accepts_nothing_refuses_conversions(
+    database_url: str, tmp_path: Path, nats: NatsServer
+) -> None:
+    """And is not ready, although it is connected: the disk of NATS is full, or its stream is."""
+    async with opened(database_url, tmp_path, nats, SOON) as here, anyio.create_task_group() as tasks:
+        await Leases(here.world.services.database, ServerId(uuid4()), LEASE, [], converters=1).beat()
+        offer = Offer()
+        workers = KnownWorkers(here.world.services.leases, offer)
+        await workers.look()
+        fleet = Fleet(queue=here.queue, handovers=here.handovers, workers=workers, gateway=here.gateway)
+        services = msgspec.structs.replace(here.world.services, fleet=fleet, offer=offer)
+        operator = await nats_client.connect(nats.url)
+        config = (await operator.jetstream().stream_info(STREAM)).config
+        try:
+            await operator.jetstream().update_stream(config.evolve(max_bytes=1))
+            fleet.require_reachable()
+            assert (await check_readiness(services)).ready
+            tasks.start_soon(here.run, await here.admit())
+            await here.refused(is_so=True)
+            with pytest.raises(QueueUnavailable):
+                fleet.require_reachable()
+            readiness = await check_readiness(services)
+            assert (readiness.ready, readiness.checks["queue"]) == (False, "accepts no jobs")
+        finally:
+            await operator.jetstream().update_stream(config)
+            await operator.close()
+        await here.refused(is_so=False)
+        fleet.require_reachable()
+        assert (await check_readiness(services)).ready
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_silent_queue_does_not_delay_readiness(database_url: str, tmp_path: Path) -> None:

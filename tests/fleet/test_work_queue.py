@@ -22,8 +22,9 @@ from service.jobs import deliveries
 from service.jobs.handover import LANES, SIZES, read_handover
 from service.jobs.notices import Notice
 from service.jobs.queue_contents import QueueContents
+from service.jobs.queue_state import look_at_queue
 from service.jobs.stream import ALL_LANES, STREAM
-from service.jobs.work_queue import WorkQueue, open_work_queue
+from service.jobs.work_queue import MessageTooLargeError, WorkQueue, open_work_queue
 from tests.fleet.nats import NatsServer, nats_server
 from tests.support.patience import looks
 from tests.support.ports import free_port
@@ -294,6 +295,20 @@ async def test_a_full_queue_has_not_taken_the_job(server: NatsServer) -> None:
         with pytest.raises(QueueUnavailable):
             await queue.offer(handover(bytes(8192)))
         assert await queue.check() == 0
+        await operator.update_stream(config)
+
+
+async def test_a_stream_that_takes_smaller_messages_than_its_server_is_told_where_the_input_is(
+    server: NatsServer,
+) -> None:
+    """Its limit was lowered: it would refuse the message with the input without end."""
+    async with fresh_queue(server) as (queue, operator):
+        config = (await operator.stream_info(STREAM)).config
+        await operator.update_stream(config.evolve(max_msg_size=4096))
+        assert (await look_at_queue(server.url)).message_bytes == 4096
+        with pytest.raises(MessageTooLargeError):
+            await queue.offer(handover(bytes(8192)))
+        assert await queue.offer(handover(None))
         await operator.update_stream(config)
 
 
