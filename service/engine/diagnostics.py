@@ -72,7 +72,7 @@ _MESSAGES: tuple[_Row, ...] = (
         r"crs not found|Failed to process SRS|Failed to lookup UOM",
         "The converter does not know the requested coordinate system. Send another targetEpsg or sourceEpsg.",
     ),
-    _row(r"vector tables\. Limiting to first", TOO_MANY_LAYERS),
+    _row(r"vector tables\. Limiting to first|more than \d+ layers", TOO_MANY_LAYERS),
     _row(
         r"failed to prepare SQL:? SELECT m\._rowid_",
         "A table of the {input} has no row numbers (WITHOUT ROWID), so it cannot be read. Create it again "

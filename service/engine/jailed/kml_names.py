@@ -1,15 +1,20 @@
-"""Renames data of KML that its driver would confuse with elements. Runs in the sandbox.
+"""Tells data of KML from the elements of features that have its name. Runs in the sandbox.
 
-`python -m …kml_names KML RENAMED_KML NAMES_FILE`. Data called `name`, in any case, would replace the element `name` of
-its feature, and the like. Uses only the standard library.
+`python -m …kml_names KML NEW_KML NAMES_FILE`. Drivers let data called `name` or `description`, in any case, replace the
+element of its feature, or give it a column of another name. Here, data with other content than the element is renamed,
+and all other data becomes the element. Uses only the standard library.
 """
 
 import html
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+
+_SKIPPED = rb"<!--[^-]*+(?:-(?!->)[^-]*+)*+|<!\[CDATA\[[^\]]*+(?:\](?!\]>)[^\]]*+)*+"
+"""A comment and the like, in which nothing is a tag, without its end. No byte is read twice."""
 
 
 def _up_to(tag: bytes) -> bytes:
@@ -17,57 +22,96 @@ def _up_to(tag: bytes) -> bytes:
     return rb"(?:[^<]++|<(?!/?" + tag + rb"\b))*+"
 
 
+def _outside(pattern: bytes) -> re.Pattern[bytes]:
+    """Finds what is skipped, and outside of it `pattern`, as `wanted`."""
+    return re.compile(_SKIPPED + rb"|(?P<wanted>" + pattern + rb")")
+
+
 _NAME = rb"\bname\s*=\s*[\"'](?P<name>[^\"'<>]*)[\"']"
-DATA = re.compile(
+DATA = _outside(
     rb"<(?P<tag>Data|SimpleData)\b[^<>]*?"
     + _NAME
     + rb"[^<>]*+(?<!/)>(?P<value>"
     + _up_to(rb"(?P=tag)")
     + rb")</(?P=tag)>"
 )
+FIELD = _outside(
+    rb"<SimpleField\b[^<>]*?" + _NAME + rb"[^<>]*+(?:(?<=/)>|>" + _up_to(b"SimpleField") + rb"</SimpleField>)"
+)
+"""What declares data."""
 NAMED = re.compile(rb"<(?:Data|SimpleData|SimpleField)\b[^<>]*?" + _NAME)
-FEATURE = re.compile(rb"<Placemark\b" + _up_to(b"Placemark") + rb"</Placemark>")
+FEATURE_END = b"</Placemark>"
+FEATURE = _outside(rb"<Placemark\b(?:[^<]++|" + _SKIPPED + rb"|<(?!/?Placemark\b))*+" + FEATURE_END)
 VALUE = re.compile(rb"<value>(" + _up_to(b"value") + rb")</value>")
 CHARACTERS = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
-DATE = re.compile(r"\d{4}([-/])\d\d\1\d\d([T ].*)?", re.ASCII)
-WHOLE = re.compile(r"[+-]?\d{1,9}", re.ASCII)
-TEXTS = {name: re.compile(rb"<%b>(%b)</%b>" % (name, _up_to(name), name)) for name in (b"name", b"description")}
-"""The elements that hold texts."""
-TYPED = {
-    **dict.fromkeys((b"timestamp", b"begin", b"end"), DATE),
-    **dict.fromkeys((b"visibility", b"tessellate", b"extrude", b"draworder"), WHOLE),
-}
-"""The columns that the driver makes of other elements, and what their values look like."""
+ELEMENTS = {name: re.compile(rb"<%b>(%b)</%b>" % (name, _up_to(name), name)) for name in (b"name", b"description")}
+"""The elements, which hold texts."""
 
 
-def main(kml: str, renamed_kml: str, names_file: str) -> None:
-    """Write `kml` to `renamed_kml` without data that would clash, and a map of old to new names to `names_file`."""
+def main(kml: str, new_kml: str, names_file: str) -> None:
+    """Write `kml` without data that is called like an element to `new_kml`, if it has any.
+
+    `names_file` gets the new names of data that was renamed, by the old ones.
+    """
     content = Path(kml).read_bytes()
     clashing: set[bytes] = set()
-    for feature in FEATURE.finditer(content):
-        clashing |= _clashing(feature[0])
+    alike = {field["name"] for field in _found(FIELD, content) if field["name"].lower() in ELEMENTS}
+    for feature in _found(FEATURE, content):
+        for name, clashes in _like_elements(feature[0]):
+            (clashing if clashes else alike).add(name)
     names = _new_names(content, clashing)
-    Path(renamed_kml).write_bytes(NAMED.sub(lambda found: _renamed(found, names), content) if names else b"")
+    if names:
+        content = NAMED.sub(lambda found: _renamed(found, names), content)
+    if alike := alike - clashing:
+        content = _replaced(FEATURE, partial(_with_elements, alike=alike), content)
+        content = _replaced(FIELD, lambda field: b"" if field["name"] in alike else field[0], content)
+    if names or alike:
+        Path(new_kml).write_bytes(content)
     shown = {old.decode("utf-8", "replace"): new.decode("utf-8", "replace") for old, new in names.items()}
     Path(names_file).write_text(json.dumps(shown), encoding="utf-8")
 
 
-def _clashing(feature: bytes) -> set[bytes]:
-    """The names of data in `feature` whose values differ from the element of that name, or are not of its type."""
-    found = set()
-    own = {name: _text(held[1]) for name, element in TEXTS.items() if (held := element.search(feature))}
-    for data in DATA.finditer(feature):
-        name = data["name"].lower()
-        value = _value(data)
-        replaces = own.get(name, "") not in {"", value}
-        if replaces or (value and name in TYPED and TYPED[name].fullmatch(value) is None):
-            found.add(data["name"])
-    return found
+def _found(pattern: re.Pattern[bytes], content: bytes) -> Iterator[re.Match[bytes]]:
+    return (found for found in pattern.finditer(content) if found["wanted"] is not None)
+
+
+def _replaced(pattern: re.Pattern[bytes], replacement: Callable[[re.Match[bytes]], bytes], content: bytes) -> bytes:
+    return pattern.sub(lambda found: found[0] if found["wanted"] is None else replacement(found), content)
+
+
+def _like_elements(feature: bytes) -> Iterator[tuple[bytes, bool]]:
+    """The names of data in `feature` that are those of elements, and whether the content is another."""
+    held = {name: _text(found[1]) for name, element in ELEMENTS.items() if (found := element.search(feature))}
+    for data in _found(DATA, feature):
+        if (name := data["name"].lower()) in ELEMENTS:
+            value = _value(data)
+            yield data["name"], bool(value and held.get(name)) and held[name] != value
+            held[name] = held.get(name) or value
+
+
+def _with_elements(feature: re.Match[bytes], alike: Collection[bytes]) -> bytes:
+    """A feature with elements in place of the data that is called so."""
+    elements: dict[bytes, bytes] = {}
+
+    def moved(data: re.Match[bytes]) -> bytes:
+        if data["name"] not in alike:
+            return data[0]
+        if _value(data):
+            name = data["name"].lower()
+            elements[name] = b"<%b>%b</%b>" % (name, _content(data), name)
+        return b""
+
+    content = _replaced(DATA, moved, feature[0]).removesuffix(FEATURE_END)
+    return b"".join((content, *elements.values(), FEATURE_END))
+
+
+def _content(data: re.Match[bytes]) -> bytes:
+    inner = VALUE.search(data["value"]) if data["tag"] == b"Data" else None
+    return data["value"] if inner is None else inner[1]
 
 
 def _value(data: re.Match[bytes]) -> str:
-    inner = VALUE.search(data["value"]) if data["tag"] == b"Data" else None
-    return _text(data["value"] if inner is None else inner[1])
+    return _text(_content(data))
 
 
 def _text(content: bytes) -> str:

@@ -8,6 +8,8 @@ import ctypes
 import sys
 from collections.abc import Mapping
 
+from service.engine.jailed.gpkg import MAX_LAYERS
+
 READING: Mapping[str, str] = {"LIBKML": "RegisterOGRLIBKML"}
 """The drivers that may be taken from there, each with what registers it."""
 WRITING: Mapping[str, str] = {"GPKG": "RegisterOGRGeoPackage", "SQLite": "RegisterOGRSQLite"}
@@ -17,6 +19,7 @@ _HANDLE = ctypes.c_void_p
 _TEXTS = ctypes.POINTER(ctypes.c_char_p)
 _SIGNATURES = {
     "GDALOpenEx": (_HANDLE, (ctypes.c_char_p, ctypes.c_uint, _TEXTS, _TEXTS, _TEXTS)),
+    "GDALDatasetGetLayerCount": (ctypes.c_int, (_HANDLE,)),
     "GDALVectorTranslateOptionsNew": (_HANDLE, (_TEXTS, _HANDLE)),
     "GDALVectorTranslate": (
         _HANDLE,
@@ -36,6 +39,8 @@ def main(library: str, drivers: str, *arguments: str) -> None:
         getattr(gdal, {**READING, **WRITING}[driver])()
     *options, target, source = map(str.encode, arguments)
     opened = gdal.GDALOpenEx(source, OF_VECTOR | OF_VERBOSE_ERROR, None, None, None)
+    if opened and gdal.GDALDatasetGetLayerCount(opened) > MAX_LAYERS:
+        sys.exit(f"ERROR 1: more than {MAX_LAYERS} layers")  # each would become a table before they are counted
     planned = gdal.GDALVectorTranslateOptionsNew((ctypes.c_char_p * (len(options) + 1))(*options), None)
     if not opened or not planned:
         sys.exit(1)

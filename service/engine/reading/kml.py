@@ -18,16 +18,16 @@ from service.formats.left_out import has_match
 from service.formats.names import listed, shown
 from service.formats.xml_columns import KML_ENDS, KML_NAMES, require_few_columns
 
-ELEMENTS = b"|".join((*kml_names.TEXTS, *kml_names.TYPED))
+ELEMENTS = b"|".join(kml_names.ELEMENTS)
 LIKE_ELEMENTS = re.compile(rb"<(?:Data|SimpleField)\s[^<>]*?\bname\s*=\s*[\"'](?i:" + ELEMENTS + rb")[\"']")
 """A declaration of data with the name of an element."""
-RENAMED_FILE = "renamed.kml"
+NEW_FILE = "new.kml"
 NAMES_FILE = "names.json"
 NewNames = Annotated[dict[Name, Name], Meta(max_length=MAX_COLUMNS)]
 
 
 async def read_kml(place: Workplace, source: Source) -> WorkFile:
-    """Read the documents, after data was renamed that would replace elements of features.
+    """Read the documents, after data with the names of elements was told from these.
 
     Raises:
         Rejection: the driver would crash or take too long, or the file cannot be read.
@@ -38,7 +38,7 @@ async def read_kml(place: Workplace, source: Source) -> WorkFile:
         few = partial(require_few_columns, part.text, KML_ENDS, KML_NAMES)
         await place.look(few)
         if await place.look(partial(has_match, part.text, LIKE_ELEMENTS)):
-            renamed |= await _rename(place, file)
+            renamed |= await _tell_apart(place, file)
     found = await read_documents(place, source)
     if not renamed:
         return found
@@ -47,11 +47,10 @@ async def read_kml(place: Workplace, source: Source) -> WorkFile:
     return msgspec.structs.replace(found, warnings=(told, *found.warnings))
 
 
-async def _rename(place: Workplace, file: str) -> dict[str, str]:
-    """Rename data in `file` if that is necessary; return its new names."""
-    await place.python(kml_names.__name__, file, RENAMED_FILE, NAMES_FILE)
-    names = await place.read_json(NAMES_FILE, NewNames)
-    if names:
+async def _tell_apart(place: Workplace, file: str) -> dict[str, str]:
+    """Tell data in `file` from elements of the same name; return the new names of what was renamed."""
+    await place.python(kml_names.__name__, file, NEW_FILE, NAMES_FILE)
+    if await place.has(NEW_FILE):
         await place.discard(file)
-        await place.rename(RENAMED_FILE, file)
-    return names
+        await place.rename(NEW_FILE, file)
+    return await place.read_json(NAMES_FILE, NewNames)

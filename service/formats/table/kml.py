@@ -1,6 +1,8 @@
 # ruff: noqa: S106 -- a token is a format's short name here
 """The rows of KML and KMZ."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from service.formats.crs import WGS84
@@ -22,13 +24,27 @@ from service.formats.kml_mended import NO_MODEL
 from service.formats.kml_positions import MISPLACED_POSITIONS, POSITIONS, UNREAD_POSITIONS
 from service.formats.table.xml_parts import HOLDS, XML_LOSSES, of_the_file
 
-_KML_NOISE = {
-    **dict.fromkeys(("Name", "description", "timestamp", "begin", "end", "drawOrder", "icon", "snippet"), ()),
-    "tessellate": ("-1",),
-    "extrude": ("0", "-1"),
-    "visibility": ("-1",),
-    "altitudeMode": ("absolute", "clampToGround"),
-    "id": ("{layer}.*",),
+_PREFIX = "kml_element_"
+_COLUMNS = (
+    *("id", "timestamp", "begin", "end", "altitudeMode", "tessellate", "extrude", "visibility", "drawOrder", "icon"),
+    *("heading", "tilt", "roll", "snippet"),
+)
+"""The columns that the driver makes of elements, apart from those that `jailed.kml_names` tells from data."""
+_ENVIRONMENT = {
+    # the driver would replace all but ASCII letters and digits in names, and keep one of those that become the same
+    "LIBKML_LAUNDER_FIELD_NAMES": "NO",
+    # Since GDAL 3.12.2, data with the name of such a column gets another one; before, it replaced the element.
+    **{f"LIBKML_{column.upper()}_FIELD": f"{_PREFIX}{column}" for column in _COLUMNS},
+}
+_KML_NOISE: Mapping[str, tuple[str, ...]] = {
+    "Name": (),
+    "description": (),
+    **{f"{_PREFIX}{column}": () for column in ("timestamp", "begin", "end", "drawOrder", "icon", "snippet")},
+    f"{_PREFIX}tessellate": ("-1",),
+    f"{_PREFIX}extrude": ("0", "-1"),
+    f"{_PREFIX}visibility": ("-1",),
+    f"{_PREFIX}altitudeMode": ("absolute", "clampToGround"),
+    f"{_PREFIX}id": ("{layer}.*",),
 }
 _REFERENCE = rb"&#(?:9|10|13|32|[xX](?:9|[aA]|[dD]|20));"
 SIMPLE_BEGINS_BLANK = rb"<SimpleData[^<>]*+>(?:<!\[CDATA\[)?(?:\s|" + _REFERENCE + rb")++[^<\s]"
@@ -213,8 +229,8 @@ _KML_READING = Reading(
     root='<kml xmlns="http://www.opengis.net/kml/2.2">',
     inside_root=frozenset({"Document", "Folder", "Placemark", "GroundOverlay"}),
     zoned_texts=True,
-    # the driver would replace all but ASCII letters and digits in names, and keep one of those that become the same
-    environment={"LIBKML_LAUNDER_FIELD_NAMES": "NO"},
+    environment=_ENVIRONMENT,
+    column_prefix=_PREFIX,
     overflows=frozenset({"infinite", "at_32_bits"}),
     noise_columns=_KML_NOISE,
     feature_word=b"Placemark",
@@ -224,7 +240,7 @@ _KML_READING = Reading(
 _KML = Writing(
     empty_columns=False,
     driver="KML",
-    reread=Reread(drivers=("LIBKML",)),
+    reread=Reread(drivers=("LIBKML",), environment=_ENVIRONMENT),
     empty_columns_lost=frozenset({"name", "description"}),
     value_losses=XML_LOSSES | {"booleans", "moments", "leading_blanks", "long_integers"},
     extension=".kml",

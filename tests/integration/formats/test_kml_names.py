@@ -1,6 +1,5 @@
 """Data of KML with the names of elements of KML, such as `name`, which its driver confuses with them."""
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,15 +15,24 @@ DATA = '<ExtendedData><Data name="{name}"><value>{value}</value></Data></Extende
 DOCUMENTS = {
     ("<name>a</name>", "NAME", "b"): {"Name": "a", "NAME2": "b"},
     ("<name>a</name>", "name", "<![CDATA[ a ]]>"): {"Name": "a"},
-    ("", "Name", "b"): {"Name": "b"},
-    ("<description>a</description>", "Description", "b &lt; c"): {"description": "a", "Description2": "b < c"},
-    ("", "begin", "Main Street"): {"begin2": "Main Street"},
-    ("", "begin", "2024-01-02"): {"begin": "2024/01/02 00:00:00"},
-    ("", "begin", "2024/01/02"): {"begin": "2024/01/02 00:00:00"},
-    ("", "end", "2024/01/02 03:04:05"): {"end": "2024/01/02 03:04:05"},
-    ("", "end", "2024/1/2 03:04:05"): {"end2": "2024/1/2 03:04:05"},
-    ("", "visibility", "high"): {"visibility2": "high"},
+    ("<name/>", "Name", "b"): {"Name": "b"},
+    ("<name></name>", "Name", "b &lt; c"): {"Name": "b < c"},
+    ("<!-- <Data> --><description>a</description>", "Description", "b &lt; c"): {
+        "description": "a",
+        "Description2": "b < c",
+    },
+    ("", "description", "<![CDATA[<b>]]>"): {"description": "<b>"},
+    ("", "begin", "Main Street"): {"begin": "Main Street"},
+    ("", "begin", "2024/01/02"): {"begin": "2024/01/02"},
+    ("<TimeStamp><when>2024-01-02</when></TimeStamp>", "timestamp", "b"): {
+        "kml_element_timestamp": "2024/01/02 00:00:00",
+        "timestamp": "b",
+    },
+    ("<TimeStamp><when>2024-01-02</when></TimeStamp>", "t", "b"): {"timestamp": "2024/01/02 00:00:00", "t": "b"},
+    ("", "visibility", "high"): {"visibility": "high"},
     ("<visibility>0</visibility>", "t", "b"): {"visibility": "0", "t": "b"},
+    ("", "ID", "7"): {"ID": "7"},
+    ("", "icon", "a.png"): {"icon": "a.png"},
 }
 """An element of a feature, the name of data beside it and its value, and what is read."""
 
@@ -34,10 +42,7 @@ DOCUMENTS = {
 async def test_data_does_not_replace_elements(
     pipeline: Pipeline, tmp_path: Path, case: tuple[str, str, str], *, has_schema: bool
 ) -> None:
-    """It is renamed if it has other content, or is not of the type of the element; a warning says so.
-
-    Newer drivers give it a column of its own in any case, which may be empty.
-    """
+    """Nor does it get another name, unless the element is a text that differs: a warning says so."""
     element, name, value = case
     data = (SIMPLE if has_schema else DATA).format(name=name, value=value)
     schema = SCHEMA.format(name=name) if has_schema else ""
@@ -47,25 +52,25 @@ async def test_data_does_not_replace_elements(
     done = await pipeline.to("Csv", path)
     (row,) = readers.table(done.path)
     kept = {column: text.strip() for column, text in row.items() if column not in {"X", "Y", "WKT"}}
-    assert kept in (DOCUMENTS[case], *_in_columns_of_their_own(DOCUMENTS[case], name, kept))
+    assert kept == DOCUMENTS[case]
     renamed = f"{name!r} became '{name}2'"
     assert sum(renamed in warning for warning in done.output.warnings) == (f"{name}2" in DOCUMENTS[case])
 
 
-def _in_columns_of_their_own(
-    expected: Mapping[str, str], name: str, kept: Mapping[str, str]
-) -> Iterator[Mapping[str, str]]:
-    """The same content with another column for data with the name of an element, beside that of the element or not."""
-    own, element = f"{name}2", next((column for column in expected if column.lower() == name.lower()), "")
-    if own not in expected and element:
-        yield {**expected, own: ""}
-        yield {**expected, own: expected[element]}
-        yield {own: kept.get(own, "")} if _digits(kept.get(own, "")) == _digits(expected[element]) else {}
-
-
-def _digits(text: str) -> str:
-    """A text without what is written differently in dates."""
-    return text.replace("-", "/").removesuffix(" 00:00:00")
+async def test_data_becomes_elements_only_where_a_feature_has_it(pipeline: Pipeline, tmp_path: Path) -> None:
+    """What is quoted in a text is no data."""
+    point = "<Point><coordinates>1,2</coordinates></Point>"
+    text = f"{DATA.format(name='name', value='c')}</Placemark>"
+    quoted = f"<description><![CDATA[{text}]]></description>"
+    contents = (DATA.format(name="name", value="a"), "<name>b</name>", quoted, DATA.format(name="name", value=""))
+    path = tmp_path / "a.kml"
+    path.write_text(KML.format("".join(f"<Placemark>{content}{point}</Placemark>" for content in contents)))
+    done = await pipeline.to("GeoJson", path)
+    assert [row["properties"] for row in readers.geojson(done.path)] == [
+        {"Name": name, "description": description}
+        for name, description in (("a", None), ("b", None), (None, text), (None, None))
+    ]
+    assert done.output.warnings == ()
 
 
 async def test_data_gets_a_name_that_is_free(either: Pipeline, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ async def test_both_ways_give_the_same_times(ways: Ways, kind: str, seed: int) -
                 await ways.compare(source, output, **wishes)
 
 
-@pytest.mark.parametrize(("kind", "output"), [("geojson", "GeoPackage"), ("gpkg", "GeoJson"), ("fgb", "Kml")])
+@pytest.mark.parametrize(("kind", "output"), [("geojson", "GeoPackage"), ("gpkg", "GeoJson"), ("fgb", "Gml")])
 async def test_times_take_one_run(ways: Ways, kind: str, output: str) -> None:
     """With and without zones and milliseconds; digits beyond those, which the work file rounds, take several."""
     steady = [point(1, 2, a="2020-01-02T03:04:05Z", b="1969-01-02T03:04:05.5+05:45"), point(3, 4, a=None, b=None)]

@@ -52,6 +52,7 @@ SAMPLES = [
     ("ERROR 6: Too much accumulated memory in ODS parsing. Parsing stopped", "Save it as CSV"),
     ("ERROR 3: Unexpected EOF while reading attribute record from MID file.", "fewer rows than its .mif has objects"),
     ("ERROR 1: Too many fields. File probably corrupted", "than the 99 that are read of KML"),
+    ("ERROR 1: more than 1000 layers", "more layers than can be converted"),
     ("ERROR 1: sqlite3_exec(...) failed: too many columns on t", "more columns than can be converted"),
     (
         "ERROR 1: Cannot encode M value\nERROR 1: Unable to write feature 0 from layer a.",
