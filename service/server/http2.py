@@ -10,19 +10,26 @@ from contextlib import suppress
 
 import structlog
 from h2.errors import ErrorCodes
+from h2.events import RequestReceived
 from h2.exceptions import ProtocolError
 from hypercorn.asyncio.task_group import TaskGroup
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.h2 import H2Protocol
+from hypercorn.protocol.http_stream import HTTPStream
+from hypercorn.protocol.ws_stream import WSStream
 from hypercorn.typing import ConnectionState
 
 from service.errors import MalformedRequest
 from service.http.api import pace
 from service.http.problems import kind_of
 from service.server.channel import Channel
+from service.server.message import Header
+from service.server.site import STREAMS_AT_ONCE
 from service.telemetry import events
 
+MAX_STREAMS = 2**31 - 1
+"""The most streams of a connection."""
 PIECE_BYTES = 16 << 10
 """How much is handled before others have their turn: hundreds of frames fit into it, each of which may be answered."""
 
@@ -30,11 +37,32 @@ PIECE_BYTES = 16 << 10
 _log = structlog.get_logger()
 
 
+class _Ended:
+    """A stream without a request, or one that has its response: what still arrives is discarded."""
+
+    async def handle(self, event: StreamEvent) -> None:
+        """Discard it."""
+
+
+class _Streams(dict[int, HTTPStream | WSStream]):
+    """The requests in progress, by stream; any other stream has ended."""
+
+    def __missing__(self, _: int) -> _Ended:
+        return _Ended()
+
+
 class _Protocol(H2Protocol):
     """HTTP/2 in which no client keeps its connection without end, by what it sends or by what it does not read.
 
     For HTTP/1.1, the kernel ends connections on which nothing can be sent.
     """
+
+    async def initiate(self, headers: list[Header] | None = None, settings: bytes | None = None) -> None:
+        """Announce the limits. Clients learn them after their first requests, so the protocol does not enforce them."""
+        await super().initiate(headers, settings)
+        self.streams = _Streams()
+        self.connection.local_settings.max_concurrent_streams = MAX_STREAMS
+        self.connection.local_settings.acknowledge()
 
     async def handle(self, event: Event) -> None:
         """Take what the client sends, and end its connection if Hypercorn does not expect it.
@@ -52,6 +80,14 @@ class _Protocol(H2Protocol):
             await self.send(Closed())
             self.closed = True
             await self.has_data.set()  # what sends notices that by it
+
+    async def _create_stream(self, request: RequestReceived) -> None:
+        """Begin a request, unless its client has reset it already, or has to send it again because it has too many."""
+        open_streams = self.connection.open_inbound_streams  # forgets those that are closed
+        if open_streams > STREAMS_AT_ONCE:
+            self.connection.reset_stream(request.stream_id, ErrorCodes.REFUSED_STREAM)
+        elif request.stream_id in self.connection.streams:
+            await super()._create_stream(request)
 
     async def stream_send(self, event: StreamEvent) -> None:
         """Send a part of a response, or give it up as if its client had, if it cannot be sent at the minimum pace."""

@@ -1,6 +1,7 @@
 """What the connections of one listening socket share: the application, the limits and the tasks of requests."""
 
 import asyncio
+import sys
 import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, cast
@@ -74,6 +75,7 @@ def _config(limits: ServerLimits) -> Config:
     config.keep_alive_timeout = limits.keep_alive_seconds
     config.h2_max_header_list_size = limits.max_header_bytes
     config.h2_max_concurrent_streams = STREAMS_AT_ONCE
+    config.keep_alive_max_requests = sys.maxsize  # the last ones would be left without a response
     config.include_server_header = False
     config.accesslog = None  # the application logs one line per request
     config.loglevel = "WARNING"

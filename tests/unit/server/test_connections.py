@@ -16,7 +16,8 @@ from typing import cast
 import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
-from h2.events import ConnectionTerminated, Event, ResponseReceived, StreamReset
+from h2.errors import ErrorCodes
+from h2.events import ConnectionTerminated, Event, ResponseReceived, StreamEnded, StreamReset
 from h2.settings import SettingCodes
 from starlette.types import Message, Receive, Scope, Send
 
@@ -28,7 +29,7 @@ from service.server.connection import ClientConnection
 from service.server.gate import AWAITED_BYTES, Gate
 from service.server.http2 import PIECE_BYTES
 from service.server.serving import Server
-from service.server.site import ServerLimits
+from service.server.site import STREAMS_AT_ONCE, ServerLimits
 
 REQUEST = b"GET %s HTTP/1.1\r\nHost: here\r\n\r\n"
 UPLOAD = b"POST %s HTTP/1.1\r\nHost: here\r\nContent-Length: %d\r\n\r\n"
@@ -38,6 +39,7 @@ WORK_SECONDS = 3 * KEEP_ALIVE_SECONDS
 BUSY_SECONDS = 3.0
 """How long a client among hundreds may be busy with others between the pieces that it sends."""
 LARGE = bytes(range(256)) * 1024
+LARGEST_READ = 64 * 1024
 
 
 @dataclass
@@ -279,6 +281,74 @@ async def test_a_client_of_http2_that_gives_up_its_request_does_not_stay() -> No
         speaker.reset_stream(1)
         client.writer.write(speaker.data_to_send())
         await asyncio.wait_for(client.reader.read(), 20 * KEEP_ALIVE_SECONDS)
+
+
+def request_of(speaker: H2Connection, stream: int, *, method: str = "GET", path: str = "/") -> bytes:
+    """A request in HTTP/2, whose body follows if it is a POST."""
+    fields = [(":method", method), (":path", path), (":scheme", "http"), (":authority", "here")]
+    speaker.send_headers(stream, fields, end_stream=method == "GET")
+    return speaker.data_to_send()
+
+
+async def ends_of(client: Client, speaker: H2Connection, count: int) -> list[StreamEnded | StreamReset]:
+    """Read until so many streams have ended, and return how."""
+    ends: list[StreamEnded | StreamReset] = []
+    async with asyncio.timeout(20):
+        while len(ends) < count:
+            events = speaker.receive_data(await client.reader.read(LARGEST_READ))
+            assert not any(isinstance(event, ConnectionTerminated) for event in events)
+            ends += [event for event in events if isinstance(event, StreamEnded | StreamReset)]
+    client.writer.write(speaker.data_to_send())
+    return ends
+
+
+async def test_requests_too_many_for_a_connection_of_http2_are_refused_alone() -> None:
+    """Clients that have not yet learned how many it allows send them again, and the others get their responses."""
+    async with connection(http2=True) as client:
+        speaker = H2Connection()
+        speaker.initiate_connection()
+        streams = range(1, 2 * (STREAMS_AT_ONCE + 3), 2)
+        client.writer.write(b"".join(request_of(speaker, stream) for stream in streams))
+        ends = await ends_of(client, speaker, len(streams))
+        refused = [event for event in ends if isinstance(event, StreamReset)]
+        assert [event.error_code for event in refused] == 3 * [ErrorCodes.REFUSED_STREAM]
+
+
+async def test_a_connection_of_http2_outlives_a_body_that_goes_on_after_the_response() -> None:
+    """Its other requests would otherwise end without a response."""
+    async with connection(http2=True) as client:
+        speaker = H2Connection()
+        speaker.initiate_connection()
+        client.writer.write(request_of(speaker, 1, method="POST"))
+        await ends_of(client, speaker, 1)
+        for _ in range(3):
+            speaker.send_data(1, b"more")
+        client.writer.write(speaker.data_to_send() + request_of(speaker, 3))
+        await ends_of(client, speaker, 1)
+
+
+async def test_a_connection_of_http2_serves_any_number_of_requests() -> None:
+    async with connection(http2=True, keep_alive_seconds=600) as client:
+        speaker = H2Connection()
+        speaker.initiate_connection()
+        for first in range(1, 2050, 2 * STREAMS_AT_ONCE):
+            streams = range(first, first + 2 * STREAMS_AT_ONCE, 2)
+            client.writer.write(b"".join(request_of(speaker, stream) for stream in streams))
+            await ends_of(client, speaker, STREAMS_AT_ONCE)
+
+
+async def test_a_request_of_http2_that_is_reset_at_once_does_not_begin() -> None:
+    """A client could otherwise begin more at a time than its connection allows."""
+    async with connection(http2=True) as client:
+        speaker = H2Connection()
+        speaker.initiate_connection()
+        sent = request_of(speaker, 1, method="POST", path="/upload")
+        speaker.reset_stream(1)
+        client.writer.write(sent + speaker.data_to_send())
+        client.application.read.set()
+        client.writer.write(request_of(speaker, 3))
+        await ends_of(client, speaker, 1)
+        assert not client.application.received
 
 
 def asking(method: bytes, **pseudo: bytes) -> bytes:
