@@ -13,11 +13,13 @@
 
 enum { WEST, EAST, SOUTH, NORTH, EDGES, LATTICE = 17 };
 static const double DEGREES_A_METER = 1e-5, TURN = 360, POLE = 90, FARTHEST_METERS = 4.0e7;
+/* The greatest x of an origin: the number of a zone may precede its coordinates, as in 47,500,000. */
+static const double ORIGIN_METERS = 5.0e7;
 
 /* There and back: the transformations, and what is still the same place or still on the map, in units of each system. */
 struct trip {
     handle there, back;
-    int in_degrees, to_degrees;
+    int in_degrees;
     double same, farthest;
     struct reach reach;
 };
@@ -49,9 +51,7 @@ static int strays_at(const struct trip *trip, double x, double y)
     int is_fine = 0;
     if (!OCTTransformEx(trip->there, 1, &to_x, &to_y, &z, &is_fine) || !is_fine)
         return 1;
-    if (!trip->to_degrees && (fabs(to_x) > trip->farthest || fabs(to_y) > trip->farthest))
-        return 1;
-    if (to_x < trip->reach.least || to_x > trip->reach.most)
+    if (to_x < trip->reach.least || to_x > trip->reach.most || fabs(to_y) > trip->farthest)
         return 1;
     if (!OCTTransformEx(trip->back, 1, &to_x, &to_y, &z, &is_fine) || !is_fine)
         return 1;
@@ -109,9 +109,11 @@ void tell_strays(handle layer, int source, int target, double meters, struct rea
     if (from && to) {
         prepare(&trip, from, to);
         trip.in_degrees = OSRIsGeographic(from);
-        trip.to_degrees = OSRIsGeographic(to);
         trip.same = trip.in_degrees ? meters * DEGREES_A_METER : meters / OSRGetLinearUnits(from, NULL);
-        trip.farthest = FARTHEST_METERS / OSRGetLinearUnits(to, NULL);
+        double unit = OSRIsGeographic(to) ? 0 : OSRGetLinearUnits(to, NULL), most = (FARTHEST_METERS + ORIGIN_METERS) / unit;
+        trip.farthest = FARTHEST_METERS / unit;
+        if (isinf(reach.most))
+            trip.reach = (struct reach){-most, most};
     }
     if (trip.there && trip.back && may_stray(&trip, layer))
         count(&trip, layer, &found, &first);

@@ -1,7 +1,7 @@
 """Finds features that stray, in the run that is open or by SQL on a copy (see `service.formats.straying`)."""
 
 from collections.abc import Sequence
-from math import isfinite
+from math import isinf
 from typing import Annotated
 
 from msgspec import Meta
@@ -24,6 +24,8 @@ DEGREES_A_METER = 1e-5
 """See straying.c, which does this in a run that is open."""
 METERS_AROUND = 4e7
 """How long the Earth is around."""
+ORIGIN_METERS = 5e7
+"""The greatest x of an origin: the number of a zone may precede its coordinates, as in 47,500,000."""
 EDGES = ("MinX", "MaxX", "MinY", "MaxY")
 
 
@@ -89,10 +91,14 @@ def _query(plan: ConversionPlan, dataset: Dataset, catalogue: CrsCatalogue) -> s
     in_degrees = source is not None and catalogue.is_geographic(source)
     meters = meters_apart(plan, dataset.layer, catalogue)
     beside = " OR ".join(_differ(edge, meters, in_degrees=in_degrees) for edge in EDGES)
-    beyond = " OR ".join(f"abs(ST_{edge}(new)) > {METERS_AROUND}" for edge in EDGES)
     least, most = catalogue.reach(output)
-    if isfinite(most):
-        beyond += f" OR ST_MinX(new) < {least} OR ST_MaxX(new) > {most}"
+    if isinf(most):
+        most = METERS_AROUND + ORIGIN_METERS
+        least = -most
+    beyond = (
+        f"ST_MinX(new) < {least} OR ST_MaxX(new) > {most} OR ST_MinY(new) < -{METERS_AROUND} "
+        f"OR ST_MaxY(new) > {METERS_AROUND}"
+    )
     there = (
         f"SELECT {FID} AS number, {GEOMETRY} AS old, ST_Transform({GEOMETRY}, {output}) AS new FROM {COPY} "  # noqa: S608 -- ours
         f"WHERE {GEOMETRY} IS NOT NULL"
