@@ -12,7 +12,15 @@ from typing import Any
 import msgspec
 
 from service.errors import Rejection
-from service.formats.grids import Extent, LackingGrid, lacking_grid, operations_between
+from service.formats.grids import (
+    Extent,
+    LackingGrid,
+    Operation,
+    is_same_everywhere,
+    lacking_grid,
+    operations_between,
+    size,
+)
 
 WGS84 = 4326
 SYSTEM = "SELECT name, type, deprecated FROM crs_view WHERE auth_name = 'EPSG' AND code = ?"
@@ -165,6 +173,7 @@ class CrsCatalogue:
         self._remembered = lru_cache(REMEMBERED)(partial(_ask, uri))
         self._related = cache(partial(_related, uri, database.parent))
         self._operations = lru_cache(REMEMBERED)(partial(operations_between, uri, database.parent))
+        self.depends_on_place = lru_cache(REMEMBERED)(self._depends_on_place)
 
     def _ask(self, query: str, epsg: int) -> list[tuple[Any, ...]]:
         """The rows that a query finds for a code; none for what no code can be."""
@@ -244,13 +253,24 @@ class CrsCatalogue:
     def lacking_grid(self, one: int, other: int, extent: Extent | None) -> LackingGrid | None:
         """The grid without which coordinates in `one` become less accurate in `other`, if most places lack one.
 
-        `extent` is that of the places, in degrees; without one, they may be anywhere in the area of `one`.
+        `extent` is that of the places, in degrees; without one, they may be anywhere in the area of both.
         """
+        area = extent or self._common_area(one, other)
+        return None if area is None else lacking_grid(self._changes(one, other), area)
+
+    def _depends_on_place(self, one: int, other: int) -> bool:
+        """Whether that grid depends on where in the area of both systems places are."""
+        operations, area = self._changes(one, other), self._common_area(one, other)
+        return bool(operations) and area is not None and not is_same_everywhere(operations, area)
+
+    def _changes(self, one: int, other: int) -> Sequence[Operation]:
+        """The operations between the datums of two systems; none if they have the same."""
         datums = sorted({datum for epsg in (one, other) for datum, _ in self._datums(epsg)})
-        if len(datums) < 2:  # noqa: PLR2004 -- both
-            return None
-        area = extent or next(iter(self._areas(one)), None)
-        return None if area is None else lacking_grid(self._operations(*datums), area)
+        return self._operations(*datums) if len(datums) == 2 else ()  # noqa: PLR2004 -- both
+
+    def _common_area(self, one: int, other: int) -> Extent | None:
+        """The area of both systems: that of the one with the smaller area, as far as EPSG knows."""
+        return min((area for epsg in (one, other) for area in self._areas(epsg)[:1]), key=size, default=None)
 
     def _datums(self, epsg: int) -> list[tuple[Any, ...]]:
         """The datum of a system, and the greater axis of its ellipsoid, if it has one."""

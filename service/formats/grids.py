@@ -77,17 +77,27 @@ class Operation(msgspec.Struct):
     lacking: set[str | None] = msgspec.field(default_factory=set)
     """The grids that are not there; None for one that PROJ does not know."""
 
+    def covers(self, place: tuple[float, float]) -> bool:
+        """Whether it applies there."""
+        return any(_contains(area, place) for area in self.areas)
+
 
 def lacking_grid(operations: Sequence[Operation], area: Extent) -> LackingGrid | None:
     """Return the grid that most places in `area` lack among those of `operations`, None if most lack none."""
-    lacking: Counter[LackingGrid] = Counter()
-    covered = 0
-    for place in _places(area):
-        here = [operation for operation in operations if any(_contains(each, place) for each in operation.areas)]
-        covered += bool(here)
-        if found := _lacking(here):
-            lacking[found] += 1
-    return lacking.most_common(1)[0][0] if lacking and lacking.total() >= covered / 2 else None
+    each = _lacking_by_place(operations, area)
+    lacking = Counter(filter(None, each))
+    return lacking.most_common(1)[0][0] if lacking and lacking.total() >= len(each) / 2 else None
+
+
+def is_same_everywhere(operations: Sequence[Operation], area: Extent) -> bool:
+    """Whether all places in `area` lack the same grid, or none."""
+    return len(set(_lacking_by_place(operations, area))) <= 1
+
+
+def _lacking_by_place(operations: Sequence[Operation], area: Extent) -> list[LackingGrid | None]:
+    """The grid that each place in `area` lacks, None if it lacks none, where there is an operation at all."""
+    each = ([operation for operation in operations if operation.covers(place)] for place in _places(area))
+    return [_lacking(here) for here in each if here]
 
 
 def operations_between(uri: str, grids: Path, one: str, other: str) -> Sequence[Operation]:
@@ -122,6 +132,12 @@ def _lacking(operations: Sequence[Operation]) -> LackingGrid | None:
 
 def _meters(operation: Operation) -> float:
     return sum(operation.meters.values())
+
+
+def size(area: Extent) -> float:
+    """How large an area is, in square degrees."""
+    west, south, east, north = area
+    return (east - west + (360 if east < west else 0)) * (north - south)
 
 
 def _places(area: Extent) -> Sequence[tuple[float, float]]:

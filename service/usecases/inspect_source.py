@@ -87,7 +87,10 @@ async def inspect_source(
     facts = await run_for_columns(partial(found.facts, source.stem), [found.fields])
     # Only the converter can tell whether a system that is not in the catalogue exists.
     is_odd = found.crs_epsg is None or not engine.catalogue.has(found.crs_epsg)
-    in_degrees = engine.catalogue.is_geographic(request.source_epsg or found.crs_epsg or WGS84)
+    source_epsg = request.source_epsg or found.crs_epsg or WGS84
+    output_epsg = writing_of(target).epsg or request.target_epsg
+    in_degrees = engine.catalogue.is_geographic(source_epsg)
+    may_lack_grid = source_epsg != output_epsg and engine.catalogue.depends_on_place(source_epsg, output_epsg)
     may_leave_map = in_degrees and (found.near_edges or not engine.catalogue.is_geographic(found.crs_epsg or WGS84))
     is_changed = not writing_of(target).json and (
         found.has_rounded_up
@@ -96,8 +99,9 @@ async def inspect_source(
         or found.may_be_infinite
         or found.may_be_faulty
     )
-    # The converter examines coordinates that cannot be degrees, or that may lie where their projection spoils them.
-    if found.is_mislabelled or is_odd or may_leave_map or is_changed or not can_go_direct(fit, target, facts):
+    must_ask = found.is_mislabelled or is_odd or may_leave_map or may_lack_grid or is_changed
+    # The converter examines coordinates that cannot be degrees, or of which it matters where they lie.
+    if must_ask or not can_go_direct(fit, target, facts):
         facts = await engine.inspect(run, fit, directory, request, most)
         facts = _with_counts(facts, found)
     elif found.may_be_faulty:

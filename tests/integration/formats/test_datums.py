@@ -6,7 +6,10 @@ import pytest
 
 from service.formats.crs import CrsCatalogue
 from service.formats.grids import LackingGrid, lacking_grid, operations_between
+from service.formats.plan import plan_conversion
 from service.formats.request import ConversionRequest
+from service.formats.target import choose_target
+from service.usecases.inspect_source import inspect_source
 from tests.integration.formats.editing import edited, replace_in
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
@@ -69,6 +72,25 @@ def test_it_is_known_which_grid_is_missing(converters: Converters, tmp_path: Pat
         (tmp_path / name).touch()
         assert lacking_grid(operations_between(uri, tmp_path, "EPSG:6277", "EPSG:6326"), place) is None
         (tmp_path / name).unlink()
+
+
+CONUS = "us_noaa_conus.tif"
+"""A grid of the United States for NAD27, which Debian does not have either."""
+
+
+@pytest.mark.parametrize(("target", "grid"), [(2229, ""), (26745, CONUS), (4267, CONUS), (4269, "")])
+async def test_the_grid_is_one_of_where_places_are(pipeline: Pipeline, tmp_path: Path, target: int, grid: str) -> None:
+    """GeoJSON in Los Angeles was told to lack a grid of Alberta, because its scan does not look where it is."""
+    path = write_geojson(tmp_path / "a.geojson", [point(-118.2, 34.1), point(-118.3, 34.2)])
+    request = ConversionRequest(output="Csv", target_epsg=target)
+    directory, source = pipeline.receive(path)
+    into = choose_target(source.format, request.output)
+    async with pipeline.engine.session(pipeline.run, into) as run:
+        found = await inspect_source(pipeline.engine, run, source, into, directory, request=request)
+    plan = plan_conversion(found.source, into, found.facts, request, pipeline.engine.catalogue)
+    told = [warning for warning in plan.warnings if "with the grid" in warning]
+    assert len(told) == bool(grid)
+    assert all(grid in warning for warning in told)
 
 
 MAY76, MAY76_GRID = 4608, "ca_nrc_MAY76V20.tif"

@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from service.formats.grids import Extent, LackingGrid, Operation, lacking_grid
+from service.formats.grids import Extent, LackingGrid, Operation, is_same_everywhere, lacking_grid, size
 
 WORLD = (-180.0, -90.0, 180.0, 90.0)
 DATA = (10.0, 40.0, 20.0, 50.0)
@@ -56,3 +56,18 @@ def test_places_may_be_on_both_sides_of_the_date_line() -> None:
     fiji = (176.0, -20.0, -178.0, -12.0)
     assert lacking_grid([operation(5.0), operation(0.1, "a.tif", (170.0, -30.0, -170.0, -10.0))], fiji)
     assert not lacking_grid([operation(5.0), operation(0.1, "a.tif", (-170.0, -30.0, 170.0, -10.0))], fiji)
+
+
+def test_places_may_lack_different_grids() -> None:
+    """One of them, each their own, or one none; those to which no operation applies do not count."""
+    everywhere, west, east = operation(0.1, "a.tif"), (10.0, 40.0, 15.0, 50.0), (15.0, 40.0, 20.0, 50.0)
+    assert is_same_everywhere([operation(5.0)], DATA)
+    assert is_same_everywhere([operation(5.0), everywhere], DATA)
+    assert is_same_everywhere([operation(5.0, area=west), operation(0.1, "a.tif", west)], DATA)
+    assert not is_same_everywhere([operation(5.0), operation(0.1, "a.tif", west)], DATA)
+    assert not is_same_everywhere([everywhere, operation(0.01, "b.tif", east)], DATA)
+
+
+def test_the_size_of_an_area_may_be_across_the_date_line() -> None:
+    assert size(DATA) == 100
+    assert size((176.0, -20.0, -178.0, -12.0)) == 48
