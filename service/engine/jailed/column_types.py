@@ -21,7 +21,7 @@ from service.engine.jailed.database import data_tables, layers
 from service.engine.jailed.declared import WITH_ZEROS
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import MAX_LAYERS, open_work_file, quoted, text_of
-from service.engine.jailed.self_description import RULES, Beside, says_of_itself
+from service.engine.jailed.self_description import RULES, VIEWS, Beside, says_of_itself
 from service.engine.jailed.table_types import HIDDEN_NAMES, KEY, TEXT, TypedTable, examine, is_view
 from service.engine.jailed.unread_geometries import left_out
 
@@ -30,9 +30,6 @@ COUNTED = ("mistyped", "spelled", "cut", "rounded", "unread", "second")
 NOT_DATA = ("gpkg_", "rtree_", "sqlite_")
 CONTENTS = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY rowid"
 
-VIEWS = """
-    SELECT name FROM sqlite_master WHERE type = 'view' AND lower(name) IN (SELECT lower(table_name) FROM gpkg_contents)
-"""
 LISTS_ALL = "SELECT 1 FROM gpkg_contents WHERE data_type = 'attributes'"
 
 

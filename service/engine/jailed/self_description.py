@@ -72,11 +72,10 @@ UNREGISTERED = """
 Those that Android and QGIS keep for themselves are no data.
 """
 VIEWS = """
-    SELECT count(*) FROM sqlite_master WHERE type = 'view' AND lower(name) IN (
-        SELECT lower(table_name) FROM gpkg_contents WHERE data_type IN ('features', 'attributes')
-    )
+    SELECT name FROM sqlite_master WHERE type = 'view' AND lower(name) IN (SELECT lower(table_name) FROM gpkg_contents)
 """
-"""The query for how many layers are views."""
+"""The query for the views that may be layers."""
+COUNT_OF_VIEWS = f"SELECT count(*) FROM ({VIEWS})"  # noqa: S608 -- ours
 FURTHER = {
     METADATA: "gpkg_metadata",
     CODES: "gpkg_data_column_constraints",
@@ -85,7 +84,7 @@ FURTHER = {
     TITLES: "gpkg_data_columns",
     RELATIONS: "gpkgext_relations",
     UNREGISTERED: "gpkg_contents",
-    VIEWS: "gpkg_contents",
+    COUNT_OF_VIEWS: "gpkg_contents",
 }
 """Queries that find a number, each with the table that a GeoPackage needs for it."""
 _HAS = ", ".join(

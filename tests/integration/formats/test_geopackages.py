@@ -147,6 +147,20 @@ async def test_what_a_view_selects_and_computes_is_kept(either: Pipeline, tmp_pa
     assert len(gaps) == ("OGC_FID" in selected)
 
 
+async def test_a_view_that_is_listed_as_aspatial_is_kept_like_others(either: Pipeline, tmp_path: Path) -> None:
+    """As GDAL listed tables without geometry before the standard had a word for them, and reads them."""
+    path = await database(either, tmp_path, ["n INTEGER"], (5,), (7,))
+    with edited(path) as connection:
+        [(table,)] = connection.execute("SELECT table_name FROM gpkg_contents")
+        connection.execute(f'CREATE VIEW seen AS SELECT n, n + 1 AS more FROM "{table}"')  # noqa: S608 -- ours
+        connection.execute("INSERT INTO gpkg_contents (table_name, data_type) VALUES ('seen', 'aspatial')")
+    done = await either.to("GeoJson", path, layer="seen")
+    assert [feature["properties"] for feature in readers.geojson(done.path)] == [
+        {"n": 5, "more": 6},
+        {"n": 7, "more": 8},
+    ]
+
+
 async def test_a_view_with_functions_of_other_programs_is_told(either: Pipeline, tmp_path: Path) -> None:
     """SQLite alone cannot say what it selects."""
     path = await database(either, tmp_path, ["n INTEGER"], (5,))
