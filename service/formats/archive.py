@@ -158,7 +158,8 @@ def _raise_if_disk(error: BaseException) -> None:
 def _checked(zip_file: zipfile.ZipFile, bounds: Bounds) -> Iterator[Member]:
     infos = zip_file.infolist()
     if len(infos) > bounds.members:
-        raise TooMuch(f"The ZIP holds {len(infos)} entries; at most {bounds.members} are read.")
+        told = f"The ZIP holds {len(infos)} entries; at most {bounds.members} are read."
+        raise TooMuch(f"{told} Put fewer files into it.")
     for info in infos:
         member = _member(info)
         _refuse_dangerous(member)

@@ -55,5 +55,6 @@ class Unpacked:
         too_dense = self._unpacked_bytes > self._bounds.ratio * max(self._size_bytes, 1)
         if too_dense and self._unpacked_bytes > self._bounds.ratio_from_bytes:
             raise TooMuch(
-                f"The {self._kind} unpacks to more than {self._bounds.ratio} times its size and was not read further."
+                f"The {self._kind} unpacks to more than {self._bounds.ratio} times its size and was not read further. "
+                "Send the file unpacked, or in a ZIP without compression."
             )

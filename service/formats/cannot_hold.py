@@ -52,7 +52,6 @@ _COLUMNS: tuple[tuple[Aspect, Callable[[Writing], object], str], ...] = (
         lambda writing: writing.empty_columns_lost - {"*"},
         "columns named `name` or `description` without any value",
     ),
-    (Aspect.COLUMNS, lambda writing: writing.max_columns, "more than {0.max_columns:,} columns"),
     (
         Aspect.COLUMNS,
         lambda writing: writing.max_with_own,

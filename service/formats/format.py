@@ -382,7 +382,6 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     lines_driver: str = ""
     """The driver whose lines are joined to a document if the format's own driver would damage collections."""
     max_rows: int | None = None
-    max_columns: int | None = None
     own_columns: Mapping[Family, frozenset[str]] = {}
     """By family: the columns that its driver always reads, if it reads only `max_with_own` in all."""
     max_with_own: int = 0

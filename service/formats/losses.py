@@ -145,11 +145,6 @@ def _refuse_size(target: Format, writing: Writing, layer: Layer) -> None:
             f"{target.title} holds {writing.max_rows:,} rows a sheet; {shown(layer.name)!r} has {layer.features:,}. "
             "Choose CSV, or split the file."
         )
-    columns = len(layer.fields)
-    if writing.max_columns is not None and columns > writing.max_columns:
-        raise Rejection(
-            f"{target.title} holds {writing.max_columns:,} columns; the file has {columns:,}. Choose another."
-        )
     filled = {field.name.casefold() for field in layer.fields if field.filled != 0}
     for family in layer.families & writing.own_columns.keys():
         own = writing.own_columns[family]
@@ -162,7 +157,7 @@ def _refuse_size(target: Format, writing: Writing, layer: Layer) -> None:
             )
     if writing.max_record_bytes is not None and _record_bytes(writing, layer.fields) > writing.max_record_bytes:
         raise Rejection(
-            f"The {columns} columns are wider together than {target.title} can store "
+            f"The {len(layer.fields)} columns are wider together than {target.title} can store "
             f"({writing.max_record_bytes:,} bytes a record). Choose GeoPackage, or leave columns out."
         )
 

@@ -85,7 +85,6 @@ SHAPEFILE = Format(
         max_text_bytes=VALUE_BYTES,
         max_record_bytes=65_534,
         widths=DBF_WIDTHS,
-        max_columns=2_046,
         column_names=ColumnRule.DBF,
     ),
 )
