@@ -322,7 +322,7 @@ def _named(
         *_rounded(layers, found.rounded),
         *_mixed(layers, found.truths),
     )
-    return msgspec.structs.replace(facts, layers=layers, warnings=warnings)
+    return msgspec.structs.replace(facts, layers=layers, warnings=warnings, is_unplaced=found.is_unplaced)
 
 
 def _with_former_types(fields: tuple[Field, ...], was: Mapping[str, FormerType]) -> tuple[Field, ...]:

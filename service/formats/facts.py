@@ -266,12 +266,14 @@ class Layer(Shapes, frozen=True, kw_only=True):
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What a source contains, in all layers.
 
-    If `in_work_file`, the work file exists, and the plan may read it instead of the upload.
+    If `in_work_file`, the work file exists, and the plan may read it instead of the upload. If `is_unplaced`, a table
+    has no geometries, and the warnings do not say what to do about it.
     """
 
     layers: Annotated[tuple[Layer, ...], Meta(max_length=MAX_LAYERS)] = ()
     warnings: Annotated[tuple[Name, ...], Meta(max_length=100)] = ()
     in_work_file: bool = False
+    is_unplaced: bool = False
 
     @property
     def feature_count(self) -> int:

@@ -99,9 +99,9 @@ def refuse_unrepresentable(target: Format, layers: Sequence[Layer]) -> None:
 
 
 def told_of_reading(target: Format, facts: Facts) -> tuple[str, ...]:
-    """What is told of the source, except that nothing in a table is a coordinate if it stays a table, or is empty."""
-    keeps_all = facts.feature_count and writing_of(target).writer not in OF_CELLS
-    return tuple(warning for warning in facts.warnings if keeps_all or warning != UNPLACED)
+    """What is told of the source; that it has no geometries only if it is not empty and does not stay a table."""
+    is_missed = facts.is_unplaced and facts.feature_count and writing_of(target).writer not in OF_CELLS
+    return (*facts.warnings, UNPLACED) if is_missed else facts.warnings
 
 
 def find_losses(target: Format, datasets: Sequence[Dataset]) -> tuple[str, ...]:

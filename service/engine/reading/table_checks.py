@@ -13,7 +13,6 @@ from service.engine.reading.work_file import LISTED, TAKEN_FOR_WINDOWS, told_of
 from service.errors import Rejection
 from service.formats.crs import MAX_CODE
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
-from service.formats.losses import UNPLACED
 from service.formats.names import listed, quotes, shown, values_of
 from service.formats.request import ConversionRequest
 
@@ -93,12 +92,10 @@ def require_places(tables: Sequence[WrittenTable | Table], request: ConversionRe
     )
 
 
-def _unplaced(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
-    """What to do about tables of which nothing became a geometry."""
-    named = list(_named_like_coordinates(tables))
-    yield from named
-    if not named and not any(table.places for table in tables) and not any(_unnamed(tables)):
-        yield UNPLACED
+def is_unplaced(tables: Sequence[WrittenTable | Table]) -> bool:
+    """Whether nothing became a geometry, and `table_warnings` does not say what to do about it."""
+    advised = chain(_named_like_coordinates(tables), _unnamed(tables))
+    return not any(table.places for table in tables) and not any(advised)
 
 
 def _named_like_coordinates(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
@@ -122,7 +119,7 @@ def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
         yield TAKEN_FOR_WINDOWS.format(what="The file", remedy="Send the file in UTF-8")
     for table in tables:
         yield from told_of(table, _OF_ROWS)
-    yield from _unplaced(tables)
+    yield from _named_like_coordinates(tables)
     if any(table.lacks_names for table in tables):
         yield (
             "The first row holds numbers, so it counts as data, and the columns are called field_1, field_2 and so on. "

@@ -19,6 +19,7 @@ from service.engine.reading.table_checks import (
     ZEROS_LEFT_OUT,
     Tables,
     WrittenTable,
+    is_unplaced,
     require_places,
     table_warnings,
 )
@@ -40,7 +41,6 @@ from service.errors import Rejection
 from service.formats.detect import Source
 from service.formats.facts import MAX_COLUMNS, Count, Facts, Name, require_short_names
 from service.formats.format import Reading, reading_of
-from service.formats.losses import UNPLACED
 from service.formats.names import listed, shown
 from service.formats.request import ConversionRequest
 from service.formats.table.databases import DESCRIPTIONS_LEFT_OUT, RULES_LEFT_OUT, TITLES_LEFT_OUT
@@ -185,6 +185,7 @@ async def read_workbook(place: Workplace, source: Source, request: ConversionReq
             return WorkFile(
                 (*told, *table_warnings(placing.tables)),
                 facts=facts,
+                is_unplaced=is_unplaced(placing.tables),
                 rounded=rounded_in(found),
                 truths=found.get("truths", 0),
             )
@@ -236,7 +237,7 @@ async def _read_tables(
     ]
     facts = await hold(place, OURS, openings)
     if facts is not None:
-        return WorkFile(tuple(table_warnings(tables)), names, facts)
+        return WorkFile(tuple(table_warnings(tables)), names, facts, is_unplaced=is_unplaced(tables))
     messages, claim = [], ""
     for number, opening in enumerate(openings):
         system = f"EPSG:{opening.srid}" if opening.srid is not None else ""
@@ -250,6 +251,7 @@ async def _read_tables(
         names,
         None,
         claim=claim,
+        is_unplaced=is_unplaced(tables),
         cells={
             f"t{number}": {"file": f"t{number}.csv", "delimiter": table.delimiter, "originals": dict(table.originals)}
             for number, table in enumerate(tables)
@@ -272,8 +274,8 @@ async def read_parquet(place: Workplace, source: Source, request: ConversionRequ
     spelled = {name: count for name, count in changes.spelled.items() if name not in places}
     told = msgspec.structs.replace(changes, spelled=spelled).warnings()
     found = await _read_tables(place, request, tables)
-    others = [warning for warning in found.warnings if warning != UNPLACED]  # the driver finds none
-    return msgspec.structs.replace(found, warnings=(*told, *others), was=changes.was)
+    warnings = (*told, *found.warnings)
+    return msgspec.structs.replace(found, warnings=warnings, is_unplaced=False, was=changes.was)  # as the driver's
 
 
 async def _hold_work_file(place: Workplace, reading: Reading) -> Facts | None:

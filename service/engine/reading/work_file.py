@@ -81,6 +81,8 @@ class WorkFile(msgspec.Struct, frozen=True):
     """Whether the work file has texts that are not UTF-8."""
     rounded: str = ""
     """What to tell, with `columns`, if there are columns of floating-point numbers beyond 53 bits; "" if nothing."""
+    is_unplaced: bool = False
+    """Whether a table has no geometries, and the warnings do not say what to do about it."""
     truths: int = 0
     """How many cells of a workbook hold true or false."""
     was: Mapping[str, FormerType] = {}

@@ -11,6 +11,7 @@ from service.errors import MultipleLayers, Rejection
 from service.formats.crs import CrsCatalogue
 from service.formats.detect import Part, Source
 from service.formats.facts import Crs, Facts, Field, FieldType, Layer
+from service.formats.losses import UNPLACED, told_of_reading
 from service.formats.plan import MAX_DATASETS, ConversionPlan, can_go_direct, plan_conversion
 from service.formats.registry import by_token, default_output, find_output
 from service.formats.request import ConversionRequest
@@ -176,6 +177,16 @@ def test_a_table_of_cells_without_any_is_refused(catalogue: CrsCatalogue, output
         planned(catalogue, output, layer(types={}, features=2))
     assert planned(catalogue, output, layer(types={}, features=2), layer("b", fields=(Field("a"),))).datasets
     assert planned(catalogue, output, layer(types={}, features=0)).datasets
+
+
+@pytest.mark.parametrize(
+    ("output", "features", "is_told"), [("GeoJson", 1, True), ("GeoJson", 0, False), ("Ods", 1, False)]
+)
+def test_a_table_without_places_is_told_where_they_would_be(output: str, features: int, *, is_told: bool) -> None:
+    """Not of a table that stays one, or is empty."""
+    facts = Facts(layers=(Layer(name="a", features=features),), is_unplaced=True, warnings=("other",))
+    told = told_of_reading(find_output(output), facts)
+    assert told == (("other", UNPLACED) if is_told else ("other",))
 
 
 def test_the_direct_way_is_for_plain_geojson(catalogue: CrsCatalogue) -> None:
