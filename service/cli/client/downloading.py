@@ -47,9 +47,10 @@ class ResultDownload:
                 return self._fetch(record)
             except _NotFetchedError as failure:
                 may_pass = is_first or failure.may_pass
+                problem = f"The result cannot be fetched ({failure})."
                 if not may_pass or time.monotonic() + failure.pause > give_up_at:
-                    raise CommandError(f"The result cannot be fetched ({failure}). {kept}") from None
-                self._requests.pause(0 if is_first else failure.pause)
+                    raise CommandError(f"{problem} {kept}") from None
+                self._requests.pause(0 if is_first else failure.pause, problem)
             except CommandError as error:
                 raise CommandError(f"{error} {kept}") from None
             is_first = False

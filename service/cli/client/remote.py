@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ class _RemoteConversion:
         self._remote = remote
         self._path = path
         self._bar = bar
-        self._requests = Requests(remote.api, remote.headers, lambda: bar.update(path.name, "waiting for the server"))
+        self._requests = Requests(remote.api, remote.headers, partial(bar.wait, path.name))
         self._job_id: str | None = None
         self._upload = FileUpload(remote.api, path, self._requests, remote.idempotency_keys.get(path))
         self._is_kept = False

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
@@ -14,6 +16,7 @@ from service.jobs.lifecycle import Situation, Stage
 
 INTERRUPTED = "The conversion was interrupted."
 _WIDTH = 24
+_WAITS_UNTOLD = 1
 _CLEAR = "\r\x1b[K"
 _STAGES: Mapping[Stage, tuple[float, float]] = {
     "waiting": (0.0, 0.0),
@@ -23,6 +26,23 @@ _STAGES: Mapping[Stage, tuple[float, float]] = {
     "storing": (0.95, 1.0),
 }
 """The part of a conversion that each stage is taken for, which a bar shows."""
+
+
+OPTIONS: Mapping[str, str] = {
+    "outputFormat": "--to",
+    "targetEpsg": "--epsg",
+    "sourceEpsg": "--source-epsg",
+    "the field layer": "--layer",
+    "xField": "--x-field",
+    "yField": "--y-field",
+    "zField": "--z-field",
+    "wktField": "--wkt-field",
+    "keepCoordinates=true": "--keep-coordinates",
+    "keepCoordinates": "--keep-coordinates",
+}
+"""The options that sentences of the service call by the names of the interface."""
+_NAMED = re.compile(rf"(?<![\w'\"])(?:{'|'.join(OPTIONS)})(?![\w'\"])")
+"""Such a name, unless it is in quotes, as what files contain is."""
 
 
 class FileOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -51,19 +71,28 @@ class ConversionSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel
 class ProgressBar:
     """One line on a terminal that shows how many files are done, and what happens to one of the others."""
 
-    def __init__(self, files: int, stream: TextIO | None = None) -> None:
-        """Count to `files` on `stream`, by default the standard error output."""
+    def __init__(self, files: int, stream: TextIO | None = None, *, is_alone: bool = False) -> None:
+        """Count to `files` on `stream`, by default the standard error output; `is_alone` if nothing else may be there."""
         self._files = files
         self._done = 0
         self._stream = stream or sys.stderr
         self.shows = self._stream.isatty()
         """Whether there is a terminal to show it on."""
+        self._tells = not (self.shows or is_alone)
+        self._waits: Counter[str] = Counter()
         self._shares: dict[str, float] = {}
 
     def update(self, name: str, doing: str, share: float = 0.0) -> None:
         """Show what happens to a file, and which share of its work is done; the bar never goes back."""
         self._shares[name] = max(share, self._shares.get(name, 0.0))
         self._draw(f"{name}: {doing}")
+
+    def wait(self, name: str, problem: str) -> None:
+        """Show why a file waits; without a terminal, say so once, if waiting has not helped."""
+        self.update(name, f"waiting: {problem}")
+        self._waits[problem] += 1
+        if self._tells and self._waits[problem] == _WAITS_UNTOLD + 1:
+            _say(f"{name}: {problem} It is tried again.", self._stream)
 
     def convert(self, name: str, situation: Situation, begin: float = 0.0, end: float = 1.0) -> None:
         """Show what happens to the job of a file, whose conversion is the work from share `begin` to `end`."""
@@ -119,17 +148,24 @@ def _write(text: str, stream: TextIO) -> None:
 def lines_about(outcome: FileOutcome) -> list[str]:
     """Return the lines about one file for people."""
     if not outcome.success:
-        return [f"{outcome.file}: {outcome.error}"]
+        return [f"{outcome.file}: {_in_options(outcome.error or '')}"]
     features = "1 feature" if outcome.feature_count == 1 else f"{outcome.feature_count} features"
     what = f"{features}, {outcome.output_size_bytes} bytes"
-    return [f"{outcome.file} -> {outcome.output} ({what})", *(f"  {warning}" for warning in outcome.warnings)]
+    return [
+        f"{outcome.file} -> {outcome.output} ({what})",
+        *(f"  {_in_options(warning)}" for warning in outcome.warnings),
+    ]
+
+
+def _in_options(sentence: str) -> str:
+    return _NAMED.sub(lambda named: OPTIONS[named[0]], sentence)
 
 
 class Reporter:
     """Tells what became of each file: as a line beside the bar, or at the end as one JSON object."""
 
     def __init__(self, files: Sequence[Path], *, as_json: bool) -> None:
-        self.bar = ProgressBar(len(files))
+        self.bar = ProgressBar(len(files), is_alone=as_json)
         self._as_json = as_json
         self._outcomes: dict[Path, FileOutcome | None] = dict.fromkeys(files)
         self.ended_by = INTERRUPTED

@@ -27,8 +27,8 @@ class ServerAwayError(CommandError):
 class Requests:
     """Sends one request at a time. Blocks; `end` and `break_off` are for another thread."""
 
-    def __init__(self, api: str, headers: Mapping[str, str], pauses: Callable[[], None]) -> None:
-        """Make requests to `api` with these headers; `pauses` is called before each wait for the server."""
+    def __init__(self, api: str, headers: Mapping[str, str], pauses: Callable[[str], None]) -> None:
+        """Make requests to `api` with these headers; `pauses` is told before each wait for the server what is wrong."""
         self._api = api
         self._headers = headers
         self._pauses = pauses
@@ -68,7 +68,7 @@ class Requests:
                     raise CommandError(problem)
             if time.monotonic() + pause > give_up_at:
                 raise ServerAwayError(problem)
-            self.pause(pause)
+            self.pause(pause, problem)
 
     @contextmanager
     def fetched(self, url: str) -> Iterator[http.client.HTTPResponse]:
@@ -81,13 +81,13 @@ class Requests:
         with self._exchange_with(url) as exchange, exchange.send("GET", {}) as response:
             yield response
 
-    def pause(self, seconds: float) -> None:
-        """Wait.
+    def pause(self, seconds: float, problem: str) -> None:
+        """Wait, because of a problem that may pass.
 
         Raises:
             CommandError: the requests were ended.
         """
-        self._pauses()
+        self._pauses(problem)
         if self._ended.wait(seconds):
             raise CommandError(INTERRUPTED)
 

@@ -11,9 +11,10 @@ import pytest
 from service.cli.client.bundling import upload_name, write_upload
 from service.cli.client.outputs import Outputs
 from service.cli.client.remote import situation_of
-from service.cli.client.reporting import ProgressBar
+from service.cli.client.reporting import OPTIONS, FileOutcome, ProgressBar, lines_about
 from service.cli.client.requests import is_wrong_address
 from service.cli.command import CommandError
+from service.cli.convert import COMMAND
 from service.jobs.lifecycle import Situation
 from tests.support.data import JOURNAL
 
@@ -55,6 +56,33 @@ def test_a_bar_never_goes_back() -> None:
     shown = terminal.getvalue().split("\r\x1b[K")[1:]
     assert [line.partition("]")[0].count("#") for line in shown] == [12, 14, 17, 17, 24]
     assert shown[1].endswith("0/1 a.csv: reading, 50%")
+
+
+def test_why_a_file_waits_is_shown_or_said_once() -> None:
+    """So that a wrong address is noticed; but not what passes at once, and nothing beside a report for programs."""
+    terminal, elsewhere, quiet = Terminal(), io.StringIO(), io.StringIO()
+    for bar in (ProgressBar(2, terminal), ProgressBar(2, elsewhere), ProgressBar(2, quiet, is_alone=True)):
+        for name in ("a.csv", "b.csv", "a.csv"):
+            bar.wait(name, "It cannot be reached.")
+    assert terminal.getvalue().endswith("0/2 a.csv: waiting: It cannot be reached.")
+    assert elsewhere.getvalue() == "b.csv: It cannot be reached. It is tried again.\n"
+    assert quiet.getvalue() == ""
+
+
+def test_lines_name_the_options_of_the_command() -> None:
+    """The service names the fields of its forms, as which it knows them; what files contain is quoted as it is."""
+    error = "Send sourceEpsg; or, for a local grid, send keepCoordinates=true. It has the column 'xField'."
+    [line] = lines_about(FileOutcome(file="a.csv", success=False, error=error))
+    assert line == (
+        "a.csv: Send --source-epsg; or, for a local grid, send --keep-coordinates. It has the column 'xField'."
+    )
+    warned = FileOutcome(file="a.csv", success=True, warnings=("Name one of them in the field layer.",))
+    assert lines_about(warned)[1] == "  Name one of them in --layer."
+
+
+def test_options_are_those_of_the_command() -> None:
+    options = {argument.names[0] for argument in COMMAND.arguments}
+    assert set(OPTIONS.values()) <= options
 
 
 def test_a_database_in_use_is_not_converted_without_its_changes(tmp_path: Path) -> None:
