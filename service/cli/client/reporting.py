@@ -72,7 +72,7 @@ class ProgressBar:
     """One line on a terminal that shows how many files are done, and what happens to one of the others."""
 
     def __init__(self, files: int, stream: TextIO | None = None, *, is_alone: bool = False) -> None:
-        """Count to `files` on `stream`, by default the standard error output; `is_alone` if nothing else may be there."""
+        """Count to `files` on `stream`, by default the standard error output; no lines are printed if it `is_alone`."""
         self._files = files
         self._done = 0
         self._stream = stream or sys.stderr
