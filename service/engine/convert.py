@@ -335,7 +335,8 @@ def _with_former_type(field: Field, was: Mapping[str, FormerType]) -> Field:
     is_changed = field.type is (FieldType.REAL if former is FormerType.DECIMAL else FieldType.TEXT)
     if former is None or not is_changed:
         return field
-    told = {"nested": field.filled or 0} if former is FormerType.LIST else {"was": former}
+    is_list = former is FormerType.LIST
+    told = {"nested": field.filled or 0, "like_json": 0} if is_list else {"was": former}
     return msgspec.structs.replace(field, **told)
 
 

@@ -311,8 +311,8 @@ def find_changes(messages: str, *, values: bool = True) -> Iterator[str]:
     for column, found in islice(misread.items(), MAX_FOUND):
         value = shown(found["value"])
         yield (
-            f"Values of {shown(column)!r} were read as numbers, as the file declares: {value!r} became "
-            f"{found['number']}. Declare the column as text (string) to keep them."
+            f"Values of {shown(column)!r} were read as numbers, as the file or its format declares: {value!r} became "
+            f"{found['number']}. Write numbers like 12.5, or declare the column as text (string), to keep them."
         )
 
 

@@ -74,6 +74,19 @@ INFORMATION_IN_GML = of_the_file(
 PAGE_TOLD = "The file is one page of a longer answer of a server (WFS); the features of the other pages are not in it."
 PAGE_OF_WFS = rb"<(?:\w{1,20}+:)?+FeatureCollection\b[^<>]{0,4000}?\snext\s?="
 
+_READ_ATTRIBUTES = (
+    rb"(?:fid|uom|value|srs(?:Name|Dimension)|(?:axis|uom)Labels|dimension|count|decimal|[ct]s|interpolation|orientation"
+    rb"|num(?:Arc|DerivativesAt\w+)|owns|codeSpace|nilReason)"
+)
+"""Attributes that are read, that belong to geometries, or that are counted as words."""
+OTHER_ATTRIBUTES = (
+    rb"<(?!gml:|wfs:|gen:)[\w:.-]++(?![^<>]*?\sxmlns)(?:\s++(?:(?:gml|xlink|xml|xsi):[\w.-]++|"
+    + _READ_ATTRIBUTES
+    + rb")\s*+=\s*+(?:\"[^\"<>]*+\"|'[^'<>]*+'))*+\s++[\w:.-]++\s*+=\s*+[\"']"
+)
+"""A feature or value with an attribute of its own; those of the outermost element come with its namespaces."""
+CENTERED_ARCS = rb"<(?:gml:)?+(?:Circle|Arc)ByCenterPoint\b"
+IN_DEGREES = rb"srsName\s?+=\s?+[\"'][^\"'<>]{0,60}(?:\b(?:4326|4258|4979)|CRS84)[\"']"
 _REFERENCES, _ATTRIBUTES = (b"xlink:href=",), (b" codeSpace=", b" nilReason=", b" xml:lang=")
 _NO_WORD = rb"=" + b"".join(rb"(?<!%b)" % word for word in (*_REFERENCES, *_ATTRIBUTES))
 _ID = rb"(?:[^\"<>&=]++|" + _NO_WORD + rb")*+"
@@ -163,8 +176,16 @@ GML = Format(
             ),
             LeftOut("References to other elements (xlink:href, {count}) were left out.", words=_REFERENCES),
             LeftOut(
-                "Attributes of values ({count}), such as codeSpace, nilReason and xml:lang, were left out.",
+                "Attributes of features and values ({count}), such as codeSpace, nilReason and xml:lang, were left "
+                "out.",
                 words=_ATTRIBUTES,
+                pattern=OTHER_ATTRIBUTES,
+            ),
+            LeftOut(
+                "Circles and arcs around a center in degrees ({count}) became lines of short segments.",
+                pattern=CENTERED_ARCS,
+                beside=IN_DEGREES,
+                within=b"ByCenterPoint",
             ),
         ),
         alike=_ALIKE,

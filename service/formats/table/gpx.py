@@ -30,6 +30,10 @@ LINES_IN_GPX = (
 """A text with line ends in an extension, of which the driver joins the lines."""
 NESTED_IN_GPX = rb"<[\w.-]++:[\w.-]++(?:\s[^<>]*+)?(?<!/)>\s*+<[\w.-]++:"
 """Elements in an element of another namespace."""
+ATTRIBUTES_IN_EXTENSIONS = (
+    rb"<extensions>\s*+(?:<([\w.:-]++)>[^<>]*+</\1>\s*+)*+<[\w.:-]++\s++(?!xmlns)[\w.:-]++\s*+=\s*+[\"']"
+)
+"""Extensions of which the first that is more than a text has attributes."""
 _READ = (
     rb"(?:ele|time|magvar|geoidheight|name|cmt|desc|src|link|number|sym|type|fix|sat|[hvp]dop|ageofdgpsdata|dgpsid)\b"
 )
@@ -82,7 +86,9 @@ INFORMATION_IN_GPX = of_the_file(
     rb"(?:gpx|metadata|wpt|rte|trk)\b|/metadata>",
     rb"(?:name|desc|author|keywords)" + HOLDS + rb"|(?:copyright|email)\b[^<>]*?\s(?:author|id)\s*=\s*[\"'][^\"']",
 )
-_NEXT = rb"\s*+(?:</trkseg>\s*+<trkseg>\s*+)?+<(?:trk|rte)pt\b"
+_EXTENDED = rb"(?:<extensions\b[^<]*+(?:<(?!/?(?:extensions|(?:trk|rte)pt)\b)[^<]*+)*+</extensions>\s*+)?+"
+_EMPTY_SEGMENTS = rb"(?:<trkseg>\s*+</trkseg>\s*+|<trkseg\s?+/>\s*+)*+"
+_NEXT = rb"\s*+(?:" + _EXTENDED + rb"</trkseg>\s*+" + _EMPTY_SEGMENTS + rb"<trkseg>\s*+)?+<(?:trk|rte)pt\b"
 _FLAT = rb"(?:[^<>]*+(?<=/)>|[^<]*+(?:<(?!ele\b|/?(?:trk|rte)pt\b)[^<]*+)*+</(?:trk|rte)pt>)"
 FLAT_BEFORE_HIGH = (
     rb"pt\b(?<=<(?:trk|rte)pt)" + _FLAT + _NEXT + rb"[^<]*+(?:<(?!ele\b|/?(?:trk|rte)pt\b)[^<]*+)*+<ele\b"
@@ -180,6 +186,11 @@ GPX = Format(
             LeftOut(
                 "Elements within elements of extensions ({count}) were not read; their columns are 0, or hold XML.",
                 pattern=NESTED_IN_GPX,
+            ),
+            LeftOut(
+                "Attributes of elements in extensions were left out of at least {count} of the points, routes and "
+                "tracks.",
+                pattern=ATTRIBUTES_IN_EXTENSIONS,
             ),
             LeftOut(
                 "Extensions of segments of tracks, and of the whole file ({count}), were left out.",

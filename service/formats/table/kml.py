@@ -98,6 +98,19 @@ SECOND_GEOMETRY_IN_KML = (
 
 A collection that holds collections is not looked into.
 """
+_KNOWN_OF_FEATURES = (
+    rb"(?:name|visibility|open|address|phoneNumber|[sS]nippet|description|styleUrl|Style|StyleMap|LookAt|Camera"
+    rb"|Time(?:Stamp|Span|Instant)|Region|Metadata|ExtendedData|Model|Track|MultiTrack|" + _PLACE + rb")[\s/>]"
+)
+UNDEFINED_IN_KML = (
+    rb"<Placemark\b[^<>]*+>\s*+(?:<(?P<text>name|visibility|open|[sS]nippet|description|styleUrl)\b[^<>]*+"
+    rb"(?:(?<=/)>|>[^<]*+(?:<!\[CDATA\[(?:[^\]<]++|\](?!\]>)|<(?!Placemark\b))*+\]\]>[^<]*+)?+</(?P=text)>)\s*+)*+"
+    rb"<(?!" + _KNOWN_OF_FEATURES + rb")[a-zA-Z]\w*+>[^<>]*+</"
+)
+"""A feature with a value of its own, as Marble writes them, which follows none but its name and other texts."""
+UNREAD_DATA = rb"<(?:Simple)?+Data(?:\s++(?!name\b)[\w:.-]++\s*+=\s*+(?:\"[^\"<>]*+\"|'[^'<>]*+'))*+\s*+>[^<]*+</?+\w"
+UNREAD_TEXT_OF_DATA = rb"<Data\s[^<>]*+(?<!/)>\s*+[^<\s]"
+"""Data without a name, and with a text of its own rather than in the element value."""
 _MODES = tuple(
     b">%b<" % mode for mode in (b"relativeToGround", b"clampToGround", b"relativeToSeaFloor", b"clampToSeaFloor")
 )
@@ -176,6 +189,16 @@ _KML_LEFT_OUT = (
         "Data of features in elements of other namespaces ({count}) was left out: of ExtendedData, Data and SchemaData "
         "are read.",
         pattern=FOREIGN_DATA,
+    ),
+    LeftOut(
+        "Elements that KML does not define were left out of at least {count} of the features: of their own values, "
+        "only those within ExtendedData are read.",
+        pattern=UNDEFINED_IN_KML,
+    ),
+    LeftOut("Data ({count}) without a name was left out.", pattern=UNREAD_DATA),
+    LeftOut(
+        "Data ({count}) with a text outside of the element value was read without it. Write <value>…</value>.",
+        pattern=UNREAD_TEXT_OF_DATA,
     ),
     LeftOut("Display names of data ({count}) were left out; columns have its names.", words=(b"<displayName>",)),
     LeftOut("Data of documents and folders ({count}) was left out.", pattern=DATA_OF_FOLDERS),

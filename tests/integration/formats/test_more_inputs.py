@@ -425,7 +425,7 @@ async def test_attributes_that_the_driver_of_gml_leaves_out_are_told(pipeline: P
     )
     done = await pipeline.to("GeoPackage", tmp_path / "a.gml")
     assert done.output.warnings == (
-        "Attributes of values (2), such as codeSpace, nilReason and xml:lang, were left out.",
+        "Attributes of features and values (2), such as codeSpace, nilReason and xml:lang, were left out.",
     )
     assert {"n", "t", "h", "h_uom"} <= {field.name for field in done.facts.layers[0].fields}
 

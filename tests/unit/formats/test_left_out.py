@@ -31,6 +31,9 @@ UNREAD = (
 )
 EXTENSIONS = "Extensions of segments of tracks, and of the whole file (1), were left out."
 TRACK_POINT = "<trkpt lat='1' lon='2'>"
+HIGH_POINT, FLAT_POINT = f"{TRACK_POINT}<ele>1</ele></trkpt>", "<trkpt lat='1' lon='2'/>"
+FLAT = "In lines of routes and tracks, points without elevations, next to others that have them, got 0."
+OF_EXTENSIONS = "Attributes of elements in extensions were left out of at least 1 of the points, routes and tracks."
 OLDER = (
     "Elements of GPX 1.0, such as speed, course and url, were left out of at least 1 of the points. To keep them, "
     'declare version="1.0" in the file.'
@@ -43,6 +46,14 @@ AROUND = "Blanks around snippets (1) were left out."
 SNIPPETS = "Snippets (1) were left out."
 DATA = "Data of features (1) may have been left out: beside a Schema, only what it declares is read."
 OF_KML = "Descriptions and authors of documents and folders (1) were left out."
+UNDEFINED = (
+    "Elements that KML does not define were left out of at least 1 of the features: of their own values, only those "
+    "within ExtendedData are read."
+)
+NAMELESS = "Data (1) without a name was left out."
+VALUELESS = "Data (1) with a text outside of the element value was read without it. Write <value>…</value>."
+ATTRIBUTES = "Attributes of features and values (1), such as codeSpace, nilReason and xml:lang, were left out."
+CIRCLES = "Circles and arcs around a center in degrees (1) became lines of short segments."
 OF_GML = "The name or description of the whole collection was left out."
 OF_GPX = "The metadata of the file (name, description, author, copyright or keywords) was left out."
 VIEWS = "Views (LookAt, 1) were left out."
@@ -107,6 +118,12 @@ PARTS = {
         f"<Placemark><Polygon><a><LinearRing></LinearRing></a></Polygon>{POINT}</Placemark>": (SECOND_IN_KML,),
         f"<Placemark><MultiGeometry>{POINT}{LINE}{POINT}</MultiGeometry></Placemark><Placemark>{LINE}</Placemark>": (),
         "<Placemark><Polygon><a><LinearRing></LinearRing></a><a><LinearRing/></a></Polygon></Placemark>": (),
+        "<Placemark\n>\n<name>n</name><description><![CDATA[<a>1</a>]]></description>\n<pop>7</pop>": (UNDEFINED,),
+        "<Placemark><description>a<a>1</a></description><gx:b>1</gx:b></Placemark><Placemark><name/><open>1</open>": (),
+        "<Placemark><name>pop</name>\n<Snippet maxLines='0'></Snippet>\n<TimeSpan><end/></TimeSpan>": (),
+        "<Data><value>1</value></Data><SimpleData name='a'>1</SimpleData>": (NAMELESS,),
+        "<Data uom='m'>\n<value>1</value></Data><Data id='a' name='b'><value>1</value></Data>": (NAMELESS,),
+        "<Data name='a'>1</Data><Data name='b'>\n<value>1</value>\n</Data><Data name='c'/>": (VALUELESS,),
     },
     "Gml": {
         "<a:n/>": (EMPTY,),
@@ -117,7 +134,12 @@ PARTS = {
         "<FeatureCollection><gml:featureMember><gml:name>n</gml:name></gml:featureMember>": (),
         "<FeatureCollection><gml:description> </gml:description><gml:member><gml:name>n</gml:name></gml:member>": (),
         "<wfs:FeatureCollection numberReturned='9'\n next='http://a?startIndex=9'>": (PAGE_TOLD,),
-        "<wfs:FeatureCollection numberReturned='9'>\n<a:f next='1'>": (),
+        "<wfs:FeatureCollection numberReturned='9'>\n<a:f next='1'>": (ATTRIBUTES,),
+        '<a:f gml:id="i" fid="f"><a:n uom="m" lang="de">1</a:n>': (ATTRIBUTES,),
+        "<c:C xmlns:c='http://c' version='1'><a:n xlink:title='t'/><Point srsName='s' srsDimension='2'>": (),
+        "<gml:Arc numArc='1'/><gen:intAttribute name='n'><gen:value>1</gen:value></gen:intAttribute>": (),
+        "<gml:Surface srsName='urn:ogc:def:crs:EPSG::4326'><gml:CircleByCenterPoint numArc='1'>": (CIRCLES,),
+        "<gml:Surface srsName='urn:ogc:def:crs:EPSG::25832'><gml:CircleByCenterPoint numArc='1'>": (),
         "<a:n>\n  text</a:n>": (BLANKS,),
         "<a:n>\r\ntext\r\n</a:n>": (BLANKS,),
         "<a:n> 5th</a:n>": (BLANKS,),
@@ -125,7 +147,7 @@ PARTS = {
         "<gml:pos>\n  1.5 -2e3\n</gml:pos>\n  <a:n>text\n</a:n><a:m>\t7 </a:m>": (),
         f"<a:g>{PLACE}</a:g><a:n>{'long ' * 99}</a:n><a:h>{PLACE}</a:h>": (GEOMETRIES,),
         f"<a:g>{PLACE}</a:g>{'<a:n>1</a:n>' * 9}<a:h>{PLACE}</a:h>": (GEOMETRIES,),
-        f"<a:g>{PLACE}</a:g><a:n xsi:nil='true'/><a:n><a:m>1</a:m></a:n><a:h srs='1'>{PLACE}</a:h>": (GEOMETRIES,),
+        f"<a:g>{PLACE}</a:g><a:n xsi:nil='true'/><a:n><a:m>1</a:m></a:n><a:h xsi:type='t'>{PLACE}</a:h>": (GEOMETRIES,),
         f"<a:g>{PLACE}</a:g><a:n>1</a:n></a:f>\n<a:f><a:g>{PLACE}</a:g><a:n>1</a:n>": (),
     },
     "Gpx": {
@@ -168,6 +190,11 @@ PARTS = {
         f"{ROOT}<wpt lat='1' lon='2'><speed>2</speed><a>3</a><b>4</b></wpt>": (UNREAD, OLDER),
         f"{ROOT}<wpt lat='1' lon='2'><a>3</a><speed>2</speed></wpt>": (UNREAD, OLDER),
         '<gpx creator="a" version="1.0"><trkpt lat="1" lon="2"><speed>2</speed></trkpt>': (),
+        "<extensions><o:a>1</o:a><o:b k='1'>2</o:b></extensions>": (OF_EXTENSIONS,),
+        "<extensions><o:a xmlns='o'>1</o:a></extensions><wpt lat='1' lon='2'>": (),
+        f"{HIGH_POINT}</trkseg><trkseg></trkseg>\n<trkseg/><trkseg>{FLAT_POINT}": (FLAT,),
+        f"{FLAT_POINT}<extensions><a>1</a></extensions></trkseg><trkseg>{HIGH_POINT}": (FLAT, EXTENSIONS),
+        f"{HIGH_POINT}</trkseg></trk><trk><trkseg>{FLAT_POINT}</trkseg>": (),
     },
 }
 """Pieces of documents, and what is said of them."""
@@ -177,6 +204,7 @@ REPEATED = (
     b"</url><link><text>a</text></link>",
     b"<speed>1</speed>",
     b"</x><ele><![CDATA[",
+    b"<trkpt/><extensions><a>1</a>",
 )
 """Elements that may be the last of a point, and begin what others of them may end with."""
 
@@ -224,7 +252,14 @@ def test_each_part_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes) -
 
 
 @pytest.mark.parametrize(
-    "part", [b"<Placemark", b"<Placemark><Point>", b"<Placemark><Point></Point", b"<Placemark><Point></Point><a>"]
+    "part",
+    [
+        b"<Placemark",
+        b"<Placemark><Point>",
+        b"<Placemark><Point></Point",
+        b"<Placemark><Point></Point><a>",
+        b"<Placemark><name><![CDATA[",
+    ],
 )
 def test_each_feature_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes) -> None:
     """A search for further geometries ends with the feature."""
