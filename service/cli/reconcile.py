@@ -11,6 +11,7 @@ from service.app.storage import open_storage
 from service.cli.command import JSON, CliCommand, CommandError, argument
 from service.metering.audit import audit_books
 from service.settings import Settings
+from service.storage.bucket_config import HOME
 from service.usecases import audit
 
 
@@ -27,12 +28,16 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     async with open_database(settings) as database, open_storage(settings) as storage:
         compared = await audit.compare_store(database, storage)
         waiting = await audit.compare_queue(database, open_queue)
-        if not arguments.force:
+        if arguments.force:
+            given_up = (*compared.missing, *compared.out_of_reach)
+            compared = msgspec.structs.replace(compared, missing=given_up, out_of_reach={})
+        else:
             _require_some_match(compared)
             _require_own_messages(waiting)
         done = Reconciliation()
         try:
             await audit.reconcile(database, storage, compared, done)
+            done.differences += compared.not_compared()
             done.differences += await audit.reconcile_queue(database, open_queue, waiting, done)
             done.differences += await audit_books(database)
         except BaseException:  # what is done is told, whatever stops the rest
@@ -50,11 +55,12 @@ def _print(done: Reconciliation, *, as_json: bool, otherwise: str = "") -> None:
 
 
 def _require_some_match(compared: audit.StoreComparison) -> None:
-    if not compared.known and (compared.orphans or compared.missing):
+    if compared.foreign:
+        place = "" if HOME in compared.foreign else f" in the region {' or '.join(compared.foreign)}"
         raise CommandError(
-            f"No stored output belongs to a job: {len(compared.orphans)} outputs have no job, {len(compared.missing)} "
-            "jobs have no output. This is probably the store of another database; check the settings of both. "
-            "If the outputs really are lost, add --force."
+            f"No stored output{place} belongs to a job: {len(compared.orphans)} outputs have no job, "
+            f"{len(compared.missing)} jobs have no output. This is probably the store of another database; check the "
+            "settings of both. If the outputs really are lost, add --force."
         )
 
 
@@ -89,7 +95,8 @@ COMMAND = CliCommand(
         argument(
             "--force",
             action="store_true",
-            help="change data even if no stored output, or no message, belongs to a job of this database",
+            help="change data even if no stored output, or no message, belongs to a job of this database; also give up "
+            "the outputs of regions that are not set",
         ),
     ),
 )

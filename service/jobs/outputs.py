@@ -30,19 +30,19 @@ async def unknown_keys(database: Database, keys: Sequence[str]) -> list[str]:
     return unknown
 
 
-async def jobs_without_output(database: Database, stored: Collection[str], now: datetime) -> list[JobId]:
-    """Return the jobs whose output existed before `now`, is not due for removal, and is not in `stored`."""
-    missing: list[JobId] = []
+async def missing(database: Database, stored: Collection[str], now: datetime) -> dict[JobId, str]:
+    """Return the keys of outputs that existed before `now`, are not due for removal, and are not `stored`; by job."""
+    found: dict[JobId, str] = {}
     after = (now + _LINKED_FOR, UUID(int=0))
     while True:
         async with database.connection() as connection:
             rows = await connection.fetch(_SQL["outputs"], now, *after, _AT_ONCE)
-            lost = [row["id"] for row in rows if row["object_key"] not in stored]
+            lost = {JobId(row["id"]): str(row["object_key"]) for row in rows if row["object_key"] not in stored}
             if lost:  # a job may have been deleted meanwhile
-                lost = [row["id"] for row in await connection.fetch(_SQL["still_completed"], lost)]
-        missing.extend(map(JobId, lost))
+                still = {row["id"] for row in await connection.fetch(_SQL["still_completed"], list(lost))}
+                found |= {job_id: key for job_id, key in lost.items() if job_id in still}
         if len(rows) < _AT_ONCE:
-            return missing
+            return found
         after = (rows[-1]["expires_at"], rows[-1]["id"])
 
 

@@ -1,6 +1,7 @@
 """Checks that ledger, jobs, store and queue agree (interface 6), and makes the others agree with the jobs again."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
@@ -8,12 +9,13 @@ from uuid import UUID, uuid4
 import msgspec
 
 from service.db.pool import Database
-from service.errors import QueueUnavailable
+from service.errors import ObjectsLeft, QueueUnavailable
 from service.ids import JobId, ServerId
 from service.jobs import outputs
 from service.jobs.handovers import HandOvers
 from service.metering.audit import audit_books
-from service.storage.port import ObjectKey, Storage
+from service.storage.bucket_config import HOME
+from service.storage.port import ObjectKey, Storage, split_key
 
 if TYPE_CHECKING:  # loading the client of the queue is of no use without a fleet
     from service.jobs.queue_contents import QueueContents
@@ -35,6 +37,18 @@ class StoreComparison(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs whose output should be in the store and is not."""
     without_input: tuple[JobId, ...] = ()
     """Open jobs that were handed over and whose input should be in the store and is not."""
+    foreign: tuple[str, ...] = ()
+    """Regions with objects that belong to no job, or jobs without their outputs, and none that belong together."""
+    out_of_reach: Mapping[JobId, str] = {}
+    """The regions of outputs that are not set, so that it is unknown whether these are there; by job."""
+
+    def not_compared(self) -> list[str]:
+        """Return a sentence for each region that is not set."""
+        return [
+            f"The store has {count} outputs in the region {region}, which is not set here, so they were not compared. "
+            "Set it in GEOMILL_S3_REGIONS as for the service."
+            for region, count in sorted(Counter(self.out_of_reach.values()).items())
+        ]
 
 
 class QueueComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +88,7 @@ async def audit(database: Database, storage: Storage, open_queue: OpenQueue = nu
         *(f"The stored output {key} belongs to no job." for key in compared.orphans),
         *(f"The output of job {job_id} is not in the store." for job_id in compared.missing),
         *(f"The input of job {job_id} is not in the store." for job_id in compared.without_input),
+        *compared.not_compared(),
         *(f"The message {subject} in the queue belongs to no job." for subject in waiting.strays),
         *(f"The job {job_id} waits for a worker, but has no message in the queue." for job_id in waiting.missing),
         *([waiting.problem] if waiting.problem else []),
@@ -92,17 +107,25 @@ async def compare_store(database: Database, storage: Storage) -> StoreComparison
     began, inputs = await outputs.time_of(database), await outputs.recorded_inputs(database)
     stored = {str(entry.key) async for entry in storage.objects()}
     orphans = await outputs.unknown_keys(database, sorted(stored))
-    known = len(stored) - len(orphans)
+    matching = Counter(map(_region, stored.difference(orphans)))
     if orphans:  # unless they were removed since the listing
         orphans = sorted({str(entry.key) async for entry in storage.objects()}.intersection(orphans))
+    lost = {job_id: _region(key) for job_id, key in (await outputs.missing(database, stored, began)).items()}
+    listed = {HOME, *storage.regions}
+    missing = {job_id: region for job_id, region in lost.items() if region in listed}
+    lost_inputs = [job for key, job in inputs.items() if key not in stored and _region(key) in listed]
     return StoreComparison(
-        known=known,
+        known=matching.total(),
         orphans=tuple(map(ObjectKey, orphans)),
-        missing=tuple(await outputs.jobs_without_output(database, stored, began)),
-        without_input=tuple(
-            await outputs.still_open(database, [job for key, job in inputs.items() if key not in stored])
-        ),
+        missing=tuple(missing),
+        without_input=tuple(await outputs.still_open(database, lost_inputs)),
+        foreign=tuple(sorted({*map(_region, orphans), *missing.values()} - matching.keys())),
+        out_of_reach={job_id: region for job_id, region in lost.items() if region not in listed},
     )
+
+
+def _region(key: str) -> str:
+    return split_key(ObjectKey(key))[0]
 
 
 async def compare_queue(database: Database, open_queue: OpenQueue) -> QueueComparison:
@@ -144,7 +167,11 @@ async def reconcile(database: Database, storage: Storage, compared: StoreCompari
         mended.expired_jobs += await outputs.expire(database, compared.missing[start : start + _AT_ONCE])
     for start in range(0, len(compared.orphans), _AT_ONCE):
         orphans = compared.orphans[start : start + _AT_ONCE]
-        await storage.delete(orphans)
+        try:
+            await storage.delete(orphans)
+        except ObjectsLeft as left:
+            mended.deleted_outputs += [key for key in orphans if key not in left.keys]
+            raise
         mended.deleted_outputs += orphans
 
 

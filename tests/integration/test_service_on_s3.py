@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
+import anyio.to_thread
 import httpx
 import pytest
 
@@ -18,6 +19,7 @@ from service.usecases.audit import audit
 from service.usecases.maintenance import sweep
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
 from tests.support.data import lakes
+from tests.support.geomill import Geomill
 from tests.support.world import World, world
 
 EU_BUCKET = "results-in-europe"
@@ -111,6 +113,41 @@ async def test_a_region_that_is_away_keeps_no_result_of_another_beyond_its_reten
             europe.start()
             await sweep(here.services)
             assert await here.stored() == 0
+
+
+async def test_results_of_a_region_that_is_not_set_are_not_lost(
+    database_url: str, tmp_path: Path, s3: S3Server
+) -> None:
+    """`geomill reconcile` may have a part of the settings: it says so, and gives results up only if it is forced."""
+    settings = bucket_settings(s3)
+    async with world(database_url, tmp_path, now=datetime.now(UTC), plan="business", settings=settings) as here:
+        change = partial(Administration(here.services.database, utc_now).change_account, here.account.account_id)
+        kept = await here.convert()
+        await change(Changes(storage_region="eu"))
+        far = await here.convert()
+        await here.advance(timedelta(seconds=1))
+        given = {f"GEOMILL_{name.upper()}": str(value) for name, value in settings.items()}
+        whole = Geomill(tmp_path, {"GEOMILL_DATABASE_URL": database_url, **given})
+        part = Geomill(tmp_path, {"GEOMILL_DATABASE_URL": database_url, **given, "GEOMILL_S3_REGIONS": "{}"})
+        mistaken = Geomill(
+            tmp_path,
+            {"GEOMILL_DATABASE_URL": database_url, **given, "GEOMILL_S3_REGIONS": '{"eu": {"prefix": "other/"}}'},
+        )
+
+        told = await anyio.to_thread.run_sync(part, "reconcile", "--json")
+        assert json.loads(told.stdout)["expiredJobs"] == [], told
+        [difference] = json.loads(told.stdout)["differences"]
+        assert "the region eu" in difference
+        audited = await anyio.to_thread.run_sync(part, "audit")
+        assert audited.stdout.splitlines() == [difference]
+        refused = await anyio.to_thread.run_sync(mistaken, "reconcile")
+        assert (refused.returncode, "in the region eu" in refused.stderr) == (1, True), refused
+        audited = await anyio.to_thread.run_sync(whole, "audit")
+        assert audited.returncode == 0, audited
+
+        forced = await anyio.to_thread.run_sync(part, "reconcile", "--json", "--force")
+        assert json.loads(forced.stdout)["expiredJobs"] == [far["jobId"]]
+        assert [(await here.job(job["jobId"]))["status"] for job in (kept, far)] == ["Completed", "Expired"]
 
 
 async def test_without_its_store_the_service_fails_clearly_and_charges_nothing(
