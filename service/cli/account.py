@@ -108,7 +108,7 @@ async def delete(settings: Settings, arguments: argparse.Namespace) -> None:
     async with open_database(settings) as database, open_storage(settings) as storage:
         administration = Administration(database, utc_now)
         eraser = AccountEraser(administration, JobRegister(database), Ledger(database, Pricing()), storage)
-        erased = await eraser.delete(arguments.account_id)
+        erased = await eraser.delete(arguments.account_id, are_results_lost=arguments.force)
     print_record(DeletedAccount(account_id=arguments.account_id, erased_results=erased), as_json=arguments.json)
 
 
@@ -168,7 +168,12 @@ COMMAND = CliCommand(
             name="delete",
             help="erase an account's keys, files and names; what it was charged stays in the ledger",
             run=delete,
-            arguments=(ACCOUNT, argument("--yes", action="store_true", help="confirm that this is final"), JSON),
+            arguments=(
+                ACCOUNT,
+                argument("--yes", action="store_true", help="confirm that this is final"),
+                argument("--force", action="store_true", help="go on although the store has none of the results"),
+                JSON,
+            ),
         ),
         CliCommand(
             name="create",

@@ -1,8 +1,10 @@
 """Deleting an account keeps the books, and removes everything that names it or its files."""
 
+import json
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import httpx
 import pytest
 
@@ -13,6 +15,7 @@ from service.usecases.delete_account import DELETED, AccountEraser
 from service.usecases.maintenance import sweep
 from service.usecases.services import Services
 from tests.support.data import lakes
+from tests.support.geomill import Geomill
 from tests.support.world import World, world
 
 TELLING = "the-telling-lake"
@@ -81,6 +84,32 @@ async def test_the_books_stay_and_the_names_go(
         with pytest.raises(AdministrationError):
             await administration.find_account(account_id)
         assert await eraser.delete(account_id) == 0
+
+
+async def test_results_in_another_store_are_not_taken_for_erased(database_url: str, tmp_path: Path) -> None:
+    """As if the command has the database of the service and not its store; a repeat with both erases them."""
+    async with world(database_url, tmp_path / "service") as here:
+        assert (await send(here)).json()["success"]
+        command = ("account", "delete", str(here.account.account_id), "--yes", "--json")
+        elsewhere = Geomill(tmp_path / "elsewhere", {"GEOMILL_DATABASE_URL": database_url})
+        refused = await anyio.to_thread.run_sync(elsewhere, *command)
+        assert (refused.returncode, "GEOMILL_S3_BUCKET" in refused.stderr) == (1, True), refused
+        assert await here.stored() == 1
+        assert await audit(here.services.database, here.services.storage) == []
+        there = Geomill(tmp_path / "service", {"GEOMILL_DATABASE_URL": database_url})
+        done = await anyio.to_thread.run_sync(there, *command)
+        assert json.loads(done.stdout)["erasedResults"] == 1, done
+        assert await here.stored() == 0
+
+
+async def test_lost_results_keep_no_account(database_url: str, tmp_path: Path) -> None:
+    """Its operator says so."""
+    async with world(database_url, tmp_path / "service") as here:
+        assert (await send(here)).json()["success"]
+        command = ("account", "delete", str(here.account.account_id), "--yes", "--json", "--force")
+        elsewhere = Geomill(tmp_path / "elsewhere", {"GEOMILL_DATABASE_URL": database_url})
+        done = await anyio.to_thread.run_sync(elsewhere, *command)
+        assert json.loads(done.stdout)["erasedResults"] == 1, done
 
 
 async def waits_for_row(services: Services) -> bool:
