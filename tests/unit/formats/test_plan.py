@@ -31,12 +31,16 @@ SYSTEMS = [
 def catalogue(tmp_path: Path) -> CrsCatalogue:
     path = tmp_path / "proj.db"
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE crs_view (auth_name, code, name, type, deprecated)")
-        connection.executemany("INSERT INTO crs_view VALUES ('EPSG', ?, ?, ?, ?)", SYSTEMS)
+        connection.execute("CREATE TABLE crs_view (table_name, auth_name, code, name, type, deprecated)")
+        connection.executemany("INSERT INTO crs_view VALUES ('', 'EPSG', ?, ?, ?, ?)", SYSTEMS)
         connection.execute(
             "CREATE TABLE deprecation (table_name, deprecated_auth_name, deprecated_code, replacement_auth_name,"
             " replacement_code)"
         )
+        connection.execute(
+            "CREATE TABLE usage (object_table_name, object_auth_name, object_code, extent_auth_name, extent_code)"
+        )
+        connection.execute("CREATE TABLE extent (auth_name, code, west_lon, south_lat, east_lon, north_lat)")
         bases = ("projected_crs", "geodetic_crs", "geodetic_datum", "ellipsoid", "unit_of_measure")
         for table in (*bases, "compound_crs", "vertical_crs"):
             connection.execute(
