@@ -60,8 +60,8 @@ class AccountEraser:
         if kept:
             raise AdministrationError(
                 "The store has no result of this account, so it is probably not the one that the service uses. Set "
-                "GEOMILL_S3_BUCKET, or GEOMILL_DATA_DIR without it, as for the service, and repeat the command; so far, "
-                "the account has lost its keys and its open jobs. If its results really are lost, add --force."
+                "GEOMILL_S3_BUCKET, or GEOMILL_DATA_DIR without it, as for the service, and repeat the command. Now, "
+                "the account has no keys and no open jobs. If its results really are lost, add --force."
             )
 
     async def _cancel(self, job: Job) -> None:
