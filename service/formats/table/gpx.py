@@ -31,9 +31,9 @@ LINES_IN_GPX = (
 NESTED_IN_GPX = rb"<[\w.-]++:[\w.-]++(?:\s[^<>]*+)?(?<!/)>\s*+<[\w.-]++:"
 """Elements in an element of another namespace."""
 ATTRIBUTES_IN_EXTENSIONS = (
-    rb"<extensions>\s*+(?:<([\w.:-]++)>[^<>]*+</\1>\s*+)*+<[\w.:-]++\s++(?!xmlns)[\w.:-]++\s*+=\s*+[\"']"
+    rb"<extensions>\s*+(?:<([\w.:-]++)>[^<>]*+</\1>\s*+)*+<[\w.:-]++\s++(?!xmlns)[\w.:-]++\s*+=\s*+([\"'])"
 )
-"""Extensions of which the first that is more than a text has attributes."""
+"""Extensions of which the first that is more than a text has attributes. A match fills its last group."""
 _READ = (
     rb"(?:ele|time|magvar|geoidheight|name|cmt|desc|src|link|number|sym|type|fix|sat|[hvp]dop|ageofdgpsdata|dgpsid)\b"
 )

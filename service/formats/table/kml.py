@@ -105,9 +105,10 @@ _KNOWN_OF_FEATURES = (
 UNDEFINED_IN_KML = (
     rb"<Placemark\b[^<>]*+>\s*+(?:<(?P<text>name|visibility|open|[sS]nippet|description|styleUrl)\b[^<>]*+"
     rb"(?:(?<=/)>|>[^<]*+(?:<!\[CDATA\[(?:[^\]<]++|\](?!\]>)|<(?!Placemark\b))*+\]\]>[^<]*+)?+</(?P=text)>)\s*+)*+"
-    rb"<(?!" + _KNOWN_OF_FEATURES + rb")[a-zA-Z]\w*+>[^<>]*+</"
+    rb"<(?!" + _KNOWN_OF_FEATURES + rb")[a-zA-Z]\w*+>[^<>]*+(</)"
 )
-"""A feature with a value of its own, as Marble writes them, which follows none but its name and other texts."""
+"""A feature with a value of its own, as Marble writes them, which follows none but its name and other texts. A match
+fills its last group."""
 UNREAD_DATA = rb"<(?:Simple)?+Data(?:\s++(?!name\b)[\w:.-]++\s*+=\s*+(?:\"[^\"<>]*+\"|'[^'<>]*+'))*+\s*+>[^<]*+</?+\w"
 UNREAD_TEXT_OF_DATA = rb"<Data\s[^<>]*+(?<!/)>\s*+[^<\s]"
 """Data without a name, and with a text of its own rather than in the element value."""
