@@ -197,7 +197,13 @@ SELECT coalesce(sum(w.jobs), 0)::bigint AS jobs,
 SELECT id, input_key FROM job WHERE completed_at IS NOT NULL AND input_key IS NOT NULL ORDER BY random() LIMIT $1;
 
 -- name: forget_inputs
--- Their inputs are gone.
+-- Their inputs are gone. A request to store one that was repeated may arrive later, as that of a result: see `expire`.
+WITH late AS (
+    INSERT INTO late_object (object_key, given_up_at, next_at)
+    SELECT input_key, service_time() - interval '29 days 23 hours', service_time() + interval '20 minutes'
+      FROM job WHERE id = ANY($1) AND handover IS NOT NULL AND created_at > service_time() - interval '20 minutes'
+    ON CONFLICT DO NOTHING
+)
 UPDATE job SET input_key = NULL, handover = NULL WHERE id = ANY($1);
 
 -- name: forget_servers

@@ -1,11 +1,12 @@
 """An output lives as long as its plan keeps it, however late the sweep comes (interface 3)."""
 
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from service.storage.port import new_key
+from service.storage.port import new_input_key, new_key
 from service.usecases.audit import audit
 from service.usecases.maintenance import sweep
 from tests.support.world import World
@@ -146,6 +147,22 @@ async def test_a_request_that_stores_an_erased_result_late_leaves_nothing(here: 
         assert await here.stored() == 0
     async with here.services.database.connection() as connection:
         assert not await connection.fetch("SELECT FROM late_object WHERE object_key = $1", stored)
+
+
+async def test_a_request_that_stores_an_input_late_leaves_nothing(here: World, tmp_path: Path) -> None:
+    """As that of a result: a gateway has repeated it, and a worker has converted the input, which was removed."""
+    job_id = (await here.convert())["jobId"]
+    storage, key = here.services.storage, new_input_key(new_key())
+    (tmp_path / "input").write_bytes(b"input")
+    put = partial(storage.put, key, tmp_path / "input", media_type="text/csv", download_name="a.csv")
+    async with here.services.database.connection() as connection:
+        await connection.execute("UPDATE job SET input_key = $2, handover = 'told' WHERE id = $1", job_id, key)
+    for minutes in (1, 20):
+        await put()
+        assert len(list(here.directory.rglob(key))) == 1
+        await here.advance(timedelta(minutes=minutes))
+        await sweep(here.services)
+        assert not list(here.directory.rglob(key))
 
 
 @pytest.mark.parametrize(("others", "region"), [(501, ""), (1, "elsewhere/")])
