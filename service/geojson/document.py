@@ -34,6 +34,8 @@ OF_FEATURES = frozenset({*OWN, "bbox", "crs"})
 UNDERSTOOD = frozenset({*OWN, *KEPT_MEMBERS, "features", "bbox"})
 ESRI_MEMBERS = frozenset({"geometryType", "spatialReference", "fieldAliases", "objectIdFieldName", "displayFieldName"})
 COLLECTION, FEATURE = "FeatureCollection", "Feature"
+LINE_STARTS = frozenset({b"\n", b"\r", b"\x1e"})
+"""What precedes an object of a sequence."""
 
 _BETWEEN = re.compile(rb'[^ \t\r\n][ \t\r\n]*,[ \t\r\n]*\{(?:[ \t\r\n]*"[^"\\]{0,64}"[ \t\r\n]*:)?')
 _KINDS = {name.lower(): name for name in (COLLECTION, FEATURE, *FAMILIES)}
@@ -276,9 +278,10 @@ class Document:
         cursor = self._cursor
         cursor.skip(SPACE_OR_SEPARATOR)
         while cursor.byte():
-            if self.kind == COLLECTION:
+            begins_line = cursor.data[cursor.position - 1 : cursor.position] in LINE_STARTS
+            if self.kind == COLLECTION and not (cursor.byte() == b"{" and begins_line):
                 raise cursor.no_json()
-            if cursor.byte() != b"{":
+            if self.kind == COLLECTION or cursor.byte() != b"{":
                 raise Unreadable(Reason.OTHER_LINES)
             limit = cursor.position + WINDOW_BYTES
             batch = []

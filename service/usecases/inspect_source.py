@@ -125,16 +125,15 @@ async def require_features(source: Source) -> None:
 def _with_counts(facts: Facts, found: Scan) -> Facts:
     """`facts` with the numbers of objects and arrays, of which the converter sees only arrays of one type as such.
 
-    Nor does it see all parts of geometries without any position, which the warnings about the scan report.
+    It takes the others for texts that are like them. Nor does it see all parts of geometries without any position,
+    which the warnings about the scan report.
     """
-    nested = {field.name: field.nested for field in found.fields}
+    counts = {field.name: {"nested": field.nested, "like_json": field.like_json} for field in found.fields}
     layers = tuple(
         msgspec.structs.replace(
             layer,
             flaws=layer.flaws_without(Flaw.HOLLOW),
-            fields=tuple(
-                msgspec.structs.replace(field, nested=nested.get(field.name, field.nested)) for field in layer.fields
-            ),
+            fields=tuple(msgspec.structs.replace(field, **counts.get(field.name, {})) for field in layer.fields),
         )
         for layer in facts.layers
     )

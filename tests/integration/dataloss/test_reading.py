@@ -123,6 +123,14 @@ async def test_between_json_formats_times_are_texts(converters: Converters) -> N
     assert done.warnings == ()
 
 
+async def test_objects_are_not_told_as_texts_that_are_like_them(converters: Converters) -> None:
+    """The converter, which examines what lies at the dateline, takes them for such texts."""
+    halves = [[[[edge, 1], [edge, 2], [inside, 1], [edge, 1]]] for edge, inside in ((180, 170), (-180, -170))]
+    document = collection(feature({"a": {"b": 1}}, geometry("MultiPolygon", halves)))
+    done = await convert(converters, document, "GeoJsonSeq")
+    assert (_of_lines(done.path), done.warnings) == ([{"b": 1}], ())
+
+
 @pytest.mark.parametrize(
     "values", [([1, 2], ["x"]), ([True, False], [1]), (["x"], "y"), ([[1], {"b": 0.5}], "y")], ids=str
 )

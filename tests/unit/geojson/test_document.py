@@ -67,6 +67,7 @@ REFUSED = {
     '{"type": "FeatureCollection", "features": {}}': Reason.NO_FEATURES,
     FEATURE + " 5": Reason.OTHER_LINES,
     f"{FEATURE},{FEATURE}": Reason.OTHER_LINES,
+    '{"type": "FeatureCollection", "features": []}\n{"type": "FeatureCollection", "features": []}': Reason.OTHER_LINES,
     f'{FEATURE}\n{{"type": "Topology"}}': Reason.OTHER_LINES,
     f'{FEATURE}\n{{"properties": {{"a": 1}}, "geometry": null}}': Reason.OTHER_LINES,
     f'{FEATURE}\n{{"type": "FeatureCollection", "features": []}}': Reason.OTHER_LINES,
