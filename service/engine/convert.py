@@ -122,8 +122,8 @@ class Engine:
             known = _tidying(place, reading_of(source.format), found)
             await place.python(facts_program.__name__, WORK_FILE, known, FACTS_FILE)
             facts = await place.read_json(FACTS_FILE, Facts)
-        claim = found.claim if request.source_epsg is None else ""
-        told = tuple(heights_warnings(claim, facts.layers, self.catalogue))
+        system = found.system if request.source_epsg is None else ""
+        told = tuple(heights_warnings(system, facts.layers, self.catalogue))
         found = msgspec.structs.replace(found, warnings=(*found.warnings, *told))
         named = partial(_named, facts, source, found, self.capabilities, place.clock_times)
         return await run_for_columns(named, [layer.fields for layer in facts.layers])
@@ -309,7 +309,7 @@ def _named(
             fields=_with_former_types(
                 layer.fields, {**dict.fromkeys(clock_times.get(layer.name, every), FormerType.TIME), **found.was}
             ),
-            crs=layer.crs if layer.crs.known and not found.assumes_system else Crs(claim=found.claim),
+            crs=layer.crs if layer.crs.known and not found.assumes_system else Crs(name=found.system),
         )
         for layer, name in zip(facts.layers, names, strict=True)
     )

@@ -143,7 +143,7 @@ class Crs(msgspec.Struct, frozen=True):
 
     known: bool = False
     epsg: Annotated[int, Meta(ge=1, le=1 << 31)] | None = None
-    claim: Name = ""
+    name: Name = ""
     """The name of a system that no database of systems has, if the layer records one."""
     datum: Name = ""
     """The datum of a system without a code, if its name alone says how to transform it."""

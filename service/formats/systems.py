@@ -112,10 +112,10 @@ def _refuse_to_keep(target: Format, spatial: Sequence[Layer], unknown: Sequence[
 def _require_system(target: Format, layer: Layer, source_epsg: int | None, catalogue: CrsCatalogue) -> None:
     """Refuse a layer in an unknown system, and numbers that cannot be the degrees that they are said to be."""
     if not layer.crs.known and source_epsg is None:
-        claim = f"{layer.crs.claim!r}" if PLAIN_NAME.fullmatch(layer.crs.claim) else "a system of its own"
+        named = f"{layer.crs.name!r}" if PLAIN_NAME.fullmatch(layer.crs.name) else "a system of its own"
         reason = (
-            f"The file says that its coordinates are in {claim}, which is not a known system."
-            if layer.crs.claim
+            f"The file says that its coordinates are in {named}, which is not a known system."
+            if layer.crs.name
             else f"The file does not record the coordinate system of {shown(layer.name)!r}."
         )
         raise Rejection(

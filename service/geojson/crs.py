@@ -15,7 +15,7 @@ _WGS84 = re.compile(
 _TEXTS = ("name", "code", "urn", "href", "url")
 
 
-def crs_claim(member: Any) -> str:
+def crs_name(member: Any) -> str:
     """The text with which the member `crs` names a system; "" if it names none."""
     if isinstance(member, str):
         return member
@@ -33,10 +33,10 @@ def crs_epsg(member: Any) -> int | None:
     """
     if member is None:
         return WGS84
-    claim = crs_claim(member).strip()
-    found = _EPSG.fullmatch(claim)
+    name = crs_name(member).strip()
+    found = _EPSG.fullmatch(name)
     epsg = int(found.group(1)) if found else None
-    if epsg == WGS84 or _WGS84.fullmatch(claim):
+    if epsg == WGS84 or _WGS84.fullmatch(name):
         return WGS84
     return epsg if _is_name(member) else None
 

@@ -99,7 +99,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     """Whether coordinates may be infinite or not numbers, such as NaN and 1e999."""
     crs_epsg: Annotated[int, Meta(ge=1, le=1 << 31)] | None = WGS84
     """The coordinate system; None if only the converter can determine it."""
-    crs_claim: Name = ""
+    crs_name: Name = ""
     """The text that names it; "" if none does."""
 
     @property

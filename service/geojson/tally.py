@@ -10,7 +10,7 @@ from msgspec import UnsetType
 
 from service.formats.facts import MAX_NAMES_CHARACTERS, Flaw
 from service.formats.geometry import FAMILIES
-from service.geojson.crs import crs_claim, crs_epsg
+from service.geojson.crs import crs_epsg, crs_name
 from service.geojson.document import Document
 from service.geojson.features import Feature
 from service.geojson.fields import FieldTally
@@ -93,7 +93,7 @@ class Tally:
             may_be_infinite=geometries.may_be_infinite,
             may_be_faulty=geometries.may_be_faulty,
             crs_epsg=epsg,
-            crs_claim=crs_claim(document.members.get("crs"))[:MAX_NAME_CHARACTERS],
+            crs_name=crs_name(document.members.get("crs"))[:MAX_NAME_CHARACTERS],
         )
 
     def _add_properties(self, features: Sequence[Feature]) -> None:

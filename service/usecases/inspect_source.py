@@ -107,7 +107,7 @@ async def inspect_source(
     elif found.may_be_faulty:
         facts = _with_faults(facts, await engine.inspect(run, fit, directory, request, most))
     if is_odd:
-        facts = _without_guessed_system(facts, found.crs_claim)
+        facts = _without_guessed_system(facts, found.crs_name)
     rounds = engine.capabilities.is_of(reading_of(source.format).rounds_long_negatives)
     told = reading_warnings(found, into_json=writing_of(target).json, rounds=rounds)
     return Inspection(msgspec.structs.replace(facts, warnings=(*facts.warnings, *told)), fit, found)
@@ -152,10 +152,10 @@ def _with_faults(facts: Facts, found: Facts) -> Facts:
     return msgspec.structs.replace(facts, layers=layers)
 
 
-def _without_guessed_system(facts: Facts, claim: str) -> Facts:
-    """`facts` without WGS 84 as the system `claim`: the driver assumes it, without a message, for unknown names."""
+def _without_guessed_system(facts: Facts, name: str) -> Facts:
+    """`facts` without WGS 84 as the system `name`: the driver assumes it, without a message, for unknown names."""
     layers = tuple(
-        msgspec.structs.replace(layer, crs=Crs(claim=claim)) if layer.crs.epsg == WGS84 else layer
+        msgspec.structs.replace(layer, crs=Crs(name=name)) if layer.crs.epsg == WGS84 else layer
         for layer in facts.layers
     )
     return msgspec.structs.replace(facts, layers=layers)

@@ -74,4 +74,4 @@ async def read_esri_json(place: Workplace, source: Source) -> WorkFile:
         return WorkFile(warnings, names)
     await place.discard(WORK_FILE)
     await read_in()
-    return WorkFile(warnings, names, claim=system)
+    return WorkFile(warnings, names, system=system)

@@ -70,7 +70,7 @@ async def read_gml(place: Workplace, source: Source) -> WorkFile:
     names = await place.look(partial(_names, source.parts[0].text))
     if not await place.look(partial(_misleads, source.parts[0].text, names)):
         await _describe(place, reading_with_options(source), source.parts[0])
-        return msgspec.structs.replace(await read_single(place, source), claim=_shown(names))
+        return msgspec.structs.replace(await read_single(place, source), system=_shown(names))
     file = staged_names(source)[0]
     await place.python(gml_systems.__name__, file, NAMED_FILE, FOUND_FILE)
     found = await place.read_json(FOUND_FILE, Found)
@@ -82,17 +82,17 @@ async def read_gml(place: Workplace, source: Source) -> WorkFile:
     if (pair or CODE.fullmatch(only)) and not others:
         system = f"EPSG:{pair[1]}" if pair else only
         layers = await read_layers(place, reading_with_options(source), file, system=system)
-        return msgspec.structs.replace(layers, claim=only)
+        return msgspec.structs.replace(layers, system=only)
     read = await read_single(place, source)
-    claim = AND.join(sorted({only, *others} - {NO_SYSTEM})) + " or none" * bool(warnings)
-    return msgspec.structs.replace(read, claim=claim, warnings=(*read.warnings, *warnings))
+    named = AND.join(sorted({only, *others} - {NO_SYSTEM})) + " or none" * bool(warnings)
+    return msgspec.structs.replace(read, system=named, warnings=(*read.warnings, *warnings))
 
 
-def heights_warnings(claim: str, layers: Iterable[Layer], catalogue: CrsCatalogue) -> Iterator[str]:
-    """What is told of elevations if the systems that a file names, `claim`, say what these are and were not read."""
+def heights_warnings(named: str, layers: Iterable[Layer], catalogue: CrsCatalogue) -> Iterator[str]:
+    """What is told of elevations if the systems that a file names, `named`, say what these are and were not read."""
     if all(not layer.has_z or catalogue.is_compound(layer.crs.epsg or 0) for layer in layers):
         return
-    for name in claim.split(AND):
+    for name in named.split(AND):
         code = CODE.fullmatch(name)
         if COMPOUND.search(name) or (code and catalogue.is_compound(int(code[1]))):
             yield (

@@ -238,19 +238,19 @@ async def _read_tables(
     facts = await hold(place, OURS, openings)
     if facts is not None:
         return WorkFile(tuple(table_warnings(tables)), names, facts, is_unplaced=is_unplaced(tables))
-    messages, claim = [], ""
+    messages, unknown = [], ""
     for number, opening in enumerate(openings):
         system = f"EPSG:{opening.srid}" if opening.srid is not None else ""
         told = await add_table(place, OURS, number, opening, system=system)
         if system and NO_SYSTEM.search(told):
-            claim = claim or system
+            unknown = unknown or system
             told = await add_table(place, OURS, number, opening)
         messages.append(told)
     return WorkFile(
         (*table_warnings(tables), *find_changes("\n".join(messages))),
         names,
         None,
-        claim=claim,
+        system=unknown,
         is_unplaced=is_unplaced(tables),
         cells={
             f"t{number}": {"file": f"t{number}.csv", "delimiter": table.delimiter, "originals": dict(table.originals)}

@@ -50,7 +50,7 @@ async def read_topojson(place: Workplace, source: Source) -> WorkFile:
     )
     nested = {field.name: FormerType.LIST for _, scan in found.layers for field in scan.fields if field.nested}
     return WorkFile(
-        told, names, facts, claim=system.crs_claim, was=nested, assumes_system=not is_known, tells_parts=True
+        told, names, facts, system=system.crs_name, was=nested, assumes_system=not is_known, tells_parts=True
     )
 
 

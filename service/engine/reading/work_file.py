@@ -75,7 +75,7 @@ class WorkFile(msgspec.Struct, frozen=True):
     """By table: the positions of columns whose texts stand for true and false."""
     cells: Mapping[str, Mapping[str, object]] = {}
     """For each table with coordinate columns: the CSV that was read, its delimiter, and their original names."""
-    claim: str = ""
+    system: str = ""
     """The name of the system that the file gives for layers without a known one."""
     has_other_texts: bool = False
     """Whether the work file has texts that are not UTF-8."""
@@ -166,7 +166,7 @@ async def read_layers(
         return WorkFile(tuple(find_changes(messages)), has_other_texts=has_other_texts(messages), was=was)
     await place.discard(WORK_FILE)
     if system and NO_SYSTEM.search(messages):
-        return msgspec.structs.replace(await read_layers(place, reading, origin, layers), claim=system)
+        return msgspec.structs.replace(await read_layers(place, reading, origin, layers), system=system)
     read = await add_relabelled(place, reading, origin, layers, system=system)
     return msgspec.structs.replace(read, was=former_types(messages))
 

@@ -108,4 +108,4 @@ async def test_features_may_precede_what_describes_them(either: Pipeline, tmp_pa
     done = await either.to("Csv", tmp_path / "a.json", keep_coordinates=True)
     found = readers.table(done.path)
     assert [row["n"] for row in found] == [str(number) for number in range(rows)]
-    assert done.facts.layers[0].crs.claim == "ESRI:102003" or done.facts.layers[0].crs.known
+    assert done.facts.layers[0].crs.name == "ESRI:102003" or done.facts.layers[0].crs.known

@@ -309,7 +309,7 @@ def test_an_old_crs_member_is_read(member: Any, epsg: int | None) -> None:
     """Its code, if written in one of the usual ways; otherwise what names it."""
     scan = scan_bytes(collection(feature(), crs=member))
     assert scan.crs_epsg == epsg
-    assert bool(scan.crs_claim) is bool(member)
+    assert bool(scan.crs_name) is bool(member)
     assert scan_bytes(collection(feature())).crs_epsg == 4326
 
 
