@@ -14,7 +14,7 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 CODE = re.compile(
-    r"(?:urn:(?:x-)?ogc:def:crs:EPSG:[\d.]*:|EPSG:{1,2}|https?://(?:www\.)?opengis\.net/def/crs/EPSG/[\d.]+/"
+    r"(?:urn:(?:x-)?ogc:def:crs:EPSG:[\d.]*:|urn:EPSG:geographicCRS:|EPSG:{1,2}|https?://(?:www\.)?opengis\.net/def/crs/EPSG/[\d.]+/"
     r"|https?://www\.opengis\.net/gml/srs/epsg\.xml#)(\d{1,9})",
     re.IGNORECASE | re.ASCII,
 )
@@ -25,6 +25,8 @@ PAIR = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 """Names of a system of positions and one of heights."""
+UNUSUAL = re.compile(r"urn:x-ogc:def:crs,|urn:EPSG:|https?://[\w.]+/def/crs-compound\?|https:.*#", re.IGNORECASE)
+"""How names begin that some releases of the driver do not know, or take for those of axes in another order."""
 CRS84 = re.compile(r"(?:urn:ogc:def:crs:OGC:[\d.]*:|https?://(?:www\.)?opengis\.net/def/crs/OGC/[\d.]+/)CRS84")
 MEMBERS = re.compile(r"\w*[mM]embers?")
 COLLECTION = "FeatureCollection"
@@ -37,6 +39,7 @@ GEOMETRIES = frozenset(
 COORDINATES = frozenset({"pos", "posList", "coordinates", "coord"})
 BOUNDS = "boundedBy"
 TAG_NAME = re.compile(rb"<[^\s/>]++")
+NAME = re.compile(rb"\bsrsName\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 NAMES = re.compile(rb"\s+srs(?:Name|Dimension)\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 POSITIONS = re.compile(rb"posList\b[^<>]*>([^<>]*)<")
 ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"})
@@ -94,7 +97,8 @@ class _Reader:
         local = name.rpartition(":")[2]
         parent = self._open[-1] if self._open else ""
         self._open.append(local)
-        own = Names(attributes.get("srsName", NO_SYSTEM).strip(), attributes.get("srsDimension", ""))
+        written = attributes.get("srsName", NO_SYSTEM).strip()
+        own = Names(usual(written), attributes.get("srsDimension", ""))
         if self._geometry:
             self._inside(local, own)
         elif not self._feature and local == COLLECTION:
@@ -110,6 +114,14 @@ class _Reader:
             self._begin = self._parser.CurrentByteIndex
             self._used = set()
             self._inside(local, own)
+        if self._geometry and own.system != written:
+            self._respell(own.system)
+
+    def _respell(self, system: str) -> None:
+        """Have the element of a geometry that has just begun name its system so."""
+        at = self._parser.CurrentByteIndex
+        if found := NAME.search(self._content, at, self._content.index(b">", at)):
+            self.changes[found.start()] = (found.end(), _naming(system))
 
     def _of_all(self, own: Names) -> None:
         """Note what the collection or its envelope says of all features; an envelope ceases to say it."""
@@ -153,8 +165,7 @@ class _Reader:
         if found is None:
             return
         if not outermost.system and len(systems) == 1 and systems != {NO_SYSTEM}:
-            added = f' srsName="{next(iter(systems)).translate(ESCAPED)}"'.encode("ascii", "xmlcharrefreplace")
-            self.changes[found.end()] = (found.end(), added)
+            self.changes[found.end()] = (found.end(), b" " + _naming(next(iter(systems))))
         if any(names.dimension for names in self._used):
             self._is_flat = True
         elif self._around.dimension == str(HIGH):
@@ -182,6 +193,20 @@ class _Reader:
             pieces += [self._content[at:start], text]
             at = end
         return b"".join([*pieces, self._content[at:]])
+
+
+def _naming(system: str) -> bytes:
+    return f'srsName="{system.translate(ESCAPED)}"'.encode("ascii", "xmlcharrefreplace")
+
+
+def usual(name: str) -> str:
+    """`name` as all releases of the driver know it, with axes in the same order."""
+    code = CODE.fullmatch(name)
+    if not UNUSUAL.match(name) or not (code or PAIR.fullmatch(name)):
+        return name
+    if code is None:
+        return system_of(name)
+    return f"EPSG:{code[1]}" if "#" in name else f"urn:ogc:def:crs:EPSG::{code[1]}"
 
 
 def system_of(name: str) -> str:

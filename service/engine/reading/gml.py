@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from service.engine.holding import in_open_run
 from service.engine.jailed import gml_systems
-from service.engine.jailed.gml_systems import CODE, HIGH, MOST_SYSTEMS, MOST_TYPES, NO_SYSTEM, PAIR
+from service.engine.jailed.gml_systems import CODE, HIGH, MOST_SYSTEMS, MOST_TYPES, NO_SYSTEM, PAIR, UNUSUAL
 from service.engine.reading.files import read_single, reading_with_options
 from service.engine.reading.work_file import WorkFile, read_layers
 from service.engine.session import Session
@@ -138,7 +138,9 @@ def _has_only(text: bytes, names: set[bytes]) -> bool:
 
 def _misleads(path: Path, names: set[bytes]) -> bool:
     """Whether the driver may take coordinates for those of another system, or three axes for two. Blocking."""
-    if len(names) >= FEW or (names and _has_unnamed(path) and not _is_around_all(path, *names)):
+    if len(names) >= FEW or any(UNUSUAL.match(name.decode("utf-8", "replace").strip()) for name in names):
+        return True
+    if names and _has_unnamed(path) and not _is_around_all(path, *names):
         return True
     return has_match(path, HIGH_AROUND, SRS_DIMENSION) and has_match(path, LISTS)
 

@@ -217,7 +217,7 @@ ADDRESS_OF_BOTH = f"http://www.opengis.net/def/crs-compound?1={EPSG}4326&amp;2={
 WITH_HEIGHTS = "urn:ogc:def:crs:EPSG::7409"
 HEIGHTS = {
     "two systems": ([point(BOTH, "50 9 100")], BOTH),
-    "two systems in an address": ([point(ADDRESS_OF_BOTH, "50 9 100")], "http://www.opengis.net/def/crs-compound?"),
+    "two systems in an address": ([point(ADDRESS_OF_BOTH, "50 9 100")], BOTH),
     "two systems in several ways": (
         [point(BOTH, "50 9 100"), point(ADDRESS_OF_BOTH, "50 9 100"), point("EPSG:4326+5773", "9 50 100")],
         BOTH,
@@ -239,7 +239,37 @@ async def test_a_system_of_heights_is_told(either: Pipeline, tmp_path: Path, nam
     told = [warning for warning in done.output.warnings if "were kept as they are" in warning]
     assert [shown in warning for warning in told] == ([True] if shown else [])
     assert len(done.output.warnings) == len(told)
-    assert (await either.to("GeoPackage", path, source_epsg=4326)).output.warnings == ()
+    done = await either.to("GeoJson", path, source_epsg=4326)
+    assert done.output.warnings == ()
+    assert {tuple(feature["geometry"]["coordinates"][:2]) for feature in readers.geojson(done.path)} == {(9.0, 50.0)}  # type: ignore[index]  # JSON is untyped
+
+
+UNUSUAL = {
+    ADDRESS_OF_BOTH: "50 9 1",
+    ADDRESS_OF_BOTH.replace("http:", "https:"): "50 9 1",
+    BOTH.replace("ogc", "x-ogc"): "50 9 1",
+    "urn:EPSG:geographicCRS:4326": "50 9",
+    ADDRESS.replace("http:", "https:"): "9 50",
+}
+"""Names of systems that some releases of the driver do not know, or not with their axes, and a position in each."""
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+@pytest.mark.parametrize("place", ["the geometry", "a part", "the envelope"])
+async def test_positions_have_their_axes_in_every_notation(
+    pipeline: Pipeline, tmp_path: Path, name: str, place: str
+) -> None:
+    """Whether the system is sent as well or not."""
+    position = UNUSUAL[name]
+    geometry = point(name, position) if place == "the geometry" else point("", position)
+    if place == "a part":
+        geometry = f"<gml:MultiPoint><gml:pointMember>{point(name, position)}</gml:pointMember></gml:MultiPoint>"
+    envelope = ENVELOPE.format(named(name)) if place == "the envelope" else ""
+    path = document(tmp_path / "a.gml", [geometry], envelope=envelope)
+    for wishes in ({}, {"source_epsg": 4326}):
+        (feature,) = readers.geojson((await pipeline.to("GeoJson", path, **wishes)).path)
+        positions = feature["geometry"]["coordinates"]  # type: ignore[index]  # JSON is untyped
+        assert (positions[0] if place == "a part" else positions)[:2] == [9.0, 50.0]
 
 
 ORDINARY = {
