@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from html import unescape
-from itertools import islice
+from itertools import chain, islice
 from urllib.parse import unquote
 
 from service.errors import Rejection
@@ -28,9 +28,13 @@ READ = re.compile(r"xl/(?:workbook|styles|sharedStrings|worksheets/[^/]+)\.xml",
 SHEETS = re.compile(r"xl/worksheets/[^/]+\.xml", re.IGNORECASE)
 MOST_SHEETS = 20
 """How many sheets are looked at for cells whose texts are missing."""
+MANIFEST = "META-INF/manifest.xml"
+KEY = re.compile(rb"<(?:\w{1,20}:)?encryption-data\b")
+"""What the list of parts of ODS has for each part that is encrypted."""
 TEXTS = "xl/sharedStrings.xml"
 SHARED = re.compile(rb"<c\s[^<>]*\bt\s*=\s*[\"']s[\"']")
 """A cell with the number of a text."""
+ENCRYPTED = "The workbook is encrypted. Save it without a password and send it again."
 SAVE = "Open it in a spreadsheet program, save it as .xlsx, and send it again."
 ELSEWHERE = "The workbook has its main part in {!r}, but is only read if that is {}. " + SAVE
 NO_SHEET = "A sheet of the workbook is not where it says, in {!r}, letter by letter, and cannot be read. " + SAVE
@@ -45,8 +49,14 @@ def why_unread(row: Format, archive: Archive) -> str:
     """
     main = reading_of(row).main_part
     with suppress(Rejection):
-        return next(_unread(archive, main), "") if main else ""
+        return next(chain(_encrypted(archive), _unread(archive, main) if main else ()), "")
     return ""
+
+
+def _encrypted(archive: Archive) -> Iterator[str]:
+    for member in archive.members:
+        if member.path == MANIFEST and KEY.search(archive.head(member, MOST_BYTES)):
+            yield ENCRYPTED
 
 
 def _unread(archive: Archive, main: str) -> Iterator[str]:

@@ -69,3 +69,23 @@ async def test_workbooks_with_their_parts_in_usual_places_are_read(
 ) -> None:
     done = await pipeline.to("Csv", await _changed(pipeline, tmp_path, READ[name]), source_epsg=4326)
     assert [row["name"] for row in readers.table(done.path)] == ["oak"]
+
+
+async def test_encrypted_sheets_are_called_so(pipeline: Pipeline, tmp_path: Path) -> None:
+    """They were called damaged."""
+    document = "application/vnd.oasis.opendocument.spreadsheet"
+    manifest = (
+        '<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0">'
+        f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{document}"/>'
+        '<manifest:file-entry manifest:full-path="content.xml" manifest:media-type="text/xml" manifest:size="3171">'
+        '<manifest:encryption-data manifest:checksum="a"/></manifest:file-entry></manifest:manifest>'
+    )
+    with zipfile.ZipFile(tmp_path / "a.ods", "w") as archive:
+        for name, content in {
+            "mimetype": document,
+            "content.xml": "\x8f\x03",
+            "META-INF/manifest.xml": manifest,
+        }.items():
+            archive.writestr(name, content)
+    with pytest.raises(Rejection, match=r"The workbook is encrypted\. Save it without a password"):
+        await pipeline.to("Csv", tmp_path / "a.ods")
