@@ -4,7 +4,7 @@ from functools import partial
 
 import structlog
 
-from service.errors import Overloaded, StorageUnavailable
+from service.errors import Overloaded, RetryableFault, StorageUnavailable
 from service.ids import AccountId
 from service.jobs.dispatch import RETRY_AFTER_SECONDS
 from service.jobs.lifecycle import ENDED, Status
@@ -55,20 +55,7 @@ async def _cancel(services: Services, job: Job) -> bool:
 
     A run of another process ends when that process notices, at the latest when it settles.
     """
-    release = Release(
-        job_id=job.id,
-        attempt=job.attempt,
-        error_message=CANCELLED,
-        object_key=job.object_key,  # its run may be storing an output, which the sweep removes
-    )
-    tries = 0
-
-    async def fail() -> bool:
-        nonlocal tries
-        tries += 1
-        return await services.ledger.release(release) is not None or (tries > 1 and await _is_cancelled(services, job))
-
-    if not await retry_while_unavailable(fail):
+    if not await _fail(services, job):
         return False
     metrics.JOBS_ENDED.labels("cancelled").inc()
     _log.info(events.JOB_CANCELLED, job_id=job.id)
@@ -78,8 +65,25 @@ async def _cancel(services: Services, job: Job) -> bool:
     return True
 
 
+async def _fail(services: Services, job: Job) -> bool:
+    """Fail this attempt of a job; return whether it has, also if the answer to the statement that did so was lost."""
+    release = Release(
+        job_id=job.id,
+        attempt=job.attempt,
+        error_message=CANCELLED,
+        object_key=job.object_key,  # its run may be storing an output, which the sweep removes
+    )
+    again = partial(services.ledger.release, release)
+    try:
+        return await again() is not None
+    except RetryableFault:
+        if await retry_while_unavailable(again) is not None:
+            return True
+        return await retry_while_unavailable(partial(_is_cancelled, services, job))
+
+
 async def _is_cancelled(services: Services, job: Job) -> bool:
-    """Whether this attempt of a job was cancelled: then the answer to the statement that did so was lost."""
+    """Whether this attempt of a job was cancelled."""
     found = await services.jobs.of_any([job.id])
     return any((one.attempt, one.error_message) == (job.attempt, CANCELLED) for one in found)
 
