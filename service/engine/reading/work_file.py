@@ -48,8 +48,8 @@ NEEDS_DETOUR = re.compile(r"layer name may not|does not natively support \w*List
 NO_SYSTEM = re.compile(r"Failed to process SRS")
 REPEATED = re.compile(r"UNIQUE constraint failed")
 """The message about a value that the file declares to be unique, and that is not, at least as it is read."""
-UNPLACED = re.compile(f"{NEEDS_DETOUR.pattern}|{REPEATED.pattern}")
-UNWRITTEN = re.compile(f"{UNPLACED.pattern}|{NO_SYSTEM.pattern}")
+READ_OTHERWISE = re.compile(f"{NEEDS_DETOUR.pattern}|{REPEATED.pattern}")
+OR_WITHOUT_SYSTEM = re.compile(f"{READ_OTHERWISE.pattern}|{NO_SYSTEM.pattern}")
 COLUMNS_FIRST = ("-splitlistfields",)
 """Has columns read, of which none are lists, before GDAL takes what is said meanwhile for a failure, as it does since
 3.13.2."""
@@ -153,7 +153,7 @@ async def read_layers(
     options = [*first, *open_options(*reading.options), *(("-a_srs", system) if system else ())]
     drivers = (*reading.drivers, WORK_DRIVER)
     arguments = [*INTO_WORK_FILE, *options, WORK_FILE, origin, *layers]
-    tolerated = UNWRITTEN if system else UNPLACED
+    tolerated = OR_WITHOUT_SYSTEM if system else READ_OTHERWISE
     messages = await place.ogr2ogr(arguments, drivers, reading.environment, tolerated=tolerated)
     if REPEATED.search(messages):
         await place.discard(WORK_FILE)
