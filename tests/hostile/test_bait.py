@@ -35,7 +35,9 @@ def _convert_unprotected(name: str, bait: Bait, directory: Path) -> bytes:
     given.write_bytes(case.build(bait))
     program = shutil.which("ogr2ogr") or pytest.skip("ogr2ogr is not on the PATH")
     command = (program, "-f", "CSV", "out", given.name)
-    subprocess.run(command, cwd=directory, capture_output=True, check=False, timeout=PATIENCE_SECONDS)
+    done = subprocess.run(command, cwd=directory, capture_output=True, check=False, timeout=PATIENCE_SECONDS)
+    if done.returncode < 0:  # GDAL 3.13 over a GeoPackage with VirtualText
+        pytest.skip("this ogr2ogr crashes over it, and so gives nothing away")
     return b"".join(path.read_bytes() for path in (directory / "out").glob("*"))
 
 
