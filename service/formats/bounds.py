@@ -56,5 +56,5 @@ class Unpacked:
         if too_dense and self._unpacked_bytes > self._bounds.ratio_from_bytes:
             raise TooMuch(
                 f"The {self._kind} unpacks to more than {self._bounds.ratio} times its size and was not read further. "
-                "Send the file unpacked, or in a ZIP without compression."
+                "Send it unpacked, or in a ZIP without compression; split it if it is too large for that."
             )
