@@ -8,15 +8,17 @@ UPDATE job j SET status = 'Processing', stage = given.stage, stage_share = given
 
 -- name: insert_failed
 -- Insert a failed job without a reservation; with an idempotency key only while that key names it. It never replaces
--- an existing job.
+-- an existing job. Of the file of a deleted account it records nothing that could name it.
 WITH named AS (
     SELECT FROM idempotency_key WHERE account_id = $2 AND key = $9 AND $1 = ANY(job_ids) FOR SHARE
+), told (file_name, error_message, details) AS (
+    SELECT $3, $7, $8::jsonb FROM account WHERE id = $2 AND deleted_at IS NULL
 )
 INSERT INTO job (id, account_id, payer_id, status, original_file_name, input_format, output_format, input_size_bytes,
                  created_at, completed_at, error_message, details, interrupted)
-SELECT $1, a.id, a.payer_id, 'Failed', CASE WHEN a.deleted_at IS NULL THEN $3 ELSE '' END, $4, $5, $6, service_time(),
-       service_time(), $7, $8, $10
-  FROM account a WHERE a.id = $2 AND ($9::text IS NULL OR EXISTS (SELECT FROM named))
+SELECT $1, a.id, a.payer_id, 'Failed', coalesce(t.file_name, ''), $4, $5, $6, service_time(), service_time(),
+       coalesce(t.error_message, ''), coalesce(t.details, '{}'), $10
+  FROM account a LEFT JOIN told t ON true WHERE a.id = $2 AND ($9::text IS NULL OR EXISTS (SELECT FROM named))
 ON CONFLICT (id) DO NOTHING
 RETURNING completed_at;
 

@@ -1,6 +1,8 @@
 """Deleting an account keeps the books, and removes everything that names it or its files."""
 
+import io
 import json
+import zipfile
 from pathlib import Path
 
 import anyio
@@ -25,8 +27,18 @@ async def send(here: World, content: bytes = lakes(), key: str = "") -> httpx.Re
     """Convert a file with recognizable name, field and key."""
     headers = {"Idempotency-Key": key} if key else {}
     content = content.replace(b"elevation", f"{TELLING}-as-a-field".encode())
-    files = {"file": (f"{TELLING}.geojson", content)}
+    suffix = "zip" if content.startswith(b"PK") else "geojson"
+    files = {"file": (f"{TELLING}.{suffix}", content)}
     return await here.client.post("/api/geo/convert/file", files=files, headers=headers, timeout=120)
+
+
+def telling_archive() -> bytes:
+    """An archive that is refused with the names of its files."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for number in range(2):
+            archive.writestr(f"{TELLING}-{number}.geojson", lakes())
+    return packed.getvalue()
 
 
 async def everything(here: World) -> str:
@@ -64,6 +76,7 @@ async def test_the_books_stay_and_the_names_go(
         assert await eraser.delete(account_id) == 1
         monkeypatch.delitem(vars(services.storage), "put")
         assert (await send(here)).json()["error"]  # whose key was looked up just before
+        assert TELLING in (await send(here, telling_archive())).json()["error"]
         await here.advance(CACHE_LIFETIME)
         assert (await send(here)).status_code == 401
         while services.runner.active:  # noqa: ASYNC110 -- its process notices
