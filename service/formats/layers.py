@@ -63,7 +63,7 @@ def _keeps_derived(target: Format) -> bool:
 
 def _first(layers: Sequence[Layer]) -> Layer:
     if not layers:
-        raise Rejection("The file holds no layer or table, so there is nothing to convert.")
+        raise Rejection("The file holds no layer or table that can be read: it is empty or damaged.")
     return next((layer for layer in layers if not layer.is_derived), layers[0])
 
 

@@ -154,6 +154,12 @@ def test_several_layers_into_one_are_listed(catalogue: CrsCatalogue) -> None:
     } == {"data"}
 
 
+def test_a_file_without_layers_may_be_damaged(catalogue: CrsCatalogue) -> None:
+    """The driver of FlatGeobuf finds none where it cannot read the header, and says no more."""
+    with pytest.raises(Rejection, match="no layer or table that can be read: it is empty or damaged"):
+        planned(catalogue, "Csv", of=source("flatgeobuf"))
+
+
 def test_names_of_layers_become_safe_and_unique(catalogue: CrsCatalogue) -> None:
     """No part of them is a path, and a warning reports every change."""
     plan = planned(catalogue, "Shapefile", layer("../a b"), layer("a/b"), layer("A_B"), of=source("gpkg"))
