@@ -39,6 +39,7 @@
 #include "gdal.h"
 #include "heap.h"
 #include "large_pages.h"
+#include "mappings.h"
 #include "rehearsal.h"
 #include "session.h"
 
@@ -226,6 +227,7 @@ static void get_ready(void)
     rehearse();
     if (code)
         move_into_large_pages(code);
+    join_mappings();
     move_data_into_file();
     settle_heap();
 }
