@@ -31,13 +31,14 @@ static void skip_drivers(const char *option, const char *separators)
 
 static void register_drivers(const char *function)
 {
-    void (*real)(void) = (void (*)(void))dlsym(RTLD_NEXT, function);
     if (are_registered) {
         skip_drivers("GDAL_SKIP", " ");
         skip_drivers("OGR_SKIP", ",");
-    } else if (real) {
-        real();
+        return;
     }
+    void (*real)(void) = (void (*)(void))dlsym(RTLD_NEXT, function);
+    if (real)
+        real();
 }
 
 /* These take the place of GDAL's: all else of this library is hidden (`-fvisibility`). */

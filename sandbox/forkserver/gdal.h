@@ -168,6 +168,10 @@ GDAL int OCTTransformEx(handle, int, double *, double *, double *, int *);
 GDAL handle proj_context_create(void);
 GDAL const char *proj_context_get_database_path(handle);
 GDAL void proj_context_destroy(handle);
+GDAL handle proj_clone(handle, handle);
+GDAL const char *proj_get_id_auth_name(handle, int);
+GDAL const char *proj_get_id_code(handle, int);
+GDAL int proj_is_equivalent_to(handle, handle, int);
 
 enum { OF_UPDATE = 1, OF_VECTOR = 4, OF_VERBOSE = 0x40 };
 enum { INTEGER = 0, REAL = 2, STRING = 4, BINARY = 8, DATE = 9, TIME = 10, DATETIME = 11, INTEGER64 = 12 };

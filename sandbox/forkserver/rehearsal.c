@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "definitions.h"
 #include "gdal.h"
 #include "rehearsal.h"
 #include "spatialite.h"
@@ -25,7 +26,7 @@ static void rehearse_transformation(handle from, handle to)
         OCTDestroyCoordinateTransformation(made);
 }
 
-static void rehearse_transformations(handle degrees)
+static void rehearse_systems(handle degrees)
 {
     for (size_t number = 0; number < sizeof usual / sizeof *usual; number++) {
         handle other = system_of_code(usual[number]);
@@ -33,6 +34,7 @@ static void rehearse_transformations(handle degrees)
             continue;
         rehearse_transformation(degrees, other);
         rehearse_transformation(other, degrees);
+        keep_definition(other);
         OSRDestroySpatialReference(other);
     }
 }
@@ -76,7 +78,7 @@ void rehearse(void)
     handle degrees = system_of_code(DEGREES);
     if (degrees) {
         rehearse_search(degrees);
-        rehearse_transformations(degrees);
+        rehearse_systems(degrees);
         rehearse_geopackage(degrees);
         prepare_spatialite();
         OSRDestroySpatialReference(degrees);

@@ -31,7 +31,15 @@ LAUNCHERS = (
     LauncherName.EXEC,
 )
 PREPARED = (4326, 3857, 25832, 25833, 2056, 2154, 28992)
-"""Systems to and from which the fork server has prepared the transformation; see rehearsal.c."""
+"""Systems to and from which the fork server has prepared the transformation, and whose text it keeps."""
+MOVED = (
+    'PROJCS["ETRS89 / UTM zone 32N",GEOGCS["ETRS89",DATUM["European_Terrestrial_Reference_System_1989",'
+    'SPHEROID["GRS 1980",6378137,298.257222101]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433]],'
+    'PROJECTION["Transverse_Mercator"],PARAMETER["latitude_of_origin",0],PARAMETER["central_meridian",9],'
+    'PARAMETER["scale_factor",0.9996],PARAMETER["false_easting",0],PARAMETER["false_northing",0],UNIT["metre",1],'
+    'AUTHORITY["EPSG","25832"]]'
+)
+"""A system that says of itself that it is one of them, and is not."""
 DATA = tuple(path for path in (Path("/usr/share/gdal"), Path("/usr/share/proj")) if path.exists())
 ENVIRONMENT = {"PATH": "/usr/bin", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "GDAL_DRIVER_PATH": "disable"}
 MODULE = """
@@ -237,7 +245,8 @@ def content(directory: Path) -> dict[str, bytes]:
     "arguments",
     [
         ("-f", "CSV", "out.csv", "in.geojson"),
-        ("-f", "ESRI Shapefile", "-t_srs", "EPSG:3857", "out", "in.geojson"),
+        *(("-f", "ESRI Shapefile", "-t_srs", f"EPSG:{code}", "out", "in.geojson") for code in PREPARED),
+        ("-f", "ESRI Shapefile", "-a_srs", MOVED, "out", "in.geojson"),
         *(("-f", "GeoJSON", "-t_srs", f"EPSG:{code}", "out.geojson", "in.geojson") for code in PREPARED),
         *(("-f", "GeoJSON", "-s_srs", f"EPSG:{code}", "out.geojson", "in.geojson") for code in PREPARED),
         ("-f", "KML", "out.kml", "in.geojson", "-nln", 'a "quoted" \\ name'),
