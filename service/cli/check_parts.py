@@ -1,6 +1,7 @@
 """The checks of what a process uses besides its host: settings, database, store, queue."""
 
 import importlib.util
+import os
 import tempfile
 import urllib.error
 import urllib.request
@@ -41,6 +42,7 @@ async def check_settings(settings: Settings, role: Role) -> AsyncIterator[Findin
     ports = settings.private_port == settings.port != 0 and (settings.private_host or settings.host) == settings.host
     places = settings.waiting_room + converters_of(settings)
     is_loopback = any(name in settings.s3_endpoint for name in ("//localhost", "//127.", "//[::1]"))
+    owner = settings.data_path.stat().st_uid if settings.data_path.exists() else os.geteuid()
     unused = [
         name
         for name, value in (
@@ -71,6 +73,11 @@ async def check_settings(settings: Settings, role: Role) -> AsyncIterator[Findin
             not is_loopback or bool(settings.s3_public_endpoint),
             "warn",
             "Links lead clients to GEOMILL_S3_ENDPOINT, which is this host. Set GEOMILL_S3_PUBLIC_ENDPOINT.",
+        ),
+        (
+            bool(os.geteuid()) or not owner,
+            "warn",
+            f"GEOMILL_DATA_DIR belongs to user {owner}, who cannot read what root creates. Run this as that user.",
         ),
         (settings.sandbox == "strict", "warn", "GEOMILL_SANDBOX is best-effort: files may run without isolation."),
         (not unused, "warn", f"A worker needs no {' and no '.join(unused)}. Give secrets to gateways alone."),

@@ -1,6 +1,8 @@
 """The sentence for each failure that an operator can remedy; everything else is a defect, with its traceback."""
 
 import errno
+import os
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import UnionType
@@ -79,9 +81,14 @@ def _of_files(error: OSError, settings: Settings) -> str | None:
         return f"{error.strerror}. Free some space, or name another directory in GEOMILL_DATA_DIR ({data})."
     if not is_in_data:
         return None
-    return f"GEOMILL_DATA_DIR cannot be used: {path} ({error.strerror}). Name a directory in which Geomill may write."
+    told = f"GEOMILL_DATA_DIR cannot be used: {path} ({error.strerror})."
+    if error.errno in _DENIED and data.exists():
+        owner = f"chown -R {os.geteuid()} {shlex.quote(str(data))}"
+        return f"{told} Give it to the user of the service, as with `{owner}`, or name another directory."
+    return f"{told} Name a directory in which Geomill may write."
 
 
+_DENIED = (errno.EACCES, errno.EPERM)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _SENTENCES: tuple[tuple[type[Exception] | UnionType, Callable[[Any, Settings], str | None]], ...] = (
     (AdministrationError | CommandError | ConverterMissing, _as_it_is),

@@ -1,6 +1,7 @@
 """`geomill doctor` tries each part of an installation, and says what to do about what is broken."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,6 +76,14 @@ def test_everything_is_tried_on_a_whole_installation(tmp_path: Path, settings: d
         assert lines[name.strip()][0] in {"ok", "warn"}, name
     assert "Storage link" not in lines
     assert lines["Settings settings"] == ("ok", "nothing contradicts ")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root creates what the service cannot read")
+def test_root_is_told_that_the_directory_is_another_users(tmp_path: Path, settings: dict[str, str]) -> None:
+    """The service could not start with the secrets that are created there."""
+    os.chown(tmp_path, 1, -1)
+    state, told = examined(tmp_path, settings)[1]["Settings settings"]
+    assert (state, "belongs to user 1," in told) == ("warn", True)
 
 
 BROKEN = (

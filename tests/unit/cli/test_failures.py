@@ -24,6 +24,15 @@ def test_a_full_disk_is_told_with_what_is_on_it(tmp_path: Path, name: str, blame
     assert [word for word in ("GEOMILL_DATA_DIR", "usage.csv") if word in sentence] == [blamed]
 
 
+@pytest.mark.parametrize(("name", "remedy"), [("data/link-secrets", "chown -R"), ("data", "Name a directory")])
+def test_a_file_of_another_user_is_told(tmp_path: Path, name: str, remedy: str) -> None:
+    """Such as one that root has created in the directory of the service, but not that there can be no directory."""
+    if name != "data":
+        (tmp_path / "data").mkdir()
+    error = PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(tmp_path / name))
+    assert remedy in (sentence_for(error, Settings(data_dir=str(tmp_path / "data"))) or "")
+
+
 def test_a_full_disk_that_names_no_file_is_told() -> None:
     """Such as when a file that is open is written."""
     assert "No space left" in (sentence_for(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), Settings()) or "")
