@@ -21,6 +21,7 @@ NOTHING_BEYOND_THE_FILE: Mapping[str, str] = {
     "GML_DOWNLOAD_WFS_SCHEMA": "NO",
     "GML_SKIP_RESOLVE_ELEMS": "ALL",
     "OGR2OGR_USE_ARROW_API": "NO",  # it drops time zones, and does not report features that cannot be reprojected
+    "OSR_USE_NON_DEPRECATED": "NO",  # a deprecated code stands for what a file says, not for a successor that differs
     "GEOJSON_FLATTEN_GEOCOUCH": "NO",  # keeps nested properties as one value, as in any other GeoJSON
     "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": ".none",
     "GDAL_HTTP_PROXY": NOWHERE,

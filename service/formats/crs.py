@@ -255,13 +255,15 @@ class CrsCatalogue:
 
         `extent` is that of the places, in degrees; without one, they may be anywhere in the area of both.
         """
-        area = extent or self._common_area(one, other)
-        return None if area is None else lacking_grid(self._changes(one, other), area)
+        operations = self._changes(one, other)
+        area = (extent or self._common_area(one, other)) if operations else None
+        return None if area is None else lacking_grid(operations, area)
 
     def _depends_on_place(self, one: int, other: int) -> bool:
         """Whether that grid depends on where in the area of both systems places are."""
-        operations, area = self._changes(one, other), self._common_area(one, other)
-        return bool(operations) and area is not None and not is_same_everywhere(operations, area)
+        operations = self._changes(one, other)
+        area = self._common_area(one, other) if operations else None
+        return area is not None and not is_same_everywhere(operations, area)
 
     def _changes(self, one: int, other: int) -> Sequence[Operation]:
         """The operations between the datums of two systems; none if they have the same."""
@@ -308,7 +310,7 @@ class CrsCatalogue:
         return [(entry.epsg, entry.name, entry.area) for entry in found[:MOST_FOUND]]
 
     def resolve(self, epsg: int, parameter: str) -> int:
-        """The code under which GDAL uses `epsg`, the value of `parameter`; some deprecated codes have a successor.
+        """The code that is used for `epsg`, the value of `parameter`; some deprecated codes have a successor.
 
         Raises:
             Rejection: the code is unknown, or its system is vertical, geocentric or an engineering system.
@@ -319,13 +321,18 @@ class CrsCatalogue:
                 f"EPSG:{epsg} ({parameter}) is not a known coordinate system. Codes are listed at https://epsg.io; "
                 "4326 (WGS 84) is the default."
             )
-        name, kind, deprecated = row
+        name, kind, _ = row
         if kind not in MAP_TYPES:
             raise Rejection(
                 f"EPSG:{epsg} ({parameter}, {name}) is of the type {kind!r} and cannot hold a map. Choose a "
                 "geographic or projected one, such as 4326 or 3857."
             )
-        successors = self._ask(SUCCESSORS, epsg) if deprecated else []
+        return self.successor(epsg)
+
+    def successor(self, epsg: int) -> int:
+        """The code that replaces `epsg` if it is deprecated and has one successor, otherwise itself."""
+        row = self._find(epsg)
+        successors = self._ask(SUCCESSORS, epsg) if row is not None and row[2] else []
         return int(successors[0][0]) if len(successors) == 1 else epsg
 
     def _areas(self, epsg: int) -> list[tuple[Any, ...]]:

@@ -67,6 +67,7 @@ def choose_systems(
             warnings += tuple(_replaced("targetEpsg", request.target_epsg, target_epsg))
         warnings += tuple(_less_accurate(spatial, source_epsg, output_epsg, catalogue))
         if source_epsg is None:
+            warnings += tuple(_recorded_deprecated(spatial, catalogue))
             warnings += tuple(_unknown_datums(spatial, output_epsg, catalogue))
         high = {source_epsg or layer.crs.epsg for layer in spatial if layer.has_z}
         if writing_of(target).z:
@@ -79,12 +80,24 @@ def choose_systems(
 
 
 def _replaced(parameter: str, named: int | None, used: int | None) -> Iterator[str]:
-    """What GDAL makes of a deprecated code: it takes its successor, whose false origin or unit may be another."""
+    """What is made of a deprecated code that was sent: its successor, whose false origin or unit may be another."""
     if used != named:
         yield (
             f"EPSG:{named} ({parameter}) is deprecated, and its successor EPSG:{used} was used in its place. "
             "Coordinates in the two may differ."
         )
+
+
+def _recorded_deprecated(spatial: Sequence[Layer], catalogue: CrsCatalogue) -> Iterator[str]:
+    """The deprecated codes that a file records: its coordinates are in what they say, or in what replaced it."""
+    for epsg in sorted({layer.crs.epsg for layer in spatial if layer.crs.epsg is not None}):
+        successor = catalogue.successor(epsg)
+        if successor != epsg:
+            yield (
+                f"The file is in EPSG:{epsg}, which is deprecated. It was taken at its word, but programs may take its "
+                f"coordinates for those of the successor, EPSG:{successor}, which may be elsewhere. If they are, send "
+                f"sourceEpsg={successor}."
+            )
 
 
 def is_placed(writing: Writing, layer: Layer, source_epsg: int | None) -> bool:

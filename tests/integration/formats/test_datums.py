@@ -1,5 +1,6 @@
 """Datums between which PROJ knows no transformation are told, because it takes them for the same; so are heights."""
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from service.formats.plan import plan_conversion
 from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
 from service.usecases.inspect_source import inspect_source
+from tests.integration.formats import readers
 from tests.integration.formats.editing import edited, replace_in
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
@@ -72,6 +74,55 @@ def test_it_is_known_which_grid_is_missing(converters: Converters, tmp_path: Pat
         (tmp_path / name).touch()
         assert lacking_grid(operations_between(uri, tmp_path, "EPSG:6277", "EPSG:6326"), place) is None
         (tmp_path / name).unlink()
+
+
+DEPRECATED, SUCCESSOR = 26826, 26856
+"""Maine West in feet, with a false easting by which EPSG corrected the first one: they are 630 km apart."""
+IN_MAINE = (913367.2698, 129625.857)
+"""In the former; at -70, 44."""
+
+
+def with_deprecated_code(path: Path, kind: str) -> None:
+    """Let a file in SUCCESSOR record DEPRECATED instead."""
+    if kind == "FlatGeobuf":
+        codes = [struct.pack("<i", code) for code in (SUCCESSOR, DEPRECATED)]
+        path.write_bytes(path.read_bytes().replace(*codes))
+        return
+    with edited(path) as connection:
+        connection.execute(CODES[kind], (DEPRECATED, DEFINITION, SUCCESSOR))
+
+
+CODES = {
+    "GeoPackage": "UPDATE gpkg_spatial_ref_sys SET organization_coordsys_id = ?, definition = ? "
+    "WHERE organization_coordsys_id = ?",
+    "SpatiaLite": "UPDATE spatial_ref_sys SET auth_srid = ?, proj4text = '', srtext = ? WHERE auth_srid = ?",
+}
+"""Changes the codes that databases keep, and what they say of them besides."""
+DEFINITION = (
+    'PROJCS["NAD83(HARN) / Maine West (ftUS) (deprecated)",GEOGCS["NAD83(HARN)",'
+    'DATUM["NAD83_High_Accuracy_Reference_Network",SPHEROID["GRS 1980",6378137,298.257222101]],PRIMEM["Greenwich",0],'
+    'UNIT["degree",0.0174532925199433],AUTHORITY["EPSG","4152"]],PROJECTION["Transverse_Mercator"],'
+    'PARAMETER["latitude_of_origin",42.8333333333333],PARAMETER["central_meridian",-70.1666666666667],'
+    'PARAMETER["scale_factor",0.999966667],PARAMETER["false_easting",900000],PARAMETER["false_northing",0],'
+    f'UNIT["metre",1],AXIS["Easting",EAST],AXIS["Northing",NORTH],AUTHORITY["EPSG","{DEPRECATED}"]]'
+)
+
+
+@pytest.mark.parametrize("kind", ["GeoJson", "FlatGeobuf", *CODES])
+async def test_a_deprecated_code_of_a_file_stands_for_itself(either: Pipeline, tmp_path: Path, kind: str) -> None:
+    """GDAL takes its successor for some formats alone, and again for a work file."""
+    if kind == "GeoJson":
+        named = {"type": "name", "properties": {"name": f"urn:ogc:def:crs:EPSG::{DEPRECATED}"}}
+        path = write_geojson(tmp_path / "a.geojson", [point(*IN_MAINE, a=1, b=2)], crs=named)
+    else:
+        table = tmp_path / "a.csv"
+        table.write_text("x,y,a,b\n{},{},1,2\n".format(*IN_MAINE))
+        path = (await either.to(kind, table, source_epsg=SUCCESSOR, target_epsg=SUCCESSOR)).path
+        with_deprecated_code(path, kind)
+    done = await either.to("Csv", path)
+    (row,) = readers.table(done.path)
+    assert (float(row["X"]), float(row["Y"])) == pytest.approx((-70, 44))
+    assert any(f"EPSG:{DEPRECATED}, which is deprecated" in told for told in done.output.warnings)
 
 
 CONUS = "us_noaa_conus.tif"

@@ -126,6 +126,15 @@ def test_a_deprecated_code_is_what_it_became(catalogue: CrsCatalogue) -> None:
     assert not any("deprecated" in warning for warning in planned(catalogue, "Kml", layer(), target_epsg=3785).warnings)
 
 
+def test_a_deprecated_code_of_a_file_is_told_with_its_successor(catalogue: CrsCatalogue) -> None:
+    """Unless the request names the system."""
+    recorded = layer(crs=Crs(known=True, epsg=3785))
+    (told,) = planned(catalogue, "GeoPackage", recorded).warnings
+    assert told.startswith("The file is in EPSG:3785, which is deprecated.")
+    assert told.endswith("send sourceEpsg=3857.")
+    assert planned(catalogue, "GeoPackage", recorded, source_epsg=3857).warnings == ()
+
+
 def test_formats_of_a_fixed_system_say_so(catalogue: CrsCatalogue) -> None:
     """Another `targetEpsg` is not an error, and `outputEpsg` is accurate."""
     plan = planned(catalogue, "Kml", layer(), target_epsg=3857)
