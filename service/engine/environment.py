@@ -21,7 +21,6 @@ NOTHING_BEYOND_THE_FILE: Mapping[str, str] = {
     "GML_DOWNLOAD_WFS_SCHEMA": "NO",
     "GML_SKIP_RESOLVE_ELEMS": "ALL",
     "OGR2OGR_USE_ARROW_API": "NO",  # it drops time zones, and does not report features that cannot be reprojected
-    "OSR_USE_NON_DEPRECATED": "NO",  # a deprecated code stands for what a file says, not for a successor that differs
     "GEOJSON_FLATTEN_GEOCOUCH": "NO",  # keeps nested properties as one value, as in any other GeoJSON
     "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": ".none",
     "GDAL_HTTP_PROXY": NOWHERE,
@@ -45,7 +44,9 @@ ONE_THREAD: Mapping[str, str] = {
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
 """The sandbox allows a run no further threads or processes, and programs that try to create some fail."""
-_SHARED = {**NOTHING_BEYOND_THE_FILE, **SPEED, **ONE_THREAD}
+AT_THEIR_WORD: Mapping[str, str] = {"OSR_USE_NON_DEPRECATED": "NO"}
+"""The deprecated code of a system stands for what it says, not for its successor, which may differ."""
+_SHARED = {**NOTHING_BEYOND_THE_FILE, **SPEED, **ONE_THREAD, **AT_THEIR_WORD}
 VIRTUAL_DRIVER = "OGR_VRT"
 MEMORY_DRIVERS = ("Memory", "MEM")
 """The driver that holds tables in memory, by its old and its new name."""
@@ -102,6 +103,7 @@ def python_environment(capabilities: Capabilities) -> dict[str, str]:
         "PYTHONNOUSERSITE": "1",
         "ARROW_DEFAULT_MEMORY_POOL": "system",  # others reserve a GiB of addresses, which a run is allowed for all
         **ONE_THREAD,
+        **AT_THEIR_WORD,
     }
 
 

@@ -109,8 +109,8 @@ def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> N
     """Write the content of `parquet` to `work_file`, or, as a table, to `sheets_file` if it declares no geometry.
 
     For each kind of change, the number of values per column goes to `changes_file`, as do the names of columns that
-    get others, the types that change, and how many columns may not miss values, how many have titles, and how often
-    the file describes itself.
+    get others, the types that change, and how many columns may not miss values, how many have titles, whether
+    geometries are of an epoch, and how often the file describes itself.
     """
     changes: Changes = {kind: Counter() for kind in (*COUNTS_OF_TABLES, *OF_GEOMETRIES)}
     try:
@@ -132,6 +132,7 @@ def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> N
     schema = file.schema_arrow
     beside = {
         "rules": sum(not field.nullable and field.name not in columns for field in schema),
+        "epochs": int(bool(columns.get(primary, {}).get("epoch"))),
         "titles": sum(bool(_descriptions(field.metadata)) for field in schema),
         "said": _descriptions(schema.metadata) + bool(said_by_pandas(file).get("attributes")),
     }

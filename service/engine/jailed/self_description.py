@@ -76,6 +76,12 @@ VIEWS = """
 """
 """The query for the views that may be layers."""
 COUNT_OF_VIEWS = f"SELECT count(*) FROM ({VIEWS})"  # noqa: S608 -- ours
+EPOCHS = """
+    SELECT count(*) FROM (SELECT srs_id AS system, NULL AS epoch FROM gpkg_geometry_columns) layer
+    WHERE (SELECT epoch FROM gpkg_spatial_ref_sys WHERE srs_id = layer.system) > 0
+"""
+"""The query for how many layers have coordinates of an epoch; where systems have no such column, it is that of `layer`.
+"""
 FURTHER = {
     METADATA: "gpkg_metadata",
     CODES: "gpkg_data_column_constraints",
@@ -85,6 +91,7 @@ FURTHER = {
     RELATIONS: "gpkgext_relations",
     UNREGISTERED: "gpkg_contents",
     COUNT_OF_VIEWS: "gpkg_contents",
+    EPOCHS: "gpkg_geometry_columns",
 }
 """Queries that find a number, each with the table that a GeoPackage needs for it."""
 _HAS = ", ".join(
@@ -116,6 +123,7 @@ class Beside(NamedTuple):
     relations: int = 0
     unregistered: int = 0
     views: int = 0
+    epochs: int = 0
 
 
 def beside(told: Sequence[float], found: Sequence[int]) -> Beside:
@@ -123,9 +131,11 @@ def beside(told: Sequence[float], found: Sequence[int]) -> Beside:
 
     Each relation has a table of its own, which need not be listed.
     """
-    documents, codes, limits, unlisted, titles, relations, unregistered, views = found
+    documents, codes, limits, unlisted, titles, relations, unregistered, views, epochs = found
     unread = max(unregistered - relations, 0)
-    return Beside(int(told[0]) + documents, int(told[1]), codes, unlisted, titles, limits, relations, unread, views)
+    return Beside(
+        int(told[0]) + documents, int(told[1]), codes, unlisted, titles, limits, relations, unread, views, epochs
+    )
 
 
 def says_of_itself(connection: sqlite3.Connection) -> Beside:

@@ -24,6 +24,7 @@ from service.formats.names import listed, quotes
 from service.formats.table.databases import (
     CODES_LEFT_OUT,
     DESCRIPTIONS_LEFT_OUT,
+    EPOCH_LEFT_OUT,
     RELATIONS_LEFT_OUT,
     RULES_LEFT_OUT,
     TITLES_LEFT_OUT,
@@ -134,6 +135,7 @@ async def _read(place: Workplace, source: Source, origin: str, found: _Database,
 _BESIDE = {
     "said": DESCRIPTIONS_LEFT_OUT,
     "titles": TITLES_LEFT_OUT,
+    "epochs": EPOCH_LEFT_OUT,
     "relations": RELATIONS_LEFT_OUT,
     "unregistered": "Tables that gpkg_contents does not list ({count}) were left out. List them there as attributes, "
     "and send the file again.",

@@ -43,7 +43,7 @@ from service.formats.facts import MAX_COLUMNS, Count, Facts, Name, require_short
 from service.formats.format import Reading, reading_of
 from service.formats.names import listed, shown
 from service.formats.request import ConversionRequest
-from service.formats.table.databases import DESCRIPTIONS_LEFT_OUT, RULES_LEFT_OUT, TITLES_LEFT_OUT
+from service.formats.table.databases import DESCRIPTIONS_LEFT_OUT, EPOCH_LEFT_OUT, RULES_LEFT_OUT, TITLES_LEFT_OUT
 
 CSV_DRIVER = "CSV"
 SHEETS_FILE = "sheets.gpkg"
@@ -79,8 +79,8 @@ class _Changes(msgspec.Struct, frozen=True):
     """By column, how many values of a Parquet file lose digits or bytes, become times in UTC, missing, or hexadecimal.
 
     Also how many geometries cannot be read, lose what their edges are, or are of further columns; the names of columns
-    that get others; the types that change; how many columns may not miss values, and how many have titles; and how
-    often the file describes itself.
+    that get others; the types that change; how many columns may not miss values, and how many have titles; whether
+    geometries are of an epoch; and how often the file describes itself.
     """
 
     rounded: Counts
@@ -98,6 +98,7 @@ class _Changes(msgspec.Struct, frozen=True):
     renamed: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
     was: FormerTypes
     rules: Count
+    epochs: Count
     titles: Count
     said: Count
 
@@ -111,6 +112,7 @@ class _Changes(msgspec.Struct, frozen=True):
 
 _CHANGED = {
     "rules": RULES_LEFT_OUT,
+    "epochs": EPOCH_LEFT_OUT,
     "titles": TITLES_LEFT_OUT,
     "said": DESCRIPTIONS_LEFT_OUT,
     "rounded": ROUNDED,

@@ -35,6 +35,11 @@ HEIGHTS_LEFT_OUT = (
 )
 TITLES_LEFT_OUT = "Titles of columns ({count}) were left out; the columns keep their names."
 RELATIONS_LEFT_OUT = "Relations between tables ({count}) were left out."
+EPOCH_LEFT_OUT = (
+    "The epoch of the coordinates, which the file records, was left out, also from transformations: between a system "
+    "of the whole Earth and one that moves with a continent, places may be off by meters. If that matters, transform "
+    "the file with its epoch first."
+)
 DESCRIPTIONS_LEFT_OUT = "Descriptions of the file or its layers ({count}) were left out."
 DESCRIBED = rb"<(?:idAbs|idPurp|abstract|purpose)>(?!REQUIRED:)[^<\s]"
 """An element of metadata with a text of a user; some programs write what is required into each."""

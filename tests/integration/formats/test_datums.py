@@ -1,8 +1,10 @@
 """Datums between which PROJ knows no transformation are told, because it takes them for the same; so are heights."""
 
+import json
 import struct
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from service.formats.crs import CrsCatalogue
@@ -84,6 +86,12 @@ IN_MAINE = (913367.2698, 129625.857)
 
 def with_deprecated_code(path: Path, kind: str) -> None:
     """Let a file in SUCCESSOR record DEPRECATED instead."""
+    if kind == "GeoParquet":
+        table = pq.read_table(path)
+        described = json.loads(table.schema.metadata[b"geo"])
+        described["columns"][described["primary_column"]]["crs"]["id"]["code"] = DEPRECATED
+        pq.write_table(table.replace_schema_metadata({"geo": json.dumps(described)}), path)
+        return
     if kind == "FlatGeobuf":
         codes = [struct.pack("<i", code) for code in (SUCCESSOR, DEPRECATED)]
         path.write_bytes(path.read_bytes().replace(*codes))
@@ -108,7 +116,7 @@ DEFINITION = (
 )
 
 
-@pytest.mark.parametrize("kind", ["GeoJson", "FlatGeobuf", *CODES])
+@pytest.mark.parametrize("kind", ["GeoJson", "GeoParquet", "FlatGeobuf", *CODES])
 async def test_a_deprecated_code_of_a_file_stands_for_itself(either: Pipeline, tmp_path: Path, kind: str) -> None:
     """GDAL takes its successor for some formats alone, and again for a work file."""
     if kind == "GeoJson":

@@ -12,7 +12,8 @@ from service.formats.flatgeobuf_header import said_in_header
 from service.formats.table.databases import RULES_LEFT_OUT, TITLES_LEFT_OUT
 from tests.integration.formats import readers
 from tests.integration.formats.editing import edited
-from tests.integration.formats.pipeline import Pipeline
+from tests.integration.formats.pipeline import Pipeline, write_geojson
+from tests.integration.formats.samples import point
 from tests.integration.formats.test_losses import database
 
 POINT = '<gml:Point srsName="EPSG:4326"><gml:pos>1 2</gml:pos></gml:Point>'
@@ -97,6 +98,21 @@ async def test_what_a_geopackage_says_of_itself_is_told(either: Pipeline, tmp_pa
             connection.execute("INSERT INTO gpkg_metadata VALUES (1, ?, 'text/xml', ?)", (standard, document))
     warnings = (await either.to("GeoJson", path)).output.warnings
     assert warnings == ((f"Descriptions of the file or its layers ({told}) were left out.",) if told else ())
+
+
+@pytest.mark.parametrize(
+    ("epoch", "used", "is_told"), [(2030.5, True, True), (2030.5, False, False), (None, True, False)]
+)
+async def test_the_epoch_of_coordinates_is_told(
+    either: Pipeline, tmp_path: Path, epoch: float | None, *, used: bool, is_told: bool
+) -> None:
+    """If a layer is in a system with one."""
+    path = (await either.to("GeoPackage", write_geojson(tmp_path / "a.geojson", [point(1, 2)]))).path
+    with edited(path) as connection:
+        connection.execute("ALTER TABLE gpkg_spatial_ref_sys ADD COLUMN epoch DOUBLE")
+        connection.execute("UPDATE gpkg_spatial_ref_sys SET epoch = ? WHERE (srs_id = 4326) = ?", (epoch, used))
+    warnings = (await either.to("FlatGeobuf", path)).output.warnings
+    assert [told.startswith("The epoch of the coordinates") for told in warnings] == [True] * is_told
 
 
 COLUMNS_SAID = {

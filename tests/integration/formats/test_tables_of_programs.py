@@ -207,6 +207,9 @@ async def test_what_geoparquet_says_of_geometries_and_no_target_holds_is_told(
         "Edges that follow the curvature of the Earth, as the file says (edges; 1 value of 'geometry')"
     )
     assert second.startswith("Further geometries (2 values of 'center')")
+    write_parquet(path, table.select(["geometry"]).slice(0, 1), {"epoch": 2030.5})
+    (epoch,) = (await pipeline.to("GeoPackage", path)).output.warnings
+    assert epoch.startswith("The epoch of the coordinates")
     write_parquet(path, table.select(["geometry"]).slice(0, 1), {"edges": "spherical"})
     assert (await pipeline.to("GeoPackage", path)).output.warnings == ()
 
