@@ -29,9 +29,9 @@ enum { MOST_PLACES = 4096, MOST_NUMBERS = 200, LONGEST_CODE = 255, NO_NUMBER = -
 
 /* Cells of a format that matter if it is one of dates or times: those that the driver takes for the next second, those in the
  * first row, texts and errors of formulas, those with a time of day, those beyond one day, and all numbers; and the rows of the
- * first of the last three. */
+ * first of the last three. Also the fewest digits of a whole number without a sign, of which the format may show more. */
 struct moments {
-    int64_t late, named, texts, timed, first_timed, dated, first_dated, numbers, first_number;
+    int64_t late, named, texts, timed, first_timed, dated, first_dated, numbers, first_number, fewest_digits;
 };
 
 struct workbook {
@@ -132,6 +132,7 @@ static void add_moments(struct moments *to, struct moments more)
     see_first(&to->first_timed, more.first_timed);
     see_first(&to->first_dated, more.first_dated);
     see_first(&to->first_number, more.first_number);
+    see_first(&to->fewest_digits, more.fewest_digits);
 }
 
 /* See cells.py for the fractions of seconds that the driver rounds. */
@@ -148,11 +149,13 @@ static void see_number_in(struct workbook *book, struct moments *moments, struct
         return;
     moments->late += fraction >= 0.99899 && fraction < 0.9995;
     moments->named += is_in_first_row(book, cell);
+    size_t digits = strspn(copy, "0123456789");
     int timed = has_time(seconds), dated = seconds < 0 || seconds >= 86400;
     add_moments(moments, (struct moments){
         .timed = timed, .first_timed = timed ? book->row : 0,
         .dated = dated, .first_dated = dated ? book->row : 0,
         .numbers = 1, .first_number = book->row,
+        .fewest_digits = copy[digits] == '<' ? (int64_t)digits : 0,
     });
 }
 
@@ -347,9 +350,9 @@ static void see_numbers(struct workbook *book, const char *text, const char *end
 
 static void put_moments(const char *separator, struct moments moments)
 {
-    put("%s[%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld]", separator, (long long)moments.late, (long long)moments.named,
+    put("%s[%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld]", separator, (long long)moments.late, (long long)moments.named,
         (long long)moments.texts, (long long)moments.timed, (long long)moments.first_timed, (long long)moments.dated,
-        (long long)moments.first_dated, (long long)moments.numbers, (long long)moments.first_number);
+        (long long)moments.first_dated, (long long)moments.numbers, (long long)moments.first_number, (long long)moments.fewest_digits);
 }
 
 /* Whether the driver does not look up what the workbook defines under a number, other than amounts, which it need not know. */

@@ -69,6 +69,8 @@ _SENTENCES = {
     "dated": "Times of day with a date, or of more than a day, that their format does not show ({count:,}) lost the "
     "days.{first} To keep the days, give these cells a format with days, or with elapsed hours ([h]).",
     "elapsed": "Elapsed times ({count:,}) are numbers of days, such as 1.5 for 36:00:00.{first}",
+    "padded": "Zeros that formats show before numbers, as in 00501, were left out ({count:,} cells have such formats). "
+    "To keep the zeros, store these as texts.",
     "phonetic": "Phonetic guides of texts (furigana, {count:,}) were left out.",
     "comments": COMMENTS,
     "covered": "Values of cells that merged cells cover ({count:,}) were left out. To keep them, undo the merging of "
@@ -82,7 +84,8 @@ _SENTENCES = {
 class Moments(msgspec.Struct, frozen=True, array_like=True):
     """The cells of a format: times with 0.999 s, those in the first row, and texts.
 
-    And those with a time of day, those beyond one day, and all numbers, each with the lowest of their rows.
+    And those with a time of day, those beyond one day, and all numbers, each with the lowest of their rows; and the
+    fewest digits of whole numbers.
     """
 
     late: Count
@@ -94,6 +97,7 @@ class Moments(msgspec.Struct, frozen=True, array_like=True):
     first_dated: Count
     numbers: Count
     first_number: Count
+    fewest_digits: Count
 
 
 class Examined(Answer, frozen=True):
@@ -130,6 +134,7 @@ class Examined(Answer, frozen=True):
             "first_dated": _first(of.first_dated for of in clocks),
             "elapsed": sum(of.numbers for of in elapsed),
             "first_elapsed": _first(of.first_number for of in elapsed),
+            "padded": sum(of.numbers for of, code in self._each() if of.fewest_digits in styles.padded_by(code)),
             "rounded": self.rounded,
             "first_rounded": self.first_rounded,
             "truths": self.truths,
@@ -142,8 +147,12 @@ class Examined(Answer, frozen=True):
 
     def _of(self, kind: styles.FormatKind) -> list[Moments]:
         """What there is of the formats of a kind."""
+        return [of for of, code in self._each() if kind.has(code)]
+
+    def _each(self) -> Iterator[tuple[Moments, str | int]]:
+        """What there is of each format."""
         codes: list[str | int] = [*self.codes, *self.built_in]
-        return [of for of, code in zip(self.moments, codes, strict=False) if kind.has(code)]
+        return zip(self.moments, codes, strict=False)
 
 
 def _first(rows: Iterable[int]) -> int:

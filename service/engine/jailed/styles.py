@@ -104,6 +104,8 @@ ROW_OR_CELL = re.compile(
 """The start of a row, or of a cell as above."""
 LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\[\]]*\]', re.DOTALL)
 """Parts of a format that are not placeholders: texts, blanks, colors, conditions."""
+ZEROS = re.compile(r"[0 ()/+-]*")
+"""What is left of a format for numbers that consist of digits, such as postal codes, without its literal parts."""
 ELAPSED = re.compile(r"\[(?:h+|m+|s+)\]")
 FRACTION = re.compile(r"s\.0+")
 DIGIT = re.compile("[0#?]")
@@ -136,7 +138,8 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     how many ISO dates (`iso`) and errors (`errors`) are texts in the copy, the row of the first in its sheet
     (`first_errors`), how many readings of texts the copy lacks (`phonetic`), and how many dates lose a time of day
     (`timed`), times of day lose days (`dated`), and times are numbers of days (`elapsed`), each with the lowest row of
-    these, and how many whole numbers are `rounded` beside decimals.
+    these, how many numbers have formats that show zeros before some of them (`padded`), and how many whole numbers are
+    `rounded` beside decimals.
     """
     try:
         with zipfile.ZipFile(workbook) as book:
@@ -148,7 +151,10 @@ def main(workbook: str, plain: str, found_file: str) -> None:
             uncalculated, escaped, truths = scan(book)
             long, first_long = rounded(book)
             moments = _moments(
-                book, _with_known_numbers(understood, built_in, largest), _places(content, ELAPSED_TIMES)
+                book,
+                _with_known_numbers(understood, built_in, largest),
+                elapsed=_places(content, ELAPSED_TIMES),
+                padded=_padded(content),
             )
             ours = mistaken(book)
             error = first_error(book, ours)
@@ -174,6 +180,12 @@ def main(workbook: str, plain: str, found_file: str) -> None:
 def understood(code: str) -> str:
     """The format `code`, as it is written in XML, or a plain one of the same kind if the driver could mistake it."""
     return _understood(code.encode()).decode()
+
+
+def padded_by(code: str | int) -> range:
+    """The numbers of digits that whole numbers have to which a format, as `FormatKind.has` takes it, adds zeros."""
+    placeholders = "" if isinstance(code, int) else LITERAL.sub("", unescape(code)).partition(";")[0]
+    return range(1, placeholders.count("0") if ZEROS.fullmatch(placeholders) else 0)
 
 
 def is_east_asian(number: int) -> bool:
@@ -243,17 +255,34 @@ def _places(styles: bytes, kind: FormatKind) -> set[int]:
     return {place for place, number in enumerate(_numbers(styles)) if kind.has(codes.get(number, int(number)))}
 
 
-def _moments(book: zipfile.ZipFile, styles: bytes, elapsed: set[int]) -> dict[str, int]:
+def _padded(styles: bytes) -> dict[int, tuple[bytes, range]]:
+    """By position, the numbers of the formats that show zeros before numbers, and of how many digits these are."""
+    codes = {number: padded_by(code.decode("utf-8", "replace")) for number, code in _own(styles).items()}
+    return {place: (number, codes[number]) for place, number in enumerate(_numbers(styles)) if codes.get(number)}
+
+
+def _moments(
+    book: zipfile.ZipFile, styles: bytes, *, elapsed: set[int], padded: Mapping[int, tuple[bytes, range]]
+) -> dict[str, int]:
     """How many times the driver takes for the next second, and how many dates and times are in a first row.
 
     Also how many dates lose a time of day that their format does not show, how many times of day lose days, and how
-    many times are of the formats `elapsed`; with the lowest row of each.
+    many times are of the formats `elapsed`; with the lowest row of each. And how many numbers are of formats that have
+    `padded` one with zeros.
     """
     wanted, days, clocks = (_places(styles, kind) for kind in (MOMENTS, ONLY_DATES, ONLY_CLOCKS))
     found: Counter[str] = Counter()
-    looked_at = wanted | elapsed
+    numbers, are_padded = Counter[bytes](), set[bytes]()
+    looked_at = wanted | elapsed | padded.keys()
     for name in filter(SHEET.fullmatch, book.namelist()) if looked_at else ():
-        for row, place, value in _moments_of(_rows(pieces(book, name)), looked_at):
+        for row, place, number in _moments_of(_rows(pieces(book, name)), looked_at):
+            if place in padded:
+                code, digits = padded[place]
+                numbers[code] += 1
+                if number.isdigit() and len(number) in digits:
+                    are_padded.add(code)
+                continue
+            value = float(number)
             found["late"] += place in wanted and is_late(value)
             found["named"] += place in wanted and row == 1
             kinds = {
@@ -264,10 +293,12 @@ def _moments(book: zipfile.ZipFile, styles: bytes, elapsed: set[int]) -> dict[st
             for kind in filter(kinds.get, kinds):
                 found[kind] += 1
                 found[f"first_{kind}"] = min(row, found[f"first_{kind}"] or row)
+    if are_padded:
+        found["padded"] = sum(numbers[code] for code in are_padded)
     return dict(found)
 
 
-def _moments_of(texts: Iterator[bytes], wanted: Container[int]) -> Iterator[tuple[int, int, float]]:
+def _moments_of(texts: Iterator[bytes], wanted: Container[int]) -> Iterator[tuple[int, int, bytes]]:
     """The row, the position of the format and the number of each cell whose format is `wanted`."""
     row = 0
     for text in texts:
@@ -279,7 +310,7 @@ def _moments_of(texts: Iterator[bytes], wanted: Container[int]) -> Iterator[tupl
                 and not TEXT_CELL.search(found[0])
                 and (value := VALUE.match(text, found.end()))
             ):
-                yield _row_of(found[0], row), int(found["place"]), float(value[1])
+                yield _row_of(found[0], row), int(found["place"]), value[1]
 
 
 def _row_of(tag: bytes, row: int) -> int:

@@ -93,8 +93,8 @@ def with_deprecated_code(path: Path, kind: str) -> None:
         pq.write_table(table.replace_schema_metadata({"geo": json.dumps(described)}), path)
         return
     if kind == "FlatGeobuf":
-        codes = [struct.pack("<i", code) for code in (SUCCESSOR, DEPRECATED)]
-        path.write_bytes(path.read_bytes().replace(*codes))
+        code = struct.Struct("<i")
+        path.write_bytes(path.read_bytes().replace(code.pack(SUCCESSOR), code.pack(DEPRECATED)))
         return
     with edited(path) as connection:
         connection.execute(CODES[kind], (DEPRECATED, DEFINITION, SUCCESSOR))

@@ -230,6 +230,27 @@ async def test_days_behind_formats_of_times_are_told_by_both_programs(converters
     assert ("lost the days" in warnings, "Elapsed times" in warnings) == (found["dated"] > 0, found["elapsed"] > 0)
 
 
+CODES = b"""<styleSheet><numFmts><numFmt numFmtId="164" formatCode="00000"/>
+<numFmt numFmtId="165" formatCode="&quot;No. &quot;000\\-00;[Red]0"/><numFmt numFmtId="166" formatCode="00.00"/>
+<numFmt numFmtId="167" formatCode="#,##0"/></numFmts><cellXfs>
+<xf numFmtId='0'/><xf numFmtId='164'/><xf numFmtId='165'/><xf numFmtId='166'/><xf numFmtId='167'/><xf numFmtId='164'/>
+</cellXfs></styleSheet>"""
+WITH_ZEROS = {
+    b"<row><c s='1'><v>94105</v></c><c s='0'><v>501</v></c><c s='3'><v>5</v></c><c s='4'><v>5</v></c></row>": 0,
+    b"<row><c s='1'><v>94105</v></c></row><row><c s='5'><v>501</v></c></row><row><c s='2'><v>12345</v></c></row>": 2,
+    b"<row><c s='2'><v>7</v></c><c s='1' t='s'><v>0</v></c><c s='1'><v>0.5</v></c><c s='1'><v>-5</v></c></row>": 1,
+}
+"""Sheets, and how many of their numbers have formats that show zeros before some of them."""
+
+
+@pytest.mark.parametrize("sheet", WITH_ZEROS, ids=range(len(WITH_ZEROS)))
+async def test_zeros_that_a_format_shows_are_told_by_both_programs(converters: Converters, sheet: bytes) -> None:
+    """Postal codes lost them without a warning."""
+    found = await found_by_both(converters, {styles.MEMBER: CODES, SHEET: sheet})
+    assert found["padded"] == WITH_ZEROS[sheet]
+    assert any("Zeros that formats show" in warning for warning in workbook_warnings(found)) == bool(found["padded"])
+
+
 async def test_formats_that_the_driver_mistakes_are_replaced_as_by_the_other_program(converters: Converters) -> None:
     """In a copy in which everything else is as it was."""
     parts = {styles.MEMBER: DATES, SHEET: DATED, "xl/media/a.bin": bytes(range(256)) * 300}

@@ -197,3 +197,23 @@ def test_the_row_of_the_first_error_is_found(rows: bytes, first: int) -> None:
     """Rows need not say where they are, and cells without content have no error."""
     with zipfile.ZipFile(workbook(rows)) as book:
         assert cells.first_error(book, cells.mistaken(book)) == first
+
+
+@pytest.mark.parametrize(
+    ("code", "digits"),
+    [
+        ("00000", range(1, 5)),
+        ("00000\\-0000", range(1, 9)),
+        ("&quot;No. &quot;00;-00", range(1, 2)),
+        ("[$-409](000) 000", range(1, 6)),
+        ("0", range(1, 1)),
+        ("General", range(1, 0)),
+        ("00.0", range(1, 0)),
+        ("#,##0", range(1, 0)),
+        ("00%", range(1, 0)),
+        (1, range(1, 0)),
+    ],
+)
+def test_formats_may_show_zeros_before_whole_numbers(code: str | int, digits: range) -> None:
+    """Those that show digits and signs between them alone, such as postal codes."""
+    assert styles.padded_by(code) == digits
