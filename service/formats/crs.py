@@ -126,6 +126,9 @@ SELECT m.param4_value * easting.conv_factor, unit.conv_factor
 TRANSVERSE_REACH_METERS = 2e6
 """How far from its central meridian a Transverse Mercator projection is of use; lengths are 5 % too long there. No area
 of one in use reaches that far, nor do the two zones beside any of UTM."""
+MODIFIED_KROVAK, MODIFIED_KROVAK_SINCE = frozenset({5224, 5225, 5515, 5516}), (9, 4)
+"""Systems of the projection that PROJ's database has had longer than PROJ itself, and the version that computes it."""
+VERSION = "SELECT value FROM metadata WHERE key = 'PROJ.VERSION'"
 PLANE_TYPES = frozenset({"geographic 2D", "projected"})
 MAP_TYPES = frozenset({"geographic 2D", "geographic 3D", "projected", "compound"})
 EVERY = """
@@ -168,6 +171,7 @@ class CrsCatalogue:
 
     def __init__(self, database: Path) -> None:
         uri = f"{database.resolve().as_uri()}?mode=ro&immutable=1"
+        self._version = cache(partial(_version, uri))
         self._datum_names = cache(partial(_datum_names, uri))
         self._every = cache(partial(_every, uri))
         self._remembered = lru_cache(REMEMBERED)(partial(_ask, uri))
@@ -197,6 +201,10 @@ class CrsCatalogue:
     def has(self, epsg: int) -> bool:
         """Whether there is a coordinate system with this code."""
         return self._find(epsg) is not None
+
+    def computes(self, epsg: int) -> bool:
+        """Whether PROJ knows the projection of `epsg`."""
+        return epsg not in MODIFIED_KROVAK or self._version() >= MODIFIED_KROVAK_SINCE
 
     def ends_at_date_line(self, epsg: int) -> bool:
         """Whether this is a system for maps of the world from one side of the date line to the other.
@@ -346,6 +354,13 @@ class CrsCatalogue:
 def _ask(uri: str, query: str, epsg: int) -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(uri, uri=True)) as connection:
         return connection.execute(query, (str(epsg),)).fetchall()
+
+
+def _version(uri: str) -> tuple[int, ...]:
+    """The version of PROJ that the database belongs to; none if it does not say."""
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        (value,) = connection.execute(VERSION).fetchone() or ("",)
+    return tuple(int(part) for part in value.split(".") if part.isdecimal())
 
 
 def _datum_names(uri: str) -> frozenset[str]:

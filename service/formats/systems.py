@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import isinf
 
 import msgspec
@@ -62,6 +62,7 @@ def choose_systems(
     output_epsg = (writing_of(target).epsg or target_epsg) if has_system else None
     warnings = _warnings(target, output_epsg, target_epsg)
     if output_epsg is not None:
+        _require_projections({source_epsg or layer.crs.epsg for layer in spatial}, output_epsg, catalogue)
         warnings += tuple(_replaced("sourceEpsg", request.source_epsg, source_epsg))
         if output_epsg == target_epsg:
             warnings += tuple(_replaced("targetEpsg", request.target_epsg, target_epsg))
@@ -141,6 +142,19 @@ def _require_system(target: Format, layer: Layer, source_epsg: int | None, catal
             f"not degrees, which EPSG:{source_epsg or layer.crs.epsg} requires. The first are in feature "
             f"{layer.first_beyond_degrees:,}. {_remedy(target, layer, source_epsg, catalogue)}."
         )
+
+
+def _require_projections(sources: Iterable[int | None], output_epsg: int, catalogue: CrsCatalogue) -> None:
+    """Refuse to transform from or to a system whose projection PROJ has yet to learn."""
+    remedies = dict.fromkeys(filter(None, sources), "Transform the file to EPSG:5514 first") | {
+        output_epsg: "Choose targetEpsg 5514, which has the unmodified one"
+    }
+    for epsg, remedy in remedies.items():
+        if len(remedies) > 1 and not catalogue.computes(epsg):
+            raise Rejection(
+                f"EPSG:{epsg} has a projection, Modified Krovak, that PROJ computes from version 9.4 on, and this host "
+                f"has an older one. {remedy}, or ask the operator to update PROJ."
+            )
 
 
 def _remedy(target: Format, layer: Layer, source_epsg: int | None, catalogue: CrsCatalogue) -> str:

@@ -23,6 +23,7 @@ SYSTEMS = [
     ("3857", "Web Mercator", "projected", 0),
     ("3785", "Old Mercator", "projected", 1),
     ("4979", "WGS 84", "geographic 3D", 0),
+    ("5516", "S-JTSK/05 / Modified Krovak East North", "projected", 0),
     ("5773", "EGM96 height", "vertical", 0),
 ]
 
@@ -124,6 +125,30 @@ def test_a_deprecated_code_is_what_it_became(catalogue: CrsCatalogue) -> None:
     read = planned(catalogue, "GeoPackage", layer(), source_epsg=3785)
     assert [warning.partition(",")[0] for warning in read.warnings] == ["EPSG:3785 (sourceEpsg) is deprecated"]
     assert not any("deprecated" in warning for warning in planned(catalogue, "Kml", layer(), target_epsg=3785).warnings)
+
+
+@pytest.mark.parametrize(("version", "computes"), [("9.1.1", False), ("9.4.0", True), ("9.10.0", True), (None, False)])
+def test_a_projection_that_proj_does_not_compute_is_refused(
+    catalogue: CrsCatalogue, tmp_path: Path, version: str | None, *, computes: bool
+) -> None:
+    """Unless coordinates stay in it."""
+    with closing(sqlite3.connect(tmp_path / "proj.db")) as connection:
+        connection.execute("CREATE TABLE metadata (key, value)")
+        connection.executemany("INSERT INTO metadata VALUES ('PROJ.VERSION', ?)", [(version,)] * bool(version))
+        connection.commit()
+    recorded = layer(crs=Crs(known=True, epsg=5516))
+    assert planned(catalogue, "GeoPackage", recorded, target_epsg=5516).output_epsg == 5516
+    cases: list[tuple[dict[str, Any], Layer]] = [
+        ({"target_epsg": 5516}, layer()),
+        ({}, recorded),
+        ({"source_epsg": 5516}, layer()),
+    ]
+    for wish, of in cases:
+        if computes:
+            planned(catalogue, "GeoPackage", of, **wish)
+            continue
+        with pytest.raises(Rejection, match=r"EPSG:5516 has a projection.*5514"):
+            planned(catalogue, "GeoPackage", of, **wish)
 
 
 def test_a_deprecated_code_of_a_file_is_told_with_its_successor(catalogue: CrsCatalogue) -> None:
