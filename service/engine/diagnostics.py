@@ -222,7 +222,7 @@ _OTHER_TYPE = re.compile(
 )
 _FORMER = defaultdict(lambda: FormerType.LIST, Time=FormerType.TIME)
 MISREAD = re.compile(
-    r"Value '(?P<value>[^'\n]{1,200})' of field (?P<column>[^\n]{1,400}) parsed incompletely to "
+    r"Value '(?P<value>(?:(?!Value ')[\s\S]){1,2000}?)' of field (?P<column>[^\n]{1,400}) parsed incompletely to "
     r"(?:integer(?: 64)?|real) (?P<number>\S{1,30}?)\.?(?:\n|$)"
 )
 """A text that is not a number, in a column that the file declares as numbers: only its beginning is kept."""
@@ -307,13 +307,22 @@ def find_changes(messages: str, *, values: bool = True) -> Iterator[str]:
         yield f"The column {old!r} has the name of another, ignoring case, and became {new!r}."
     misread: dict[str, re.Match[str]] = {}
     for found in MISREAD.finditer(messages) if values else ():
-        misread.setdefault(found["column"].rpartition(".")[2], found)
+        if not _is_same(found["value"], found["number"]):
+            misread.setdefault(found["column"].rpartition(".")[2], found)
     for column, found in islice(misread.items(), MAX_FOUND):
-        value = shown(found["value"])
+        value = shown(found["value"].strip())
         yield (
             f"Values of {shown(column)!r} were read as numbers, as the file or its format declares: {value!r} became "
             f"{found['number']}. Write numbers like 12.5, or declare the column as text (string), to keep them."
         )
+
+
+def _is_same(text: str, number: str) -> bool:
+    """Whether a text is a number, perhaps between blanks, with the value that was read."""
+    try:
+        return float(text) == float(number)
+    except ValueError:
+        return False
 
 
 def _filled(words: str, subject: Subject) -> str:

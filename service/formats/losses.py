@@ -71,7 +71,11 @@ _KEPT_WITHOUT = (
 """What is told of features without measures in a layer that has some."""
 
 
-UNPLACED = "No feature has a geometry. If columns hold coordinates, name them in xField and yField, or in wktField."
+PAIRS_UNREAD = "Pairs in one cell, such as 52.5, 13.4, are not read: make two columns of them, such as lat and lon."
+UNPLACED = (
+    "No feature has a geometry. If columns hold coordinates, name them in xField and yField, or in wktField. "
+    + PAIRS_UNREAD
+)
 OF_CELLS = frozenset({Writer.PLACES, Writer.WORKBOOK})
 """The writers of tables, in which a geometry is a cell."""
 

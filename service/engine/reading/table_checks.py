@@ -13,12 +13,12 @@ from service.engine.reading.work_file import LISTED, TAKEN_FOR_WINDOWS, told_of
 from service.errors import Rejection
 from service.formats.crs import MAX_CODE
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
+from service.formats.losses import PAIRS_UNREAD
 from service.formats.names import listed, quotes, shown, values_of
 from service.formats.request import ConversionRequest
 
 FEWEST_NAMES = 2
 """How many names make a row a header although it lacks those before them."""
-PAIRS_UNREAD = "Pairs in one cell, such as 52.5, 13.4, are not read: make two columns of them, such as lat and lon."
 ZEROS_LEFT_OUT = "Zero bytes (NUL) within texts ({values}) were left out."
 ROUNDED = "{values} lost digits: times are kept with millisecond precision, decimal numbers to the fifteenth digit."
 

@@ -25,7 +25,8 @@ EMPTY_IN_GPX = rb"<(?!(?:gpx|metadata|author|copyright|rte|trk|trkseg|extensions
 """An element without content; those with attributes may hold something there."""
 LINES_IN_GPX = (
     rb">(?:<!\[CDATA\[)?+(?!\s*+<)[^<>\n]*+\n[^<>]*+>?+"
-    rb"</(?!(?:name|cmt|desc|src|sym|type|text|author|keywords|email|urlname)>)[\w:.-]++>"
+    rb"</(?!(?:name|cmt|desc|src|sym|type|text|author|keywords|email|urlname|ele|time|magvar|geoidheight|number|fix|sat"
+    rb"|[hvp]dop|ageofdgpsdata|dgpsid)>)[\w:.-]++>"
 )
 """A text with line ends in an extension, of which the driver joins the lines."""
 NESTED_IN_GPX = rb"<[\w.-]++:[\w.-]++(?:\s[^<>]*+)?(?<!/)>\s*+<[\w.-]++:"

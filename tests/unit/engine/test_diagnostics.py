@@ -1,5 +1,7 @@
 """GDAL's messages in plain words; the samples are messages of GDAL 3.6."""
 
+import re
+
 import pytest
 
 from sandbox.verdict import Ending, Verdict
@@ -162,6 +164,25 @@ def test_columns_renamed_by_the_converter_are_told() -> None:
     (warning,) = find_changes(messages)
     assert "'Name'" in warning
     assert "'Name2'" in warning
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "told"),
+    [
+        ("1,5", "1", r"'1,5' became 1\."),
+        ("\n 12,5\n", "12", r"'12,5' became 12\."),
+        ("5' 6", "5", "became 5"),
+        (" 34 ", "34.", None),
+        ("\n34.50\n", "34.5", None),
+    ],
+)
+def test_texts_in_columns_of_numbers_are_told_unless_they_are_the_number(
+    text: str, number: str, told: str | None
+) -> None:
+    """Blanks and line ends around a number lose nothing, but may surround what is none."""
+    message = f"Warning 1: Value '{text}' of field waypoints.ele parsed incompletely to real {number}\n"
+    found = list(find_changes("Warning 1: Value 'x' for field y is too large\n" + message * 2))
+    assert [re.search(told, warning) is not None for warning in found] == [True] if told else found == []
 
 
 @pytest.mark.parametrize("messages", ["ERROR 1: Unable to write feature 17 from layer in0.", "never seen before"])

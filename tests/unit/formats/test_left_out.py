@@ -168,7 +168,7 @@ PARTS = {
         "<extensions><o:a>two\nlines</o:a></extensions>": (LINES,),
         "<extensions>\n<a>\r\nlines</a>\n</extensions>": (LINES,),
         "<extensions><o:a><![CDATA[two\nlines]]></o:a></extensions>": (LINES,),
-        "<name>two\nlines</name>\n<desc>\nlines\n</desc>": (),
+        "<name>two\nlines</name>\n<desc>\nlines\n</desc><ele>\n1.5\n</ele><hdop>\n1</hdop>": (),
         "<extensions><o:a>\n <o:b>1</o:b><o:c>2</o:c></o:a></extensions>": (NESTED,),
         "<extensions><o:a>1</o:a>\n<o:b>2</o:b></extensions>": (),
         "<wpt lat='1' lon='2'><o:a>1</o:a><o:b>2</o:b>\n<name>a</name></wpt>": (UNREAD,),
