@@ -31,7 +31,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def pipeline(converters: Converters) -> Pipeline:
-    return Pipeline(converters)
+    """The way of the service, which takes less time than the other one."""
+    return Pipeline(converters, has_sessions=True)
 
 
 @pytest.fixture(params=[True, False], ids=["session", "work file"])
