@@ -6,7 +6,6 @@ set shell := ["sh", "-eu", "-c"]
 container := env("CONTAINER_ENGINE", "docker")
 compose := env("COMPOSE", container + " compose")
 venv := join(justfile_directory(), env("VENV", ".venv"))
-in_parallel := "--numprocesses=8 --dist=loadgroup --no-loadscope-reorder"
 export PATH := venv / "bin:" + env("PATH")
 export PYTHONDONTWRITEBYTECODE := ""  # a test run starts hundreds of Pythons: they compile once, whatever is set here
 export UV_SYSTEM_CERTS := "1"  # private certificate authorities are in the system's store
@@ -36,19 +35,13 @@ ready: (packages "serve") gdal && build
 [group('check')]
 [no-exit-message]
 test *ARGS: setup
-    @exec pytest {{ if ARGS == "" { in_parallel } else { "--numprocesses=0" } }} "$@"
+    @exec pytest {{ if ARGS == "" { "--numprocesses=8 --dist=loadgroup --no-loadscope-reorder" } else { "--numprocesses=0" } }} "$@"
 
 # Run the unit tests.
 [group('check')]
 [no-exit-message]
 test-fast: (environment "dev")
     @exec pytest --numprocesses=logical --maxprocesses=4 tests/unit
-
-# Run all tests but the unit tests.
-[group('check')]
-[no-exit-message]
-test-services: setup
-    @exec pytest {{ in_parallel }} --ignore=tests/unit
 
 # Run the unit tests, or what pytest makes of ARGS, on another Python, as 3.13, in an environment of its own.
 [group('check')]
