@@ -75,14 +75,16 @@ PAGE_TOLD = "The file is one page of a longer answer of a server (WFS); the feat
 PAGE_OF_WFS = rb"<(?:\w{1,20}+:)?+FeatureCollection\b[^<>]{0,4000}?\snext\s?="
 
 _READ_ATTRIBUTES = (
-    rb"(?:fid|uom|value|srs(?:Name|Dimension)|(?:axis|uom)Labels|dimension|count|decimal|[ct]s|interpolation|orientation"
-    rb"|num(?:Arc|DerivativesAt\w+)|owns|codeSpace|nilReason)"
+    rb"(?:(?:gml|xlink|xml|xsi):[\w.-]++|(?:fid|uom|value|srs(?:Name|Dimension)|(?:axis|uom)Labels|dimension|count|decimal"
+    rb"|[ct]s|interpolation|orientation|num(?:Arc|DerivativesAt\w+)|owns|codeSpace|nilReason))\s*+="
 )
 """Attributes that are read, that belong to geometries, or that are counted as words."""
 OTHER_ATTRIBUTES = (
-    rb"<(?!gml:|wfs:|gen:)[\w:.-]++(?![^<>]*?\sxmlns)(?:\s++(?:(?:gml|xlink|xml|xsi):[\w.-]++|"
+    rb"<(?!gml:|wfs:|gen:)[\w:.-]++(?![^<>]*?\sxmlns)(?:\s++"
     + _READ_ATTRIBUTES
-    + rb")\s*+=\s*+(?:\"[^\"<>]*+\"|'[^'<>]*+'))*+\s++[\w:.-]++\s*+=\s*+[\"']"
+    + rb"\s*+(?:\"[^\"<>]*+\"|'[^'<>]*+'))*+\s++(?!"
+    + _READ_ATTRIBUTES
+    + rb")[\w:.-]++\s*+=\s*+[\"']"
 )
 """A feature or value with an attribute of its own; those of the outermost element come with its namespaces."""
 CENTERED_ARCS = rb"<(?:gml:)?+(?:Circle|Arc)ByCenterPoint\b"

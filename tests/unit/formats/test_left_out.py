@@ -66,6 +66,7 @@ POINT, LINE = (
     "<Point><coordinates>1,2</coordinates></Point>",
     "<LineString id='a'><coordinates>1,2 3,4</coordinates></LineString>",
 )
+IDENTIFIED = '<a:f gml:id="f.a" fid="f.a"><a:n uom="m">1</a:n></a:f>'
 BOUNDS = "<gml:boundedBy><gml:Envelope> 1 </gml:Envelope></gml:boundedBy>"
 COLUMN = '{"name": "street", "type": "esriFieldTypeString", "alias": "street", "length": 9}'
 PLACE = "<gml:Point><gml:pos>1 2</gml:pos></gml:Point>"
@@ -372,11 +373,13 @@ def test_the_end_of_a_pattern_is_known_in_all_its_branches(pattern: str, *, is_o
 
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("at", range(1, 60))
-@pytest.mark.parametrize(("row", "text"), [(GML, BOUNDS), (ESRI_JSON, COLUMN)], ids=["gml", "esrijson"])
+@pytest.mark.parametrize(
+    ("row", "text"), [(GML, BOUNDS), (GML, IDENTIFIED), (ESRI_JSON, COLUMN)], ids=["bounds", "ids", "esrijson"]
+)
 def test_what_is_usual_is_not_told_where_a_piece_of_a_file_ends_in_it(
     tmp_path: Path, row: Format, text: str, at: int
 ) -> None:
-    """Bounds of features count as boxes in other places, and titles of columns where they differ from their names."""
+    """Bounds of features are boxes, ids are attributes, and titles of columns that are their names are titles."""
     path = tmp_path / "a"
     path.write_text(" " * (PIECE - len(text) + at) + text, encoding="utf-8")
     assert look_at(row, [path])[1] == {}
