@@ -132,7 +132,7 @@ def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> N
     schema = file.schema_arrow
     beside = {
         "rules": sum(not field.nullable and field.name not in columns for field in schema),
-        "epochs": int(bool(columns.get(primary, {}).get("epoch"))),
+        "epochs": int(primary in columns and bool(columns[primary].get("epoch"))),
         "titles": sum(bool(_descriptions(field.metadata)) for field in schema),
         "said": _descriptions(schema.metadata) + bool(said_by_pandas(file).get("attributes")),
     }
