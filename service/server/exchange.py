@@ -7,14 +7,12 @@ body.
 If some of the body has not arrived when the response starts, the connection ends with it. A client that gives up such a
 request, as a gateway does whose own client has left, may otherwise send its next one on the same connection, which
 would be taken for the rest of the body. What still arrives is discarded, so that no connection is reset before the
-client has its response. The response to a request with a small body therefore waits for it for a moment: many clients
-send header and body apart, and would have to connect anew after each refusal.
+client has its response.
 
 The header of a response is sent together with the first part of its body: each write wakes the client, which costs as
 much as the rest of a small response.
 """
 
-import asyncio
 from contextlib import suppress
 from urllib.parse import unquote
 
@@ -28,7 +26,6 @@ from service.http.promised import EXTENSION
 from service.http.unserved import UNREADABLE
 from service.jobs.promises import Promise
 from service.server.channel import Channel
-from service.server.gate import AWAITED_BYTES
 from service.server.head import DECLARED, RequestHead
 from service.server.inbox import Inbox, Refused
 from service.server.message import CONNECTION, Header, RequestBody, Response
@@ -39,8 +36,6 @@ _DISCONNECT: Message = {"type": "http.disconnect"}
 _DEFECT = 500
 _DEFECT_HEADERS: tuple[Header, ...] = ((DECLARED, b"0"), (CONNECTION, b"close"))
 _CONTINUE = b"HTTP/1.1 100 \r\n\r\n"
-AWAITED_SECONDS = 2.0
-"""How long a response waits for a small body that the application has not read."""
 BODY_CUT_SHORT = MalformedRequest("The body of the request ends before its length. Send it whole.")
 
 
@@ -122,7 +117,7 @@ class Exchange:
             return
         if message["type"] == "http.response.start":
             headers = [*message.get("headers", ()), *self._connection.site.response_headers()]
-            if await self._leaves_body():
+            if self._leaves_body():
                 self._connection.ignore_rest()
                 self._response.is_closing = True
             self._waits_to_be_asked = False  # an interim response cannot follow
@@ -135,31 +130,12 @@ class Exchange:
             if data:
                 await self._connection.write(data)
 
-    async def _leaves_body(self) -> bool:
-        """Whether some of the body, of which what has arrived is discarded, is still to come; a small one may come."""
-        self._discard_body()
-        if not self._body.is_complete and self._is_worth_waiting():
-            if self._promise is not None:
-                self._promise.release()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(AWAITED_SECONDS):
-                    await self._discard_rest()
-        return not self._body.is_complete
-
-    def _is_worth_waiting(self) -> bool:
-        """Whether the connection can go on after a body that is small and will come unasked."""
-        is_small = self._body.declared_bytes <= AWAITED_BYTES
-        return is_small and not self._waits_to_be_asked and not self._response.is_closing
-
-    async def _discard_rest(self) -> None:
-        while not self._body.is_complete and not self._connection.has_ended:
-            self._inbox += await self._connection.read()
-            self._discard_body()
-
-    def _discard_body(self) -> None:
+    def _leaves_body(self) -> bool:
+        """Whether some of the body, of which what has arrived is discarded, is still to come."""
         with suppress(h11.ProtocolError):
             while not self._body.is_complete and (self._body.take() or self._has_more()):
                 pass
+        return not self._body.is_complete
 
     def _has_more(self) -> bool:
         received = self._connection.take()
