@@ -110,7 +110,9 @@ void tell_strays(handle layer, int source, int target, double meters, struct rea
         prepare(&trip, from, to);
         trip.in_degrees = OSRIsGeographic(from);
         trip.same = trip.in_degrees ? meters * DEGREES_A_METER : meters / OSRGetLinearUnits(from, NULL);
-        double unit = OSRIsGeographic(to) ? 0 : OSRGetLinearUnits(to, NULL), most = (FARTHEST_METERS + ORIGIN_METERS) / unit;
+        /* In degrees, both limits are infinite: no place is too far. */
+        double unit = OSRIsGeographic(to) ? 0 : OSRGetLinearUnits(to, NULL);
+        double most = (FARTHEST_METERS + ORIGIN_METERS) / unit;
         trip.farthest = FARTHEST_METERS / unit;
         if (isinf(reach.most))
             trip.reach = (struct reach){-most, most};
