@@ -21,16 +21,14 @@ from service.engine.jailed.database import data_tables, layers
 from service.engine.jailed.declared import WITH_ZEROS
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import MAX_LAYERS, open_work_file, quoted, text_of
-from service.engine.jailed.self_description import RULES, VIEWS, Beside, says_of_itself
+from service.engine.jailed.self_description import RULES, VIEWS, Beside, lists_all, says_of_itself
 from service.engine.jailed.table_types import HIDDEN_NAMES, KEY, TEXT, TypedTable, examine, is_view
 from service.engine.jailed.unread_geometries import left_out
 
 GEOPACKAGE = "geopackage"
-COUNTED = ("mistyped", "spelled", "cut", "rounded", "unread", "second")
+COUNTED = ("mistyped", "spelled", "cut", "rounded", "unread", "second", "foreign")
 NOT_DATA = ("gpkg_", "rtree_", "sqlite_")
 CONTENTS = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY rowid"
-
-LISTS_ALL = "SELECT 1 FROM gpkg_contents WHERE data_type = 'attributes'"
 
 
 def main(database: str, copy: str, report: str, kind: str = "", prefix: str = "") -> None:
@@ -38,9 +36,10 @@ def main(database: str, copy: str, report: str, kind: str = "", prefix: str = ""
 
     Write to `report` the names of the tables that hold data, how many values of each column are of another type than
     it declares, how many bytes in it become texts, how many of its texts lose bytes of zeros, how many of its times
-    digits beyond milliseconds, how many of its geometries are left out, which layers are views with functions that
-    SQLite alone does not have, and how many descriptions a GeoPackage has of itself. If `kind` is "geopackage", the
-    tables are its layers; else the copy has `prefix` before names of columns that the driver does not read.
+    digits beyond milliseconds, how many of its geometries are left out, or name another system than their table, which
+    layers are views with functions that SQLite alone does not have, and how many descriptions a GeoPackage has of
+    itself. If `kind` is "geopackage", the tables are its layers; else the copy has `prefix` before names of columns
+    that the driver does not read.
     """
     try:
         written, definitions = _report(database, is_geopackage=kind == GEOPACKAGE)
@@ -78,12 +77,12 @@ def _report(database: str, *, is_geopackage: bool) -> tuple[dict[str, object], d
 def _attributes(connection: sqlite3.Connection, layers: Sequence[str]) -> list[str]:
     """The tables and views of a GeoPackage that may be layers; none if it cannot be read.
 
-    If it lists any table without geometry among its `layers`, the driver reads no others. To replace each of thousands
-    of tables takes a time that grows with their square, because SQLite looks at all of them each time.
+    If its `layers` are all that it says to have, the driver reads no others. To replace each of thousands of tables
+    takes a time that grows with their square, because SQLite looks at all of them each time.
     """
     try:
         names = [*_data_in(connection), *(name for (name,) in connection.execute(VIEWS))]
-        if connection.execute(LISTS_ALL).fetchone():
+        if lists_all(connection):
             listed = set(map(str.casefold, layers))
             names = [name for name in names if name.casefold() in listed]
     except sqlite3.DatabaseError:
@@ -114,9 +113,9 @@ def _rules(connection: sqlite3.Connection, table: str) -> int:
 
 def _examined(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> TypedTable:
     try:
-        unread, second = left_out(connection, table, is_geopackage=is_geopackage)
+        unread, second, foreign = left_out(connection, table, is_geopackage=is_geopackage)
         found = examine(connection, table, is_geopackage=is_geopackage)
-        return found._replace(unread=unread, second=second)
+        return found._replace(unread=unread, second=second, foreign=foreign)
     except sqlite3.Error:
         return TypedTable({}, {}, {}, {})  # the driver reports what is wrong
 

@@ -39,6 +39,8 @@ DATUM = re.compile(
 SHIFT = "TOWGS84["
 """What follows if the system says how its datum is transformed."""
 NO_SYSTEM = ("LOCAL_CS", "ENGCRS", "ENGINEERINGCRS", "UNDEFINED")
+LAYERS = "'features', 'attributes', 'aspatial'"
+"""How a GeoPackage lists tables that are layers; the last is what GDAL called the second before the standard did."""
 EMPTY_FLAG = 0x10
 ENVELOPE_BYTES = {0: 0, 1: 32, 2: 48, 3: 48, 4: 64}
 HEADER_BYTES = 8
@@ -86,7 +88,7 @@ def open_work_file(path: str) -> sqlite3.Connection:
 
 def tables(connection: sqlite3.Connection) -> Iterator[str]:
     """The tables that are layers, in the order in which they were written."""
-    query = "SELECT table_name FROM gpkg_contents WHERE data_type IN ('features', 'attributes') ORDER BY rowid"
+    query = f"SELECT table_name FROM gpkg_contents WHERE data_type IN ({LAYERS}) ORDER BY rowid"  # noqa: S608 -- ours
     for (name,) in named_rows(connection, query):
         yield name
 

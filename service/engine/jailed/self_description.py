@@ -2,7 +2,10 @@
 
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
+
+from service.engine.jailed.gpkg import LAYERS
 
 METADATA = """
     SELECT count(*) FROM gpkg_metadata WHERE CASE md_standard_uri
@@ -59,18 +62,26 @@ RULES = f"""
 """  # noqa: S608 -- ours
 """The query for how many rules the table of a database, named by a text of SQL, has for the values of its columns."""
 RELATIONS = "SELECT count(*) FROM gpkgext_relations"
-UNREGISTERED = """
+LISTS_ALL = (
+    "EXISTS (SELECT 1 FROM gpkg_contents WHERE data_type = 'attributes')",
+    "EXISTS (SELECT 1 FROM gpkg_extensions WHERE extension_name = 'gdal_aspatial' AND table_name IS NULL)",
+)
+"""The conditions under which only tables that the file lists are read: it lists some without geometry, or GDAL before
+2.2 has declared that it would list all of them."""
+_UNREGISTERED = """
     SELECT count(*) FROM sqlite_master
     WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' AND lower(name) NOT GLOB 'gpkg*'
         AND lower(name) NOT GLOB 'rtree_*' AND lower(name) NOT GLOB 'sqlite_*'
         AND lower(name) NOT IN (SELECT lower(table_name) FROM gpkg_contents)
         AND lower(name) NOT IN ('android_metadata', 'qgis_projects')
-        AND EXISTS (SELECT 1 FROM gpkg_contents WHERE data_type = 'attributes')
+        AND {}
 """
-"""The query for how many tables are not read, because the file lists others without geometry, but not these.
+"""The query for how many tables are not read under a condition, because the file does not list them.
 
 Those that Android and QGIS keep for themselves are no data.
 """
+UNREGISTERED = _UNREGISTERED.format(LISTS_ALL[0])
+UNREGISTERED_BY_GDAL = _UNREGISTERED.format(f"{LISTS_ALL[1]} AND NOT {LISTS_ALL[0]}")
 VIEWS = """
     SELECT name FROM sqlite_master WHERE type = 'view' AND lower(name) IN (SELECT lower(table_name) FROM gpkg_contents)
 """
@@ -90,6 +101,7 @@ FURTHER = {
     TITLES: "gpkg_data_columns",
     RELATIONS: "gpkgext_relations",
     UNREGISTERED: "gpkg_contents",
+    UNREGISTERED_BY_GDAL: "gpkg_extensions",
     COUNT_OF_VIEWS: "gpkg_contents",
     EPOCHS: "gpkg_geometry_columns",
 }
@@ -99,8 +111,8 @@ _HAS = ", ".join(
     for number, name in enumerate(FURTHER.values())  # the driver gives columns of one name only once
 )
 DESCRIPTIONS = f"""
-    SELECT total(data_type IN ('features', 'attributes') AND trim(description) <> '') + total(
-            data_type IN ('features', 'attributes') AND trim(identifier) <> ''
+    SELECT total(data_type IN ({LAYERS}) AND trim(description) <> '') + total(
+            data_type IN ({LAYERS}) AND trim(identifier) <> ''
             AND lower(trim(identifier)) NOT LIKE '%' || lower(table_name)
         ),
         total(data_type IN ('tiles', '2d-gridded-coverage', 'vector-tiles')), {_HAS}
@@ -131,11 +143,20 @@ def beside(told: Sequence[float], found: Sequence[int]) -> Beside:
 
     Each relation has a table of its own, which need not be listed.
     """
-    documents, codes, limits, unlisted, titles, relations, unregistered, views, epochs = found
-    unread = max(unregistered - relations, 0)
+    documents, codes, limits, unlisted, titles, relations, unregistered, unregistered_by_gdal, views, epochs = found
+    unread = max(unregistered + unregistered_by_gdal - relations, 0)
     return Beside(
         int(told[0]) + documents, int(told[1]), codes, unlisted, titles, limits, relations, unread, views, epochs
     )
+
+
+def lists_all(connection: sqlite3.Connection) -> bool:
+    """Whether a GeoPackage lists all tables that are read."""
+    for condition in LISTS_ALL:
+        with suppress(sqlite3.OperationalError):  # it may declare nothing of its own
+            if connection.execute(f"SELECT {condition}").fetchone()[0]:
+                return True
+    return False
 
 
 def says_of_itself(connection: sqlite3.Connection) -> Beside:

@@ -78,6 +78,8 @@ class TypedTable(NamedTuple):
     """By column: how many values are not geometries."""
     second: Mapping[str, int] = {}
     """By column: how many geometries are beside those of the first geometry column."""
+    foreign: Mapping[str, int] = {}
+    """By column: how many geometries name another coordinate system than their table."""
     clock_times: Sequence[str] = ()
     """The columns that it declares to be times of day, and that are."""
 

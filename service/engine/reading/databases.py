@@ -65,6 +65,8 @@ class _Database(msgspec.Struct, frozen=True):
     """By geometry column: how many values are not geometries."""
     second: Counts
     """By further geometry column: how many geometries it has."""
+    foreign: Counts
+    """By geometry column: how many geometries name another system than their table."""
 
 
 class _Entries(Answer, frozen=True):
@@ -153,6 +155,8 @@ _OF_VALUES = {
     "cut": ZEROS_LEFT_OUT,
     "unread": "Geometries that are not stored as this format does, such as texts or plain WKB ({values}), were left "
     "out. Store them as the format does, and send it again.",
+    "foreign": "Geometries that name another coordinate system than their table ({values}) were read as if they were "
+    "in that of the table. If this is wrong, give both the same system, and send the file again.",
     "second": "Geometries after the first one of a row ({values}) were left out.",
     "rounded": ROUNDED,
 }

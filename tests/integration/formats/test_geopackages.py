@@ -97,6 +97,29 @@ async def test_no_values_are_told_of_tables_that_are_no_layers(either: Pipeline,
     assert [layer.name for layer in done.facts.layers][1:] == ["listed"]
 
 
+@pytest.mark.parametrize("kind", ["attributes", "aspatial"])
+async def test_tables_are_told_that_a_file_does_not_list_as_it_declares(
+    either: Pipeline, tmp_path: Path, kind: str
+) -> None:
+    """GDAL before 2.2 declared that it lists all tables, by an extension of its own; values of the others count."""
+    path = await database(either, tmp_path, ["c TEXT"], ("a",))
+    with edited(path) as connection:
+        for name in ("listed", "other"):
+            connection.execute(f"CREATE TABLE {name} (k INTEGER PRIMARY KEY, v VARCHAR(8), d DATE)")
+            connection.execute(f"INSERT INTO {name} VALUES (1, '{name}', 'no date')")  # noqa: S608 -- ours
+        connection.execute("INSERT INTO gpkg_contents (table_name, data_type) VALUES ('listed', ?)", (kind,))
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS gpkg_extensions (table_name, column_name, extension_name, definition, scope)"
+        )
+        connection.execute("INSERT INTO gpkg_extensions VALUES (NULL, NULL, 'gdal_aspatial', 'gdal.org', 'read-write')")
+    done = await either.to("Csv", path, layer="listed")
+    assert readers.table(done.path) == [{"v": "listed", "d": "no date"}]
+    told = [warning for warning in done.output.warnings if "gpkg_contents" in warning or "other types" in warning]
+    assert len(told) == 2
+    assert "does not list (1)" in told[0]
+    assert "(1 value of 'd')" in told[1]
+
+
 async def test_a_table_without_numbers_of_rows_is_refused_as_such(either: Pipeline, tmp_path: Path) -> None:
     """It was called damaged; with the key that the refusal advises, it is read."""
     path = await database(either, tmp_path, ["c TEXT"], ("ab",))

@@ -119,3 +119,39 @@ async def test_views_and_virtual_tables_are_told_but_not_those_of_spatialite(
     done = await pipeline.to("Csv", path)
     told = "Views and virtual tables were left out: 'v', 'words'."
     assert done.output.warnings == (() if is_usual else (told,))
+
+
+SYSTEMS = {
+    "its own": (struct.pack("<Bi", 1, 4326), 4326, 0),
+    "its own, big endian": (struct.pack(">Bi", 0, 4326), 4326, 0),
+    "none": (struct.pack("<Bi", 1, 0), 4326, 0),
+    "none on Earth": (struct.pack("<Bi", 1, -1), 4326, 0),
+    "another number for it": (struct.pack("<Bi", 1, 4326), 70000, 0),
+    "another": (struct.pack("<Bi", 1, 4258), 4326, 1),
+    "another, big endian": (struct.pack(">Bi", 0, 4258), 4326, 1),
+    "one where the table names none": (struct.pack("<Bi", 1, 4258), 0, 0),
+}
+"""What geometries say of their system: their bytes, the number of the system of their table, and how many are told."""
+
+
+@pytest.mark.parametrize("says", SYSTEMS)
+async def test_geometries_that_name_another_system_than_their_table_are_told(
+    either: Pipeline, tmp_path: Path, says: str
+) -> None:
+    """The driver ignores what they name."""
+    system, of_table, told = SYSTEMS[says]
+    path = await database(either, tmp_path, ["n INTEGER"], (7,), (8,))
+    with edited(path) as connection:
+        table, column = connection.execute("SELECT table_name, column_name FROM gpkg_geometry_columns").fetchone()
+        connection.execute(
+            "INSERT INTO gpkg_spatial_ref_sys SELECT srs_name, 70000, 'epsg', 4326, definition, description "
+            "FROM gpkg_spatial_ref_sys WHERE srs_id = 4326"
+        )
+        connection.execute("UPDATE gpkg_geometry_columns SET srs_id = ?", (of_table,))
+        named = (b"GP\0" + system + WKB,)
+        connection.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE n = 8', named)  # noqa: S608 -- ours
+    done = await either.to("Csv", path, **({} if of_table else {"source_epsg": 4326}))
+    assert [row["X"] for row in readers.table(done.path)] == ["1", "7"]
+    warnings = [warning for warning in done.output.warnings if "another coordinate system than their table" in warning]
+    assert len(warnings) == told
+    assert all("(1 value of 'geom')" in warning for warning in warnings)
