@@ -170,8 +170,10 @@ static int see_feature(struct shapes *shapes, struct column *columns, int count,
         if (value)
             see(columns + field, feature, field, value, shapes->features);
         else {
+            int is_nan = OGR_F_IsFieldSetAndNotNull(feature, field);
             columns[field].begins_empty |= shapes->features == 1;
-            is_changed |= !OGR_F_IsFieldSet(feature, field) || OGR_F_IsFieldSetAndNotNull(feature, field);
+            columns[field].nans += is_nan;
+            is_changed |= is_nan || !OGR_F_IsFieldSet(feature, field);
         }
     }
     handle geometry = wrong & EMPTY ? NULL : OGR_F_GetGeometryRef(feature);

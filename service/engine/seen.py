@@ -214,8 +214,6 @@ def _field(column: SeenColumn, name: str, kind: str) -> Field:
     return msgspec.structs.replace(field, **{key: getattr(column, key) for key in _COUNTED[of_type]})
 
 
-_LENGTHS = ("nested", "longest_bytes", "over_dbf_limit")
-_COUNTED: Mapping[FieldType, Sequence[str]] = {
-    kind: [*(_LENGTHS if kind is FieldType.TEXT else ()), *counts_of(kind)] for kind in FieldType
-}
+_IN_RUNS = {FieldType.TEXT: ("nested", "longest_bytes", "over_dbf_limit"), FieldType.REAL: ("nans",)}
+_COUNTED: Mapping[FieldType, Sequence[str]] = {kind: [*_IN_RUNS.get(kind, ()), *counts_of(kind)] for kind in FieldType}
 """What is counted in a column, by its type."""

@@ -90,7 +90,8 @@ class Field(msgspec.Struct, frozen=True, gc=False):
     """Texts that other programs mistake for numbers and write differently, such as 00501, +5, 5. and 2D3."""
     infinite: Count = 0
     nans: Count = 0
-    """Numbers that are NaN, which count as filled. Most results have none in their place; a work file never has any."""
+    """Numbers that are NaN, which a scan of GeoJSON counts as filled. Most results have none in their place. In a run
+    that holds the upload they are missing, and a work file never has any."""
     at_32_bits: Count = 0
     """Integers that are the largest or the smallest of 32 bits."""
     at_64_bits: Count = 0

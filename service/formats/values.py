@@ -235,6 +235,10 @@ OVERFLOWS: Mapping[str, Loss] = {
         "numbers from 1.8e308 on",
         "{source} holds numbers from 1.8e308 on, or infinite ones; {values} became infinite.",
     ),
+    "nans": Loss(
+        "numbers that are NaN",
+        "{source} holds numbers that are NaN; {values} became missing.",
+    ),
     "until_1970": Loss(
         "times before 1970",
         "{source} is read with times before 1970 to the second only; {values} may be one second late.",

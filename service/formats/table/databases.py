@@ -134,7 +134,7 @@ OPENFILEGDB = Format(
     reading=Reading(
         drivers=("OpenFileGDB",),
         defers_columns=True,
-        overflows=frozenset({"until_1970"}),
+        overflows=frozenset({"until_1970", "nans"}),
         left_out=(
             LeftOut(
                 CODES_LEFT_OUT,
@@ -198,7 +198,7 @@ FLATGEOBUF = Format(
     extensions=(".fgb",),
     reading=Reading(
         drivers=("FlatGeobuf",),
-        overflows=frozenset({"no_day"}),
+        overflows=frozenset({"no_day", "nans"}),
         zoned_texts=True,
         unchecked_texts=True,
         has_texts_in_header=True,

@@ -191,7 +191,7 @@ GML = Format(
             ),
         ),
         alike=_ALIKE,
-        overflows=frozenset({"infinite"}),
+        overflows=frozenset({"infinite", "nans"}),
         guesses_types=True,
         # of the bounds of a feature, the driver of GDAL 3.10 makes columns
         noise_columns={"gml_id": ("{layer}.#",), "lowerCorner": ("*",), "upperCorner": ("*",)},

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyogrio
 import pytest
 
 from service.errors import Rejection
@@ -199,3 +201,19 @@ async def test_texts_of_gml_that_types_would_change_stay_texts(either: Pipeline,
     (row,) = readers.geojson(done.path)
     assert row["properties"] == texts | {"time": "2024-01-01T10:00:59.123Z"}
     assert done.output.warnings == ()
+
+
+NAN_TOLD = "{} holds numbers that are NaN; 1 value of 'c' became missing."
+
+
+@pytest.mark.parametrize("target", ["GeoPackage", "Csv", "GeoJson"])
+async def test_numbers_that_are_none_are_told_to_become_missing(
+    pipeline: Pipeline, tmp_path: Path, target: str
+) -> None:
+    """Drivers of typed files read them; no column of a result has them."""
+    point = bytes.fromhex("0101000000000000000000f03f0000000000000040")
+    table = pa.table({"c": [1.5, float("nan"), None], "geometry": [point] * 3})
+    place, crs = tmp_path / "a.fgb", "EPSG:4326"
+    pyogrio.write_arrow(table, place, driver="FlatGeobuf", geometry_name="geometry", geometry_type="Point", crs=crs)
+    done = await pipeline.to(target, place)
+    assert done.output.warnings == (NAN_TOLD.format("FlatGeobuf"),)
