@@ -30,9 +30,9 @@ class RepeatedData:
         *features, self._rest = (self._rest + text.lower()).split(FEATURE_END)
         self._look_at(features)
         if len(self._rest) > CHUNK:  # a feature as long as none is
-            self.end()
+            self._end()
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """Look at what follows the data of the last feature."""
         self._look_at([self._rest])
         self._rest = b""
@@ -52,9 +52,9 @@ class RepeatedData:
         self._counts[sentence] += times
         self._examples.setdefault(sentence, name)
 
-    @property
-    def warnings(self) -> list[str]:
-        """What to tell about them."""
+    def told(self) -> list[str]:
+        """What to tell of the text, which has ended."""
+        self._end()
         return [
             sentence.format(f"{count:,}", shown(self._examples[sentence].decode("utf-8", "replace")))
             for sentence, count in sorted(self._counts.items(), reverse=True)

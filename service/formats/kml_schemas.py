@@ -55,9 +55,8 @@ class UndeclaredData:
                 kept[key] = name
         self._rest = text[max(text.rfind(b"<"), len(text) - LONGEST_TAG) :]
 
-    @property
-    def warnings(self) -> list[str]:
-        """What to tell about them."""
+    def told(self) -> list[str]:
+        """What to tell of the text, which has ended."""
         names = sorted(name for key, name in self._used.items() if key not in self._declared)
         if not names:
             return []

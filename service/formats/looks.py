@@ -1,14 +1,32 @@
 """Looks at the text of uploads for what their drivers would lose without a warning, in one reading of each."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from service.formats.condensed import Condenser, shortened
 from service.formats.format import Format, Reader, reading_of
+from service.formats.gml_geometries import FurtherGeometries
 from service.formats.kml_repeated import RepeatedData
 from service.formats.kml_schemas import UndeclaredData
 from service.formats.left_out import CHUNK, TextTally, chunks, warn_of_left_out
+
+
+class Teller(Protocol):
+    """Looks at the text of a document for what no words and patterns find."""
+
+    def add(self, text: bytes) -> None:
+        """Look at the next piece of the text."""
+
+    def told(self) -> list[str]:
+        """What to tell of the text, which has ended."""
+
+
+TELLERS: Mapping[Reader, Sequence[Callable[[], Teller]]] = {
+    Reader.KML: (RepeatedData, UndeclaredData),
+    Reader.GML: (FurtherGeometries,),
+}
 
 
 class Looks:
@@ -19,8 +37,8 @@ class Looks:
         self._row = row
         self._reading = reading_of(row)
         self._directory = directory
-        may_repeat = _has_no_repeated if self._reading.reader is Reader.KML else bool
-        self._condenser = Condenser(self._reading.alike, may_repeat) if self._reading.alike else None
+        self._tellers = TELLERS.get(self._reading.reader, ())
+        self._condenser = Condenser(self._reading.alike, self._may_repeat) if self._reading.alike else None
         self._shortened: dict[Path, tuple[Path | None, Counter[bytes]]] = {}
 
     def shorter(self, path: Path) -> Path | None:
@@ -42,24 +60,16 @@ class Looks:
             Rejection: the files contain nothing else than what is left out.
         """
         counts: Counter[bytes] = Counter()
-        look = self._look_at_kml if self._reading.reader is Reader.KML else self._look_at
-        told = [warning for path in paths if self._reading.left_out for warning in look(path, counts)]
+        told = [warning for path in paths if self._reading.left_out for warning in self._look_at(path, counts)]
         return told, warn_of_left_out(self._row, counts, paths)
 
     def _look_at(self, path: Path, counts: Counter[bytes]) -> list[str]:
-        tally = TextTally(self._reading.left_out, counts)
+        tally, tellers = TextTally(self._reading.left_out, counts), [teller() for teller in self._tellers]
         for text in self._texts(path, counts):
             tally.add(text)
-        return []
-
-    def _look_at_kml(self, path: Path, counts: Counter[bytes]) -> list[str]:
-        repeated, undeclared, tally = RepeatedData(), UndeclaredData(), TextTally(self._reading.left_out, counts)
-        for text in self._texts(path, counts):
-            repeated.add(text)
-            undeclared.add(text)
-            tally.add(text)
-        repeated.end()
-        return [*repeated.warnings, *undeclared.warnings]
+            for teller in tellers:
+                teller.add(text)
+        return [warning for teller in tellers for warning in teller.told()]
 
     def _texts(self, path: Path, counts: Counter[bytes]) -> Iterator[bytes]:
         """What to look at of the document at `path`; what is told of the rest is added to `counts` at the end."""
@@ -71,6 +81,14 @@ class Looks:
             if times:
                 for found, count in self._told_of_another(feature).items():
                     counts[found] += count * times
+
+    def _may_repeat(self, feature: bytes) -> bool:
+        """Whether nothing is told of a feature but what is counted; what only a whole document has does not matter."""
+        for teller in (each() for each in self._tellers if each is not UndeclaredData):
+            teller.add(b"<members>%b</members>" % (2 * feature))  # also if one is not told from the next one
+            if teller.told():
+                return False
+        return True
 
     def _told_of_another(self, feature: bytes) -> Counter[bytes]:
         """What is told of a feature that follows one like it."""
@@ -85,10 +103,3 @@ class Looks:
 def look_at(row: Format, paths: Sequence[Path]) -> tuple[list[str], Mapping[str, str]]:
     """What `Looks` tell of the files at `paths`. Blocking."""
     return Looks(row).tell(paths)
-
-
-def _has_no_repeated(feature: bytes) -> bool:
-    repeated = RepeatedData()
-    repeated.add(2 * feature)  # also if its data is not told from that of the next one
-    repeated.end()
-    return not repeated.warnings

@@ -13,6 +13,7 @@ from service.formats.format import (
     Writer,
     Writing,
 )
+from service.formats.gml_geometries import GEOMETRIES
 from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
 
 BEGINS_BLANK = rb">(?:<!\[CDATA\[)?+\s++(?!<)(?:[^<\s\d.+-]|[\d.+-][\d.,eE+\-\s]*+[^<\d.,eE+\-\s])"
@@ -23,28 +24,6 @@ LETTERS_IN_POSITIONS = (
     rb"(?:[^<a-zA-Z\x80-\xff]++(?:(?<=[\d.])[eE])?+)*+[a-zA-Z\x80-\xff]"
 )
 """Coordinates with anything that belongs to no number; the separators of numbers may be any signs."""
-_GEOMETRY = (
-    rb"(?:\w{1,20}+:)?+(?:Point|LineString|Polygon|Curve|Surface|Solid"
-    rb"|Multi(?:Point|LineString|Polygon|Curve|Surface|Geometry))"
-)
-_START, _END = rb"<[\w:.-]++(?:\s[^<>]*+)?(?<!/)>\s*+", rb"</[\w:.-]++>\s*+"
-_VALUE, _EMPTY = _START + rb"[^<>]*+" + _END, rb"<[\w:.-]++(?:\s[^<>]*+(?<=/)|/)>\s*+"
-SECOND_GEOMETRY = (
-    rb"</"
-    + _GEOMETRY
-    + rb">\s*+</(?!(?:\w{1,20}+:)?+(?:\w{0,12}[mM]embers?|exterior|interior)>)[\w:.-]++>\s*+(?:"
-    + rb"|".join((_VALUE, _EMPTY, _START + rb"(?:" + _VALUE + rb"|" + _EMPTY + rb")*+" + _END))
-    + rb")*+("
-    + _START
-    + rb"<"
-    + _GEOMETRY
-    + rb"[\s>])?"
-)
-"""Two properties of one feature that are geometries, perhaps with values between them; parts of one are none.
-
-The group is the second one. A match without it passes the values, which would be searched again after every geometry.
-"""
-
 _POSITION = rb"<gml:pos(?:\s[^<>]*+)?>\s*+[^\s<]++\s++[^\s<]++"
 FLAT_POSITION, HIGH_POSITION = _POSITION + rb"\s*+</", _POSITION + rb"\s++[^\s<]++\s*+</"
 _BETWEEN = (
@@ -107,17 +86,6 @@ _ALIKE = Alike(
     attributes=dict.fromkeys((b"gml:id", b"fid", b"xlink:href"), (_ID,)),
 )
 
-_GEOMETRIES = frozenset(
-    {
-        *("Point", "LineString", "Curve", "Polygon", "PolygonPatch", "Surface", "Triangle", "Tin", "Solid"),
-        *("MultiPoint", "MultiLineString", "MultiCurve", "MultiPolygon", "MultiSurface", "MultiGeometry"),
-        "GeometryCollection",
-        *("CompositeCurve", "CompositeSurface", "PolyhedralSurface", "TriangulatedSurface", "TopoCurve", "TopoSurface"),
-        *("SimplePolygon", "SimpleRectangle", "SimpleTriangle", "SimpleMultiPoint", "BoundingBox", "boundedBy"),
-    }
-)
-"""The elements that the driver takes for geometries or bounds, also in columns: no feature or value is read there."""
-
 GML = Format(
     name="Gml",
     token="gml",
@@ -135,10 +103,6 @@ GML = Format(
             LeftOut(
                 "Coordinates of geometries ({count}) that are not numbers were read as 0, or in part.",
                 pattern=LETTERS_IN_POSITIONS,
-            ),
-            LeftOut(
-                "Further geometries of features ({count}) were left out: of the geometries of a feature, one is read.",
-                pattern=SECOND_GEOMETRY,
             ),
             LeftOut(
                 "Geometries that are boxes (Envelope or Box, {count}) were left out. Write them as Polygon to keep "
@@ -213,7 +177,7 @@ GML = Format(
         column_names=ColumnRule.GML,
         reserved_columns=("gml_id",),  # makes identifiers of the values, which may be repeated, or no names of XML
         geometry_names=("geometryProperty", "geometry", "the_geom"),
-        geometry_elements=_GEOMETRIES,
+        geometry_elements=GEOMETRIES | {"boundedBy"},  # no feature or value is read there
         shows_geometry_name=True,
         root_attributes='xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"',
         trailer=b"FeatureCollection>",

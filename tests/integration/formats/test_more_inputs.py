@@ -593,7 +593,9 @@ async def test_further_geometries_in_gml_are_told(pipeline: Pipeline, tmp_path: 
     )
     left_out = GEOMETRIES_IN_GML[geometries]
     warnings = (await pipeline.to("GeoJson", path)).output.warnings
-    told = f"Further geometries of features ({left_out}) were left out: of the geometries of a feature, one is read."
+    told = (
+        f"Of features with several geometries (1), one geometry each was read; the others ({left_out}) were left out."
+    )
     assert warnings == (told,) * (left_out > 0)
 
 

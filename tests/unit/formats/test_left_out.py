@@ -39,7 +39,6 @@ OLDER = (
     'declare version="1.0" in the file.'
 )
 ROOT = "<gpx version='1.1'>"
-GEOMETRIES = "Further geometries of features (1) were left out: of the geometries of a feature, one is read."
 BEGINS = "Blanks and line ends at the beginning of texts (1) were left out."
 ENDS_BLANK = "Blanks at the end of texts (1) were left out."
 AROUND = "Blanks around snippets (1) were left out."
@@ -69,7 +68,6 @@ POINT, LINE = (
 IDENTIFIED = '<a:f gml:id="f.a" fid="f.a"><a:n uom="m">1</a:n></a:f>'
 BOUNDS = "<gml:boundedBy><gml:Envelope> 1 </gml:Envelope></gml:boundedBy>"
 COLUMN = '{"name": "street", "type": "esriFieldTypeString", "alias": "street", "length": 9}'
-PLACE = "<gml:Point><gml:pos>1 2</gml:pos></gml:Point>"
 NO_NUMBERS = "Empty values (1) became 0 in columns that the file declares as numbers, and empty texts in others."
 NUMBERS = '<SimpleField name="m" type="string"/><SimpleField name="n" type="int"/>'
 FIELD = "<FieldType xmlns:a='b'>esriFieldType{}</FieldType>\n  <IsNullable>{}</IsNullable>"
@@ -147,10 +145,6 @@ PARTS = {
         "<a:n> 5th</a:n>": (BLANKS,),
         "<a:n><![CDATA[ text]]></a:n>": (BLANKS,),
         "<gml:pos>\n  1.5 -2e3\n</gml:pos>\n  <a:n>text\n</a:n><a:m>\t7 </a:m>": (),
-        f"<a:g>{PLACE}</a:g><a:n>{'long ' * 99}</a:n><a:h>{PLACE}</a:h>": (GEOMETRIES,),
-        f"<a:g>{PLACE}</a:g>{'<a:n>1</a:n>' * 9}<a:h>{PLACE}</a:h>": (GEOMETRIES,),
-        f"<a:g>{PLACE}</a:g><a:n xsi:nil='true'/><a:n><a:m>1</a:m></a:n><a:h xsi:type='t'>{PLACE}</a:h>": (GEOMETRIES,),
-        f"<a:g>{PLACE}</a:g><a:n>1</a:n></a:f>\n<a:f><a:g>{PLACE}</a:g><a:n>1</a:n>": (),
     },
     "Gpx": {
         "<name/>": (EMPTY,),
@@ -311,16 +305,6 @@ def test_features_are_found_wherever_they_begin(tmp_path: Path, before: int) -> 
     assert has_features(KML, path)
     path.write_bytes(b"x" * before)
     assert not has_features(KML, path)
-
-
-@pytest.mark.parametrize(
-    "crafted", [b"<a></Point></b><c>", b"</Point></b><c>1</c>", b"<c><a></Point>", b"</Point></b><c><d/></c>"]
-)
-def test_values_between_geometries_are_passed_once(tmp_path: Path, crafted: bytes) -> None:
-    """A pattern that looked on through all values after every geometry would take hours, and stop the service."""
-    path = tmp_path / "a.gml"
-    path.write_bytes(crafted * (2 * CHUNK // len(crafted)) + f"</x></y><a:g>{PLACE}</a:g><a:h>{PLACE}</a:h>".encode())
-    assert GEOMETRIES in look_at(GML, [path])[1]
 
 
 @pytest.mark.usefixtures("small_pieces")

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 from service.formats.condensed import LEAST, Condenser
 from service.formats.format import reading_of
-from service.formats.kml_repeated import RepeatedData
-from service.formats.kml_schemas import UndeclaredData
 from service.formats.left_out import CHUNK, TextTally, warn_of_left_out
-from service.formats.looks import Looks
+from service.formats.looks import TELLERS, Looks
 from service.formats.registry import find_output
 
 PLAIN = ("a", "1,2", "b c", "\u00e9\n\u00e9", "clampToGroundwork")
@@ -90,6 +88,9 @@ CRAFTED = (
     b"<trkpt lat=",
     b'<wpt lat="1" lon="1"><time>',
     b"<a:member/>",
+    b"<a:member><a:b><gml:Solid>",
+    b"<a:member><a:b><a:boundedBy>",
+    b"<a:member><a:b><a:boundedBy><a:c>",
 )
 
 
@@ -118,6 +119,7 @@ GML_PARTS = (
     "<a:g><gml:LineString><gml:posList>{p}</gml:posList></gml:LineString></a:g>",
     "<a:g><gml:LineString><gml:coordinates>{p}</gml:coordinates></gml:LineString></a:g>",
     "<a:b><gml:Envelope><gml:pos>{p}</gml:pos></gml:Envelope></a:b>",
+    "<a:boundedBy><a:W><a:g><gml:Point><gml:pos>{p}</gml:pos></gml:Point></a:g></a:W></a:boundedBy>",
     "<!-- {} -->",
 )
 GML_BETWEEN = (
@@ -227,14 +229,13 @@ def test_what_is_told_of_one_of_several_is_told_of_all(directory: Path, name: st
     content = b" " * data.draw(st.one_of(st.just(LEAST), st.integers(CHUNK - 4000, CHUNK))) + times * content
     path.write_bytes(content)
     row = find_output(name)
-    repeated, undeclared, counts = RepeatedData(), UndeclaredData(), Counter[bytes]()
-    repeated.add(content)
-    undeclared.add(content)
-    repeated.end()
+    tellers, counts = [teller() for teller in TELLERS.get(reading_of(row).reader, ())], Counter[bytes]()
     TextTally(reading_of(row).left_out, counts).add(content)
-    of_data = [*repeated.warnings, *undeclared.warnings] if name == "Kml" else []
+    for teller in tellers:
+        teller.add(content)
+    of_all = [told for teller in tellers for told in teller.told()]
     with TemporaryDirectory(dir=directory) as shorter:
-        assert Looks(row, Path(shorter)).tell([path]) == (of_data, warn_of_left_out(row, counts, [path]))
+        assert Looks(row, Path(shorter)).tell([path]) == (of_all, warn_of_left_out(row, counts, [path]))
 
 
 @pytest.mark.parametrize("shape", ALIKE)
