@@ -1,7 +1,7 @@
 """What the members of a ZIP are: single files, files that form a dataset together, folders that are one file."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 import msgspec
@@ -19,6 +19,8 @@ PARTS = frozenset(extension for _, bundle in BUNDLES for extension in bundle.ext
 DATA_PARTS = frozenset(extension for _, bundle in BUNDLES for extension in (bundle.main, *bundle.required))
 TABLE = ".dbf"
 LISTED = 50
+HEAD_BYTES = 1 << 16
+"""How much of the main file of a dataset is searched: more than lists of columns take."""
 FOLDERS = tuple((row, folder) for row in READ if (folder := reading_of(row).folder) is not None)
 SEND_ALONE = (
     "Or send the {main} alone, outside a ZIP, for its geometries without attributes, and its coordinate system in "
@@ -101,7 +103,7 @@ def find_all(archive: Archive) -> list[Find]:
         for member in every
         if member.extension not in mains and (row := _single(member)) is not None
     ]
-    bundles = [find for group in groups.values() for find in _bundles(group)]
+    bundles = _without_lists(archive, [find for group in groups.values() for find in _bundles(group)])
     alone = [group[TABLE].path for group in groups.values() if TABLE in group and not _bundles(group)]
     if bundles and alone:
         names = listed(quotes(alone), LISTED)
@@ -154,6 +156,29 @@ def _parts(folder: Folder, inside: Mapping[str, Member]) -> dict[str, Member]:
 def _bundles(group: Mapping[str, Member]) -> list[Find]:
     """The datasets formed by files of one name."""
     return [_bundle(group, row, bundle) for row, bundle in BUNDLES if {bundle.main, *bundle.required} <= group.keys()]
+
+
+def _without_lists(archive: Archive, bundles: Sequence[Find]) -> list[Find]:
+    """The datasets without those that only list others, of which the first one tells.
+
+    Raises:
+        Rejection: there are no others.
+    """
+    lists = [find for find in bundles if _only_lists(archive, find)]
+    others = [find for find in bundles if find not in lists]
+    if not lists:
+        return others
+    names = listed(quotes([find.path for find in lists]), LISTED)
+    if not others:
+        raise Rejection(f"Seamless tables ({names}) only list others. Put the tables that they list into the ZIP, too.")
+    told = f"Seamless tables ({names}) only list others, and were left out; the tables in the ZIP were read."
+    return [msgspec.structs.replace(others[0], warnings=(*others[0].warnings, told)), *others[1:]]
+
+
+def _only_lists(archive: Archive, find: Find) -> bool:
+    extension, member = next(iter(find.members.items()))
+    sign = next(bundle.lists_others for _, bundle in BUNDLES if bundle.main == extension)
+    return bool(sign) and re.search(sign, archive.head(member, HEAD_BYTES)) is not None
 
 
 def _bundle(group: Mapping[str, Member], row: Format, bundle: Bundle) -> Find:

@@ -102,6 +102,8 @@ class Bundle(msgspec.Struct, frozen=True):
 
     alone: str = ""
     """The warning if the main file comes without the others; "" if it must be in a ZIP."""
+    lists_others: bytes = b""
+    """What the main file has if the files only list others of the format, as a regular expression."""
 
     @property
     def extensions(self) -> tuple[str, ...]:

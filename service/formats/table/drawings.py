@@ -26,6 +26,7 @@ from service.formats.values import LAYER, TYPE_LOSSES
 LONE_SHP = "A .shp alone holds no attributes; send it in a ZIP with its .shx, .dbf and .prj to keep them."
 NO_MAP = "The ZIP holds no .map beside {name}, so its features have no geometry."
 NO_MID = "The ZIP holds no .mid beside {name}, so its features have no attributes."
+SEAMLESS = rb'"\\IsSeamless"[ \t]{0,9}=[ \t]{0,9}"TRUE"'
 DBF_WIDTHS: Mapping[FieldType, int] = {
     FieldType.INTEGER: 18,
     FieldType.REAL: 24,
@@ -102,7 +103,7 @@ MAPINFO = Format(
         has_labels=True,
         reads_logical="3.9-",
         bundles=(
-            Bundle(".tab", (".dat",), {".map": NO_MAP, ".id": "", ".ind": ""}),
+            Bundle(".tab", (".dat",), {".map": NO_MAP, ".id": "", ".ind": ""}, lists_others=SEAMLESS),
             Bundle(".mif", (), {".mid": NO_MID}),
         ),
     ),

@@ -202,6 +202,19 @@ def test_a_tab_without_its_table_is_clutter_beside_a_whole_file(tmp_path: Path, 
     assert (source.format.token, source.stem) == ("csv", "cities")
 
 
+def test_a_seamless_table_of_mapinfo_is_not_taken_for_data(tmp_path: Path) -> None:
+    """It lists the tables with the data, and was called damaged, with all of these."""
+    listing = {"whole.tab": b'!table\nbegin_metadata\n"\\IsSeamless" = "TRUE"\n', "whole.dat": b"x"}
+    tables = {f"{name}.{extension}": b"x" for name in "ab" for extension in ("tab", "dat", "map")}
+    source = received(tmp_path, {**listing, **tables})
+    assert [part.layer for part in source.parts] == ["a", "b"]
+    assert any("Seamless tables ('whole.tab') only list others" in warning for warning in source.warnings)
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    with pytest.raises(Rejection, match=r"Put the tables that they list into the ZIP"):
+        received(alone, listing)
+
+
 def test_a_single_file_of_another_format_is_unwrapped(tmp_path: Path) -> None:
     """ZIP rule 1: the content counts, clutter aside."""
     source = received(tmp_path, {"x/Tracks.GPX": b"<gpx/>", "x/notes.txt": b"", "__MACOSX/x/._Tracks.GPX": b"-"})
