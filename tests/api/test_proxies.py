@@ -1,11 +1,11 @@
-"""The examples for nginx, HAProxy and Caddy in deploy/ start and pass on what clients need."""
+"""The examples for nginx, HAProxy, Caddy and Traefik in deploy/ start and pass on what clients need."""
 
 import os
 import shutil
 import socket
 import ssl
 import subprocess
-import time
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -17,12 +17,13 @@ import pytest
 from service.accounts.administration import Terms
 from tests.database import TestServer
 from tests.support.data import lakes
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, looks
 from tests.support.ports import free_port
 from tests.support.server import Server, create_account, running_server
 
 pytestmark = pytest.mark.xdist_group("proxies")  # one server for all
 
+PATH = os.pathsep.join((os.environ["PATH"], "/usr/sbin", str(Path(sys.executable).parent)))
 EXAMPLES = Path(__file__).parents[2] / "deploy" / "proxy"
 UNTRUSTED = ssl.create_default_context()
 UNTRUSTED.check_hostname = False
@@ -32,14 +33,14 @@ UNTRUSTED.verify_mode = ssl.CERT_NONE
 class Example(msgspec.Struct, frozen=True):
     """How to run one of the examples: its changes for this host, and the command."""
 
-    file: str
+    files: tuple[str, ...]
     changes: Callable[[int, int, Path], Mapping[str, str]]
     command: Callable[[Path], tuple[str, ...]]
 
 
 PROXIES = {
     "nginx": Example(
-        "nginx.conf",
+        ("nginx.conf",),
         lambda port, upstream, here: {
             "listen 443 ": f"listen 127.0.0.1:{port} ",
             "127.0.0.1:8080": f"127.0.0.1:{upstream}",
@@ -48,7 +49,7 @@ PROXIES = {
         lambda here: ("nginx", "-p", str(here), "-c", str(here / "main.conf"), "-e", "stderr"),
     ),
     "haproxy": Example(
-        "haproxy.cfg",
+        ("haproxy.cfg",),
         lambda port, upstream, here: {
             "bind :443 ": f"bind 127.0.0.1:{port} ",
             "127.0.0.1:8080": f"127.0.0.1:{upstream}",
@@ -58,7 +59,7 @@ PROXIES = {
         lambda here: ("haproxy", "-db", "-f", str(here / "haproxy.cfg")),
     ),
     "caddy": Example(
-        "Caddyfile",
+        ("Caddyfile",),
         lambda port, upstream, here: {
             "https://maps.example.org": f"{{\n\tadmin off\n\tauto_https off\n}}\nhttps://localhost:{port}",
             "127.0.0.1:8080": f"127.0.0.1:{upstream}",
@@ -66,6 +67,17 @@ PROXIES = {
             "/etc/ssl/": f"{here}/",
         },
         lambda here: ("caddy", "run", "--adapter", "caddyfile", "--config", str(here / "Caddyfile")),
+    ),
+    "traefik": Example(
+        ("traefik.yaml", "traefik-routes.yaml"),
+        lambda port, upstream, here: {
+            '":443"': f"127.0.0.1:{port}",
+            "/etc/traefik/geomill.yaml": f"{here}/traefik-routes.yaml",
+            "127.0.0.1:8080": f"127.0.0.1:{upstream}",
+            "port: 8081": f"port: {upstream}",
+            "/etc/ssl/": f"{here}/",
+        },
+        lambda here: ("traefik", f"--configfile={here}/traefik.yaml"),
     ),
 }
 NGINX = """
@@ -86,7 +98,8 @@ def trusting(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> 
     """A server that trusts a proxy on this host."""
     dsn = postgres.create_database(postgres.migrated_template())
     directory = tmp_path_factory.mktemp("behind")
-    with running_server(directory, dsn, {"GEOMILL_TRUSTED_PROXIES": "127.0.0.1"}) as server:
+    settings = {"GEOMILL_TRUSTED_PROXIES": "127.0.0.1", "GEOMILL_IDENTITY_SECRET": "x" * 32}
+    with running_server(directory, dsn, settings) as server:
         yield server
 
 
@@ -94,17 +107,18 @@ def trusting(postgres: TestServer, tmp_path_factory: pytest.TempPathFactory) -> 
 def proxy(request: pytest.FixtureRequest, trusting: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a proxy that runs one of the examples, adapted to this host."""
     example = PROXIES[request.param]
-    if shutil.which(request.param, path=f"{os.environ['PATH']}:/usr/sbin") is None:
+    if shutil.which(request.param, path=PATH) is None:
         pytest.skip(f"{request.param} is not installed")
     here = tmp_path_factory.mktemp(request.param)
     here.chmod(0o755)
     _certify(here)
     port = free_port()
-    text = (EXAMPLES / example.file).read_text(encoding="utf-8")
+    texts = [(EXAMPLES / file).read_text(encoding="utf-8") for file in example.files]
     for old, new in example.changes(port, httpx.URL(trusting.url).port or 0, here).items():
-        assert old in text
-        text = text.replace(old, new)
-    (here / example.file).write_text(text)
+        assert any(old in text for text in texts)
+        texts = [text.replace(old, new) for text in texts]
+    for file, text in zip(example.files, texts, strict=True):
+        (here / file).write_text(text)
     (here / "main.conf").write_text(NGINX)
     with _running(example.command(here), here, port):
         yield f"https://localhost:{port}"
@@ -123,15 +137,12 @@ def _certify(here: Path) -> None:
 @contextmanager
 def _running(command: tuple[str, ...], here: Path, port: int) -> Iterator[None]:
     log = here / "log"
-    environment = {"PATH": f"{os.environ['PATH']}:/usr/sbin", "HOME": str(here)}
+    environment = {"PATH": PATH, "HOME": str(here)}
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=here, env=environment, stdout=output, stderr=output)
     try:
-        give_up_at = time.monotonic() + PATIENCE_SECONDS
-        while not _answers(port):
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < give_up_at, log.read_text()
-            time.sleep(0.1)
+        assert any(_answers(port) or process.poll() is not None for _ in looks()), log.read_text()
+        assert process.poll() is None, log.read_text()
         yield
     finally:
         process.terminate()
@@ -147,9 +158,10 @@ def _answers(port: int) -> bool:
 
 
 def test_a_file_is_converted_and_fetched_through_the_proxy(proxy: str, trusting: Server) -> None:
-    """The link uses the proxy's scheme, name and port, whatever the client claims."""
+    """The link uses the proxy's scheme, name and port, whatever the client claims; an identity does not get through."""
     with closing(create_account(trusting, Terms(plan="personal"))) as account:
-        headers = {**account.headers, "X-Forwarded-Proto": "http", "X-Forwarded-For": "192.0.2.1"}
+        claims = {"X-Forwarded-Proto": "http", "X-Forwarded-For": "192.0.2.1", "X-Geomill-Identity": "forged"}
+        headers = {**account.headers, **claims}
     with httpx.Client(base_url=proxy, headers=headers, verify=UNTRUSTED) as client:
         answer = client.post("/api/geo/convert/file", files={"file": ("a.geojson", lakes())}).json()
         assert answer["success"], answer
@@ -188,7 +200,7 @@ def test_a_refused_upload_is_not_awaited(proxy: str) -> None:
     assert answer_to(proxy, "/api/geo/convert/file", fields, [bytes(65_536)] * 8).startswith(b"HTTP/1.1 401")
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/%6Detrics"])
 def test_what_is_for_operators_is_not_passed_on(proxy: str, path: str) -> None:
     """Operators use the private port."""
     response = httpx.get(f"{proxy}{path}", verify=UNTRUSTED)
