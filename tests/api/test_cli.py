@@ -213,17 +213,19 @@ def test_no_command_of_operators_makes_a_database(
 
 
 def test_migrate_makes_a_database_and_doctor_does_not(tmp_path: Path) -> None:
-    """Afterwards, commands work; before, doctor says that serving would create the database."""
+    """Afterwards, commands work; before, doctor says that this host can serve, which would create the database."""
     geomill = Geomill(tmp_path)
     before = geomill("doctor")
     assert before.returncode == 0, before.stdout + before.stderr
-    assert "creates a database" in before.stdout
+    for expected in ("GDAL", "Shapefile", "resource limits", "creates a database", "This host can serve"):
+        assert expected in before.stdout
     assert not (tmp_path / "postgres").exists()
     migrated = geomill("migrate")
     assert (migrated.returncode, migrated.stderr) == (0, "")
     every = sorted(path.name for path in FIRST_MIGRATION.parent.glob("*.sql"))
     assert migrated.stdout.splitlines() == [*(f"Applied {name}." for name in every), "The schema is current."]
     assert geomill.json("audit") == {"differences": []}
+    assert "all that this version has" in geomill("doctor").stdout
 
 
 def test_a_command_never_changes_the_schema(tmp_path: Path, empty_database_url: str) -> None:

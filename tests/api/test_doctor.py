@@ -137,16 +137,3 @@ def test_a_role_lacks_what_it_shares(tmp_path: Path) -> None:
         assert setting in lines["Settings cannot be used"][1]
     assert "GEOMILL_OGR2OGR" in lines["Converter cannot be used"][1]
     assert lines["Host work directory"]
-
-
-def test_without_settings_a_new_directory_can_serve(tmp_path: Path) -> None:
-    """Serving makes a database in it, doctor does not."""
-    fresh = Geomill(tmp_path / "fresh")
-    before = fresh("doctor")
-    assert before.returncode == 0, before.stdout + before.stderr
-    for expected in ("GDAL", "Shapefile", "resource limits", "creates a database", "This host can serve"):
-        assert expected in before.stdout
-    assert not (tmp_path / "fresh" / "postgres").exists()
-    assert fresh("migrate").returncode == 0
-    assert fresh.json("audit") == {"differences": []}
-    assert "all that this version has" in fresh("doctor").stdout

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -154,21 +153,3 @@ def test_scripts_of_another_origin_may_not(client: Client) -> None:
     other = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
     assert "access-control-allow-origin" not in client.options(FILE, headers=other).headers
     assert "access-control-allow-origin" not in client.get(TIERS, headers=other).headers
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("GEOMILL_ROOT_PATH", "geo/"),
-        ("GEOMILL_TRUSTED_PROXIES", "proxy.local"),
-        ("GEOMILL_IDENTITY_SECRET", "short"),
-    ],
-)
-def test_a_setting_without_meaning_is_named(tmp_path: Path, server: Server, name: str, value: str) -> None:
-    """At start-up, in one sentence."""
-    with (
-        pytest.raises(AssertionError, match=name) as told,
-        running_server(tmp_path, server.dsn, {name: value}),
-    ):
-        pass
-    assert "Traceback" not in str(told.value)

@@ -164,25 +164,6 @@ def test_a_killed_database_is_back_without_a_restart(tmp_path: Path) -> None:
         assert response.json()["success"]
 
 
-def test_a_port_that_is_taken_is_told(tmp_path: Path, server: Server) -> None:
-    """In one line that names the setting."""
-    port = str(urlsplit(server.url).port)
-    with (
-        pytest.raises(AssertionError, match=r"GEOMILL_PORT"),
-        running_server(tmp_path, server.dsn, {"GEOMILL_PORT": port}),
-    ):
-        pass
-
-
-def test_a_setting_without_meaning_is_named(tmp_path: Path, server: Server) -> None:
-    """At start-up, before anything is opened; tests/unit/test_settings.py lists such values."""
-    with (
-        pytest.raises(AssertionError, match="GEOMILL_PORT"),
-        running_server(tmp_path, server.dsn, {"GEOMILL_PORT": "many"}),
-    ):
-        pass
-
-
 def test_health_and_readiness_need_no_key(server: Server) -> None:
     """The server is alive, and every part is ready."""
     assert httpx.get(f"{server.url}/healthz").json() == {"status": "alive"}
