@@ -11,11 +11,12 @@ from pathlib import Path
 import anyio
 
 from service.cli.client.bundling import upload_name
-from service.cli.client.choosing import open_converter, wishes_of
+from service.cli.client.choosing import open_converter
 from service.cli.client.here import Here
 from service.cli.client.outputs import Outputs
 from service.cli.client.remote import Remote
 from service.cli.client.reporting import FileOutcome, ProgressBar, Reporter
+from service.cli.client.wishes import WISHES, wishes_of
 from service.cli.command import JSON, CliCommand, InvalidCommandError, argument
 from service.cli.failures import sentence_for
 from service.errors import GeomillError
@@ -147,15 +148,7 @@ COMMAND = CliCommand(
     run=run,
     arguments=(
         argument("files", metavar="FILE", nargs="+", type=Path, help="a file to convert"),
-        argument("--to", dest="output", metavar="FORMAT", help="target: a name, token or extension, such as gpkg"),
-        argument("--epsg", dest="target_epsg", metavar="N", type=int, help="EPSG code of the result; default: 4326"),
-        argument("--source-epsg", metavar="N", type=int, help="EPSG code of the file's coordinates"),
-        argument("--layer", metavar="NAME", help="the one layer to convert"),
-        argument("--x-field", metavar="COLUMN", help="the column of a table with x, or longitude"),
-        argument("--y-field", metavar="COLUMN", help="the column with y, or latitude"),
-        argument("--z-field", metavar="COLUMN", help="the column with elevations"),
-        argument("--wkt-field", metavar="COLUMN", help="the column with geometries"),
-        argument("--keep-coordinates", action="store_true", help="write coordinates of an unknown system unchanged"),
+        *(wish.option for wish in WISHES),
         argument(
             "--output",
             dest="output_directory",

@@ -12,29 +12,12 @@ from service.cli.client.here import Here, open_here
 from service.cli.client.http import split_url
 from service.cli.client.outputs import Outputs
 from service.cli.client.remote import Remote
+from service.cli.client.wishes import as_fields
 from service.cli.command import InvalidCommandError
 from service.formats.request import ConversionRequest
 from service.http.api.inputs import MAX_IDEMPOTENCY_KEY
 from service.settings import Settings
 from service.telemetry.log import configure_log
-
-_WISHES = {
-    "output": "outputFormat",
-    "target_epsg": "targetEpsg",
-    "source_epsg": "sourceEpsg",
-    "layer": "layer",
-    "x_field": "xField",
-    "y_field": "yField",
-    "z_field": "zField",
-    "wkt_field": "wktField",
-    "keep_coordinates": "keepCoordinates",
-}
-"""The arguments that are members of a `ConversionRequest`, and the fields of the form that they are."""
-
-
-def wishes_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return those of the arguments that are members of a `ConversionRequest` and were given."""
-    return {name: value for name in _WISHES if (value := getattr(arguments, name)) not in {None, False}}
 
 
 @asynccontextmanager
@@ -56,8 +39,7 @@ async def open_converter(
             yield here
         return
     split_url(arguments.url)
-    fields = {_WISHES[name]: "true" if value is True else str(value) for name, value in wishes.items()}
-    yield Remote(arguments.url, _key(arguments), fields, outputs, _idempotency_keys(arguments))
+    yield Remote(arguments.url, _key(arguments), as_fields(wishes), outputs, _idempotency_keys(arguments))
 
 
 def _idempotency_keys(arguments: argparse.Namespace) -> dict[Path, str]:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import TextIO
 
 import msgspec
 
+from service.cli.client.wishes import in_options
 from service.dataloss.rules import Report
 from service.jobs.lifecycle import Situation, Stage
 
@@ -26,23 +26,6 @@ _STAGES: Mapping[Stage, tuple[float, float]] = {
     "storing": (0.95, 1.0),
 }
 """The part of a conversion that each stage is taken for, which a bar shows."""
-
-
-OPTIONS: Mapping[str, str] = {
-    "outputFormat": "--to",
-    "targetEpsg": "--epsg",
-    "sourceEpsg": "--source-epsg",
-    "the field layer": "--layer",
-    "xField": "--x-field",
-    "yField": "--y-field",
-    "zField": "--z-field",
-    "wktField": "--wkt-field",
-    "keepCoordinates=true": "--keep-coordinates",
-    "keepCoordinates": "--keep-coordinates",
-}
-"""The options that sentences of the service call by the names of the interface."""
-_NAMED = re.compile(rf"(?<![\w'\"])(?:{'|'.join(OPTIONS)})(?![\w'\"])")
-"""Such a name, unless it is in quotes, as what files contain is."""
 
 
 class FileOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -148,17 +131,13 @@ def _write(text: str, stream: TextIO) -> None:
 def lines_about(outcome: FileOutcome) -> list[str]:
     """Return the lines about one file for people."""
     if not outcome.success:
-        return [f"{outcome.file}: {_in_options(outcome.error or '')}"]
+        return [f"{outcome.file}: {in_options(outcome.error or '')}"]
     features = "1 feature" if outcome.feature_count == 1 else f"{outcome.feature_count} features"
     what = f"{features}, {outcome.output_size_bytes} bytes"
     return [
         f"{outcome.file} -> {outcome.output} ({what})",
-        *(f"  {_in_options(warning)}" for warning in outcome.warnings),
+        *(f"  {in_options(warning)}" for warning in outcome.warnings),
     ]
-
-
-def _in_options(sentence: str) -> str:
-    return _NAMED.sub(lambda named: OPTIONS[named[0]], sentence)
 
 
 class Reporter:
