@@ -43,7 +43,7 @@ async def check_converter(settings: Settings, role: Role) -> AsyncIterator[Findi
     for layer in report.layers:
         lacking = "Converters run without it; docs/sandbox.md says what it needs."
         holds = layer.active or layer.reason.startswith(NOT_NEEDED)
-        yield judged(layer.name, layer.reason or layer.stops, lacking, holds=holds)
+        yield judged(layer.name, layer.reason or f"stops {layer.stops}", lacking, holds=holds)
     for launcher in report.launchers:
         is_stale = launcher.name is LauncherName.FORK_SERVER and forkserver.is_stale()
         complaint = forkserver.STALE if is_stale else "Conversions that would use it are slower without it."

@@ -80,9 +80,9 @@ async def _found(check: Check, settings: Settings, role: Role) -> AsyncIterator[
 
 
 def _print(finding: Finding) -> None:
-    print(f"  {finding.state:<4} {finding.name:<22} {finding.detail}")
+    print(f"  {finding.state:<4} {finding.name:<30} {finding.detail}")
     if finding.advice:
-        print(f"       {'':<22} {finding.advice}")
+        print(f"       {'':<30} {finding.advice}")
 
 
 COMMAND = CliCommand(

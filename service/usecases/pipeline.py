@@ -1,6 +1,6 @@
 """The conversion of one upload as a list of steps, each with its possible failures.
 
-    receive ▸ detect ▸ admit ║ inspect ▸ plan ▸ convert ▸ verify ▸ store ▸ settle ▸ respond
+    receive ▸ detect ▸ choose ▸ admit ║ inspect ▸ plan ▸ convert ▸ verify ▸ pack ▸ secure ▸ store ▸ settle ▸ respond
 
 `http.api.upload` receives before the steps below, `http.api.render` responds after them. A step takes the record that
 the previous step returned and returns a new one; no step calls another. At the double line the upload passes from its
