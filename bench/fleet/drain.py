@@ -19,8 +19,9 @@ from bench.fleet.hosts import LOOPBACK
 from bench.fleet.site import WholeFleet, whole_fleet
 from service.jobs.deliveries import STIRRED
 from service.usecases.take_over import PLACES_EACH
-from tests.fleet.site import WORKER, wait_until
+from tests.fleet.site import WORKER
 from tests.support.data import lengthy
+from tests.support.patience import wait_until
 from tests.support.server import Client
 
 CONVERTERS = 2

@@ -6,9 +6,8 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,7 +23,7 @@ from tests.support.data import lakes
 from tests.support.endless import NAME, endless_file
 from tests.support.forked import environment_for
 from tests.support.geomill import Started
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 from tests.support.server import Client
 
 BROKEN = 'br\u00f6ken "1".geojson'
@@ -284,7 +283,7 @@ def test_an_interrupted_conversion_leaves_nothing(command: Command, client: Clie
     """No file remains, no job continues, and the account pays nothing."""
     (command.directory / NAME).write_bytes(endless_file())
     process = command.start(NAME, "--to", "csv", *through(client))
-    until(lambda: bool(jobs(client)))
+    wait_until(lambda: bool(jobs(client)))
     process.send_signal(signal.SIGINT)
     out, _ = process.printed()
     assert (process.returncode, out) == (130, "")
@@ -293,7 +292,7 @@ def test_an_interrupted_conversion_leaves_nothing(command: Command, client: Clie
     assert client.usage() == (0, 0)
 
     process = command.start(NAME, "--to", "csv")
-    until(lambda: bool(list(command.temporary.glob("*/work/uploads/*/*/*"))))
+    wait_until(lambda: bool(list(command.temporary.glob("*/work/uploads/*/*/*"))))
     process.send_signal(signal.SIGINT)
     process.printed()
     assert process.returncode == 130
@@ -306,7 +305,7 @@ def test_a_job_whose_response_is_still_on_its_way_is_cancelled(command: Command,
     (command.directory / NAME).write_bytes(endless_file())
     with delayed(client) as (url, arrives):
         process = command.start(NAME, "--to", "csv", "--url", url, "--key", client.key.api_key)
-        until(lambda: bool(jobs(client)))
+        wait_until(lambda: bool(jobs(client)))
         process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):  # a command that did not wait would have ended
             process.wait(1)
@@ -354,12 +353,6 @@ def jobs(client: Client) -> list[dict[str, Any]]:
     """The account's jobs."""
     found: list[dict[str, Any]] = client.get("/api/geo/convert/jobs").json()["jobs"]
     return found
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait until the condition holds."""
-    while not holds():
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(

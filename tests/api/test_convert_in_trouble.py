@@ -22,11 +22,11 @@ from service.cli import convert, main
 from service.cli.client import http, requests
 from service.cli.client.http import HttpExchange
 from service.cli.client.interrupting import end_job
-from tests.api.test_convert_command import Command, command, former_log, jobs, through, until
+from tests.api.test_convert_command import Command, command, former_log, jobs, through
 from tests.support.converters import at_a_standstill
 from tests.support.data import bare_points, lakes
 from tests.support.endless import NAME, endless_file
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 from tests.support.server import Client
 from tests.support.small_disk import small_disk
 
@@ -305,7 +305,7 @@ def test_a_request_is_broken_off_whatever_it_waits_for(script: Script, waits: st
         exchange.break_off()
     thread.start()
     if waits == "response":
-        until(script.is_silent.is_set)
+        wait_until(script.is_silent.is_set)
         exchange.break_off()
     assert failed.wait(PATIENCE_SECONDS)
     exchange.close()
@@ -325,7 +325,7 @@ def test_a_frozen_server_delays_and_nothing_else(command: Command, client: Clien
     """A conversion in progress is completed once, when the server goes on."""
     with at_a_standstill(client.server):
         process = command.start("lakes.geojson", "--to", "gpkg", "--json", *through(client))
-        until(lambda: bool(jobs(client)))
+        wait_until(lambda: bool(jobs(client)))
         with frozen(client), pytest.raises(subprocess.TimeoutExpired):
             process.wait(1)
     out, err = process.printed()
@@ -337,7 +337,7 @@ def test_a_command_is_interrupted_although_the_server_stands_still(command: Comm
     """It says that the job may go on, and which; files that were not begun are reported, too."""
     (command.directory / NAME).write_bytes(endless_file())
     process = command.start("none.csv", NAME, "--to", "csv", "--json", *through(client))
-    until(lambda: bool(jobs(client)))
+    wait_until(lambda: bool(jobs(client)))
     [job] = jobs(client)
     with frozen(client):
         process.send_signal(signal.SIGINT)
@@ -369,7 +369,7 @@ def test_a_signal_interrupts_every_wait(
     script.steps = list(steps)
     arguments = ("--to", "csv", "--url", script.url, "--key", "k", "--json")
     process = command.start("lakes.geojson", "none.kml", *arguments)
-    until(script.is_silent.is_set)
+    wait_until(script.is_silent.is_set)
     process.send_signal(number)
     out, err = process.printed()
     assert (process.returncode, err) == (130, "")
@@ -387,7 +387,7 @@ def test_a_job_that_has_completed_is_not_erased_by_an_interruption(command: Comm
     """Although the command has not seen its end: its result is charged."""
     script.steps = [record("Pending"), fall_silent, record("Completed", answer=409)]
     process = command.start("lakes.geojson", "--to", "csv", "--url", script.url, "--key", "k", "--json")
-    until(script.is_silent.is_set)
+    wait_until(script.is_silent.is_set)
     process.send_signal(signal.SIGINT)
     out, err = process.printed()
     assert (process.returncode, err) == (130, "")

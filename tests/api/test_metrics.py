@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from service.accounts.administration import Terms
 from tests.support.data import lakes, lengthy
-from tests.support.patience import looks
+from tests.support.patience import wait_until
 from tests.support.server import Client, Server, create_account, running_server
 
 FILE = "/api/geo/convert/file"
@@ -35,11 +35,6 @@ def scrape(server: Server) -> Samples:
 def value(samples: Samples, name: str, **labels: str) -> float:
     """One sample; 0 if nothing was counted."""
     return samples.get((name, frozenset(labels.items())), 0.0)
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait until a condition holds."""
-    assert any(holds() for _ in looks())
 
 
 Growth: TypeAlias = Callable[..., float]
@@ -91,7 +86,7 @@ def test_refusals_are_counted_by_what_refused(growth: Growth, new_client: Callab
 
 def test_the_lag_of_the_event_loop_is_looked_at_all_the_time(growth: Growth) -> None:
     """Without any request for it."""
-    until(lambda: growth("geomill_event_loop_lag_seconds_count") >= 10)
+    wait_until(lambda: growth("geomill_event_loop_lag_seconds_count") >= 10)
 
 
 def test_problems_are_counted_by_their_code(growth: Growth, server: Server) -> None:
@@ -127,13 +122,13 @@ def test_what_is_under_way_is_shown_and_is_gone_in_the_end(tmp_path: Path, datab
             return value(scrape(server), name) > 0
 
         for name in ("jobs_running", "jobs_waiting", "reservations", "seats_taken"):
-            until(partial(shows_while_busy, f"geomill_{name}"))
+            wait_until(partial(shows_while_busy, f"geomill_{name}"))
             assert value(scrape(server), "geomill_jobs_running") <= 1
         assert shows("geomill_converters", 1)
         assert shows("geomill_seats", 8)
         assert shows("geomill_requests_running", 1)
         for name in ("jobs_running", "jobs_waiting", "reservations", "seats_taken"):
-            until(partial(shows, f"geomill_{name}", 0))
+            wait_until(partial(shows, f"geomill_{name}", 0))
 
 
 def test_processes_that_share_a_directory_show_their_sum(tmp_path: Path, database_url: str) -> None:
@@ -156,7 +151,7 @@ def test_processes_that_share_a_directory_show_their_sum(tmp_path: Path, databas
             assert other.convert("a.geojson", lakes())["success"]
             assert sums(one) == sums(two) == (2, 4)
             looks = value(scrape(one), "geomill_event_loop_lag_seconds_count")
-            until(lambda: value(scrape(two), "geomill_event_loop_lag_seconds_count") > looks)
+            wait_until(lambda: value(scrape(two), "geomill_event_loop_lag_seconds_count") > looks)
         assert sums(one) == (2, 2)
         with start("three") as three:
             three.stop(signal.SIGKILL)

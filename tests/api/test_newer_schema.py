@@ -10,10 +10,10 @@ from service.db.connection import open_connection
 from service.db.migrate import migrate
 from service.db.migrations import read_migrations
 from service.db.queries import sql_directory
-from tests.api.test_metrics import until
 from tests.api.test_processes import TWO, members
 from tests.support.data import lakes
 from tests.support.geomill import Geomill
+from tests.support.patience import wait_until
 from tests.support.server import Client, Server, create_account, running_server
 
 PRESENT = sql_directory() / "migrations"
@@ -54,7 +54,7 @@ def restarted(server: Server) -> None:
     """Kill a process, and wait until its parent has replaced it."""
     ready = len(server.events("process.ready"))
     members(server)[0].kill()
-    until(lambda: len(server.events("process.ready")) > ready)
+    wait_until(lambda: len(server.events("process.ready")) > ready)
 
 
 def test_processes_of_this_version_start_again_after_a_migration_that_adds(tmp_path: Path, database_url: str) -> None:

@@ -18,12 +18,12 @@ from service.accounts.administration import Terms
 from service.db.pool import open_pool
 from service.metering.audit import audit_books
 from service.settings import Settings
-from tests.api.test_metrics import scrape, until, value
+from tests.api.test_metrics import scrape, value
 from tests.database import TestServer
 from tests.support.data import lakes
 from tests.support.endless import NAME, endless_file
 from tests.support.load import Load
-from tests.support.patience import PATIENCE_SECONDS, looks
+from tests.support.patience import PATIENCE_SECONDS, looks, wait_until
 from tests.support.server import Client, Server, create_account, running_server
 
 CLIENTS = 8
@@ -91,7 +91,7 @@ class Conversions(Load):
     def wait_for(self, more: int) -> None:
         """Wait for this many further conversions."""
         enough = len(self.completed) + more
-        until(lambda: len(self.completed) >= enough)
+        wait_until(lambda: len(self.completed) >= enough)
 
     def run(self, number: int) -> None:
         """Convert until stopped."""
@@ -130,7 +130,7 @@ def spread(server: Server) -> Counter[int]:
         clients = [stack.enter_context(httpx.Client(base_url=server.url)) for _ in range(KEPT)]
         for client in clients:
             assert client.get("/api/geo/formats").status_code == 401
-    until(lambda: sum(served_by(server, since).values()) == KEPT)
+    wait_until(lambda: sum(served_by(server, since).values()) == KEPT)
     return served_by(server, since)
 
 
@@ -169,10 +169,10 @@ def test_a_killed_process_is_replaced_and_others_do_not_notice(server: Server) -
             load.wait_for(2 * CLIENTS)
             cut_off = connections_of(members(server)[0], server)
             members(server)[0].kill()
-            until(lambda: len(server.events("process.lost")) > lost)
+            wait_until(lambda: len(server.events("process.lost")) > lost)
             assert httpx.get(f"{metrics_of(server).url}/readyz").status_code == 200
             load.wait_for(2 * CLIENTS)
-            until(lambda: len(server.events("process.ready")) > ready)
+            wait_until(lambda: len(server.events("process.ready")) > ready)
             load.wait_for(2 * CLIENTS)
         assert len(members(server)) == 2
         assert server.events("process.lost")[-1]["number"] == 1
@@ -180,7 +180,7 @@ def test_a_killed_process_is_replaced_and_others_do_not_notice(server: Server) -
         assert len(load.failures) <= cut_off
         after = value(scrape(metrics_of(server)), name, outcome="completed")
         assert after - before >= len(load.completed)
-        until(lambda: value(scrape(metrics_of(server)), "geomill_reservations") == 0)
+        wait_until(lambda: value(scrape(metrics_of(server)), "geomill_reservations") == 0)
         # What was settled, but not answered any more, was converted, stored and charged.
         assert len(load.completed) <= account.usage()[0] <= len(load.completed) + len(load.failures)
         statuses = Counter(
@@ -198,7 +198,7 @@ def test_a_process_that_is_asked_to_end_finishes_and_is_replaced(server: Server)
         with Conversions(account) as load:
             load.wait_for(2 * CLIENTS)
             members(server)[0].terminate()
-            until(lambda: len(server.events("process.ready")) > ready)
+            wait_until(lambda: len(server.events("process.ready")) > ready)
             load.wait_for(2 * CLIENTS)
         assert load.failures == []
         assert server.events("process.lost")[-1]["status"] == 0
@@ -209,13 +209,13 @@ def test_a_suspended_process_is_left_out_and_finally_replaced(server: Server) ->
     suspended = members(server)[0]
     lost = len(server.events("process.lost"))
     suspended.suspend()
-    until(lambda: len(server.events("process.lost")) > lost)
+    wait_until(lambda: len(server.events("process.lost")) > lost)
     for _ in range(4):
         assert httpx.get(f"{server.url}/api/geo/formats").status_code == 401
     assert server.events("process.stuck")[-1]["pid"] == suspended.pid
     assert not suspended.is_running()
     ready = len(server.events("process.ready"))
-    until(lambda: len(server.events("process.ready")) >= ready and len(members(server)) == 2)
+    wait_until(lambda: len(server.events("process.ready")) >= ready and len(members(server)) == 2)
 
 
 def test_a_second_signal_ends_the_service_at_once(tmp_path: Path, database_url: str) -> None:
@@ -225,10 +225,10 @@ def test_a_second_signal_ends_the_service_at_once(tmp_path: Path, database_url: 
         files, data = {"file": (NAME, endless_file())}, {"outputFormat": "Csv"}
         sender = threading.Thread(target=lambda: answers.append(client.post(FILE, files=files, data=data)))
         sender.start()
-        until(lambda: bool(server.events("job.admitted")))
+        wait_until(lambda: bool(server.events("job.admitted")))
         below = psutil.Process(server.process.pid).children(recursive=True)
         server.process.terminate()
-        until(lambda: len(server.events("server.stopping")) == 2)
+        wait_until(lambda: len(server.events("server.stopping")) == 2)
         assert server.stop(signal.SIGTERM) == 0
         sender.join()
         assert answers[0].status_code == 503

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
@@ -19,7 +18,7 @@ from service.postgres_embedded.home import open_home
 from service.postgres_embedded.server_user import own_name
 from tests.sandbox.processes import command_line
 from tests.support.data import collection, feature, point
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import looks
 from tests.support.server import EXECUTED, Client, Server, create_account, running_server
 
 TEAM = Terms(plan="team", plan_owner="organization")
@@ -107,14 +106,12 @@ def require_few_rights(server: Server) -> None:
 
 def wait_for_other_helpers(server: Server, before: tuple[int, int]) -> None:
     """Wait until the killed processes are replaced."""
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < give_up_at:
+    for _ in looks():
         try:
             if set(helpers(server)).isdisjoint(before):
                 return
         except ValueError:
             pass  # none, or one that has not started its spawner
-        time.sleep(0.05)
     raise AssertionError(server.log.read_text())
 
 
@@ -129,13 +126,11 @@ def end_database(server: Server) -> None:
     pid_file = next((server.data_dir / "postgres").glob("*/postmaster.pid"))
     postgres = int(pid_file.read_text().split()[0])
     os.kill(int(status(postgres)["PPid"]), signal.SIGKILL)
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < give_up_at:
+    for _ in looks():
         with suppress(Exception):  # no file yet, or not all of it, or nobody answers
             if int(pid_file.read_text().split()[0]) != postgres:
                 embedded_client(server).close()
                 return
-        time.sleep(0.05)
     raise AssertionError(server.log.read_text())
 
 

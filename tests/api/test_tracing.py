@@ -1,7 +1,6 @@
 """A request belongs to its caller's trace: in the log, in its response and at the collector."""
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from service.accounts.administration import Terms
 from tests.support.collector import Collector, attributes_of, running_collector
 from tests.support.data import lakes
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import wait_until
 from tests.support.server import Client, Server, create_account, running_server
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -49,10 +48,8 @@ def test_the_log_of_a_request_and_its_job_names_the_trace(client: Client) -> Non
     for name in ("job.admitted", "job.completed"):
         [event] = [event for event in client.server.events(name) if event["job_id"] == job_id]
         assert event["trace_id"] == trace
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
-    while not (finished := traced(client.server)) and time.monotonic() < give_up_at:
-        time.sleep(0.01)  # the line is written once the answer is
-    assert finished == [trace]
+    wait_until(lambda: traced(client.server))  # the line is written once the answer is
+    assert traced(client.server) == [trace]
 
 
 @pytest.fixture

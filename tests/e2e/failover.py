@@ -19,6 +19,7 @@ from service.db.connection import open_connection
 from tests.support.data import lakes
 from tests.support.geomill import Geomill
 from tests.support.load import Load
+from tests.support.patience import looks
 from tests.support.replication import Pair, running_pair
 from tests.support.server import create_account, running_server
 
@@ -72,10 +73,8 @@ class Conversions(Load):
 
     def wait_for_more(self, count: int) -> None:
         """Wait until this many more conversions have succeeded."""
-        enough, give_up_at = len(self.told) + count, time.monotonic() + PATIENCE_SECONDS
-        while len(self.told) < enough:
-            assert time.monotonic() < give_up_at, (self.refused[-3:], self.broken[-3:])
-            time.sleep(0.02)
+        enough = len(self.told) + count
+        assert any(len(self.told) >= enough for _ in looks()), (self.refused[-3:], self.broken[-3:])
 
 
 def lose_power(pair: Pair) -> None:

@@ -4,7 +4,7 @@ import json
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from service.postgres_embedded.binaries import find_installation
 from service.postgres_embedded.server_user import find_server_user
 from tests.support.data import lakes
 from tests.support.geomill import Geomill
-from tests.support.patience import PATIENCE_SECONDS, looks
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 from tests.support.server import EXECUTED, Client, Server, create_account, running_server
 
 SETTINGS = {"GEOMILL_LEASE_SECONDS": "2"}
@@ -37,11 +37,6 @@ def rows(dsn: str, statement: str) -> list[asyncpg.Record]:
             return list(await connection.fetch(statement))
 
     return anyio.run(fetch)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait for what must come."""
-    assert any(condition() for _ in looks())
 
 
 def postgres_program(name: str, *arguments: str) -> None:

@@ -1,7 +1,6 @@
 """Two servers behind a load balancer are restarted in turn under load, and no client notices (docs/operating.md)."""
 
 import random
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +12,7 @@ from service.accounts.administration import Terms
 from tests.support.balancer import Balancer, running_balancer
 from tests.support.data import lakes, lengthy
 from tests.support.load import Load
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 from tests.support.server import Server, create_account, running_server
 
 CLIENTS = 4
@@ -53,14 +52,6 @@ class Conversions(Load):
             self.jobs.append(answer["jobId"])
 
 
-def wait_until_ready(balancer: Balancer, server: Server) -> None:
-    """Wait until the load balancer sends connections there."""
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
-    while not balancer.is_ready(server.url):
-        assert time.monotonic() < give_up_at
-        time.sleep(0.02)
-
-
 @pytest.fixture
 def balancer() -> Iterator[Balancer]:
     """A load balancer without servers."""
@@ -75,7 +66,7 @@ def test_a_rolling_restart_loses_no_request(tmp_path: Path, database_url: str, b
         def start() -> Server:
             server = stack.enter_context(running_server(tmp_path, database_url, SETTINGS))
             balancer.add(server.url)
-            wait_until_ready(balancer, server)
+            wait_until(lambda: balancer.is_ready(server.url))
             return server
 
         old = [start(), start()]
@@ -95,7 +86,5 @@ def test_a_rolling_restart_loses_no_request(tmp_path: Path, database_url: str, b
 
 
 def _wait_for_more(load: Conversions) -> None:
-    enough, give_up_at = len(load.jobs) + 10, time.monotonic() + PATIENCE_SECONDS
-    while len(load.jobs) < enough:
-        assert time.monotonic() < give_up_at
-        time.sleep(0.02)
+    enough = len(load.jobs) + 10
+    wait_until(lambda: len(load.jobs) >= enough)

@@ -8,8 +8,9 @@ from pathlib import Path
 import psutil
 
 from tests.fleet.freezing import arm, program
-from tests.fleet.site import Site, wait_until
+from tests.fleet.site import Site
 from tests.support.data import lakes
+from tests.support.patience import wait_until
 from tests.support.server import Server
 
 ASYNC = {"Prefer": "respond-async"}

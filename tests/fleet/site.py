@@ -1,8 +1,7 @@
 """Gateways and workers as processes, with NATS, PostgreSQL and an S3 server."""
 
 import signal
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -28,10 +27,10 @@ from service.usecases.audit import audit
 from tests.fleet.nats import NatsServer
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server
 from tests.support.data import lakes
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 from tests.support.server import Client, Server, create_account, running_server
 
 LEASE_SECONDS = 3
-PATIENCE_SECONDS = 240.0
 """How long anything may take on a host that has much else to do; nothing is judged by it but that it ends at all."""
 GATEWAY = ("serve", "--role", "gateway")
 WORKER = ("worker",)
@@ -237,11 +236,3 @@ class Site:
         async with self._database.connection() as connection:
             await connection.execute("UPDATE late_object SET next_at = now()")
         await register.remove_late(remove, 500)
-
-
-def wait_until(holds: Callable[[], object], pause_seconds: float = 0.05) -> None:
-    """Wait until the condition holds."""
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < give_up_at, "it never came to that"
-        time.sleep(pause_seconds)

@@ -7,9 +7,10 @@ from contextlib import ExitStack
 import pytest
 
 from service.usecases.delete_job import CANCELLED
-from tests.fleet.site import GATEWAY, Site, wait_until
+from tests.fleet.site import GATEWAY, Site
 from tests.support.data import lakes
 from tests.support.endless import NAME, endless_file
+from tests.support.patience import wait_until
 from tests.support.server import Client, Server
 
 pytestmark = pytest.mark.xdist_group("fleet")

@@ -13,9 +13,10 @@ from service.clock import utc_now
 from service.jobs.handover import lane_of
 from service.jobs.workers import MOST_EACH
 from service.usecases.take_over import PLACES_EACH
-from tests.fleet.site import LEASE_SECONDS, Site, wait_until
+from tests.fleet.site import LEASE_SECONDS, Site
 from tests.fleet.test_poison import promised
 from tests.support.data import lakes
+from tests.support.patience import wait_until
 from tests.support.server import Client
 
 pytestmark = pytest.mark.xdist_group("fleet")

@@ -17,8 +17,9 @@ from service.formats.registry import by_token
 from service.ids import ServerId
 from service.jobs.leases import Leases
 from service.jobs.workers import REMEMBERED_SECONDS, KnownWorkers
-from tests.fleet.site import Site, wait_until
+from tests.fleet.site import Site
 from tests.support.data import collection, feature, lakes, point
+from tests.support.patience import wait_until
 from tests.support.server import Client
 from tests.support.world import World, world
 

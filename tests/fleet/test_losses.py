@@ -5,8 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.fleet.site import Site, wait_until
+from tests.fleet.site import Site
 from tests.support.data import lakes
+from tests.support.patience import wait_until
 from tests.support.server import Client
 
 pytestmark = pytest.mark.xdist_group("fleet")

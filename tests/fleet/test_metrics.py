@@ -14,9 +14,10 @@ from service.jobs.leases import Leases
 from service.jobs.work_queue import open_work_queue
 from service.storage.port import new_key
 from tests.fleet.nats import NatsServer
-from tests.fleet.site import Site, wait_until
+from tests.fleet.site import Site
 from tests.fleet.test_losses import assert_each_ended_once, promise
 from tests.fleet.test_taking import admitted, server, until_empty, working
+from tests.support.patience import wait_until
 from tests.support.world import world
 from tests.unit.jobs.test_handover import handover
 

@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from service.accounts.administration import Terms
-from tests.fleet.site import PATIENCE_SECONDS, Site, wait_until
+from tests.fleet.site import Site
 from tests.fleet.test_losses import assert_each_ended_once, promise
 from tests.support.data import lakes, lengthy
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 from tests.support.server import Client, Server, create_account
 
 pytestmark = pytest.mark.xdist_group("fleet")

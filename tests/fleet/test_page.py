@@ -7,9 +7,10 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from service.cli.demo import page_link
-from tests.fleet.site import PATIENCE_SECONDS, Site, wait_until
+from tests.fleet.site import Site
 from tests.support.browser import browser_program
 from tests.support.data import lakes
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 from tests.support.server import Client
 
 pytestmark = pytest.mark.xdist_group("fleet")

@@ -6,10 +6,11 @@ from functools import partial
 import pytest
 
 from service.jobs.leases import MOST_DEATHS, POISON
-from tests.fleet.site import LEASE_SECONDS, WORKER, Site, wait_until
+from tests.fleet.site import LEASE_SECONDS, WORKER, Site
 from tests.fleet.test_losses import promise
 from tests.support.data import lakes
 from tests.support.endless import NAME, endless_file
+from tests.support.patience import wait_until
 from tests.support.server import Client, Server
 
 pytestmark = pytest.mark.xdist_group("fleet")

@@ -8,10 +8,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.fleet.site import Site, wait_until
+from tests.fleet.site import Site
 from tests.fleet.test_metrics import is_ready
 from tests.support.data import collection, feature, lakes, point
 from tests.support.geomill import Geomill
+from tests.support.patience import wait_until
 
 pytestmark = pytest.mark.xdist_group("fleet")
 

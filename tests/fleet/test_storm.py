@@ -11,7 +11,8 @@ from bench.fleet.hosts import LOOPBACK
 from bench.fleet.verdict import differences, is_idle
 from service.accounts.administration import Terms
 from service.metering.plans import BY_ID
-from tests.fleet.site import GATEWAY, WORKER, Site, wait_until
+from tests.fleet.site import GATEWAY, WORKER, Site
+from tests.support.patience import wait_until
 from tests.support.server import create_account
 
 pytestmark = [pytest.mark.xdist_group("fleet"), pytest.mark.timeout(900)]  # two processes start while requests wait
@@ -63,7 +64,7 @@ async def storm(fleet: Site, keys: Keys) -> tuple[FleetClients, Kills]:
 def test_nothing_is_lost_and_nothing_happens_twice(fleet: Site) -> None:
     """What clients were told agrees with jobs, ledger and store, and nothing is left behind."""
     clients, kills = asyncio.run(storm(fleet, make_keys(fleet)))
-    wait_until(lambda: is_idle(fleet), pause_seconds=0.5)
+    wait_until(lambda: is_idle(fleet), longest_pause=0.5)
     fleet.sweep()
     assert differences(fleet, clients.memory, kills.suspected) == []
     memory = clients.memory

@@ -1,7 +1,7 @@
 """A worker leaves jobs that it cannot run for later, and does not try them forever."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
@@ -39,12 +39,12 @@ from service.usecases.fitness import probe_means
 from service.usecases.take_over import Worker
 from tests.fleet.nats import NatsServer, nats_server
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
+from tests.support.patience import PATIENCE_SECONDS, until
 from tests.support.relay import CHUNK, relayed_database
 from tests.support.world import World, parts_of, world
 from tests.unit.jobs.test_handover import handover
 
 pytestmark = pytest.mark.xdist_group("queue")
-PATIENCE_SECONDS = 240.0
 NEVER = 3600.0
 ATTEMPTS = 3
 RETURNED = 20
@@ -273,12 +273,6 @@ async def test_a_worker_without_its_store_takes_no_jobs(
 def failures(log: list[Any]) -> int:
     """How often the worker has said that it takes no jobs."""
     return sum(entry["event"] == "worker.paused" for entry in log)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds."""
-    while not holds():  # noqa: ASYNC110 -- nothing announces it
-        await anyio.sleep(0.02)
 
 
 @pytest.mark.parametrize("right", ["HEAD", "DELETE"])

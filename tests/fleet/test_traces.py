@@ -3,9 +3,10 @@
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests.fleet.site import Site, wait_until
+from tests.fleet.site import Site
 from tests.fleet.test_roles import LARGE
 from tests.support.collector import Collector, attributes_of
+from tests.support.patience import wait_until
 
 pytestmark = pytest.mark.xdist_group("fleet")
 CALLER = "00f067aa0ba902b7"

@@ -1,6 +1,6 @@
 """The queue on a real server repairs itself, and reports a job that it did not accept."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from service.jobs.queue_state import look_at_queue
 from service.jobs.stream import ALL_LANES, STREAM
 from service.jobs.work_queue import MessageTooLargeError, WorkQueue, open_work_queue
 from tests.fleet.nats import NatsServer, nats_server
-from tests.support.patience import looks
+from tests.support.patience import looks, until
 from tests.support.ports import free_port
 from tests.support.relay import relay_to_port
 from tests.unit.jobs.test_handover import handover
@@ -40,12 +40,6 @@ PUBLISHED_AT_ONCE = 5000
 LISTED_AT_ONCE = 100_000
 """The most messages that the server lists in one answer."""
 _JOBS = "geomill.convert"
-
-
-async def until(happens: Callable[[], object]) -> None:
-    """Wait for it."""
-    while not happens():  # noqa: ASYNC110 -- nothing announces it
-        await anyio.sleep(0.02)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tests.hostile.bait import Bait
 from tests.hostile.case import REFUSED, Case, constant, filled, made
-from tests.hostile.packing import Entry, assembled, bomb, packed, packed_as
+from tests.hostile.packing import Entry, assembled, bomb, deflated, packed, packed_as
 from tests.support.data import lakes
 
 DENSE = "times its size|more than .* MiB"
@@ -19,15 +19,10 @@ KML_HEAD = b'<kml xmlns="http://www.opengis.net/kml/2.2"><Document><Placemark><P
 KML_TAIL = b"</coordinates></Point></Placemark></Document></kml>"
 
 
-def _deflated(content: bytes) -> bytes:
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    return packer.compress(content) + packer.flush()
-
-
 def _entry(name: str, content: bytes = JSON, *, size: int | None = None, flags: int = 0, mode: int = 0) -> Entry:
     crc = zlib.crc32(content)
     return Entry(
-        name.encode(), _deflated(content), size=len(content) if size is None else size, crc=crc, flags=flags, mode=mode
+        name.encode(), deflated(content), size=len(content) if size is None else size, crc=crc, flags=flags, mode=mode
     )
 
 
@@ -62,9 +57,9 @@ SLIPS = {
 LIES = {
     "a size that is too small": assembled([_entry("a.geojson", size=10)]),
     "a size that is too large": assembled([_entry("a.geojson", size=0xFFFFFFF0)]),
-    "another checksum": assembled([Entry(b"a.geojson", _deflated(JSON), size=len(JSON), crc=1)]),
+    "another checksum": assembled([Entry(b"a.geojson", deflated(JSON), size=len(JSON), crc=1)]),
     "data that is cut off": assembled(
-        [Entry(b"a.geojson", _deflated(JSON)[:-40], size=len(JSON), crc=zlib.crc32(JSON))]
+        [Entry(b"a.geojson", deflated(JSON)[:-40], size=len(JSON), crc=zlib.crc32(JSON))]
     ),
     "data that is noise": assembled([Entry(b"a.geojson", bytes(range(256)), size=len(JSON), crc=zlib.crc32(JSON))]),
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tests.hostile.bait import Bait
 from tests.hostile.case import Case, constant, filled, made, text
-from tests.hostile.packing import MIB, Entry, assembled, blanks, packed
+from tests.hostile.packing import MIB, Entry, assembled, blanks, deflated, packed
 from tests.support.data import lakes
 
 JSON = lakes()
@@ -72,20 +72,15 @@ def _geodatabase(**links: str) -> Callable[[Bait], bytes]:
     """A ZIP with a File Geodatabase in which some files are links."""
 
     def build(bait: Bait) -> bytes:
-        members = [Entry(b"a.gdb/gdb", _deflated(b"x"), size=1, crc=zlib.crc32(b"x"))]
+        members = [Entry(b"a.gdb/gdb", deflated(b"x"), size=1, crc=zlib.crc32(b"x"))]
         for name, target in links.items():
             content = filled(target, bait).encode()
             crc = zlib.crc32(content)
             path = f"a.gdb/a0000000{name}.gdbtable".encode()
-            members.append(Entry(path, _deflated(content), size=len(content), crc=crc, mode=SYMLINK))
+            members.append(Entry(path, deflated(content), size=len(content), crc=crc, mode=SYMLINK))
         return assembled(members)
 
     return build
-
-
-def _deflated(content: bytes) -> bytes:
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    return packer.compress(content) + packer.flush()
 
 
 CASES = {

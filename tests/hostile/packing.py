@@ -26,6 +26,12 @@ def packed_as(info: zipfile.ZipInfo, content: bytes) -> bytes:
     return buffer.getvalue()
 
 
+def deflated(content: bytes) -> bytes:
+    """Return content as members of an archive hold it."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return packer.compress(content) + packer.flush()
+
+
 class Entry:
     """One member written byte by byte, with arbitrary headers."""
 

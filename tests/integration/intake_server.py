@@ -1,8 +1,7 @@
 """A real Hypercorn in this process, on a free loopback port, for tests of intake."""
 
-import os
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from service.intake.spool import receive
 from service.intake.workspace import WorkArea
 from service.server.serving import serve
 from service.server.site import ServerLimits
-from tests.support.patience import PATIENCE_SECONDS
 
 
 @asynccontextmanager
@@ -91,17 +89,3 @@ def open_descriptors() -> frozenset[tuple[str, str]]:
         with suppress(FileNotFoundError):  # it was closed meanwhile, as the listing's own is
             found.add((entry.name, str(entry.readlink())))
     return frozenset(found)
-
-
-def resident_bytes() -> int:
-    """The resident memory of this process."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-async def eventually(condition: Callable[[], bool]) -> bool:
-    """Wait until `condition` holds; False if it never does."""
-    with anyio.move_on_after(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110  (nothing tells of the end of another's task)
-            await anyio.sleep(0.01)
-        return True
-    return False

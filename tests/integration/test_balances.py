@@ -13,7 +13,6 @@ from tests.support.world import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # as the shared service
 
-PLAN_MEMBERS = ("remainingConversions", "remainingBytes")
 BROKEN = ("a.geojson", b"{")
 UNKNOWN = ("a.xyz", b"x")
 GOOD = ("a.geojson", lakes())

@@ -1,6 +1,5 @@
 """Only its owner can cancel a job free of charge, or erase its result, whichever process runs it."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -15,6 +14,7 @@ from service.usecases.delete_job import CANCELLED
 from service.usecases.maintenance import sweep
 from tests.support.data import lakes
 from tests.support.endless import NAME, endless_file
+from tests.support.patience import until
 from tests.support.world import World, world
 
 JOBS = "/api/geo/convert/jobs"
@@ -52,12 +52,6 @@ class Conversion:
         await until(lambda: hasattr(self, "answer"))
         assert self.answer.status_code == 200
         return str(self.answer.json()["error"])
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait until the condition holds."""
-    while not holds():  # noqa: ASYNC110 -- what is waited for has no event
-        await anyio.sleep(0.01)
 
 
 async def open_job(here: World) -> str:

@@ -19,7 +19,8 @@ from starlette.requests import ClientDisconnect
 from service.errors import UploadTimeout
 from service.intake.form import MEBIBYTE, FormSpec, IntakeLimits
 from service.intake.workspace import WorkArea, open_work_area
-from tests.integration.intake_server import Receiver, eventually, open_descriptors, serving
+from tests.integration.intake_server import Receiver, open_descriptors, serving
+from tests.support.patience import until
 from tests.unit.intake.forms import BOUNDARY, Part, build
 
 FORM = FormSpec(file_field="file", fields=frozenset({"outputFormat"}))
@@ -123,12 +124,12 @@ async def test_a_client_that_leaves_midway_leaves_nothing(area: WorkArea, tmp_pa
     async with serving(receiver.app) as address:
         tasks, descriptors = len(asyncio.all_tasks()), open_descriptors()
         _, writer = await half_an_upload(address, "Content-Length: {length}\r\n")
-        assert await eventually(lambda: directories(tmp_path) != [])
+        await until(lambda: directories(tmp_path) != [])
         writer.transport.abort()
-        assert await eventually(lambda: len(receiver.failures) == 1)
+        await until(lambda: len(receiver.failures) == 1)
         assert isinstance(receiver.failures[0], ClientDisconnect)
-        assert await eventually(lambda: directories(tmp_path) == [])
-        assert await eventually(lambda: len(asyncio.all_tasks()) <= tasks and open_descriptors() <= descriptors)
+        await until(lambda: directories(tmp_path) == [])
+        await until(lambda: len(asyncio.all_tasks()) <= tasks and open_descriptors() <= descriptors)
 
 
 async def test_a_client_that_falls_silent_is_told(area: WorkArea, tmp_path: Path) -> None:
@@ -143,7 +144,7 @@ async def test_a_client_that_falls_silent_is_told(area: WorkArea, tmp_path: Path
         assert directories(tmp_path) == []
         writer.close()
         await writer.wait_closed()
-        assert await eventually(lambda: len(asyncio.all_tasks()) <= tasks)
+        await until(lambda: len(asyncio.all_tasks()) <= tasks)
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -14,8 +14,9 @@ from anyio import to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.http.middleware.draining import DrainingMiddleware
-from tests.integration.intake_server import eventually, open_descriptors, resident_bytes, serving
-from tests.support.patience import PATIENCE_SECONDS
+from tests.integration.intake_server import open_descriptors, serving
+from tests.support.patience import PATIENCE_SECONDS, until
+from tests.support.processes import resident_bytes
 
 MEBIBYTE = 1024 * 1024
 REFUSAL = b'{"error": "refused"}'
@@ -200,7 +201,7 @@ async def test_clients_that_vanish_leave_nothing(answer: Answer) -> None:
         tasks, descriptors = len(asyncio.all_tasks()), open_descriptors()
         for _ in range(10):
             await vanish(address, 8 * MEBIBYTE)
-        assert await eventually(lambda: len(asyncio.all_tasks()) <= tasks and open_descriptors() <= descriptors)
+        await until(lambda: len(asyncio.all_tasks()) <= tasks and open_descriptors() <= descriptors)
 
 
 async def test_a_client_that_stalls_is_let_go() -> None:
@@ -212,7 +213,7 @@ async def test_a_client_that_stalls_is_let_go() -> None:
         writer.close()
         await writer.wait_closed()
         assert answer.startswith(b"HTTP/1.1 401")
-        assert await eventually(lambda: len(asyncio.all_tasks()) <= tasks)
+        await until(lambda: len(asyncio.all_tasks()) <= tasks)
 
 
 async def refused_uploads(address: str, body: bytes, count: int) -> None:
@@ -229,8 +230,8 @@ async def test_three_hundred_refused_uploads_leave_nothing() -> None:
     async with serving(early(refuse)) as address:
         tasks, descriptors = len(asyncio.all_tasks()), open_descriptors()
         await refused_uploads(address, body, count=20)
-        memory = resident_bytes()
+        memory = resident_bytes("self")
         for _ in range(14):
             await refused_uploads(address, body, count=20)
-        assert await eventually(lambda: len(asyncio.all_tasks()) <= tasks and open_descriptors() <= descriptors)
-        assert resident_bytes() - memory < 32 * MEBIBYTE
+        await until(lambda: len(asyncio.all_tasks()) <= tasks and open_descriptors() <= descriptors)
+        assert resident_bytes("self") - memory < 32 * MEBIBYTE

@@ -14,7 +14,7 @@ from sandbox.command import Command
 from sandbox.config import Config, LauncherName, Mode, Ogr2ogr, PythonServer
 from sandbox.process.connection import Connection
 from sandbox.verdict import Verdict
-from tests.support.patience import PATIENCE_SECONDS
+from tests.sandbox.runs import run_with
 
 DATA = tuple(path for path in (Path("/usr/share/gdal"), Path("/usr/share/proj")) if path.exists())
 SAMPLE = '{"type":"Feature","properties":{"n":1},"geometry":{"type":"Point","coordinates":[14,50]}}'
@@ -33,10 +33,7 @@ def prepared(work_root: Path, launcher: LauncherName) -> Path:
 
 async def ended(connection: Connection, command: Command, launcher: LauncherName) -> Verdict:
     """The verdict on a command, once its launcher is up."""
-    with anyio.fail_after(PATIENCE_SECONDS):
-        while not (verdict := await connection.run(0, command, launcher)).launcher:  # noqa: ASYNC110 - polls
-            await anyio.sleep(0.01)
-    return verdict
+    return await run_with(connection, launcher, command)
 
 
 async def main(work_root: Path, program: Path, library: Path) -> None:

@@ -21,7 +21,7 @@ from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Mode, Ogr2ogr, PythonServer
 from sandbox.process.connection import Connection
 from sandbox.verdict import Ending, Verdict
-from tests.support.patience import PATIENCE_SECONDS
+from tests.sandbox.runs import run_with
 
 SOURCE = Path(__file__).with_name("hijacked.c")
 REFUSING = Path(__file__).with_name("refusing.c")
@@ -124,9 +124,7 @@ class Hijacker:
         """Run once; return the verdict and the directory."""
         directory = Path(tempfile.mkdtemp(dir=self._place.work_root))
         command = self._command(directory, arguments)
-        with anyio.fail_after(PATIENCE_SECONDS):
-            while not (verdict := await self._connection.run(0, command, self._launcher)).launcher:  # noqa: ASYNC110 - polls
-                await anyio.sleep(0.005)
+        verdict = await run_with(self._connection, self._launcher, command)
         return verdict, directory
 
     def _command(self, directory: Path, arguments: tuple[str, ...]) -> Command:

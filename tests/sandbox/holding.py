@@ -18,7 +18,7 @@ from sandbox.config import Config, LauncherName, Mode, Ogr2ogr
 from sandbox.process.connection import Connection
 from sandbox.verdict import Verdict
 from tests.sandbox.ordinary_user import refuse_namespaces
-from tests.support.patience import PATIENCE_SECONDS
+from tests.sandbox.runs import run_with
 
 LAUNCHERS = (LauncherName.EXEC, LauncherName.FORK_SERVER)
 LIMITS = Limits(
@@ -58,10 +58,7 @@ async def _run(connection: Connection, config: Config, launcher: LauncherName, a
     directory = Path(tempfile.mkdtemp(dir=config.memory_root or config.work_root))
     (directory / "in").touch()
     command = Command(argv=(str(config.ogr2ogr.program), *arguments), directory=directory, limits=LIMITS)
-    with anyio.fail_after(PATIENCE_SECONDS):
-        while not (verdict := await connection.run(0, command, launcher)).launcher:  # noqa: ASYNC110 - polls
-            await anyio.sleep(0.005)
-    return verdict
+    return await run_with(connection, launcher, command)
 
 
 def configurations(work_root: Path, memory_root: Path, hostile: Path, library: Path) -> tuple[Config, Config]:

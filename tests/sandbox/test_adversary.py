@@ -17,7 +17,7 @@ from sandbox.config import Config, LauncherName, Mode, Ogr2ogr, PythonServer
 from sandbox.process.connection import Connection
 from sandbox.verdict import Ending, Verdict
 from tests.adversary.hijack import hijacked_ogr2ogr, orders, taken
-from tests.support.patience import PATIENCE_SECONDS
+from tests.sandbox.runs import run_with
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("ogr2ogr") is None, reason="no ogr2ogr"),
@@ -100,9 +100,7 @@ class Runs:
         directory.mkdir()
         (directory / "in.geojson").write_bytes(content)
         command = Command(argv=argv, directory=directory, environment=environment, limits=Limits(wall_seconds=20))
-        with anyio.fail_after(PATIENCE_SECONDS):
-            while not (verdict := await self._connection.run(0, command, launcher)).launcher:  # noqa: ASYNC110 - polls
-                await anyio.sleep(0.005)
+        verdict = await run_with(self._connection, launcher, command)
         return verdict, directory
 
 

@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from anyio import run_process
 
 from sandbox import forkserver
 from sandbox.conversation import ANSWERS, MOST_REPORTS, Conversation
+from tests.support.patience import until
 
 REPORT = 1 << 31
 FORK_SERVER = Path(forkserver.__file__).parent
@@ -67,12 +68,6 @@ def answer(body: bytes) -> bytes:
 def told(talk: Talk, share: float | None) -> bool:
     """Whether the last report said this."""
     return talk.ours.share == share
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait until it does."""
-    while not holds():  # noqa: ASYNC110 -- nothing signals it
-        await asyncio.sleep(0.01)
 
 
 async def ask(talk: Talk) -> bytes:

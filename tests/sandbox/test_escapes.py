@@ -15,7 +15,7 @@ from sandbox.process.connection import Connection
 from sandbox.verdict import Ending, Verdict
 from tests.sandbox.escapes import compile_hostile, surroundings
 from tests.sandbox.processes import command_line, processes_below
-from tests.support.patience import PATIENCE_SECONDS
+from tests.sandbox.runs import run_with
 
 SUCCEEDED, REFUSED = 0, 1
 
@@ -104,9 +104,7 @@ class Attacker:
             directory=directory,
             limits=Limits(**{"wall_seconds": 10, **limits}),  # type: ignore[arg-type]  # limits of several types
         )
-        with anyio.fail_after(PATIENCE_SECONDS):
-            while not (verdict := await self._connection.run(0, command, self._launcher)).launcher:  # noqa: ASYNC110 - polls
-                await anyio.sleep(0.005)
+        verdict = await run_with(self._connection, self._launcher, command)
         return verdict, directory
 
     async def succeeding(self, attacks: dict[str, tuple[str, ...]]) -> set[str]:

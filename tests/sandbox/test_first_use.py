@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -21,7 +20,7 @@ from sandbox.verdict import Ending, Verdict
 from tests.sandbox.processes import command_line, processes_below
 from tests.sandbox.test_exposure import NOTHING
 from tests.sandbox.test_launchers import DATA, ENVIRONMENT, NEEDS_COMPILER, NEEDS_OGR2OGR, OGR2OGR
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, until
 
 SERVERS = {"often_used": LauncherName.PYTHON_SERVER, "rarely_used": LauncherName.RARE_PYTHON_SERVER}
 MODULE = """
@@ -142,13 +141,6 @@ def row(pool: Pool, name: LauncherName) -> LauncherReport:
     """What the report says of a launcher."""
     (found,) = [each for each in pool.report().launchers if each.name is name]
     return found
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for other processes."""
-    with anyio.fail_after(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110 - other processes
-            await anyio.sleep(0.02)
 
 
 @pytest.mark.parametrize("module", SERVERS)

@@ -21,6 +21,7 @@ from sandbox.launchers.environment import StartEnvironment
 from sandbox.process.connection import Connection
 from sandbox.verdict import Ending, Verdict
 from tests.sandbox.processes import command_line, processes_below
+from tests.sandbox.runs import run_with
 from tests.support.patience import PATIENCE_SECONDS
 
 OGR2OGR = shutil.which("ogr2ogr")
@@ -125,9 +126,7 @@ class Pool:
             environment=environment,
             limits=Limits(**{"wall_seconds": 20, **limits}),  # type: ignore[arg-type]  # limits of several types
         )
-        with anyio.fail_after(PATIENCE_SECONDS):
-            while not (verdict := await self._connection.run(slot, command, launcher)).launcher:  # noqa: ASYNC110 - polls
-                await anyio.sleep(0.005)
+        verdict = await run_with(self._connection, launcher, command, slot)
         return verdict, directory
 
     async def convert(

@@ -28,7 +28,7 @@ from tests.sandbox.test_launchers import (
     opened,
     python_environment,
 )
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, until
 
 RARE = "rare_module"
 THREADED = "threaded_module"
@@ -216,9 +216,7 @@ async def test_a_command_that_waits_for_it_can_be_cancelled(place: Place) -> Non
     async with on_demand(place, modules=(RARE, SLOW)) as pool:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run, pool, "look")
-            with anyio.fail_after(PATIENCE_SECONDS):
-                while not servers():  # noqa: ASYNC110 - another process forks
-                    await anyio.sleep(0.01)
+            await until(servers)
             (starting,) = servers()
             tasks.cancel_scope.cancel()
         assert servers() == {starting}

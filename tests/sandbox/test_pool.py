@@ -16,7 +16,7 @@ from sandbox.pool import Pool, QueueFull, SandboxUnavailable, open_pool
 from sandbox.process import helper
 from sandbox.verdict import Ending
 from tests.sandbox.processes import command_line, parent_of, processes_below
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, until
 
 
 def python(directory: Path, program: str) -> Command:
@@ -26,8 +26,7 @@ def python(directory: Path, program: str) -> Command:
 
 async def until_started(directory: Path) -> None:
     """Wait for the file with which a program reports that it runs."""
-    while not (directory / "started").exists():  # noqa: ASYNC110 - another process makes it
-        await anyio.sleep(0.01)
+    await until((directory / "started").exists)
 
 
 async def test_a_cancelled_run_is_over_when_the_cancellation_goes_on(config: Config, directory: Path) -> None:

@@ -10,11 +10,12 @@ import anyio
 
 from sandbox.command import Command, Limits
 from sandbox.config import Config
-from sandbox.pool import Pool, open_pool
+from sandbox.pool import open_pool
 from sandbox.process.connection import Connection
 from sandbox.queue import State
 from sandbox.verdict import Ending, Verdict
 from tests.sandbox.processes import command_line, processes_below, state_of
+from tests.support.patience import until
 
 COUNT = """
 import os, time
@@ -43,18 +44,6 @@ def one_converter(work_root: Path) -> Config:
     return Config(work_root=work_root, converters=1, suspended=1)
 
 
-async def until_exists(path: Path) -> None:
-    """Wait for a file that a program creates."""
-    while not path.exists():  # noqa: ASYNC110, ASYNC240 - another process makes it
-        await anyio.sleep(0.01)
-
-
-async def until_suspended(pool: Pool) -> None:
-    """Wait until a run is suspended."""
-    while not pool.queue.suspended:  # noqa: ASYNC110 - time does it
-        await anyio.sleep(0.01)
-
-
 def counting() -> dict[int, str]:
     """The counting processes, and each one's state in the kernel."""
     found = {}
@@ -78,7 +67,7 @@ async def test_a_run_lends_its_converter_and_goes_on(work_root: Path) -> None:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(hold)
-            await until_exists(long.directory / "count")
+            await until((long.directory / "count").exists)
             processes = set(counting())
             for number in range(3):
                 async with pool.lease("b") as converter:
@@ -116,10 +105,9 @@ async def suspended_for_longer(connection: Connection, run: Command) -> Verdict:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(hold)
-        await until_exists(run.directory / "count")
+        await until((run.directory / "count").exists)
         connection.suspend(0)
-        while not verdicts and set(counting().values()) != {"T"}:  # noqa: ASYNC110 - the kernel does it
-            await anyio.sleep(0.01)
+        await until(lambda: verdicts or set(counting().values()) == {"T"})
         before = len(verdicts)
         await anyio.sleep(run.limits.wall_seconds * 1.3)
         assert len(verdicts) == before
@@ -146,8 +134,7 @@ async def test_what_starts_in_a_suspended_slot_stands_still_from_the_first(work_
         assert (await connection.run(1, command(work_root, "other", ""))).ending is Ending.OK
         assert verdicts == []
         connection.resume(0)
-        while not verdicts:  # noqa: ASYNC110 - the spawner does it
-            await anyio.sleep(0.01)
+        await until(lambda: verdicts)
         assert verdicts[0].ending is Ending.OK
         connection.close()
 
@@ -168,8 +155,8 @@ async def test_a_suspended_run_can_be_cancelled(work_root: Path) -> None:
 
         for tenant in "ab":
             tasks.start_soon(hold, tenant)
-        await until_exists(work_root / "b" / "count")
-        await until_suspended(pool)
+        await until((work_root / "b" / "count").exists)
+        await until(lambda: pool.queue.suspended)
         [lender] = [tenant for tenant in "ab" if tickets[tenant].state is State.SUSPENDED]
         scopes[lender].cancel()
         while tickets[lender].state is not State.RELEASED:  # noqa: ASYNC110 - its task does it
@@ -193,15 +180,15 @@ async def test_a_lost_helper_takes_the_suspended_run_along(work_root: Path) -> N
 
         for tenant in "ab":
             tasks.start_soon(hold, tenant)
-        await until_exists(work_root / "b" / "count")
-        await until_suspended(pool)
+        await until((work_root / "b" / "count").exists)
+        await until(lambda: pool.queue.suspended)
         lost = processes_below()
         for how in (signal.SIGSTOP, signal.SIGKILL):  # a spawner that is still running would report how a run ended
             for pid in lost:
                 with suppress(ProcessLookupError):
                     os.kill(pid, how)
         for tenant in "ab":
-            await until_exists(work_root / f"{tenant} again" / "count")
+            await until((work_root / f"{tenant} again" / "count").exists)
         assert len(counting()) == 2
         for tenant in "ab":
             (work_root / f"{tenant} again" / "enough").touch()
@@ -219,7 +206,7 @@ async def test_a_pool_that_closes_ends_the_suspended_run(work_root: Path) -> Non
 
             for tenant in "ab":
                 tasks.start_soon(hold, tenant)
-            await until_suspended(pool)
+            await until(lambda: pool.queue.suspended)
             tasks.cancel_scope.cancel()
         assert pool.queue.places_taken == 0
     assert processes_below() == set()

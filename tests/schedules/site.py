@@ -3,8 +3,7 @@
 import os
 import signal
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -32,6 +31,7 @@ from service.usecases.audit import audit
 from tests.database import fast_directory
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
 from tests.schedules.tap import OfPostgres, OfS3, Tap
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 from tests.support.server import Server, running_server
 
 LEASE_SECONDS = 5
@@ -41,7 +41,6 @@ STORE_SECONDS = 60
 """How long a request to the store may take, a third of it in silence: longer than schedules hold one or suspend its
 sender. A client that gave up and asked again would race with the first request in the store, whose listing then lacks
 what it has stored now and then (rclone)."""
-PATIENCE_SECONDS = 240.0
 """How long anything may take on a host that has much else to do; nothing is judged by it but that it ends at all."""
 
 
@@ -247,14 +246,6 @@ def _first_line(path: Path) -> str:
     with suppress(FileNotFoundError, IndexError):
         return path.read_text().split()[0]
     return ""
-
-
-def wait_until(holds: Callable[[], object], pause_seconds: float = 0.05) -> None:
-    """Wait until the condition holds."""
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < give_up_at, "it never came to that"
-        time.sleep(pause_seconds)
 
 
 @contextmanager

@@ -15,10 +15,11 @@ import httpx
 import msgspec
 import pytest
 
-from tests.schedules.site import PATIENCE_SECONDS, Node, Site, running_site, wait_until
+from tests.schedules.site import Node, Site, running_site
 from tests.schedules.tap import Hold, When
 from tests.schedules.traffic import KINDS, Kind, Request
 from tests.support.data import lakes
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 STEPS = int(os.environ.get("SCHEDULE_STEPS", "10"))
 SEED = int(os.environ.get("SCHEDULE_SEED", "1"))

@@ -10,11 +10,11 @@ import httpx
 import msgspec
 
 from service.accounts.administration import Terms
-from tests.schedules.site import PATIENCE_SECONDS, Node, Site, wait_until
+from tests.schedules.site import Node, Site
 from tests.support.data import collection, feature, lakes, point
+from tests.support.patience import PATIENCE_SECONDS, wait_until
 
 CREDIT_CENTS = 1000
-PRICE_CENTS = 6
 SENDERS = ThreadPoolExecutor(max_workers=32)
 
 BROKEN = b"{"
@@ -97,7 +97,7 @@ class Request:
             assert response.is_success, response.text
             return True
 
-        wait_until(is_answered, pause_seconds=0.3)
+        wait_until(is_answered, longest_pause=0.3)
         return self.told[-1]
 
     def delete(self, node: Node) -> httpx.Response:

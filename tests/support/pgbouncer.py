@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from service.postgres_embedded.home import handed_over
 from service.postgres_embedded.server_user import find_server_user
 from tests.database import TestServer, database_name
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, looks
 from tests.support.ports import free_port
 
 SERVERS = 3
@@ -95,9 +94,9 @@ def _program() -> str:
 
 
 def _wait_for(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < give_up_at and process.poll() is None:
+    for _ in looks():
         if re.search(rf"listening on 127\.0\.0\.1:{port}", log.read_text()):
             return
-        time.sleep(0.02)
+        if process.poll() is not None:
+            break
     raise AssertionError(log.read_text())

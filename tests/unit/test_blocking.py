@@ -4,7 +4,7 @@ import asyncio
 import gc
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Event, Lock, active_count
@@ -14,6 +14,7 @@ import pytest
 
 from service.blocking import INLINE_COLUMNS, Threads, run_blocking, run_for_columns
 from service.permit import OutOfTime, Permit, go_on
+from tests.support.patience import until
 
 pytestmark = pytest.mark.anyio
 
@@ -62,11 +63,6 @@ def _fail() -> None:
     raise ValueError("as expected")
 
 
-async def _until(holds: Callable[[], bool]) -> None:
-    while not holds():  # noqa: ASYNC110 - threads know no event of the loop
-        await anyio.sleep(0.005)
-
-
 async def test_the_caller_gets_the_result_or_the_error() -> None:
     threads = Threads()
     assert await threads.run(lambda: 1) == 1
@@ -88,7 +84,7 @@ async def test_as_much_goes_on_at_once_as_there_are_threads_and_the_rest_waits()
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
             tasks.start_soon(threads.run, busy)
-        await _until(lambda: busy.begun == 2)
+        await until(lambda: busy.begun == 2)
         busy.let_go.set()
     assert (busy.ended, busy.most) == (5, 2)
 
@@ -99,7 +95,7 @@ async def test_work_goes_to_threads_that_had_work_lately_and_the_others_sleep() 
     async with anyio.create_task_group() as tasks:
         for _ in range(8):
             tasks.start_soon(threads.run, busy)
-        await _until(lambda: busy.begun == 8)
+        await until(lambda: busy.begun == 8)
         busy.let_go.set()
     assert len({await threads.run(threading.get_ident) for _ in range(50)}) < 8
 
@@ -115,7 +111,7 @@ async def test_a_cancelled_caller_waits_for_the_end_of_its_work() -> None:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(call)
-        await _until(lambda: busy.begun == 1)
+        await until(lambda: busy.begun == 1)
         tasks.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):
             await anyio.sleep(0.02)
@@ -129,7 +125,7 @@ async def test_a_cancelled_caller_waits_for_the_end_of_its_work() -> None:
 async def test_work_that_asks_ends_once_its_caller_is_cancelled() -> None:
     threads, endless = Threads(1), _Endless()
     call = asyncio.ensure_future(threads.run(endless))
-    await _until(lambda: endless.has_begun)
+    await until(lambda: endless.has_begun)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
@@ -155,7 +151,7 @@ async def test_threads_end_with_their_owner() -> None:
     assert active_count() > before
     del threads
     gc.collect()
-    await _until(lambda: active_count() <= before)
+    await until(lambda: active_count() <= before)
 
 
 async def test_a_host_without_a_thread_to_spare_does_the_work_and_then_starts_threads_again() -> None:
@@ -171,7 +167,7 @@ async def test_what_no_further_thread_can_do_waits_for_those_that_there_are() ->
     threads, busy = Threads(2), _Busy()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(threads.run, busy)
-        await _until(lambda: busy.begun == 1)
+        await until(lambda: busy.begun == 1)
         with _no_thread():
             tasks.start_soon(threads.run, lambda: 1)
             await anyio.lowlevel.checkpoint()
@@ -184,7 +180,7 @@ async def test_work_that_has_not_begun_ends_with_its_caller() -> None:
     first = asyncio.ensure_future(threads.run(busy))
     second = asyncio.ensure_future(threads.run(lambda: done.append(2)))
     second.add_done_callback(lambda _: told.append(busy.ended))
-    await _until(lambda: busy.begun == 1)
+    await until(lambda: busy.begun == 1)
     second.cancel()
     await anyio.sleep(0.01)
     busy.let_go.set()
@@ -198,7 +194,7 @@ async def test_work_that_has_not_begun_ends_with_its_caller() -> None:
 async def test_a_caller_that_is_cancelled_again_still_waits_for_its_work() -> None:
     threads, busy = Threads(1), _Busy()
     call = asyncio.ensure_future(threads.run(busy))
-    await _until(lambda: busy.begun == 1)
+    await until(lambda: busy.begun == 1)
     for _ in range(3):
         call.cancel()
         await anyio.sleep(0.01)

@@ -49,7 +49,6 @@ DIRECT = {("points", name) for name in ("Shapefile", "GeoPackage", "Kml", "GeoJs
 SHARES_MIXED = {"Shapefile"}
 """Formats out of which a mixed dataset comes as several layers."""
 KML = {"Kml", "Kmz"}
-AS_TEXT = {"Shapefile", "Gpx", *KML}
 """Formats that hold dates with times as text in the converter's spelling."""
 SAME_TYPE = {"Shapefile", "GeoPackage", "FlatGeobuf", "Gpx"}
 """Formats that store the lines and polygons of a dataset under one type."""

@@ -14,7 +14,7 @@ from service.storage.bucket_config import HOME
 from service.storage.observed import copy_observed
 from service.storage.port import new_key
 from service.storage.upload import SMALL_BYTES
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import until
 
 from .conftest import MovableClock, Stage, place, s3_stage
 from .servers import BUCKET, s3_server
@@ -72,13 +72,10 @@ async def test_it_keeps_nothing_of_an_upload_that_breaks_off(objects: ObjectServ
     stream = await anyio.connect_tcp(*objects.host_and_port())
     await stream.send(f"PUT /{BUCKET}/results/{new_key()} HTTP/1.1\r\nContent-Length: {LARGE}\r\n\r\n".encode())
     await stream.send(bytes(LARGE // 2))
-    with anyio.fail_after(PATIENCE_SECONDS):
-        while not files_below(objects):  # noqa: ASYNC110 - what is waited for happens in another process
-            await anyio.sleep(0.01)
-        with suppress(OSError):
-            await stream.aclose()
-        while files_below(objects):  # noqa: ASYNC110 - see above
-            await anyio.sleep(0.01)
+    await until(lambda: files_below(objects))
+    with suppress(OSError):
+        await stream.aclose()
+    await until(lambda: not files_below(objects))
 
 
 def files_below(objects: ObjectServer) -> list[str]:

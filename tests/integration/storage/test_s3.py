@@ -3,7 +3,7 @@
 import asyncio
 import json
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,7 +23,7 @@ from service.storage.port import ObjectKey, new_key
 from service.storage.s3 import open_s3
 from service.storage.upload import PART_BYTES, SMALL_BYTES
 from tests.schedules.tap import OfS3, Tap
-from tests.support.patience import PATIENCE_SECONDS
+from tests.support.patience import PATIENCE_SECONDS, until
 from tests.support.small_disk import small_disk
 
 from .conftest import HASTY, MovableClock, Stage, failing, place, s3_stage
@@ -53,13 +53,6 @@ async def hasty(wire: Wire, tmp_path: Path, clock: MovableClock) -> AsyncIterato
     """A store behind the relay with short time limits."""
     async with s3_stage({HOME: place(wire.url)}, clock, tmp_path, HASTY) as stage:
         yield stage
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait until the condition holds."""
-    with anyio.fail_after(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110 - what is waited for happens in another process
-            await anyio.sleep(0.01)
 
 
 async def test_no_upload_waits_for_a_slow_reader(server: S3Server, tmp_path: Path, clock: MovableClock) -> None:

@@ -21,6 +21,7 @@ from service.intake.form import Upload
 from service.permit import go_on
 from service.usecases.detect_format import AT_ONCE, READ_INLINE_BYTES, UNPACKED, detect_format
 from tests.support.large_files import crafted_gpx
+from tests.support.patience import until
 
 ROW = b"1,2,something\n"
 
@@ -96,8 +97,7 @@ async def test_nobody_waits_for_what_a_cancelled_caller_wanted_to_know(tmp_path:
     crowd = [crafted(tmp_path, number) for number in range(AT_ONCE)]
     async with asyncio.TaskGroup() as tasks:
         looked_at = [tasks.create_task(detect_format(upload, Limits(cpu_seconds=10**6))) for upload in crowd]
-        while not all((upload.directory / UNPACKED).exists() for upload in crowd):  # noqa: ASYNC110 - as in a thread
-            await asyncio.sleep(0.01)
+        await until(lambda: all((upload.directory / UNPACKED).exists() for upload in crowd))
         for task in looked_at:
             task.cancel()
     assert all(task.cancelled() for task in looked_at)
