@@ -22,7 +22,6 @@ import psutil
 from bench.fleet.site import ACCOUNTS, Bare, bare_site
 from bench.fleet.spent import spent
 from bench.load.site import make_accounts
-from bench.parts.admissions import settlement
 from service.clock import utc_now
 from service.db.pool import open_pool
 from service.formats.request import ConversionRequest
@@ -36,6 +35,7 @@ from service.jobs.work_queue import open_work_queue
 from service.metering.ledger import Ledger
 from service.metering.pricing import Pricing
 from service.storage.port import new_key
+from tests.support.jobs import settlement
 
 PROCESSES, EACH = 2, 32
 """As many jobs under way in each process as in a worker with half as many converters."""

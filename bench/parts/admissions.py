@@ -23,11 +23,11 @@ from bench.measure.figures import latency_of
 from bench.measure.meter import load_average
 from bench.report.goals import ratio
 from bench.report.results import DIRECTORY, write_json
-from service.clock import utc_now
 from service.db.pool import Database
-from service.ids import AccountId, JobId, ServerId, uuid7
-from service.metering.ledger import AdmissionRequest, Ledger, Settlement
+from service.ids import AccountId, JobId, ServerId
+from service.metering.ledger import Ledger
 from service.metering.pricing import Pricing
+from tests.support.jobs import application, settlement
 
 RESULTS = DIRECTORY / "admissions.json"
 GOAL = 30.0
@@ -52,19 +52,9 @@ class Callers:
 
     async def admit(self, account_id: AccountId) -> JobId:
         """Admit a file."""
-        now = utc_now()
-        application = AdmissionRequest(
-            job_id=JobId(uuid7(now)),
-            account_id=account_id,
-            server_id=self._server,
-            file_name="places.geojson",
-            input_format="geojson",
-            output_format="shapefile",
-            size_bytes=SIZE_BYTES,
-            object_name=uuid4().hex,
-        )
-        await self._ledger.admit(application)
-        return application.job_id
+        file = application(account_id, SIZE_BYTES, server_id=self._server)
+        await self._ledger.admit(file)
+        return file.job_id
 
     async def admit_and_settle(self, account_id: AccountId) -> None:
         """Take a file through its life, as if its conversion had lasted until another's settlement took it along."""
@@ -85,22 +75,6 @@ class Callers:
             statement = "UPDATE locked_usage SET conversions = $2, bytes = bytes + $3 WHERE account_id = $1"
             await connection.execute(statement, account_id, used + 1, SIZE_BYTES)
             await connection.execute("INSERT INTO locked_job VALUES ($1, $2)", uuid4(), account_id)
-
-
-def settlement(job_id: JobId, attempt: int = 1) -> Settlement:
-    """What charges a small file."""
-    return Settlement(
-        job_id=job_id,
-        attempt=attempt,
-        retention_hours=48,
-        processing_time_ms=20,
-        feature_count=20,
-        geometry_type="Point",
-        output_size_bytes=SIZE_BYTES,
-        download_name="places.zip",
-        media_type="application/zip",
-        details={},
-    )
 
 
 async def measure(job: Job, accounts: Sequence[AccountId], seconds: float, latencies: list[float]) -> float:

@@ -40,7 +40,7 @@ from service.jobs.stream import STREAM
 from service.jobs.windows import Windows
 from service.jobs.work_queue import WorkQueue, open_work_queue
 from service.jobs.workers import MOST_EACH, KnownWorkers
-from service.metering.ledger import AdmissionRequest, Release
+from service.metering.ledger import Release
 from service.settings import Settings
 from service.storage.port import new_input_key, new_key
 from service.telemetry import metrics
@@ -59,6 +59,7 @@ from tests.fleet.nats import NatsServer, nats_server
 from tests.sandbox.processes import state_of
 from tests.support.data import lakes
 from tests.support.geomill import Geomill
+from tests.support.jobs import application
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.world import MAY, World, parts_of, world
 from tests.unit.jobs.test_handover import handover
@@ -94,16 +95,7 @@ class Here(NamedTuple):
         services, job_id, key = self.world.services, JobId(uuid7(MAY)), new_key()
         self.held.enter_context(services.runner.admitting(job_id))
         await services.ledger.admit(
-            AdmissionRequest(
-                job_id=job_id,
-                account_id=self.world.account.account_id,
-                server_id=services.leases.server_id,
-                file_name="a.geojson",
-                input_format="geojson",
-                output_format="csv",
-                size_bytes=2,
-                object_name=key,
-            )
+            application(self.world.account.account_id, 2, job_id, services.leases.server_id, key)
         )
         return JobSpec(
             job=await services.jobs.find(job_id, self.world.account.account_id),

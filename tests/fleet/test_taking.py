@@ -25,7 +25,6 @@ from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
 from service.jobs.stream import STREAM
 from service.jobs.work_queue import WorkQueue, open_work_queue
-from service.metering.ledger import AdmissionRequest
 from service.settings import Settings
 from service.storage import bucket, clients
 from service.storage.bucket import PROBE_NAMES
@@ -39,6 +38,7 @@ from service.usecases.fitness import probe_means
 from service.usecases.take_over import Worker
 from tests.fleet.nats import NatsServer, nats_server
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
+from tests.support.jobs import application
 from tests.support.patience import PATIENCE_SECONDS, until
 from tests.support.relay import CHUNK, relayed_database
 from tests.support.world import World, parts_of, world
@@ -87,17 +87,9 @@ async def admitted(here: World, content: bytes | None, size_bytes: int = 2) -> H
     job_id, told = JobId(uuid7(utc_now())), handover(content)
     gateway = Leases(here.services.database, told.gateway, timedelta(seconds=30))
     await gateway.beat()  # until the job is handed over, it would fail without its gateway
+    key = new_key()
     admission = await here.services.ledger.admit(
-        AdmissionRequest(
-            job_id=job_id,
-            account_id=here.account.account_id,
-            server_id=told.gateway,
-            file_name="a.geojson",
-            input_format="geojson",
-            output_format="csv",
-            size_bytes=size_bytes,
-            object_name=(key := new_key()),
-        )
+        application(here.account.account_id, size_bytes, job_id, told.gateway, key)
     )
     assert admission is not None
     async with here.services.database.connection() as connection:  # so that it survives who admitted it

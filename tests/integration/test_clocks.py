@@ -20,14 +20,14 @@ from service.errors import IdempotencyKeyInUse
 from service.ids import JobId, ServerId, uuid7
 from service.jobs.leases import Leases
 from service.metering.audit import audit_books
-from service.metering.ledger import AdmissionRequest, Release, Settlement
+from service.metering.ledger import Release
 from service.settings import Settings
-from service.storage.port import new_key
 from service.telemetry import events
 from service.usecases.maintenance import PERIODIC_TASKS, PeriodicTask, forget, prune, recover, run_periodically, sweep
 from service.usecases.services import Services
 from tests.support.data import lakes
 from tests.support.database_time import stopping_time
+from tests.support.jobs import application, settlement
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.world import World, world
 
@@ -47,16 +47,7 @@ class Jumping:
         await self.other.beat()
         job_id = JobId(uuid7(self.here.clock.now))
         await self.here.services.ledger.admit(
-            AdmissionRequest(
-                job_id=job_id,
-                account_id=self.here.account.account_id,
-                server_id=self.other.server_id,
-                file_name="a.geojson",
-                input_format="geojson",
-                output_format="csv",
-                size_bytes=2,
-                object_name=new_key(),
-            )
+            application(self.here.account.account_id, job_id=job_id, server_id=self.other.server_id)
         )
         return job_id
 
@@ -201,23 +192,11 @@ async def test_a_reservation_stays_in_its_month_wherever_the_clock_jumps(
         jumping, ledger = Jumping(here), here.services.ledger
         settled, released = await jumping.admit(), await jumping.admit()
         await jumping.jump(jump)
-        settlement = Settlement(
-            job_id=settled,
-            attempt=1,
-            retention_hours=4,
-            processing_time_ms=1,
-            feature_count=1,
-            geometry_type="Point",
-            output_size_bytes=1,
-            download_name="a.csv",
-            media_type="text/csv",
-            details={},
-        )
         release = Release(job_id=released, attempt=1, error_message="no", details={})
-        assert await ledger.settle(settlement) is not None
+        assert await ledger.settle(settlement(settled)) is not None
         assert await ledger.release(release) is not None
         await jumping.jump(-jump / 2)
-        assert await ledger.settle(settlement) is None
+        assert await ledger.settle(settlement(settled)) is None
         assert await ledger.release(release) is None
         assert await audit_books(here.services.database) == []
         await jumping.jump(-jump / 2)

@@ -1,7 +1,6 @@
 """A defect gets a response that reveals nothing of it (interface 7.1)."""
 
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 import structlog
@@ -10,8 +9,8 @@ from service.formats.request import ConversionRequest
 from service.ids import JobId, uuid7
 from service.jobs.lifecycle import Status
 from service.jobs.spec import JobSpec, PartSpec, SourceSpec
-from service.metering.ledger import AdmissionRequest
 from service.telemetry.log import configure_log
+from tests.support.jobs import application
 from tests.support.world import MAY, World, world
 
 
@@ -55,16 +54,7 @@ async def _admitted(here: World) -> JobSpec:
     """A job with a reservation and a nonexistent target format."""
     job_id = JobId(uuid7(MAY))
     admission = await here.services.ledger.admit(
-        AdmissionRequest(
-            job_id=job_id,
-            account_id=here.account.account_id,
-            server_id=here.services.leases.server_id,
-            file_name="a.geojson",
-            input_format="geojson",
-            output_format="csv",
-            size_bytes=2,
-            object_name=uuid4().hex,
-        )
+        application(here.account.account_id, job_id=job_id, server_id=here.services.leases.server_id)
     )
     return JobSpec(
         job=await here.services.jobs.find(job_id, here.account.account_id),

@@ -11,8 +11,9 @@ from service.ids import AccountId, JobId, ServerId, uuid7
 from service.jobs.leases import MOST_DEATHS, POISON, Claim, Leases
 from service.jobs.lifecycle import Status
 from service.jobs.seals import Proof, seal_of
-from service.metering.ledger import AdmissionRequest, Release
+from service.metering.ledger import Release
 from service.storage.port import new_key
+from tests.support.jobs import application
 from tests.support.world import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # as the shared service
@@ -24,16 +25,7 @@ async def admitted(here: World) -> JobId:
     """A job with a reservation, of a live gateway."""
     job_id = JobId(uuid7(utc_now()))
     await here.services.ledger.admit(
-        AdmissionRequest(
-            job_id=job_id,
-            account_id=here.account.account_id,
-            server_id=here.services.leases.server_id,
-            file_name="a.geojson",
-            input_format="geojson",
-            output_format="csv",
-            size_bytes=2,
-            object_name=new_key(),
-        )
+        application(here.account.account_id, job_id=job_id, server_id=here.services.leases.server_id)
     )
     return job_id
 

@@ -15,7 +15,7 @@ from service.ids import JobId, uuid7
 from service.metering.audit import audit_books
 from service.telemetry import events
 from service.usecases.maintenance import PeriodicTask, forget, recover, run_periodically, sweep
-from tests.integration.metering.test_interleavings import application
+from tests.support.jobs import application
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.world import world
 

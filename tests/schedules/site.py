@@ -21,7 +21,7 @@ from service.db.pool import Database, open_pool
 from service.errors import DatabaseUnavailable
 from service.ids import AccountId
 from service.jobs.register import JobRegister
-from service.metering.ledger import Ledger, Settlement
+from service.metering.ledger import Ledger
 from service.metering.pricing import Pricing
 from service.postgres_embedded import embedded_postgres
 from service.postgres_embedded.home import SOCKET_NAME
@@ -31,6 +31,7 @@ from service.usecases.audit import audit
 from tests.database import fast_directory
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
 from tests.schedules.tap import OfPostgres, OfS3, Tap
+from tests.support.jobs import settlement
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 from tests.support.server import Server, running_server
 
@@ -200,19 +201,8 @@ class Site:
         output.write_bytes(b"of the other attempt")
         key = ObjectKey(row["object_key"])
         await self._storage.put(key, output, media_type="text/csv", download_name="a.csv")
-        settlement = Settlement(
-            job_id=row["id"],
-            attempt=row["attempt"],
-            retention_hours=4,
-            processing_time_ms=1,
-            feature_count=1,
-            geometry_type="Point",
-            output_size_bytes=20,
-            download_name="a.csv",
-            media_type="text/csv",
-            details={},
-        )
-        return await Ledger(self._database, Pricing()).settle(settlement) is not None
+        settled = settlement(row["id"], row["attempt"], len(output.read_bytes()))
+        return await Ledger(self._database, Pricing()).settle(settled) is not None
 
     def crash_database(self) -> None:
         """Kill PostgreSQL, and wait until its keeper has restarted it."""

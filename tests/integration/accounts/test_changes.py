@@ -18,7 +18,8 @@ from service.metering.balance import Balance
 from service.metering.ledger import Ledger, Release
 from service.metering.plans import BY_ID
 from service.metering.pricing import Pricing
-from tests.integration.metering.test_interleavings import START, application, open_ledger, settlement
+from tests.integration.metering.test_interleavings import START, open_ledger
+from tests.support.jobs import application, settlement
 
 PRICE = Pricing().price_cents(1)
 

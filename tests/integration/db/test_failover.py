@@ -18,7 +18,8 @@ from service.metering.audit import audit_books
 from service.metering.ledger import Ledger, publish_plans
 from service.metering.pricing import Pricing
 from tests.database import database_name
-from tests.integration.metering.test_interleavings import START, application, settlement
+from tests.integration.metering.test_interleavings import START
+from tests.support.jobs import application, settlement
 from tests.support.replication import running_pair
 
 T = TypeVar("T")

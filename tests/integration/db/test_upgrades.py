@@ -23,7 +23,7 @@ from service.jobs.register import JobRegister
 from service.metering.audit import audit_books
 from service.metering.ledger import Ledger, Release
 from service.metering.pricing import Pricing
-from tests.integration.metering.test_interleavings import application, settlement
+from tests.support.jobs import application, settlement
 
 LEASE = timedelta(seconds=30)
 Convert = Callable[[Database, AccountId, UUID, int], Awaitable[str]]

@@ -17,8 +17,9 @@ from service.metering.history import PRUNED, History, Retention
 from service.usecases.audit import audit
 from service.usecases.maintenance import sweep
 from tests.integration.accounts.test_changes import Office
-from tests.integration.metering.test_interleavings import START, _remove_nothing, application, open_ledger, settlement
+from tests.integration.metering.test_interleavings import START, _remove_nothing, open_ledger
 from tests.support.database_time import far_ahead, reach_time
+from tests.support.jobs import application, settlement
 from tests.support.world import world
 
 _HISTORY = """

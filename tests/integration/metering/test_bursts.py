@@ -7,7 +7,8 @@ from service.accounts.administration import Administration, Terms
 from service.clock import utc_now
 from service.ids import JobId, uuid7
 from service.metering.ledger import Admission
-from tests.integration.metering.test_interleavings import START, application, open_ledger
+from tests.integration.metering.test_interleavings import START, open_ledger
+from tests.support.jobs import application
 
 MANY = 12
 """More accounts than there are connections to the database."""

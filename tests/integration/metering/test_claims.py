@@ -20,8 +20,9 @@ from service.jobs.records import Job
 from service.jobs.register import JobRegister
 from service.metering.audit import audit_books
 from service.metering.ledger import Ledger, Release
-from tests.integration.metering.test_interleavings import START, application, open_ledger, settlement
+from tests.integration.metering.test_interleavings import START, open_ledger
 from tests.support.database_time import stop_time
+from tests.support.jobs import application, settlement
 
 LEASE = timedelta(seconds=30)
 

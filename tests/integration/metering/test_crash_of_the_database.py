@@ -24,8 +24,9 @@ from service.metering.pricing import Pricing
 from service.postgres_embedded import embedded_postgres
 from service.storage.port import new_key
 from tests.database import fast_directory
-from tests.integration.metering.test_interleavings import START, application, open_ledger, settlement
+from tests.integration.metering.test_interleavings import START, open_ledger
 from tests.sandbox.processes import state_of
+from tests.support.jobs import application, settlement
 
 T = TypeVar("T")
 LEASE = timedelta(seconds=30)

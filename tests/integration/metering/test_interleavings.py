@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from uuid import uuid4
 
 import anyio
 import asyncpg
@@ -16,13 +15,14 @@ from service.accounts.administration import Administration, Terms
 from service.clock import utc_now
 from service.db.pool import Connection, Database, open_pool
 from service.errors import LimitRefusal
-from service.ids import AccountId, JobId, ServerId, uuid7
+from service.ids import AccountId, JobId, uuid7
 from service.jobs.register import JobRegister
 from service.metering.audit import audit_books
-from service.metering.ledger import AdmissionRequest, Ledger, Release, Settlement, publish_plans
+from service.metering.ledger import Ledger, Release, Settlement, publish_plans
 from service.metering.plans import BY_ID
 from service.metering.pricing import Pricing
 from tests.support.database_time import reach_time, stop_time
+from tests.support.jobs import application, settlement
 
 FREE = BY_ID["free"]
 START = datetime(2026, 1, 31, 23, 59, tzinfo=UTC)
@@ -56,36 +56,6 @@ async def open_ledger(dsn: str) -> AsyncIterator[tuple[Database, Ledger]]:
         await publish_plans(database)
         await stop_time(database, START)
         yield database, Ledger(database, Pricing())
-
-
-def settlement(job_id: JobId, attempt: int = 1) -> Settlement:
-    """The settlement of a success."""
-    return Settlement(
-        job_id=job_id,
-        attempt=attempt,
-        retention_hours=4,
-        processing_time_ms=1,
-        feature_count=1,
-        geometry_type="Point",
-        output_size_bytes=1,
-        download_name="a.zip",
-        media_type="application/zip",
-        details={},
-    )
-
-
-def application(account_id: AccountId, size_bytes: int, job_id: JobId | None = None) -> AdmissionRequest:
-    """The admission request for a file."""
-    return AdmissionRequest(
-        job_id=job_id or JobId(uuid7(START)),
-        account_id=account_id,
-        server_id=ServerId(uuid4()),
-        file_name="a.geojson",
-        input_format="geojson",
-        output_format="csv",
-        size_bytes=size_bytes,
-        object_name=uuid4().hex,
-    )
 
 
 async def until_it_waits(connection: Connection) -> None:

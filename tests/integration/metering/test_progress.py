@@ -10,7 +10,8 @@ from service.jobs.leases import Leases
 from service.jobs.lifecycle import Situation, Stage, Status
 from service.jobs.register import JobRegister
 from service.storage.port import new_key
-from tests.integration.metering.test_interleavings import START, application, open_ledger, settlement
+from tests.integration.metering.test_interleavings import START, open_ledger
+from tests.support.jobs import application, settlement
 
 
 async def test_what_has_its_converter_for_a_while_is_shown(database_url: str) -> None:

@@ -30,8 +30,9 @@ from service.metering.period import period_of
 from service.metering.plans import BY_ID, MIB
 from service.metering.pricing import Pricing
 from tests.database import TestServer
-from tests.integration.metering.test_interleavings import START, _remove_nothing, application, settlement
+from tests.integration.metering.test_interleavings import START, _remove_nothing
 from tests.support.database_time import far_ahead, stop_time
+from tests.support.jobs import application, settlement
 
 T = TypeVar("T")
 EXAMPLES = int(os.environ.get("WALKS", "10"))
