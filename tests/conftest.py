@@ -49,7 +49,7 @@ probed.look_once()
 
 pytest_plugins = [
     "tests.database",
-    "tests.support.every",
+    "tests.support.share",
     "tests.support.host_clock",
     "tests.support.order",
     "tests.support.setup",
