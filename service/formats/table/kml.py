@@ -109,6 +109,13 @@ UNDEFINED_IN_KML = (
 )
 """A feature with a value of its own, as Marble writes them, which follows none but its name and other texts. A match
 fills its last group."""
+_SIBLING = rb"\s*+<(?!(?P=name)[\s>]|/)[\w.:-]++[^<>]*+(?:(?<=/)>|>[^<>]*+</[\w.:-]++>)"
+REPEATED_IN_KML = (
+    rb"</(?P<name>name|description|coordinates|visibility|styleUrl|address|phoneNumber)>(?:"
+    + _SIBLING
+    + rb"){0,8}+\s*+<(?P=name)[\s>]"
+)
+"""An element whose parent has another one of that name, with few others between them, so that few are read again."""
 UNREAD_DATA = rb"<(?:Simple)?+Data(?:\s++(?!name\b)[\w:.-]++\s*+=\s*+(?:\"[^\"<>]*+\"|'[^'<>]*+'))*+\s*+>[^<]*+</?+\w"
 UNREAD_TEXT_OF_DATA = rb"<Data\s[^<>]*+(?<!/)>\s*+[^<\s]"
 """Data without a name, and with a text of its own rather than in the element value."""
@@ -195,6 +202,11 @@ _KML_LEFT_OUT = (
         "Elements that KML does not define were left out of at least {count} of the features: of their own values, "
         "only those within ExtendedData are read.",
         pattern=UNDEFINED_IN_KML,
+    ),
+    LeftOut(
+        "Elements that a feature or geometry has more than once ({count}), such as a second name, were left out: the "
+        "last one is read.",
+        pattern=REPEATED_IN_KML,
     ),
     LeftOut("Data ({count}) without a name was left out.", pattern=UNREAD_DATA),
     LeftOut(

@@ -49,6 +49,10 @@ UNDEFINED = (
     "Elements that KML does not define were left out of at least 1 of the features: of their own values, only those "
     "within ExtendedData are read."
 )
+AGAIN = (
+    "Elements that a feature or geometry has more than once (1), such as a second name, were left out: the last one is "
+    "read."
+)
 NAMELESS = "Data (1) without a name was left out."
 VALUELESS = "Data (1) with a text outside of the element value was read without it. Write <value>…</value>."
 ATTRIBUTES = "Attributes of features and values (1), such as codeSpace, nilReason and xml:lang, were left out."
@@ -98,17 +102,21 @@ PARTS = {
         "<Snippet>\n a\n</Snippet>": (AROUND,),
         '<snippet maxLines="2"><![CDATA[ a]]></snippet>': (AROUND,),
         "<Snippet>a </Snippet>": (AROUND,),
-        "<name>snippet> a</name><Snippet/><Snippet> </Snippet>\n<Snippet>a</Snippet>\n<name>a</name>": (),
+        "<name>snippet> a</name><Snippet/><Snippet> </Snippet>\n<Snippet>a</Snippet>\n<open>a</open>": (),
         "<Schema name='a'/><Snippet>a</Snippet><Snippet></Snippet>": (SNIPPETS,),
         "<Snippet><![CDATA[a]]></Snippet><Schema name='a'/><Snippet><![CDATA[]]></Snippet>": (SNIPPETS,),
         "<Schema name='a'/><Snippet maxLines='0'></Snippet><Snippet>\n</Snippet>\n": (),
         "<Data name='a'><value>b</value></Data><Schema name='a'></Schema>": (DATA,),
         "<Data name='a'><value>b</value></Data><SchemaData schemaUrl='#a'/>": (),
+        "<Placemark><name>a</name>\n<open>1</open><tilt/><name>b</name></Placemark>": (AGAIN,),
+        "<Point><coordinates>1,2</coordinates><coordinates>3,4</coordinates></Point>": (AGAIN,),
+        "<Folder><name>a</name><Placemark><name>b</name></Placemark><Placemark><name>c</name></Placemark></Folder>": (),
+        "<SimpleData name='a'>name</SimpleData><SimpleData name='b'>name</SimpleData>": (),
         "<Document id='a'>\n<name>n</name><description>d</description>": (OF_KML,),
         "<Folder><atom:author>\n<atom:name>n</atom:name></atom:author><Placemark>": (OF_KML,),
-        "<Folder><description><![CDATA[\nd]]></description><description>d</description>": (OF_KML,),
+        "<Folder><description><![CDATA[\nd]]></description><description>d</description>": (OF_KML, AGAIN),
         "<Document><name>n</name><Folder><name>n</name><Placemark><description>d</description>": (),
-        "<Folder><description/><description> </description><description><![CDATA[]]></description>": (),
+        "<Folder><description/><description> </description><description><![CDATA[]]></description>": (AGAIN,),
         "<Document><Schema/></Document><description>d</description>": (),
         "<Placemark><LookAt><range>3</range></LookAt></Placemark><Camera id='a'></Camera>": (VIEWS, CAMERAS),
         f"<Placemark>{POINT}<name>n</name>\n{LINE}</Placemark><Placemark>{POINT}</Placemark>": (SECOND_IN_KML,),
