@@ -1,4 +1,4 @@
-"""Finds what the head of a .mif says that its driver does not follow, or that its .mid contradicts.
+"""Finds what a .mif says that its driver does not follow, or that its .mid contradicts.
 
 A .mid may be in UTF-8 although its .mif declares another charset, in which the driver reads it.
 """
@@ -7,12 +7,15 @@ import re
 from pathlib import Path
 
 from service.formats.dbf_encoding import UTF8, encoding_from
+from service.formats.left_out import pieces_to
 from service.formats.names import shown
 from service.formats.opened import opened
 
 HEAD_BYTES = 4096
 CHARSET = re.compile(rb'^\s*+charset\s++"(?P<name>[^"\r\n]{1,40})"', re.IGNORECASE | re.MULTILINE)
 AFFINE = re.compile(rb"^\s*+coordsys\b[^\r\n]*?\baffine\b", re.IGNORECASE | re.MULTILINE)
+CURVES = re.compile(rb"^[ \t]*+(?:arc|ellipse|roundrect)[ \t]++[-+.\d]", re.IGNORECASE | re.MULTILINE)
+LONGEST_LINE = 16 << 10
 COPIED = frozenset({"neutral", "utf-8"})
 """The charsets of which the text is taken as it is."""
 
@@ -26,6 +29,13 @@ def affine_warning(mif: Path) -> str:
         "The coordinate system of the .mif has an affine transformation (Affine), which was not applied: all places "
         "are off by it. Save the table in a system without one, and send it again."
     )
+
+
+def curves_warning(mif: Path) -> str:
+    """What to tell of objects of `mif` that the driver turns into lines. Blocking."""
+    count = sum(len(CURVES.findall(text)) for text in pieces_to(mif, b"\n", LONGEST_LINE))
+    told = f"Arcs, ellipses and rounded rectangles ({count:,}) became lines and areas of short segments."
+    return told * (count > 0)
 
 
 def charset_warning(mif: Path, mid: Path) -> str:

@@ -29,7 +29,7 @@ from service.errors import Rejection
 from service.formats.detect import Part, Source
 from service.formats.format import Reading, reading_of
 from service.formats.mid_values import mid_warnings
-from service.formats.mif_charset import affine_warning, charset_warning
+from service.formats.mif_charset import affine_warning, charset_warning, curves_warning
 from service.formats.opened import opened
 
 TAIL_BYTES = 4096
@@ -110,7 +110,7 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
     environments = [{**reading.environment, **way.environment} for way in ways]
     warnings = tuple(told for way in ways for told in way.warnings)
     for part in source.parts:
-        warnings += await _mid_warnings(place, part, reads_logical=place.host.is_of(reading.reads_logical))
+        warnings += await _mif_warnings(place, part, reads_logical=place.host.is_of(reading.reads_logical))
     labels = 0
 
     logical = {f"t{number}": way.logical for number, way in enumerate(ways)}
@@ -159,14 +159,17 @@ def _label_warnings(labels: int) -> Iterator[str]:
         yield f"Texts of labels ({labels:,}) were left out; their positions and attributes were kept."
 
 
-async def _mid_warnings(place: Workplace, part: Part, *, reads_logical: bool) -> tuple[str, ...]:
-    """What to tell of a .mif with its .mid."""
+async def _mif_warnings(place: Workplace, part: Part, *, reads_logical: bool) -> tuple[str, ...]:
+    """What to tell of a .mif and its .mid."""
     mif, mid = part.files.get(".mif"), part.files.get(".mid")
-    if mif is None or mid is None:
+    if mif is None:
         return ()
 
     def told() -> tuple[str, ...]:
+        of_mif = tuple(filter(None, [affine_warning(mif), curves_warning(mif)]))
+        if mid is None:
+            return of_mif
         values = mid_warnings(mif, mid, part.layer, reads_logical=reads_logical)
-        return (*filter(None, [charset_warning(mif, mid), affine_warning(mif)]), *values)
+        return (*filter(None, [charset_warning(mif, mid)]), *of_mif, *values)
 
     return await place.look(told)

@@ -161,7 +161,7 @@ RAISED_SPLINES = (
 _BEYOND_HALF = rb"\+?0*+(?:1\.0{0,2}+[1-9]|1\d|[2-9])[\d.]*+(?:[eE]\+?\d++)?+(?=[ \t\r]*+\n)"
 """A bulge, the tangent of a quarter of an arc's angle, of more than half a circle, but for differences of rounding."""
 _PAIRS = rb"(?:[ \t\r]*+\n[ \t]*+%b[ \t\r]*+\n[^\n]*+){0,%d}+"
-ARCS_BEYOND_HALF = (
+_ARCS = (
     rb"\n[ \t]*+(?:0"
     + _NEXT
     + rb"INSERT(?=[ \t\r]*+\n)"
@@ -174,10 +174,14 @@ ARCS_BEYOND_HALF = (
     + _NEXT
     + rb"VERTEX[ \t]*+\r?\n(?:[ \t]*+(?!42[ \t\r]*+\n)[1-9]\d{0,3}[ \t\r]*+\n[^\n]*+\n){0,40}+"
     rb"|20" + _NEXT + rb"[-+.\deE]++[ \t\r]*+\n(?:[ \t]*+4[01]" + _NEXT + rb"[^\n]*+\n){0,2}+)"
-    rb"[ \t]*+42" + _NEXT + rb"(" + _BEYOND_HALF + rb"))"
+    rb"[ \t]*+42" + _NEXT + rb"(%b))"
 )
-"""Vertices of polylines, or of the edges of hatches, where an arc begins that goes on counterclockwise: the matches
-with a group. Others skip what only looks so: insertions, which have scales, and splines of hatches, with weights."""
+"""Vertices of polylines, or of the edges of hatches, where an arc begins: the matches with a group. Others skip what
+only looks so: insertions, which have scales, and splines of hatches, with weights."""
+ARCS_BEYOND_HALF = _ARCS % _BEYOND_HALF
+"""Those that go on counterclockwise."""
+ARCS_IN_POLYLINES = _ARCS % (rb"(?!" + _ZERO + rb")[-+.\d][^\n]*+\n")
+CURVES_IN_DXF = rb"\n[ \t]*0" + _NEXT + rb"(?:CIRCLE|ARC|ELLIPSE)[ \t]*\r?\n"
 FIT_POINTS_ALONE = rb"\n[ \t]*" + _NEXT.join((rb"71", rb"[2-9]\d?", rb"72", rb"0", rb"73", rb"0", rb"74", rb"[1-9]"))
 """A spline, of a degree, with no knots and no control points, but with points that it passes through."""
 
@@ -219,6 +223,13 @@ DXF = Format(
                 "Arcs of more than half a circle in polylines and hatches ({count}) may have lost a part of them. "
                 "Explode the polylines, or divide the arcs, to keep all of them.",
                 pattern=ARCS_BEYOND_HALF,
+            ),
+            LeftOut(
+                "Circles, arcs and ellipses ({count}; those of a block once) became lines of short segments.",
+                pattern=CURVES_IN_DXF,
+            ),
+            LeftOut(
+                "Arcs in polylines and hatches ({count}) became lines of short segments.", pattern=ARCS_IN_POLYLINES
             ),
             LeftOut(
                 "Insertions of blocks ({count}) became the parts of the blocks; names of blocks, and the tags of their "

@@ -183,3 +183,13 @@ async def test_a_transformation_that_is_not_applied_is_told(
         packed.writestr("a.mid", "1\n")
     done = await either.to("GeoJson", tmp_path / "a.zip")
     assert sum("affine transformation" in warning for warning in done.output.warnings) == count
+
+
+async def test_arcs_and_ellipses_that_become_lines_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Also without a .mid."""
+    curves = "Ellipse 1 2 3 4\nARC 1 2 3 4\n  0 90\nRoundRect 1 2 3 4 0.5\n"
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        head = 'Version 300\nDelimiter ","\nCoordSys Earth Projection 1, 104\nColumns 1\n  i Integer\nData\n\n'
+        packed.writestr("a.mif", head + curves + POINT)
+    done = await pipeline.to("GeoJson", tmp_path / "a.zip")
+    assert "Arcs, ellipses and rounded rectangles (3) became lines and areas of short segments." in done.output.warnings
