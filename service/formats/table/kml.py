@@ -111,9 +111,7 @@ UNDEFINED_IN_KML = (
 fills its last group."""
 _SIBLING = rb"\s*+<(?!(?P=name)[\s>]|/)[\w.:-]++[^<>]*+(?:(?<=/)>|>[^<>]*+</[\w.:-]++>)"
 REPEATED_IN_KML = (
-    rb"</(?P<name>name|description|coordinates|visibility|styleUrl|address|phoneNumber)>(?:"
-    + _SIBLING
-    + rb"){0,8}+\s*+<(?P=name)[\s>]"
+    rb"</(?P<name>name|description|coordinates|visibility)>(?:" + _SIBLING + rb"){0,8}+\s*+<(?P=name)[\s>]"
 )
 """An element whose parent has another one of that name, with few others between them, so that few are read again."""
 UNREAD_DATA = rb"<(?:Simple)?+Data(?:\s++(?!name\b)[\w:.-]++\s*+=\s*+(?:\"[^\"<>]*+\"|'[^'<>]*+'))*+\s*+>[^<]*+</?+\w"
