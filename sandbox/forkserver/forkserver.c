@@ -8,8 +8,8 @@
  * of PROJ and GDAL would discard what was just prepared. This is safe while the server has one thread.
  *
  * Most of the cost of a command is the copying of page tables, the page faults of a new copy, and what main() does apart
- * from converting. Therefore drivers are registered once, a process that is about to end frees nothing, GDAL's code and the
- * heap are in large pages, and the data of libraries is in a file in memory.
+ * from converting. Therefore drivers are registered once, a process that is about to end frees nothing, the heap and the
+ * code of GDAL and PROJ are in large pages, and the data of libraries is in a file in memory.
  *
  * Nothing passes from one command to another: a child opens its own file descriptions, because those of a fork share
  * flags, locks and leases, and the text of a command is wiped as soon as its child has read it.
@@ -220,13 +220,14 @@ static size_t receive(int link, int *descriptors, int most, int *count)
  * PROJ. */
 static void get_ready(void)
 {
-    void *code = dlsym(RTLD_NEXT, "GDALOpenEx");
+    /* A function of each library that every conversion uses much: GDAL, PROJ and that of C++. */
+    static const char *const busy[] = {"GDALOpenEx", "proj_context_create", "__dynamic_cast", NULL};
     prepare_drivers();
     if (proj_context_create)
         find_database();
     rehearse();
-    if (code)
-        move_into_large_pages(code);
+    for (const char *const *name = busy; *name; name++)
+        move_into_large_pages(dlsym(RTLD_NEXT, *name));
     join_mappings();
     move_data_into_file();
     settle_heap();

@@ -1,4 +1,4 @@
-/* Moves the code of a library into large pages, which a copy of this process uses without a page fault. */
+/* Moves the code and constants of a library into large pages, which a copy of this process uses without a page fault. */
 #define _GNU_SOURCE
 #include <link.h>
 #include <stdint.h>
@@ -11,9 +11,14 @@
 
 enum { LARGE_PAGE = 2 << 20 };
 
+static char *round_down(const char *address, size_t unit)
+{
+    return (char *)((uintptr_t)address & ~(unit - 1));
+}
+
 static char *round_up(const char *address, size_t unit)
 {
-    return (char *)(((uintptr_t)address + unit - 1) & ~(unit - 1));
+    return round_down(address + unit - 1, unit);
 }
 
 static long faults(void)
@@ -45,22 +50,30 @@ static void move_code(char *from, size_t size)
     munmap(space, room);
 }
 
+/* The code that holds an address and the constants next to it, from the large page in which the code begins. */
 static int move_code_around(struct dl_phdr_info *library, size_t size, void *wanted)
 {
+    char *address = wanted, *start = NULL, *code = NULL, *end = NULL;
+    size_t page = (size_t)getpagesize();
     (void)size;
     for (int number = 0; number < library->dlpi_phnum; number++) {
         const ElfW(Phdr) *part = library->dlpi_phdr + number;
-        char *start = (char *)(library->dlpi_addr + part->p_vaddr), *end = start + part->p_memsz;
-        int is_code = part->p_type == PT_LOAD && part->p_flags == (PF_R | PF_X);
-        if (!is_code || (char *)wanted < start || (char *)wanted >= end)
+        char *at = (char *)(library->dlpi_addr + part->p_vaddr), *first = round_down(at, page);
+        int is_behind_gap = first > end;
+        if (part->p_type != PT_LOAD || part->p_flags & PF_W || (is_behind_gap && address < end))
             continue;
-        start = round_up(start, LARGE_PAGE);
-        end -= (uintptr_t)end % LARGE_PAGE;
-        if (start < end)
-            move_code(start, (size_t)(end - start));
-        return 1;
+        start = is_behind_gap ? first : start;
+        code = part->p_flags & PF_X ? first : code;
+        end = round_up(at + part->p_memsz, page);
     }
-    return 0;
+    if (address < start || address >= end)
+        return 0;
+    char *from = round_down(code, LARGE_PAGE);
+    from = from < start ? round_up(start, LARGE_PAGE) : from;
+    end = round_down(end, LARGE_PAGE);
+    if (from < end)
+        move_code(from, (size_t)(end - from));
+    return 1;
 }
 
 void move_into_large_pages(void *code)

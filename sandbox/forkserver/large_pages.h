@@ -1,4 +1,4 @@
-/* Large pages for code that every child runs; see large_pages.c. */
+/* Large pages for what every child runs; see large_pages.c. */
 
-/* Move the code around an address into large pages, if the host has any. */
+/* Move the code around an address, and its constants, into large pages, if the host has any. */
 void move_into_large_pages(void *code);
