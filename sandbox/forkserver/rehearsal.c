@@ -14,9 +14,9 @@
 enum { DEGREES = 4326 };
 
 /* Systems between which and degrees files are converted most: for each, PROJ looks up, compares and prepares every operation
- * of the area. Zones of UTM on the ellipsoid of WGS 84 have one, which takes little. None of these makes PROJ open the grid of a
- * datum, wherever it is installed, as EPSG:27700 does: a server with such a file open would not serve. */
-static const int usual[] = {DEGREES, 3857, 25832, 25833, 2056, 2154, 28992};
+ * of the area, and searches for its names in a .prj. None of these makes PROJ open the grid of a datum, wherever it is
+ * installed, as EPSG:27700 does: a server with such a file open would not serve. */
+static const int usual[] = {DEGREES, 3857, 4258, 3035, 25831, 25832, 25833, 32631, 32632, 32633, 2056, 2154, 2180, 28992};
 
 /* GDAL keeps a destroyed transformation for the next that needs the same. */
 static void rehearse_transformation(handle from, handle to)

@@ -31,7 +31,7 @@ LAUNCHERS = (
     pytest.param(LauncherName.FORK_SERVER, marks=NEEDS_COMPILER),
     LauncherName.EXEC,
 )
-PREPARED = (4326, 3857, 25832, 25833, 2056, 2154, 28992)
+PREPARED = (4326, 3857, 4258, 3035, 25831, 25832, 25833, 32631, 32632, 32633, 2056, 2154, 2180, 28992)
 """Systems to and from which the fork server has prepared the transformation, and whose text it keeps."""
 MOVED = (
     'PROJCS["ETRS89 / UTM zone 32N",GEOGCS["ETRS89",DATUM["European_Terrestrial_Reference_System_1989",'
