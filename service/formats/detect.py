@@ -58,6 +58,7 @@ REMEDIES: Mapping[str, str] = {
         (".xml", "If it is one of these, name it .kml, .gpx or .gml."),
         (".tcx .fit .nmea .loc", "Convert it into GPX."),
         (".osm .pbf .o5m", "Convert it into GeoJSON or GeoPackage."),
+        (".arrow .feather .ipc", "Save an Arrow table as GeoParquet (.parquet)."),
         (".mdb .accdb", "Save a geodatabase as a File Geodatabase, and put its folder into a ZIP."),
         (".qgs .qgz .qlr .mxd .aprx .lyr .lyrx .lpk .lpkx .mpk .wor", "Send the data files that it names."),
         (".tif .tiff .jpg .jpeg .png .jp2 .ecw .sid .asc .img .nc .las .laz .pdf .svg", "Such files hold no features."),

@@ -321,6 +321,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     null_geometry: bool = True
     tables: bool = True
     """Whether a dataset without any geometry can be stored."""
+    hides_tables: bool = False
+    """Whether its driver lists such datasets only if told to list all tables."""
     declares: bool = False
     """Whether a dataset without any geometry can declare of which type and in which system they would be."""
     empty: bool = True

@@ -9,7 +9,7 @@ from service.errors import Rejection
 from service.formats.datasets import Dataset
 from service.formats.facts import Facts, Field, Flaw, Flaws, Layer, Occurrence
 from service.formats.format import Format, Writer, Writing, reading_of, writing_of
-from service.formats.geometry import FAMILIES
+from service.formats.geometry import FAMILIES, NO_GEOMETRY
 from service.formats.names import LISTED, counted, first_of, listed, quotes, shown
 from service.formats.values import value_warnings
 
@@ -116,6 +116,7 @@ def find_losses(target: Format, datasets: Sequence[Dataset]) -> tuple[str, ...]:
         warning
         for warnings in (
             _layer_names(target, writing, datasets),
+            _hidden_tables(target, writing, datasets),
             _splits(target, writing, datasets),
             _attributes(target, writing, layers),
             _empty_columns(target, writing, layers),
@@ -186,6 +187,15 @@ def _layer_names(target: Format, writing: Writing, datasets: Sequence[Dataset]) 
         ]
         if renamed:
             yield f"Layers were renamed: {_pairs(renamed)}."
+
+
+def _hidden_tables(target: Format, writing: Writing, datasets: Sequence[Dataset]) -> Iterator[str]:
+    hidden = [dataset.name for dataset in datasets if dataset.geometry_type == NO_GEOMETRY]
+    if hidden and writing.hides_tables:
+        yield (
+            f"{target.title} registers geometries alone: GDAL, and with it programs such as QGIS, shows tables without "
+            f"any ({listed(quotes(hidden))}) only if told to list all tables."
+        )
 
 
 def _splits(target: Format, writing: Writing, datasets: Sequence[Dataset]) -> Iterator[str]:

@@ -49,6 +49,7 @@ STARTS: Mapping[bytes, OtherKind] = {
     rb"SQLite format 3\0": OtherKind("an SQLite database", RENAME.format(".sqlite"), frozenset({"gpkg", "sqlite"})),
     rb"fgb\x03fgb": OtherKind("a FlatGeobuf", RENAME.format(".fgb"), frozenset({"flatgeobuf"})),
     rb"PAR1": OtherKind("Parquet", RENAME.format(".parquet"), TEXTS | {"geoparquet"}),
+    rb"ARROW1\0\0": OtherKind("an Arrow table", "Save it as GeoParquet (.parquet)."),
     rb"\0\0\x27\x0a\0{20}": OtherKind(
         "a .shp of a Shapefile", "Put it into a ZIP with its .shx, .dbf and .prj.", frozenset({"shapefile"})
     ),

@@ -90,6 +90,7 @@ SPATIALITE = Format(
         driver="SQLite",
         value_losses=TYPE_LOSSES,
         declares=True,
+        hides_tables=True,
         reread=Reread(drivers=("SQLite",), tables=False),
         read_back="spatialite",
         extension=".sqlite",

@@ -51,6 +51,7 @@ REFUSED = {
     ("a.gml", b"<ows:ExceptionReport xmlns:ows='a'>"): "valid GML file: it is an error message from a server",
     ("a.gpx", KML): "valid GPX file: it is KML",
     ("a.json", b"<a:b>"): "valid GeoJSON file: it is XML. If it is one of these, name it .kml",
+    ("a.parquet", b"ARROW1\0\0\xff\xff\xff\xff"): "valid GeoParquet file: it is an Arrow table. Save it as GeoParquet",
     ("a.sqlite", GEOPACKAGE): "valid SQLite file: it is a GeoPackage. Name it .gpkg",
     ("a.csv", GEOJSON): "valid CSV file: it is GeoJSON. Name it .geojson",
     ("a.csv", KML): "valid CSV file: it is KML. Name it .kml",
