@@ -194,14 +194,21 @@ class ObjectMissing(StorageUnavailable):
     """The store is available, but has no such object."""
 
 
+class ForeignStore(StorageUnavailable):
+    """The store is available, but is not the one in which this database has its results."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("misconfigured", detail)
+
+
 class ObjectsLeft(StorageUnavailable):
-    """Some objects could not be deleted; `keys` are theirs, and the others were deleted."""
+    """Some objects could not be deleted, for `reasons` by their keys; the others were deleted."""
 
     def __init__(self, reasons: Mapping[str, StorageUnavailable]) -> None:
-        """Tell the first of the `reasons`, which are given by key."""
+        """Tell the first of the `reasons`."""
         first = next(iter(reasons.values()))
         super().__init__(first.fault, first.detail)
-        self.keys = frozenset(reasons)
+        self.reasons = reasons
 
 
 class LayerCount(msgspec.Struct, frozen=True):

@@ -32,7 +32,7 @@ from service.app.storage import open_storage
 from service.clock import DatabaseClock
 from service.db.pool import Database
 from service.engine.capabilities import Capabilities
-from service.errors import DatabaseUnavailable
+from service.errors import DatabaseUnavailable, StorageUnavailable
 from service.formats.offer import Offer
 from service.ids import ServerId
 from service.intake.form import IntakeLimits
@@ -56,7 +56,8 @@ from service.telemetry.exposition import sharing_metrics
 from service.telemetry.lag import watch_lag
 from service.telemetry.tracing import tracing
 from service.usecases.ending import JobParts
-from service.usecases.maintenance import PERIODIC_TASKS, run_periodically
+from service.usecases.maintenance import PERIODIC_TASKS, know_store, run_periodically
+from service.usecases.own_store import OwnStore
 from service.usecases.services import Role, Services
 from service.usecases.shutdown import end_jobs
 
@@ -64,6 +65,8 @@ if TYPE_CHECKING:  # it needs an extra
     from service.jobs.work_queue import WorkQueue
 
 GOODBYE_SECONDS = 5.0
+STORE_SECONDS = 5.0
+"""How long a start waits for a store that is away."""
 
 
 @asynccontextmanager
@@ -169,6 +172,7 @@ def _job_parts(opened: _Opened) -> JobParts:
         engine=make_engine(settings, opened.capabilities, opened.pool),
         pool=opened.pool,
         storage=storage,
+        own_store=OwnStore(database, storage),
         work_area=opened.work_area,
         gives_back=opened.role == "worker",
     )
@@ -211,6 +215,8 @@ def _note_release(services: Services) -> None:
 async def _start(services: Services, tasks: TaskGroup) -> None:
     fleet = services.fleet
     await services.leases.beat()
+    with anyio.move_on_after(STORE_SECONDS), suppress(StorageUnavailable, DatabaseUnavailable):
+        await know_store(services)  # before the first request
     if fleet is not None and fleet.gateway is not None:
         await fleet.workers.look()
     for chore in PERIODIC_TASKS:

@@ -19,6 +19,7 @@ from service.cli.command import (
     print_record,
     record_of,
 )
+from service.cli.regions import region_of
 from service.clock import utc_now
 from service.ids import AccountId, KeyId, OrganizationId
 from service.jobs.register import JobRegister
@@ -26,8 +27,8 @@ from service.metering.ledger import Ledger
 from service.metering.plans import BY_ID
 from service.metering.pricing import MOST_CREDIT_CENTS, Pricing
 from service.settings import Settings
-from service.storage.bucket_config import HOME, read_bucket_configs
 from service.usecases.delete_account import AccountEraser
+from service.usecases.own_store import OwnStore
 
 _PLAN = argument("--plan", choices=tuple(BY_ID), help="plan of the account, or of its organization")
 
@@ -74,7 +75,7 @@ async def change(settings: Settings, arguments: argparse.Namespace) -> None:
         wallet=arguments.wallet,
         past_due=arguments.past_due,
         may_convert=arguments.may_convert,
-        storage_region=_region(settings, arguments.storage_region),
+        storage_region=None if (region := arguments.storage_region) is None else region_of(settings, region),
     )
     async with open_database(settings) as database:
         changed = await Administration(database, utc_now).change_account(arguments.account_id, changes)
@@ -107,7 +108,8 @@ async def delete(settings: Settings, arguments: argparse.Namespace) -> None:
         )
     async with open_database(settings) as database, open_storage(settings) as storage:
         administration = Administration(database, utc_now)
-        eraser = AccountEraser(administration, JobRegister(database), Ledger(database, Pricing()), storage)
+        jobs, ledger = JobRegister(database), Ledger(database, Pricing())
+        eraser = AccountEraser(administration, jobs, ledger, storage, OwnStore(database, storage))
         erased = await eraser.delete(arguments.account_id, are_results_lost=arguments.force)
     print_record(DeletedAccount(account_id=arguments.account_id, erased_results=erased), as_json=arguments.json)
 
@@ -116,18 +118,6 @@ def _terms(arguments: argparse.Namespace) -> dict[str, Any]:
     owner = BY_ID[arguments.plan].owner if arguments.plan else "user"
     given = {name: getattr(arguments, name) for name in ("plan", "organization", "wallet_cents")}
     return {**given, "plan_owner": owner}
-
-
-def _region(settings: Settings, text: str | None) -> str | None:
-    """Validate a region: one that the settings name, or home."""
-    known = sorted(set(read_bucket_configs(settings)) - {HOME})
-    if text in {None, *known}:
-        return text
-    if text == "home":
-        return HOME
-    raise InvalidCommandError(
-        f"There is no region {text!r}. Choose one of {', '.join(['home', *known])}; GEOMILL_S3_REGIONS defines them."
-    )
 
 
 def cents(text: str) -> int:
@@ -171,7 +161,11 @@ COMMAND = CliCommand(
             arguments=(
                 ACCOUNT,
                 argument("--yes", action="store_true", help="confirm that this is final"),
-                argument("--force", action="store_true", help="go on although the store has none of the results"),
+                argument(
+                    "--force",
+                    action="store_true",
+                    help="take results for lost that are not in the store of this database",
+                ),
                 JSON,
             ),
         ),

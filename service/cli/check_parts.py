@@ -20,10 +20,12 @@ from service.cli.ports import HOST_ALONE
 from service.cli.processes import process_count
 from service.clock import MOST_APART, utc_now
 from service.db import queries
-from service.db.migrations import SchemaAhead, SchemaBehind
-from service.postgres_embedded import has_database, installed_major
+from service.db.migrations import MigrationError, SchemaAhead, SchemaBehind
+from service.errors import DatabaseUnavailable, ForeignStore
+from service.postgres_embedded import EmbeddedPostgresError, has_database, installed_major
 from service.settings import Settings
 from service.storage.port import Link, ObjectKey, Storage, new_key
+from service.usecases.own_store import OwnStore
 from service.usecases.services import Role
 
 OLDEST_POSTGRES = 150_000
@@ -161,6 +163,23 @@ async def check_storage(settings: Settings, role: Role) -> AsyncIterator[Finding
                 await storage.check(region)
             async for finding in _check_region(storage, region, has_links=role != "worker"):
                 yield finding
+        yield await _check_belonging(settings, storage)
+
+
+async def _check_belonging(settings: Settings, storage: Storage) -> Finding:
+    """Check that the store is the one in which the database has its results."""
+    try:
+        async with open_database(settings) as database:
+            for region in ("", *sorted(storage.regions)):
+                await OwnStore(database, storage).require(region)
+    except ForeignStore as foreign:
+        advice = (
+            "Set database and store as for the service. If results really are lost, run `geomill reconcile --force`."
+        )
+        return Finding("store", "fail", foreign.detail, advice)
+    except (DatabaseUnavailable, EmbeddedPostgresError, MigrationError):
+        return Finding("store", "ok", "not compared with the database, which is not there")
+    return Finding("store", "ok", "the one of this database")
 
 
 async def _check_region(storage: Storage, region: str, *, has_links: bool) -> AsyncIterator[Finding]:

@@ -9,9 +9,9 @@ from service.app.database import open_database
 from service.app.fleet import open_queue_contents
 from service.app.storage import open_storage
 from service.cli.command import JSON, CliCommand, CommandError, argument
+from service.cli.regions import region_of
 from service.metering.audit import audit_books
 from service.settings import Settings
-from service.storage.bucket_config import HOME
 from service.usecases import audit
 
 
@@ -19,25 +19,21 @@ class Reconciliation(audit.Mended, kw_only=True, rename="camel"):
     """The output of `reconcile --json`."""
 
     differences: list[str] = msgspec.field(default_factory=list)
-    """Of the ledger, which is never changed, and of a queue that is away."""
+    """Of the ledger, which is never changed, and of regions and a queue that are away or in doubt."""
 
 
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Mend what differs and print it; return 0 only if the ledger agrees, too, and the queue is there."""
+    """Mend what differs and print it; return 0 only if nothing is left, in the ledger, the store or the queue."""
+    regions = arguments.region and [region_of(settings, region) for region in arguments.region]
     open_queue = partial(open_queue_contents, settings)
     async with open_database(settings) as database, open_storage(settings) as storage:
-        compared = await audit.compare_store(database, storage)
-        waiting = await audit.compare_queue(database, open_queue)
-        if arguments.force:
-            given_up = (*compared.missing, *compared.out_of_reach)
-            compared = msgspec.structs.replace(compared, missing=given_up, out_of_reach={})
-        else:
-            _require_some_match(compared)
+        compared = await audit.compare_store(database, storage, regions, is_forced=arguments.force)
+        waiting = audit.QueueComparison() if regions else await audit.compare_queue(database, open_queue)
+        if not arguments.force:
             _require_own_messages(waiting)
         done = Reconciliation()
         try:
-            await audit.reconcile(database, storage, compared, done)
-            done.differences += compared.not_compared()
+            done.differences += await audit.reconcile(database, storage, compared, done, is_forced=arguments.force)
             done.differences += await audit.reconcile_queue(database, open_queue, waiting, done)
             done.differences += await audit_books(database)
         except BaseException:  # what is done is told, whatever stops the rest
@@ -52,16 +48,6 @@ def _print(done: Reconciliation, *, as_json: bool, otherwise: str = "") -> None:
     text = msgspec.json.encode(done).decode() if as_json else "\n".join(_lines(done)) or otherwise
     if text:
         print(text)
-
-
-def _require_some_match(compared: audit.StoreComparison) -> None:
-    if compared.foreign:
-        place = "" if HOME in compared.foreign else f" in the region {' or '.join(compared.foreign)}"
-        raise CommandError(
-            f"No stored output{place} belongs to a job: {len(compared.orphans)} outputs have no job, "
-            f"{len(compared.missing)} jobs have no output. This is probably the store of another database; check the "
-            "settings of both. If the outputs really are lost, add --force."
-        )
 
 
 def _require_own_messages(compared: audit.QueueComparison) -> None:
@@ -95,8 +81,14 @@ COMMAND = CliCommand(
         argument(
             "--force",
             action="store_true",
-            help="change data even if no stored output, or no message, belongs to a job of this database; also give up "
-            "the outputs of regions that are not set",
+            help="change data even if no stored output, or no message, belongs to a job of this database, or the store "
+            "does not; also give up the outputs of regions that are not set",
+        ),
+        argument(
+            "--region",
+            action="append",
+            metavar="R",
+            help="compare only this region of the store, or home, and not the queue; may be repeated",
         ),
     ),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
+from uuid import UUID
 
 import msgspec
 
@@ -134,9 +135,9 @@ class JobRegister:
         """Return the open jobs of an account."""
         return await self._jobs("open_of", account_id)
 
-    async def kept_of(self, account_id: AccountId, at_most: int) -> list[Job]:
-        """Return some jobs of an account that have an output in the store."""
-        return await self._jobs("kept_of", account_id, at_most)
+    async def kept_of(self, account_id: AccountId, after: UUID, at_most: int) -> list[Job]:
+        """Return the next jobs of an account, in the order of their ids, that have an output in the store."""
+        return await self._jobs("kept_of", account_id, after, at_most)
 
     async def anonymise(self, account_id: AccountId, reason: str) -> None:
         """Take the names of files, warnings and errors from the ended jobs of an account; failed ones get `reason`."""
@@ -179,7 +180,7 @@ class JobRegister:
         try:
             await remove([row[key] for row in rows])
         except ObjectsLeft as left:
-            rows = [row for row in rows if row[key] not in left.keys]
+            rows = [row for row in rows if row[key] not in left.reasons]
             if not rows:
                 raise
         await self._database.execute(_SQL[mark], [row[row_id] for row in rows])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 import msgspec
 
 from service.clock import DatabaseClock
-from service.errors import StorageUnavailable
+from service.errors import ObjectMissing, StorageUnavailable
 from service.storage.bucket_config import BucketConfig
 from service.storage.bucket_links import BucketLinks
 from service.storage.clients import PROBE, Clients, Effort, open_clients
@@ -112,13 +112,13 @@ class Bucket:
                     left[error.get("Key", "").removeprefix(self._bucket_config.prefix)] = refusal(code, 200)
         return left
 
-    async def entries(self) -> AsyncIterator[ListedObject]:
-        """Iterate over the objects under the prefix, in pages of 1,000."""
+    async def entries(self, beginning: str = "") -> AsyncIterator[ListedObject]:
+        """Iterate over the objects under the prefix whose names have this beginning, in pages of 1,000."""
         page_at: PageToken | None = {}
         while page_at is not None:
             with within(self._seconds):
                 page = await self._client.list_objects_v2(
-                    Bucket=self._bucket_config.bucket, Prefix=self._bucket_config.prefix, **page_at
+                    Bucket=self._bucket_config.bucket, Prefix=self._bucket_config.prefix + beginning, **page_at
                 )
             for found in page.get("Contents", ()):
                 name = found["Key"].removeprefix(self._bucket_config.prefix)
@@ -138,6 +138,22 @@ class Bucket:
             async with (await self._probe.get_object(**probe))["Body"] as body:
                 if await body.read() != _PROBE:
                     raise StorageUnavailable("down", "the server gave another object than it had taken")
+
+    async def mark(self, mark: str) -> None:
+        """Store an object of this name, which it also contains."""
+        with within(PROBE.timeout_seconds):
+            await self._probe.put_object(
+                **self._destination(mark), **self._metadata("text/plain", mark), Body=mark.encode()
+            )
+
+    async def has_mark(self, mark: str) -> bool:
+        """Whether there is an object that `mark` has stored; another answer, as of a proxy, is none."""
+        try:
+            with within(PROBE.timeout_seconds):
+                async with (await self._probe.get_object(**self._destination(mark)))["Body"] as body:
+                    return bool(await body.read() == mark.encode())
+        except ObjectMissing:
+            return False
 
     def _destination(self, name: str) -> Destination:
         return {"Bucket": self._bucket_config.bucket, "Key": self._bucket_config.prefix + name}

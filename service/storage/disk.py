@@ -26,6 +26,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from service.storage.port import MARK
+
 ABANDONED_SECONDS = 6 * 3600
 COPY_BYTES = 1 << 20
 SHARDS = tuple(f"{number:02x}" for number in range(256))
@@ -142,6 +144,30 @@ class Disk:
     def list(self, shard: str) -> list[tuple[str, os.stat_result]]:
         """Return the names, sizes and times of all objects in one of `SHARDS`."""
         return [(path.name, found) for path, found in _files(self._objects / shard)]
+
+    def mark(self, name: str) -> None:
+        """Make a durable file of this name beside the objects, which it also contains."""
+        self._restore(self._incoming, self._objects)
+        draft = Path(self._draft())
+        try:
+            draft.touch(mode=0o600, exist_ok=False)
+            with draft.open("wb") as file:
+                file.write(name.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            draft.rename(self._root / name)
+        finally:
+            draft.unlink(missing_ok=True)
+        _sync(str(self._root))
+
+    def marks(self) -> set[str]:
+        """Return the names of the files that `mark` has made.
+
+        Raises:
+            FileNotFoundError: the disk is not mounted.
+        """
+        self._require_disk()
+        return {path.name for path in self._root.glob(f"{MARK}*") if path.read_bytes() == path.name.encode()}
 
     def free_bytes(self) -> int:
         """Write and delete a file, and return the free space in bytes."""

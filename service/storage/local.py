@@ -111,8 +111,9 @@ class LocalStorage:
         """See `Storage.delete`."""
         await self.run(partial(self._disk.delete, [_name(key) for key in keys]))
 
-    async def objects(self) -> AsyncIterator[StoredObject]:
+    async def objects(self, region: str = "") -> AsyncIterator[StoredObject]:
         """See `Storage.objects`; holds one of 256 directories in memory at a time."""
+        _require_home(region)
         for shard in SHARDS:
             for name, found in await self.run(partial(self._disk.list, shard)):
                 if is_key(name):
@@ -133,6 +134,20 @@ class LocalStorage:
     async def check_objects(self) -> None:
         """See `Storage.check_objects`."""
         await self.check()
+
+    async def mark(self, region: str, mark: str) -> None:
+        """See `Storage.mark`."""
+        _require_home(region)
+        await self.run(partial(self._disk.mark, mark))
+
+    async def has_mark(self, region: str, mark: str) -> bool:
+        """See `Storage.has_mark`."""
+        return mark in await self.marks(region)
+
+    async def marks(self, region: str) -> set[str]:
+        """See `Storage.marks`."""
+        _require_home(region)
+        return await self.run(self._disk.marks)
 
     async def resolve(self, key: str, name: str, query: str) -> Download:
         """Return the file of the link with these (decoded) path segments and this query string.

@@ -15,6 +15,8 @@ ObjectKey = NewType("ObjectKey", str)
 READ_BYTES = 256 * 1024
 """The most that `Storage.read` gives at a time."""
 
+MARK = "mark-"
+"""What the names of marks begin with, which show to which databases a region belongs."""
 MAX_LINK_LIFE = timedelta(days=7)
 """The maximum for S3 signatures; it also applies to the local store, so that there is one rule for callers."""
 
@@ -73,14 +75,23 @@ class Storage(Protocol):
             ObjectsLeft: only those were not deleted that it names.
         """
 
-    def objects(self) -> AsyncIterator[StoredObject]:
-        """Iterate over all objects in any order, in constant memory."""
+    def objects(self, region: str = "") -> AsyncIterator[StoredObject]:
+        """Iterate over all objects of a region in any order, in constant memory."""
 
     async def check(self, region: str = "") -> None:
         """Check with one inexpensive round trip that objects can be stored now, in the home region or another one."""
 
     async def check_objects(self) -> None:
         """Check by an object that stays, and that `objects` does not list, that the home region works."""
+
+    async def mark(self, region: str, mark: str) -> None:
+        """Store a mark in a region: an object that `objects` does not list, whose name begins with `mark-`."""
+
+    async def has_mark(self, region: str, mark: str) -> bool:
+        """Whether a region has this mark."""
+
+    async def marks(self, region: str) -> set[str]:
+        """Return the names of all marks in a region."""
 
 
 def new_key(region: str = "") -> ObjectKey:

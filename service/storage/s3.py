@@ -11,7 +11,7 @@ from service.errors import ObjectsLeft, StorageUnavailable
 from service.storage.bucket import Bucket, open_bucket
 from service.storage.bucket_config import HOME, BucketConfig
 from service.storage.clients import Effort
-from service.storage.port import Link, ObjectKey, StoredObject, is_key, split_key
+from service.storage.port import MARK, Link, ObjectKey, StoredObject, is_key, split_key
 
 
 @asynccontextmanager
@@ -74,13 +74,12 @@ class S3Storage:
         if left:
             raise ObjectsLeft(left)
 
-    async def objects(self) -> AsyncIterator[StoredObject]:
+    async def objects(self, region: str = HOME) -> AsyncIterator[StoredObject]:
         """See `Storage.objects`; objects with foreign names under the same prefix are skipped."""
-        for region, bucket in self._buckets.items():
-            async for entry in bucket.entries():
+        async for entry in self._bucket(region).entries():
+            if is_key(entry.name) and "/" not in entry.name:  # below it, the prefix of another region may lie
                 key = f"{region}/{entry.name}" if region else entry.name
-                if is_key(key):
-                    yield StoredObject(ObjectKey(key), entry.size_bytes, entry.modified_at)
+                yield StoredObject(ObjectKey(key), entry.size_bytes, entry.modified_at)
 
     async def check(self, region: str = HOME) -> None:
         """See `Storage.check`."""
@@ -89,6 +88,18 @@ class S3Storage:
     async def check_objects(self) -> None:
         """See `Storage.check_objects`."""
         await self._bucket(HOME).check_objects()
+
+    async def mark(self, region: str, mark: str) -> None:
+        """See `Storage.mark`."""
+        await self._bucket(region).mark(mark)
+
+    async def has_mark(self, region: str, mark: str) -> bool:
+        """See `Storage.has_mark`."""
+        return await self._bucket(region).has_mark(mark)
+
+    async def marks(self, region: str) -> set[str]:
+        """See `Storage.marks`."""
+        return {entry.name async for entry in self._bucket(region).entries(MARK)}
 
     def _bucket(self, region: str) -> Bucket:
         try:

@@ -9,12 +9,13 @@ Of several processes behind one port, one that can accept work suffices, because
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 import anyio
 import msgspec
 
-from service.errors import DatabaseUnavailable, Overloaded, QueueUnavailable, StorageUnavailable
+from service.errors import DatabaseUnavailable, ForeignStore, Overloaded, QueueUnavailable, StorageUnavailable
 from service.storage.observed import observed
 from service.usecases.services import Services
 
@@ -73,11 +74,19 @@ async def _check_storage(services: Services) -> str:
             return unavailable.fault
     try:
         with anyio.move_on_after(OBJECTS_SECONDS):
-            await services.objects_work.ensure(partial(_observed, services.storage.check_objects))
+            await services.objects_work.ensure(partial(_observed, partial(_check_objects, services)))
+    except ForeignStore as foreign:
+        return f"{foreign.fault}: this is not the store in which the database has its results"
     except StorageUnavailable as unavailable:
         if unavailable.fault != "slow":
             return f"{unavailable.fault}: objects cannot be stored or read"
     return "ok"
+
+
+async def _check_objects(services: Services) -> None:
+    await services.storage.check_objects()
+    with suppress(DatabaseUnavailable):  # which its own check tells
+        await services.own_store.keep()
 
 
 async def _observed(check: Callable[[], Awaitable[None]]) -> None:

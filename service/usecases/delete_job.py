@@ -10,7 +10,6 @@ from service.jobs.dispatch import RETRY_AFTER_SECONDS
 from service.jobs.lifecycle import ENDED, Status
 from service.jobs.records import Job
 from service.metering.ledger import Release
-from service.storage.observed import delete_observed
 from service.telemetry import events, metrics
 from service.usecases.ending import retry_while_unavailable
 from service.usecases.jobs import parse_job_id
@@ -90,7 +89,7 @@ async def _is_cancelled(services: Services, job: Job) -> bool:
 
 async def _erase(services: Services, job: Job, object_key: str) -> None:
     try:
-        await services.jobs.erase(job.id, object_key, partial(delete_observed, services.storage))
+        await services.jobs.erase(job.id, object_key, services.own_store.delete)
     except StorageUnavailable as unavailable:
         _log.warning(events.STORAGE_FAILED, job_id=job.id, fault=unavailable.fault, detail=unavailable.detail)
         raise Overloaded(

@@ -26,6 +26,7 @@ from service.metering.ledger import Ledger, Release
 from service.storage.observed import delete_observed
 from service.storage.port import Storage
 from service.telemetry import events
+from service.usecases.own_store import OwnStore
 
 _log = structlog.get_logger()
 _T = TypeVar("_T")
@@ -46,6 +47,8 @@ class JobParts(msgspec.Struct, frozen=True, kw_only=True):
     engine: Engine
     pool: Pool
     storage: Storage
+    own_store: OwnStore
+    """Stores and deletes in `storage`, and knows whether it is the one of this database."""
     work_area: WorkArea
     gives_back: bool = False
     """Whether a job that this process cannot finish is left open for another process."""

@@ -90,4 +90,5 @@ async def probe_means(parts: JobParts, leases: Leases) -> None:
     finally:
         await parts.work_area.remove(directory)
     with observed("check"):
+        await parts.own_store.keep()
         await parts.storage.check_objects()

@@ -30,7 +30,6 @@ from service.jobs.records import Job
 from service.jobs.spec import JobSpec
 from service.jobs.windows import Turn, Windows
 from service.jobs.work_queue import MessageTooLargeError, WorkQueue
-from service.storage.observed import observed
 from service.storage.port import ObjectKey, new_input_key, new_key
 from service.telemetry import events, metrics
 from service.telemetry.tracing import current_traceparent, span
@@ -284,8 +283,8 @@ class Gateway:
         key = new_input_key(ObjectKey(spec.object_key))
         if not await retry_while_unavailable(lambda: self._handovers.record_input(spec.job.id, key)):
             raise ForgottenError
-        with span("store_input"), observed("put"):
-            await self._parts.storage.put(
+        with span("store_input"):
+            await self._parts.own_store.put(
                 key, directory / spec.upload, media_type=INPUT_MEDIA_TYPE, download_name=spec.upload
             )
         if not await retry_while_unavailable(lambda: self._handovers.record(handover)):

@@ -14,13 +14,13 @@ import msgspec
 import structlog
 
 from service.accounts.idempotency import INTERRUPTED
-from service.errors import DatabaseUnavailable, QueueUnavailable, StorageUnavailable
+from service.errors import DatabaseUnavailable, ForeignStore, QueueUnavailable, StorageUnavailable
 from service.ids import JobId
 from service.jobs.leases import HeldJob
 from service.jobs.lifecycle import Status
 from service.metering.history import PRUNED
 from service.metering.ledger import Release
-from service.storage.observed import delete_observed
+from service.storage.bucket_config import HOME
 from service.telemetry import events, metrics
 from service.usecases.services import Services
 
@@ -81,9 +81,10 @@ async def recover(services: Services) -> None:
 async def sweep(services: Services) -> None:
     """Remove expired outputs, outputs of failed jobs, inputs of ended ones, and objects that appeared too late.
 
-    What cannot be removed, as the bucket of its region is away, keeps nothing else.
+    What cannot be removed, as the bucket of its region is away or another database's, keeps nothing else.
     """
-    jobs, remove = services.jobs, partial(delete_observed, services.storage)
+    services.own_store.require_known()  # rather than to lead in the place of those that can remove something
+    jobs, remove = services.jobs, services.own_store.delete
     failures: list[StorageUnavailable] = []
 
     async def clear(some: Callable[[int], Awaitable[int]]) -> int:
@@ -103,6 +104,24 @@ async def sweep(services: Services) -> None:
     await clear(partial(jobs.remove_late, remove))
     if failures:
         raise failures[0]
+
+
+async def know_store(services: Services) -> None:
+    """Notice if a region of the store belongs to another database, and mark those that are new.
+
+    A region that is away, or that cannot be written, is left to those who need it.
+    """
+    found: ForeignStore | None = None
+    for region in (HOME, *services.storage.regions):
+        try:
+            await services.own_store.keep(region)
+        except ForeignStore as foreign:
+            _log.warning(events.STORAGE_FAILED, fault=foreign.fault, detail=foreign.detail)
+            found = foreign
+        except StorageUnavailable:
+            continue
+    if found is not None:
+        raise found
 
 
 async def sweep_work_area(services: Services) -> None:
@@ -207,6 +226,7 @@ PERIODIC_TASKS: tuple[PeriodicTask, ...] = (
     PeriodicTask(show_begun, lambda _services: timedelta(seconds=0.25)),
     PeriodicTask(notice_ends, lambda _services: timedelta(seconds=1)),
     PeriodicTask(recover, lambda services: 2 * services.leases.heartbeat),
+    PeriodicTask(know_store, lambda _services: timedelta(seconds=60)),
     PeriodicTask(sweep, lambda _services: timedelta(seconds=60), needs_agreement=True),
     PeriodicTask(sweep_work_area, lambda _services: timedelta(minutes=10)),
     PeriodicTask(notice_usage, lambda _services: timedelta(seconds=60)),

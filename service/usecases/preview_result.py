@@ -190,8 +190,7 @@ async def _make_stored(services: Services, account_id: AccountId, job: Job, key:
         [ticket] = services.runner.enqueue(account_id)
         async with converter(services.pool, ticket) as run:
             made = await _make(services, run, job, workspace.new_directory())
-        with observed("put"):
-            await services.storage.put(key, made, media_type=MEDIA_TYPE, download_name="preview.geojson")
+        await services.own_store.put(key, made, media_type=MEDIA_TYPE, download_name="preview.geojson")
 
 
 async def _make(services: Services, run: Run, job: Job, directory: Path) -> Path:

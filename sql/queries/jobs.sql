@@ -43,9 +43,9 @@ SELECT *, shown_status(job) FROM job WHERE id = ANY($1) AND completed_at IS NOT 
 SELECT *, shown_status(job) FROM job WHERE account_id = $1 AND completed_at IS NULL;
 
 -- name: kept_of
--- Some jobs of one account that have an output in the store.
+-- The next jobs of one account, in their order, that have an output in the store.
 SELECT *, shown_status(job) FROM job
- WHERE account_id = $1 AND object_key IS NOT NULL AND status = 'Completed' LIMIT $2;
+ WHERE account_id = $1 AND object_key IS NOT NULL AND status = 'Completed' AND id > $2 ORDER BY id LIMIT $3;
 
 -- name: anonymise
 -- Remove from the ended jobs of one account whatever could identify a person or a file.

@@ -59,7 +59,7 @@ def wait_for_status(client: Client, job_id: str, status: str) -> None:
 
 def stored_objects(data_dir: Path) -> list[Path]:
     """The outputs in the file store."""
-    return [path for path in (data_dir / "store").rglob("*") if path.is_file()]
+    return [path for path in (data_dir / "store" / "objects").rglob("*") if path.is_file()]
 
 
 async def _expire_leases(dsn: str) -> None:

@@ -137,8 +137,11 @@ def test_processes_that_share_a_directory_show_their_sum(tmp_path: Path, databas
     Counters of a process outlive it; gauges do not, whether it was stopped or killed.
     """
     settings = {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path / "metrics"), "GEOMILL_CONVERTERS": "2"}
+    (tmp_path / "store").mkdir()
 
     def start(name: str) -> AbstractContextManager[Server]:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "store").symlink_to(tmp_path / "store")
         return running_server(tmp_path / name, database_url, settings)
 
     def sums(server: Server) -> tuple[float, float]:

@@ -64,6 +64,8 @@ def test_processes_of_this_version_start_again_after_a_migration_that_adds(tmp_p
         restarted(server)
         assert converts(client)
         assert server.events("database.newer")[0]["migrations"] == [ADDS]
+        (tmp_path / "new").mkdir()
+        (tmp_path / "new" / "store").symlink_to(tmp_path / "parent" / "store")
         with running_server(tmp_path / "new", database_url) as other, create_account(other, FREE) as another:
             assert converts(another)
             assert other.events("database.newer")[0]["migrations"] == [ADDS]

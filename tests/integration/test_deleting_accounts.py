@@ -56,7 +56,7 @@ async def test_the_books_stay_and_the_names_go(
     async with world(database_url, tmp_path) as here, anyio.create_task_group() as tasks:
         services, account_id = here.services, here.account.account_id
         administration = Administration(services.database, here.clock)
-        eraser = AccountEraser(administration, services.jobs, services.ledger, services.storage)
+        eraser = AccountEraser(administration, services.jobs, services.ledger, services.storage, services.own_store)
         assert (await send(here, key=TELLING)).json()["success"]
         assert not (await send(here, b"{")).json()["success"]
         reached = anyio.Event()
@@ -135,9 +135,8 @@ async def test_an_admission_under_way_is_not_missed(database_url: str, tmp_path:
     """It has read that the account may convert, and waits for its payer's usage until the account is closed."""
     async with world(database_url, tmp_path) as here, anyio.create_task_group() as tasks:
         services, account_id = here.services, here.account.account_id
-        eraser = AccountEraser(
-            Administration(services.database, here.clock), services.jobs, services.ledger, services.storage
-        )
+        administration = Administration(services.database, here.clock)
+        eraser = AccountEraser(administration, services.jobs, services.ledger, services.storage, services.own_store)
         assert (await send(here)).json()["success"]
         erased = anyio.Event()
 

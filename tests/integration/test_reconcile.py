@@ -27,7 +27,7 @@ async def test_the_store_of_another_database_is_not_emptied(database_url: str, t
         geomill = Geomill(tmp_path / "data", {"GEOMILL_DATABASE_URL": database_url})
 
         refused = await anyio.to_thread.run_sync(geomill, "reconcile")
-        assert (refused.returncode, "--force" in refused.stderr) == (1, True)
+        assert (refused.returncode, "reconcile --region home --force" in refused.stdout) == (1, True)
         assert await audit(here.services.database, here.services.storage) == before
 
         forced = await anyio.to_thread.run_sync(geomill, "reconcile", "--force", "--json")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from uuid import UUID
 
 import anyio.to_thread
 import httpx
@@ -13,7 +14,9 @@ import pytest
 from service.accounts.administration import Administration, AdministrationError, Changes
 from service.clock import utc_now
 from service.errors import StorageUnavailable
-from service.storage.port import new_key
+from service.ids import JobId
+from service.jobs.lifecycle import Status
+from service.storage.port import MARK, new_key
 from service.usecases import check_readiness
 from service.usecases.audit import audit
 from service.usecases.maintenance import sweep
@@ -47,8 +50,9 @@ def bucket_settings(server: S3Server) -> dict[str, object]:
 
 
 def objects_in(server: S3Server, bucket: str) -> int:
-    """How many objects a bucket holds."""
-    return len([path for path in (server.directory / bucket).rglob("*") if path.is_file()])
+    """How many objects a bucket holds, except its mark."""
+    found = [path.name for path in (server.directory / bucket).rglob("*") if path.is_file()]
+    return len([name for name in found if not name.startswith(MARK)])
 
 
 async def test_a_result_is_fetched_from_the_bucket(database_url: str, tmp_path: Path, s3: S3Server) -> None:
@@ -115,6 +119,57 @@ async def test_a_region_that_is_away_keeps_no_result_of_another_beyond_its_reten
             assert await here.stored() == 0
 
 
+async def test_an_account_is_deleted_although_a_region_is_away(database_url: str, tmp_path: Path, s3: S3Server) -> None:
+    """Results elsewhere are erased, the operator is told what is left, and the service or a repeat erases that."""
+    (tmp_path / "europe").mkdir()
+    with s3_server(tmp_path / "europe") as europe:
+        regions = {"eu": {"bucket": BUCKET, "endpoint": europe.url}}
+        settings = {**bucket_settings(s3), "s3_regions": json.dumps(regions)}
+        async with world(database_url, tmp_path, now=datetime.now(UTC), plan="business", settings=settings) as here:
+            account_id = here.account.account_id
+            change = partial(Administration(here.services.database, utc_now).change_account, account_id)
+            await here.convert()
+            await change(Changes(storage_region="eu"))
+            jobs = [(await here.convert())["jobId"] for _ in range(2)]
+            europe.kill()
+            given = {f"GEOMILL_{name.upper()}": str(value) for name, value in settings.items()}
+            geomill = Geomill(tmp_path, {"GEOMILL_DATABASE_URL": database_url, "GEOMILL_S3_ATTEMPTS": "1", **given})
+            deletion = ("account", "delete", str(account_id), "--yes", "--json")
+            told = await anyio.to_thread.run_sync(geomill, *deletion)
+            assert (told.returncode, "1 results are erased" in told.stderr) == (1, True), told
+            assert "2 in the region eu (down: " in told.stderr
+            assert objects_in(s3, BUCKET) == 0
+            found = await here.services.jobs.of_any([JobId(UUID(job)) for job in jobs])
+            assert {(job.status, job.original_file_name) for job in found} == {(Status.EXPIRED, "")}
+            europe.start()
+            assert objects_in(europe, BUCKET) == 2
+            repeated = await anyio.to_thread.run_sync(geomill, *deletion)
+            assert json.loads(repeated.stdout)["erasedResults"] == 2, repeated
+            assert objects_in(europe, BUCKET) == 0
+
+
+async def test_a_region_in_doubt_keeps_no_other_from_being_reconciled(
+    database_url: str, tmp_path: Path, s3: S3Server
+) -> None:
+    """One that has only an output without a job: the operator is told, and may force that region alone."""
+    settings = bucket_settings(s3)
+    async with world(database_url, tmp_path, now=datetime.now(UTC), settings=settings) as here:
+        await here.convert()
+        orphans = [new_key(), new_key("eu")]
+        (tmp_path / "orphan").touch()
+        for key in orphans:
+            await here.services.storage.put(key, tmp_path / "orphan", media_type="a/b", download_name="orphan")
+        given = {f"GEOMILL_{name.upper()}": str(value) for name, value in settings.items()}
+        geomill = Geomill(tmp_path, {"GEOMILL_DATABASE_URL": database_url, **given})
+        told = await anyio.to_thread.run_sync(geomill, "reconcile", "--json")
+        assert (told.returncode, json.loads(told.stdout)["deletedOutputs"]) == (1, orphans[:1]), told
+        [difference] = json.loads(told.stdout)["differences"]
+        assert "`geomill reconcile --region eu --force`" in difference
+        forced = await anyio.to_thread.run_sync(geomill, "reconcile", "--region", "eu", "--force", "--json")
+        assert (forced.returncode, json.loads(forced.stdout)["deletedOutputs"]) == (0, orphans[1:]), forced
+        assert await audit(here.services.database, here.services.storage) == []
+
+
 async def test_results_of_a_region_that_is_not_set_are_not_lost(
     database_url: str, tmp_path: Path, s3: S3Server
 ) -> None:
@@ -141,7 +196,7 @@ async def test_results_of_a_region_that_is_not_set_are_not_lost(
         audited = await anyio.to_thread.run_sync(part, "audit")
         assert audited.stdout.splitlines() == [difference]
         refused = await anyio.to_thread.run_sync(mistaken, "reconcile")
-        assert (refused.returncode, "in the region eu" in refused.stderr) == (1, True), refused
+        assert (refused.returncode, "The region eu was not compared" in refused.stdout) == (1, True), refused
         audited = await anyio.to_thread.run_sync(whole, "audit")
         assert audited.returncode == 0, audited
 
@@ -194,7 +249,7 @@ async def test_a_store_that_is_slow_to_take_an_object_is_ready(
         assert (await here.client.get("/readyz")).status_code == 200
         monkeypatch.undo()
         await here.services.storage.check_objects()
-        assert len(s3.files()) == 1
+        assert objects_in(s3, BUCKET) == 1
 
 
 async def _send(here: World) -> dict[str, object]:

@@ -66,6 +66,7 @@ class Shelf:
 
     def __init__(self):
         self.kept = {}
+        self.marked = set()
 
     async def put(self, key, path, *, media_type, download_name):
         self.kept[key] = path.read_bytes()
@@ -77,12 +78,21 @@ class Shelf:
         for key in keys:
             self.kept.pop(key, None)
 
-    async def objects(self):
+    async def objects(self, region=""):
         for key, content in self.kept.items():
             yield StoredObject(key, len(content), datetime.now(UTC))
 
     async def check(self, region=""):
         pass
+
+    async def mark(self, region, mark):
+        self.marked.add(mark)
+
+    async def has_mark(self, region, mark):
+        return mark in self.marked
+
+    async def marks(self, region):
+        return self.marked
 
 
 @asynccontextmanager

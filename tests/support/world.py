@@ -102,6 +102,7 @@ def parts_of(services: Services) -> JobParts:
         engine=services.engine,
         pool=services.pool,
         storage=services.storage,
+        own_store=services.own_store,
         work_area=services.work_area,
     )
 

@@ -14,7 +14,6 @@ from service.jobs.lifecycle import Status
 from service.jobs.records import Details, Job
 from service.metering.ledger import Settled, Settlement
 from service.storage.names import download_name
-from service.storage.observed import observed
 from service.storage.port import ObjectKey
 from service.telemetry import events, metrics
 from service.telemetry.stage import stage
@@ -89,8 +88,8 @@ async def store(outbound: Outbound, packed: Packed) -> Stored:
         StorageUnavailable: the store did not confirm the output; it may still contain it.
     """
     key, output = ObjectKey(packed.spec.object_key), packed.output
-    with stage("store"), observed("put"):
-        await outbound.parts.storage.put(
+    with stage("store"):
+        await outbound.parts.own_store.put(
             key, output.path, media_type=output.media_type, download_name=packed.download_name
         )
     return Stored(**msgspec.structs.asdict(packed))

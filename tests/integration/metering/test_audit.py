@@ -133,8 +133,8 @@ async def test_an_output_that_is_removed_meanwhile_is_no_orphan(
         await here.advance(timedelta(days=1))
         storage, listed = here.services.storage, type(here.services.storage).objects
 
-        async def list_then_sweep(self: object) -> AsyncIterator[object]:
-            for entry in [entry async for entry in listed(self)]:  # type: ignore[arg-type]  # it is the store's own
+        async def list_then_sweep(self: object, region: str = "") -> AsyncIterator[object]:
+            for entry in [entry async for entry in listed(self, region)]:  # type: ignore[arg-type]  # it is the store's own
                 yield entry
             await sweep(here.services)
 

@@ -102,7 +102,7 @@ class Stage(msgspec.Struct, frozen=True):
 
     async def keys(self) -> set[ObjectKey]:
         """Return all keys in the store."""
-        return {found.key async for found in self.storage.objects()}
+        return {found.key for region in ("", *self.storage.regions) async for found in self.storage.objects(region)}
 
 
 @asynccontextmanager

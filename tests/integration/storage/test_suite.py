@@ -11,7 +11,7 @@ import pytest
 
 from service.errors import ObjectMissing
 from service.storage.observed import copy_observed
-from service.storage.port import MAX_LINK_LIFE, READ_BYTES, ObjectKey, new_key
+from service.storage.port import MARK, MAX_LINK_LIFE, READ_BYTES, ObjectKey, new_key
 
 from .conftest import REFUSED, MovableClock, Stage
 
@@ -234,6 +234,17 @@ async def test_the_list_holds_every_object_with_size_and_time(stage: Stage) -> N
     found = [item async for item in stage.storage.objects()]
     assert {item.key: item.size_bytes for item in found} == sizes
     assert all(abs(datetime.now(UTC) - item.modified_at) < timedelta(minutes=1) for item in found)
+
+
+async def test_marks_are_no_objects(stage: Stage) -> None:
+    """Each database that uses a store has one there, which the audit must not take for a result."""
+    mine, theirs = (f"{MARK}{new_key()}" for _ in range(2))
+    assert not await stage.storage.has_mark("", mine)
+    for mark in (mine, mine, theirs):
+        await stage.storage.mark("", mark)
+    assert await stage.storage.has_mark("", mine)
+    assert await stage.storage.marks("") == {mine, theirs}
+    assert await stage.keys() == set()
 
 
 async def test_many_puts_at_once_all_arrive(stage: Stage, tmp_path: Path) -> None:
