@@ -79,11 +79,13 @@ class _Connection(BaseHTTPRequestHandler):
             self.connection.sendfile(file)
 
     def do_POST(self) -> None:
-        """Delete the objects that the body lists; an answer without content says that all of them are gone."""
+        """Delete the objects that the body lists; one that was not there is gone, too."""
         body = ET.fromstring(self.rfile.read(self._length))  # noqa: S314 - only our own clients reach it
+        answer = ET.Element("DeleteResult")
         for key in body.iterfind(_KEYS):
             (self._path / (key.text or "")).unlink(missing_ok=True)
-        self._answer(HTTPStatus.OK, b"<DeleteResult/>")
+            ET.SubElement(ET.SubElement(answer, "Deleted"), "Key").text = key.text
+        self._answer(HTTPStatus.OK, ET.tostring(answer))
 
     def log_message(self, *_: object) -> None:
         """Log nothing."""

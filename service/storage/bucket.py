@@ -96,7 +96,7 @@ class Bucket:
         """Delete the objects, as many per request as S3 allows; return why the server left some of them.
 
         Raises:
-            StorageUnavailable: the server is; some may be deleted.
+            StorageUnavailable: the server is, or something else answers in its place; some may be deleted.
         """
         left: dict[str, StorageUnavailable] = {}
         for first in range(0, len(names), DELETE_BATCH):
@@ -104,9 +104,9 @@ class Bucket:
                 {"Key": self._bucket_config.prefix + name} for name in names[first : first + DELETE_BATCH]
             ]
             with within(self._seconds):
-                answer = await self._client.delete_objects(
-                    Bucket=self._bucket_config.bucket, Delete={"Objects": batch, "Quiet": True}
-                )
+                answer = await self._client.delete_objects(Bucket=self._bucket_config.bucket, Delete={"Objects": batch})
+            if not (answer.get("Deleted") or answer.get("Errors")):  # as the page of a proxy
+                raise StorageUnavailable("misconfigured", "the answer to a deletion names none of the objects")
             for error in answer.get("Errors", ()):
                 if (code := error.get("Code", "")) != "NoSuchKey":
                     left[error.get("Key", "").removeprefix(self._bucket_config.prefix)] = refusal(code, 200)

@@ -251,6 +251,14 @@ async def test_what_is_no_s3_server_stores_nothing(tmp_path: Path, clock: Movabl
             await stage.put(bytes(size))
 
 
+@pytest.mark.parametrize("page", [b"<p>Hello!</p>", b""])
+async def test_what_is_no_s3_server_deletes_nothing(tmp_path: Path, clock: MovableClock, page: bytes) -> None:
+    """Or results would count as erased that are still there."""
+    async with answering(page) as url, s3_stage({HOME: place(url)}, clock, tmp_path) as stage:
+        with failing("misconfigured"):
+            await stage.storage.delete([new_key()])
+
+
 async def test_an_object_that_cannot_be_deleted_is_named(tmp_path: Path, clock: MovableClock) -> None:
     """As one under a legal hold; one that is missing counts as deleted, as all others do."""
     held, missing, other = (new_key() for _ in range(3))
