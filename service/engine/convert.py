@@ -53,7 +53,7 @@ from service.formats.facts import (
     Layer,
     require_short_names,
 )
-from service.formats.format import OF_RELEASES, Format, Reading, Reread, reading_of
+from service.formats.format import OF_LAYERS, OF_RELEASES, Format, Reading, Reread, reading_of
 from service.formats.names import listed, quotes, unique
 from service.formats.plan import ConversionPlan
 from service.formats.request import ConversionRequest
@@ -125,7 +125,7 @@ class Engine:
         system = found.system if request.source_epsg is None else ""
         told = tuple(heights_warnings(system, facts.layers, self.catalogue))
         found = msgspec.structs.replace(found, warnings=(*found.warnings, *told))
-        named = partial(_named, facts, source, found, self.capabilities, place.clock_times)
+        named = partial(_named, facts, source, found, place, request.layer)
         return await run_for_columns(named, [layer.fields for layer in facts.layers])
 
     async def convert(self, run: Run, source: Source, plan: ConversionPlan, directory: Path) -> Astray:
@@ -289,14 +289,15 @@ def _tidying(place: Workplace, reading: Reading, found: WorkFile) -> str:
     return json.dumps(known)
 
 
-def _named(
-    facts: Facts, source: Source, found: WorkFile, host: Capabilities, clock_times: Mapping[str, Collection[str]]
-) -> Facts:
-    """`facts` with the layers named as in the upload, each of them differently; `Rejection` if names are too long."""
+def _named(facts: Facts, source: Source, found: WorkFile, place: Workplace, wanted: str | None) -> Facts:
+    """`facts` with the layers named as in the upload, each of them differently; `Rejection` if names are too long.
+
+    `wanted` is the only layer to convert; None for all.
+    """
     for layer in facts.layers:
         require_short_names(field.name for field in layer.fields)
     derived = reading_of(source.format).derived_layers
-    every = set().union(*clock_times.values())  # of layers that the work file names differently
+    every = set().union(*place.clock_times.values())  # of layers that the work file names differently
     names = [_layer_name(layer, source, found) for layer in facts.layers]
     if len({name.casefold() for name in names}) < len(names):
         names = list(unique(names))
@@ -307,14 +308,15 @@ def _named(
             is_derived=layer.name in derived,
             flaws=layer.flaws_without(Flaw.HOLLOW) if found.tells_parts else layer.flaws,
             fields=_with_former_types(
-                layer.fields, {**dict.fromkeys(clock_times.get(layer.name, every), FormerType.TIME), **found.was}
+                layer.fields, {**dict.fromkeys(place.clock_times.get(layer.name, every), FormerType.TIME), **found.was}
             ),
             crs=layer.crs if layer.crs.known and not found.assumes_system else Crs(name=found.system),
         )
         for layer, name in zip(facts.layers, names, strict=True)
     )
     columns = {named for layer in layers for field in layer.fields for named in (field.name, f"*{field.type}")}
-    unread = (warning for warning, condition in source.warnings_without.items() if _is_met(condition, columns, host))
+    conditions = source.warnings_without.items()
+    unread = (warning for warning, condition in conditions if _is_met(condition, columns, place.host, wanted))
     warnings = (
         *source.warnings,
         *unread,
@@ -356,8 +358,10 @@ def _mixed(layers: Iterable[Layer], truths: int) -> Iterator[str]:
         yield f"True and false in columns that also hold other values ({others:,}) became 1 and 0."
 
 
-def _is_met(condition: str, columns: Collection[str], host: Capabilities) -> bool:
-    """Whether something is left out, as `LeftOut.condition` says."""
+def _is_met(condition: str, columns: Collection[str], host: Capabilities, wanted: str | None) -> bool:
+    """Whether something is left out of what is converted, as `LeftOut.condition` says."""
+    if condition.startswith(OF_LAYERS):
+        return wanted is None or wanted.casefold() in condition.removeprefix(OF_LAYERS).split()
     if condition.startswith(OF_RELEASES):
         return host.is_of(condition.removeprefix(OF_RELEASES))
     return condition not in columns

@@ -116,7 +116,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Options for this file, in addition to those of its format."""
     warnings: tuple[str, ...] = ()
     warnings_without: Mapping[str, str] = {}
-    """Warnings that apply unless this column is read: as `LeftOut.column`."""
+    """Warnings, each with what it depends on, as `LeftOut.condition`."""
     looked_seconds: float = 0.0
     """How much of the computing time for looking through the upload its detection has taken."""
 

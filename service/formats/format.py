@@ -14,6 +14,7 @@ SHARED_EXTENSION = ".zip"
 
 
 OF_RELEASES = "releases of GDAL: "
+OF_LAYERS = "layers: "
 """How a condition begins that names releases and no column."""
 
 
@@ -153,10 +154,14 @@ class LeftOut(msgspec.Struct, frozen=True):
     """
     releases: str = ""
     """The releases of GDAL whose driver drops it, as in `releases`; "" for all."""
+    layers: tuple[str, ...] = ()
+    """The layers that lose it, in small letters, if no others of the format do."""
 
     @property
     def condition(self) -> str:
         """What the warning depends on, in words that processes of different versions exchange; "" if on nothing."""
+        if self.layers:
+            return OF_LAYERS + " ".join(self.layers)
         return OF_RELEASES + self.releases if self.releases else self.column
 
 

@@ -42,8 +42,8 @@ _OLDER = rb"(?:url|urlname|course|speed)\b"
 _DEGREES = rb"\s*+=\s*+[\"']\s*+[+-]?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?+\s*+[\"']"
 _PLAIN_DEGREES = rb"-?+\d++(?:\.\d++)?+"
 _PLAIN = rb"=\"" + _PLAIN_DEGREES + rb"\""
-UNREAD_POSITION_IN_GPX = (
-    rb"pt\b(?:(?<=<wpt)|(?<=<(?:rte|trk)pt))(?! lat"
+_UNREAD_POSITION = (
+    rb"(?! lat"
     + _PLAIN
     + rb" lon"
     + _PLAIN
@@ -53,9 +53,9 @@ UNREAD_POSITION_IN_GPX = (
     + _DEGREES
     + rb")[^<>]*+>"
 )
-"""A point without numbers as degrees: the driver reads what begins like a number, and 0 or no point otherwise.
+"""The rest of a point without numbers as degrees: of others, the driver reads the beginning, 0 or no point.
 
-It begins with fixed bytes, and first passes what most programs write, which takes a third of the time.
+It first passes what most programs write, which takes a third of the time.
 """
 _ENCLOSING = rb"(?:wpt|(?:rte|trk)(?:pt|seg)?|extensions|metadata|author|copyright|keywords)\b"
 _CONTENT = (
@@ -91,11 +91,8 @@ _EXTENDED = rb"(?:<extensions\b[^<]*+(?:<(?!/?(?:extensions|(?:trk|rte)pt)\b)[^<
 _EMPTY_SEGMENTS = rb"(?:<trkseg>\s*+</trkseg>\s*+|<trkseg\s?+/>\s*+)*+"
 _NEXT = rb"\s*+(?:" + _EXTENDED + rb"</trkseg>\s*+" + _EMPTY_SEGMENTS + rb"<trkseg>\s*+)?+<(?:trk|rte)pt\b"
 _FLAT = rb"(?:[^<>]*+(?<=/)>|[^<]*+(?:<(?!ele\b|/?(?:trk|rte)pt\b)[^<]*+)*+</(?:trk|rte)pt>)"
-FLAT_BEFORE_HIGH = (
-    rb"pt\b(?<=<(?:trk|rte)pt)" + _FLAT + _NEXT + rb"[^<]*+(?:<(?!ele\b|/?(?:trk|rte)pt\b)[^<]*+)*+<ele\b"
-)
-FLAT_BEHIND_HIGH = rb"</ele>[^<]*+(?:<(?!/?(?:ele|(?:trk|rte)pt)\b)[^<]*+)*+</(?:trk|rte)pt>" + _NEXT + _FLAT
-"""A point of a route or track without an elevation next to one with it. No byte is read more than a few times."""
+_FLAT_BEFORE_HIGH = _FLAT + _NEXT + rb"[^<]*+(?:<(?!ele\b|/?(?:trk|rte)pt\b)[^<]*+)*+<ele\b"
+_HIGH = rb"</ele>[^<]*+(?:<(?!/?(?:ele|(?:trk|rte)pt)\b)[^<]*+)*+"
 _LINK = rb"<link\b[^<>]*+(?:(?<=/)>|>[^<]*+(?:<(?!/?link\b)[^<]*+)*+</link>)"
 THIRD_LINK = _LINK + rb"(?:\s*+" + _LINK + rb"){2}"
 """Three consecutive links, of which the driver reads two. No byte is read more than three times."""
@@ -118,7 +115,39 @@ _ALIKE = Alike(
     texts={b"time": (rb"(?!" + FINE + rb")" + PLAIN_TIME, PLAIN_TIME)},
     attributes=dict.fromkeys((b"lat", b"lon"), (_PLAIN_DEGREES,)),
 )
-_FLAT_IS_ZERO = "In lines of routes and tracks, points without elevations, next to others that have them, got 0."
+_POINTS = (
+    (b"wpt", "Waypoints", ("waypoints",)),
+    (b"rtept", "Points of routes", ("routes", "route_points")),
+    (b"trkpt", "Points of tracks", ("tracks", "track_points")),
+)
+"""The elements that are points, what messages call them, and the layers in which they are."""
+
+
+def _start_of(element: bytes) -> bytes:
+    """What finds the start of a point. It begins with bytes that are rarer than `<`, so that less is looked at."""
+    return rb"pt\b(?<=<" + element + rb")"
+
+
+def _unread_positions(element: bytes, called: str, layers: tuple[str, ...]) -> LeftOut:
+    return LeftOut(
+        f"{called} ({{count}}) whose lat or lon is missing or no number, such as 52,5, were left out or read wrongly. "
+        "Write numbers with decimal points.",
+        pattern=_start_of(element) + _UNREAD_POSITION,
+        within=b"<" + element,
+        layers=layers,
+    )
+
+
+def _flat_beside_high(element: bytes, called: str, layers: tuple[str, ...]) -> tuple[LeftOut, LeftOut]:
+    """Points of lines without an elevation next to one with it. No byte is read more than a few times."""
+    told = f"{called} without elevations, next to others that have them, got the elevation 0 in their lines."
+    end, lines = b"</" + element + b">", layers[:1]
+    return (
+        LeftOut(told, pattern=_start_of(element) + _FLAT_BEFORE_HIGH, within=b"<" + element, layers=lines),
+        LeftOut(told, pattern=_HIGH + end + _NEXT + _FLAT, within=end, layers=lines),
+    )
+
+
 _GPX_ORDER = ("route_fid", "route_point_id", "track_fid", "track_seg_id", "track_seg_point_id")
 GPX_NUMBERS = frozenset(
     {"ele", "magvar", "geoidheight", "sat", "hdop", "vdop", "pdop", "ageofdgpsdata", "dgpsid", "number", *_GPX_ORDER}
@@ -158,11 +187,7 @@ GPX = Format(
         environment={"GPX_ELE_AS_25D": "YES"},
         left_out=(
             LeftOut(NOTHING_HELD, pattern=EMPTY_IN_GPX),
-            LeftOut(
-                "Points ({count}) whose lat or lon is missing or no number, such as 52,5, were left out or read "
-                "wrongly. Write numbers with decimal points.",
-                pattern=UNREAD_POSITION_IN_GPX,
-            ),
+            *(_unread_positions(*of) for of in _POINTS),
             LeftOut(
                 "The metadata of the file (name, description, author, copyright or keywords) was left out.",
                 pattern=INFORMATION_IN_GPX,
@@ -178,8 +203,7 @@ GPX = Format(
                 pattern=NO_TIME_IN_GPX,
             ),
             LeftOut(FINE_TOLD, pattern=FINE_TIME_IN_GPX),
-            LeftOut(_FLAT_IS_ZERO, pattern=FLAT_BEFORE_HIGH),
-            LeftOut(_FLAT_IS_ZERO, pattern=FLAT_BEHIND_HIGH),
+            *(row for of in _POINTS[1:] for row in _flat_beside_high(*of)),
             LeftOut(
                 "Line ends in texts of extensions ({count}) were left out; words beside them may have been joined.",
                 pattern=LINES_IN_GPX,

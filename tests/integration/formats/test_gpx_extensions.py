@@ -118,8 +118,26 @@ async def test_elevations_that_points_of_lines_lack_are_told(pipeline: Pipeline,
     path = tmp_path / "a.gpx"
     path.write_text(f"{START}{points}</gpx>", encoding="utf-8")
     done = await pipeline.to("GeoPackage", path)
-    told = "In lines of routes and tracks, points without elevations, next to others that have them, got 0."
+    of = "routes" if "rtept" in points else "tracks"
+    told = f"Points of {of} without elevations, next to others that have them, got the elevation 0 in their lines."
     assert [warning for warning in done.output.warnings if "elevations" in warning] == [told] * MIXED[points]
+
+
+@pytest.mark.parametrize(
+    ("layer", "expected"),
+    [("waypoints", ""), ("Tracks", "without elevations"), ("track_points", ""), ("routes", "lat")],
+)
+async def test_what_only_other_layers_lose_is_not_told_of_the_layer_asked_for(
+    pipeline: Pipeline, tmp_path: Path, layer: str, expected: str
+) -> None:
+    """Elevations are 0 in lines alone, and a point that is no number is one of waypoints, routes or tracks."""
+    bad = '<rte><rtept lat="x" lon="1"/><rtept lat="2" lon="2"/></rte>'
+    path = tmp_path / "a.gpx"
+    path.write_text(f'{START}<wpt lat="1" lon="1"/>{bad}{TRACK.format(HIGH + FLAT)}</gpx>', encoding="utf-8")
+    done = await pipeline.to("GeoPackage", path, layer=layer)
+    told = [warning for warning in done.output.warnings if "elevations" in warning or "lat or lon" in warning]
+    assert len(told) == bool(expected)
+    assert expected in "".join(told)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +161,7 @@ def test_points_of_a_crafted_file_are_passed_once(tmp_path: Path, part: str) -> 
     path = tmp_path / "a.gpx"
     points = TRACK.format(HIGH + FLAT)
     path.write_text(f"{START}{points}<trkpt>{part * (3 * CHUNK // len(part))}", encoding="utf-8")
-    assert any(told.startswith("In lines of routes") for told in look_at(find_output("Gpx"), [path])[1])
+    assert any(told.startswith("Points of tracks without") for told in look_at(find_output("Gpx"), [path])[1])
 
 
 def test_extensions_are_told_apart_across_the_pieces_of_a_file(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ BAD = {
 }
 TOLD = {
     "kml": "Coordinates of geometries (1) that are not numbers in the form",
-    "gpx": "Points (1) whose lat or lon is missing or no number",
+    "gpx": "(1) whose lat or lon is missing or no number",
     "gml": "Coordinates of geometries (1) that are not numbers",
 }
 CASES = [

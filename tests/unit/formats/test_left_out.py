@@ -32,7 +32,7 @@ UNREAD = (
 EXTENSIONS = "Extensions of segments of tracks, and of the whole file (1), were left out."
 TRACK_POINT = "<trkpt lat='1' lon='2'>"
 HIGH_POINT, FLAT_POINT = f"{TRACK_POINT}<ele>1</ele></trkpt>", "<trkpt lat='1' lon='2'/>"
-FLAT = "In lines of routes and tracks, points without elevations, next to others that have them, got 0."
+FLAT = "Points of tracks without elevations, next to others that have them, got the elevation 0 in their lines."
 OF_EXTENSIONS = "Attributes of elements in extensions were left out of at least 1 of the points, routes and tracks."
 OLDER = (
     "Elements of GPX 1.0, such as speed, course and url, were left out of at least 1 of the points. To keep them, "
@@ -397,4 +397,4 @@ def test_points_without_degrees_are_counted_once(tmp_path: Path, before: int) ->
     path = tmp_path / "a.gpx"
     path.write_text(f"{' ' * before}<wpt lon='1' lat='2'/><wpt lon='1,5' lat='2'/><wpt lat='1' lon='2'/>")
     told = look_at(find_output("Gpx"), [path])[1]
-    assert [sentence[:30] for sentence in told] == ["Points (1) whose lat or lon is"]
+    assert [sentence[:33] for sentence in told] == ["Waypoints (1) whose lat or lon is"]
