@@ -25,7 +25,7 @@ from service.engine.jailed.zones import count_odd_times
 from service.engine.output import Output, collect
 from service.engine.preview import JAILED as PREVIEW_JAILED
 from service.engine.preview import write_preview
-from service.engine.reading.gml import heights_warnings
+from service.engine.reading.gml import heights_warnings, renamed_warnings
 from service.engine.reading.readers import JAILED, read_into_work_file
 from service.engine.reading.tables import PARQUET_READING
 from service.engine.reading.work_file import INTO_WORK_FILE, WorkFile
@@ -123,8 +123,9 @@ class Engine:
             await place.python(facts_program.__name__, WORK_FILE, known, FACTS_FILE)
             facts = await place.read_json(FACTS_FILE, Facts)
         system = found.system if request.source_epsg is None else ""
-        told = tuple(heights_warnings(system, facts.layers, self.catalogue))
-        found = msgspec.structs.replace(found, warnings=(*found.warnings, *told))
+        heights = heights_warnings(system, facts.layers, self.catalogue)
+        renamed = await renamed_warnings(place, source, facts.layers)
+        found = msgspec.structs.replace(found, warnings=(*found.warnings, *heights, *renamed))
         named = partial(_named, facts, source, found, place, request.layer)
         return await run_for_columns(named, [layer.fields for layer in facts.layers])
 

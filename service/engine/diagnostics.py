@@ -303,8 +303,7 @@ def former_types(messages: str) -> dict[str, FormerType]:
 def find_changes(messages: str, *, values: bool = True) -> Iterator[str]:
     """Warnings about columns that the converter renamed and `values` that it changed while it read the file."""
     for found in islice(_RENAMED.finditer(messages), MAX_FOUND):
-        old, new = shown(found["old"]), shown(found["new"])
-        yield f"The column {old!r} has the name of another, ignoring case, and became {new!r}."
+        yield told_of_renamed(found["old"], found["new"])
     misread: dict[str, re.Match[str]] = {}
     for found in MISREAD.finditer(messages) if values else ():
         if not _is_same(found["value"], found["number"]):
@@ -315,6 +314,11 @@ def find_changes(messages: str, *, values: bool = True) -> Iterator[str]:
             f"Values of {shown(column)!r} were read as numbers, as the file or its format declares: {value!r} became "
             f"{found['number']}. Write numbers like 12.5, or declare the column as text (string), to keep them."
         )
+
+
+def told_of_renamed(old: str, new: str) -> str:
+    """The warning about a column that the converter renamed."""
+    return f"The column {shown(old)!r} has the name of another, ignoring case, and became {shown(new)!r}."
 
 
 def _is_same(text: str, number: str) -> bool:

@@ -1,14 +1,16 @@
 """Reads GML, in which each geometry may name its coordinate system, and of which the driver gives a layer one."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from service.engine.diagnostics import MAX_FOUND, told_of_renamed
 from service.engine.holding import in_open_run
 from service.engine.jailed import gml_systems
 from service.engine.jailed.gml_systems import CODE, HIGH, MOST_SYSTEMS, MOST_TYPES, NO_SYSTEM, PAIR, UNUSUAL
@@ -20,7 +22,7 @@ from service.errors import Rejection
 from service.formats.crs import CrsCatalogue
 from service.formats.detect import Part, Source
 from service.formats.facts import Count, Layer, Name
-from service.formats.format import Reading
+from service.formats.format import Reader, Reading, reading_of
 from service.formats.left_out import has_match, pieces
 from service.formats.names import counted, listed, shown
 from service.formats.xml_columns import GML_ENDS, GML_NAMES, require_few_columns
@@ -51,6 +53,9 @@ OF_ONE_FILE = re.compile(r"<(Width|FeatureCount|Extent[XY]M(?:in|ax))>[^<]*</\1>
 COORDINATES = re.compile(rb"<(?:[\w.-]++:)?+coordinates[\s>]")
 """Coordinates that themselves tell whether there are elevations, in texts that are alike otherwise."""
 FEW = 2
+ADDED = "_"
+"""What the driver adds to the name of a column that another one has, ignoring case."""
+LOCAL_NAMES = re.compile(rb"<(?:[\w.-]++:)?+([^\s<>/:!?]++)")
 AND = " and "
 COMPOUND = re.compile(r"/def/crs-compound\b|:crs,crs:|EPSG:\d+\+")
 """What names of two systems have, one of positions and one of heights."""
@@ -99,6 +104,28 @@ def heights_warnings(named: str, layers: Iterable[Layer], catalogue: CrsCatalogu
                 f"Elevations are in the system of heights that {shown(name)!r} names beside that of positions. It was "
                 "not read: they were kept as they are."
             )
+
+
+async def renamed_warnings(place: Workplace, source: Source, layers: Iterable[Layer]) -> list[str]:
+    """What is told of columns of GML that the driver renamed, by a `_` behind the name, because others differ in case.
+
+    Raises:
+        Rejection: to look for their names takes longer than a run may.
+    """
+    names = dict.fromkeys(field.name for layer in layers for field in layer.fields if field.name.endswith(ADDED))
+    if reading_of(source.format).reader is not Reader.GML or not names:
+        return []
+    former = {name: [name[:end] for end in range(len(name), len(name.rstrip(ADDED)) - 1, -1)] for name in names}
+    elements = await place.look(partial(_elements, source.parts[0].text, set(chain(*former.values()))))
+    found = ((next((old for old in olds if old in elements), name), name) for name, olds in former.items())
+    return list(islice((told_of_renamed(old, new) for old, new in found if old != new), MAX_FOUND))
+
+
+def _elements(path: Path, wanted: Collection[str]) -> set[str]:
+    """Those of the `wanted` names that elements of the file have. Blocking."""
+    names = {name.encode() for name in wanted}
+    found = {name for text in pieces(path) for name in LOCAL_NAMES.findall(text) if name in names}
+    return {name.decode() for name in found}
 
 
 async def _describe(place: Workplace, reading: Reading, part: Part) -> None:

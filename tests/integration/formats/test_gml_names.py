@@ -1,0 +1,35 @@
+"""Columns of GML whose names differ only in case, which its driver renames without a word."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.formats.pipeline import Pipeline
+
+START = '<a:C xmlns:a="http://a" xmlns:gml="http://www.opengis.net/gml">'
+FEATURE = "<gml:featureMember><a:{0}>{1}</a:{0}></gml:featureMember>"
+NAMES = {
+    "one of two": ({"t": "<a:Name>1</a:Name><a:name>2</a:name>"}, [("name", "name_")]),
+    "two of three": (
+        {"t": "<a:Name>1</a:Name><a:name>2</a:name><a:NAME>3</a:NAME>"},
+        [("name", "name_"), ("NAME", "NAME__")],
+    ),
+    "beside a layer with a third": (
+        {"s": "<a:NAME>1</a:NAME>", "t": "<a:Name>1</a:Name><a:name>2</a:name>"},
+        [("name", "name_")],
+    ),
+    "a name of its own": ({"t": "<a:Name>1</a:Name><a:name_>2</a:name_><a:end_>3</a:end_>"}, []),
+}
+
+
+@pytest.mark.parametrize("case", NAMES)
+async def test_columns_that_the_driver_renames_are_told(either: Pipeline, tmp_path: Path, case: str) -> None:
+    """Each with both of its names; columns whose names end so in the file are not."""
+    layers, renamed = NAMES[case]
+    path = tmp_path / "a.gml"
+    features = "".join(FEATURE.format(name, values) for name, values in layers.items())
+    path.write_text(f"{START}{features}</a:C>", encoding="utf-8")
+    done = await either.to("GeoPackage", path)
+    told = [f"The column {old!r} has the name of another, ignoring case, and became {new!r}." for old, new in renamed]
+    assert [warning for warning in done.output.warnings if "ignoring case" in warning] == told
+    assert {new for _, new in renamed} <= {field.name for layer in done.facts.layers for field in layer.fields}
