@@ -3,6 +3,7 @@
 import pytest
 
 from service.formats.gml_geometries import LONGEST_TAG, MOST_PATTERNS, FurtherGeometries
+from service.formats.left_out import PIECE
 
 PLACE = "<gml:Point srsName='s'><gml:pos>1 2</gml:pos></gml:Point>"
 NESTED = f"<gml:MultiGeometry><gml:geometryMember><gml:MultiGeometry>{PLACE}</gml:MultiGeometry></gml:geometryMember>"
@@ -63,6 +64,17 @@ def test_what_does_not_end_is_forgotten(crafted: str) -> None:
     assert reading.told() == []
 
 
+@pytest.mark.parametrize("far", ["", "</a:f>"])
+def test_ends_that_are_missing_or_far_away_are_not_looked_for_again_and_again(far: str) -> None:
+    """With a blank in its end, a feature ends as well; a search for the usual end would pass all others each time."""
+    features = 5_000
+    text = f"<member>{features * f'<a:f>{PLACE}{PLACE}</a:f >'}{far}".encode()
+    reading = FurtherGeometries()
+    reading.add(text)
+    assert reading.told() == _sentences(features, features, 0, 0)
+    assert reading._bytes_in_vain <= len(text) + PIECE
+
+
 def _told(text: str, size: int = 1 << 20) -> list[str]:
     reading, content = FurtherGeometries(), text.encode()
     for start in range(0, len(content), size):
@@ -72,7 +84,7 @@ def _told(text: str, size: int = 1 << 20) -> list[str]:
 
 def _sentences(features: int, places: int, bounds: int, bounded: int) -> list[str]:
     further = (
-        f"Of features with several geometries ({features}), one geometry each was read; the others ({places}) were "
+        f"Of features with several geometries ({features:,}), one geometry each was read; the others ({places:,}) were "
         "left out."
     )
     parts = (
