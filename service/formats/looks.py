@@ -8,6 +8,7 @@ from typing import Protocol
 from service.formats.condensed import Condenser, shortened
 from service.formats.format import Format, Reader, reading_of
 from service.formats.gml_geometries import FurtherGeometries
+from service.formats.gml_mixed import MixedContent
 from service.formats.kml_repeated import RepeatedData
 from service.formats.kml_schemas import UndeclaredData
 from service.formats.left_out import CHUNK, TextTally, chunks, warn_of_left_out
@@ -25,7 +26,7 @@ class Teller(Protocol):
 
 TELLERS: Mapping[Reader, Sequence[Callable[[], Teller]]] = {
     Reader.KML: (RepeatedData, UndeclaredData),
-    Reader.GML: (FurtherGeometries,),
+    Reader.GML: (FurtherGeometries, MixedContent),
 }
 
 

@@ -115,6 +115,9 @@ CASES = {
     "GML of elements in elements": Case(
         "a.gml", constant(_xml(GML.format("", MEMBER.format(_nested("<c:a>", "x", "</c:a>"))))), REFUSED
     ),
+    "GML of texts beside elements": Case(
+        "a.gml", constant(_xml(GML.format("", MEMBER.format("a > b<c:a/><![CDATA[<b>]]>c<!-- > -->" * 100_000))))
+    ),
     "GML of geometries in geometries": Case(
         "a.gml",
         constant(

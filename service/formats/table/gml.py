@@ -16,8 +16,14 @@ from service.formats.format import (
 from service.formats.gml_geometries import GEOMETRIES
 from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
 
-BEGINS_BLANK = rb">(?:<!\[CDATA\[)?+\s++(?!<)(?:[^<\s\d.+-]|[\d.+-][\d.,eE+\-\s]*+[^<\d.,eE+\-\s])"
-"""A text with blanks or line ends at its beginning; those of coordinates and other numbers do not matter."""
+BEGINS_BLANK = (
+    rb"<[^/!?<>][^<>]*+(?<!/)>(?:<!\[CDATA\[)?+\s++(?!<)"
+    rb"(?:[^<\s\d.+-]|[\d.+-][\d.,eE+\-\s]*+[^<\d.,eE+\-\s])"
+)
+"""A text with blanks or line ends at its beginning; those of coordinates and other numbers do not matter.
+
+A text behind another element, which begins so more often, is left out as a whole.
+"""
 EMPTY_IN_GML = rb"<(?!gml:)([\w:.-]++)(?:\s?/>|></\1>)"
 LETTERS_IN_POSITIONS = (
     rb"<(?:gml:(?:pos(?:List)?+|coordinates)|posList)\b[^<>]*+>"
