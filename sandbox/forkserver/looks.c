@@ -9,7 +9,7 @@
 
 #include "looks.h"
 
-enum { WHOLE_DIGITS = 15, GROUP = 3, MILLI = 3, WKB_DIGITS = 18 };
+enum { WHOLE_DIGITS = 15, GROUP = 3, MILLI = 3, WKB_DIGITS = 18, EXACT_DIGITS = 17 };
 static const char SPACE[] = " \t\r\n";
 
 static int is_digit(char letter)
@@ -122,6 +122,13 @@ static int is_moment(const char *at)
         at = fraction > at + 1 ? fraction : at;
     }
     return is_zone(at);
+}
+
+int has_many_digits(const char *text)
+{
+    const char *at = text + strspn(text, "-0.,"), *whole = past_digits(at);
+    const char *end = *whole == '.' || *whole == ',' ? past_digits(whole + 1) : whole;
+    return end - at - (end > whole) > EXACT_DIGITS;
 }
 
 int is_finer(const char *text)

@@ -11,6 +11,9 @@ int is_number(const char *text);
 /* Whether a cell begins like a geometry in WKT, or is one in WKB or GeoJSON; UNSURE if the other program must decide. */
 int is_geometry(const char *text);
 
+/* Whether a decimal has so many digits that it may not be the floating-point number that a column holds. */
+int has_many_digits(const char *text);
+
 /* Whether a moment has fractions of milliseconds. */
 int is_finer(const char *text);
 

@@ -311,6 +311,7 @@ static void see_cell(struct table *table, struct cells *column, const char *cell
         enum kind kind = kind_of(cell);
         column->kinds |= (int)kind;
         column->finer += kind == MOMENT && is_finer(cell);
+        table->is_odd |= (kind & (DECIMAL | COMMA)) && has_many_digits(cell);
     }
     column->returned += (column->kinds & TEXT) && strchr(cell, '\r');
     int number = is_number(cell), geometry = is_geometry(cell);

@@ -18,7 +18,7 @@ from typing import TextIO
 
 from service.engine.jailed.bare_quotes import quotes_in
 from service.engine.jailed.exits import Exit
-from service.engine.jailed.kinds import NUMBER, Kind, kind_of_cell, type_of
+from service.engine.jailed.kinds import NUMBER, Kind, kind_of_cell, loses_digits, type_of
 from service.engine.jailed.places import (
     FINER,
     GEOMETRY_TEXT,
@@ -208,7 +208,9 @@ def _take(columns: list[Column], row: Sequence[str]) -> None:
             continue
         column.filled += 1
         if Kind.TEXT not in column.kinds or column.may_be_coordinate:
-            column.kinds |= kind_of_cell(cell)
+            kind = kind_of_cell(cell)
+            column.kinds |= kind
+            column.rounded += loses_digits(cell, kind)
         if Kind.MOMENT in column.kinds and FINER.match(cell):
             column.finer += 1
         column.returned += "\r" in cell

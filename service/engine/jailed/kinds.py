@@ -5,9 +5,15 @@
 
 import re
 from datetime import date
+from decimal import Context, Decimal, InvalidOperation
 from enum import IntFlag, auto
 
 NUMBER = re.compile(r"\s*[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][-+]?\d+)?\s*$", re.ASCII)
+
+
+NO_DIGITS = re.compile(r"[eE].*|[-.,]")
+EXACT_DIGITS = 17
+"""How many digits of a decimal its nearest floating-point number shows."""
 
 
 class Kind(IntFlag):
@@ -62,6 +68,23 @@ def kind_of_cell(cell: str) -> Kind:
     """What a filled `cell` looks like."""
     kind = next((kind for kind, pattern in _KINDS if pattern.match(cell)), Kind.TEXT)
     return Kind.TEXT if kind & _DATES and not is_in_calendar(cell) else kind
+
+
+def loses_digits(number: str, kind: Kind) -> bool:
+    """Whether a cell of `kind` is a decimal with digits that the floating-point number it becomes does not have.
+
+    Programs that write more digits than they know write those of the floating-point number, or zeros.
+    """
+    if len(number) <= EXACT_DIGITS or not kind & (Kind.POINT | Kind.COMMA):
+        return False
+    significant = len(NO_DIGITS.sub("", number).strip("0"))
+    if significant <= EXACT_DIGITS:
+        return False
+    try:
+        exact = Decimal(number.replace(",", "."))
+        return Context(prec=significant).create_decimal(float(exact)) != exact
+    except InvalidOperation:  # of an exponent that no number has
+        return False
 
 
 def type_of(kinds: Kind, delimiter: str, others: Kind = Kind.NONE) -> str:

@@ -75,6 +75,8 @@ class Column:
     """How many of them have something behind them, such as a second one."""
     finer: int = 0
     """How many of its times have fractions of milliseconds."""
+    rounded: int = 0
+    """How many of its decimals lose digits as floating-point numbers."""
     returned: int = 0
     """How many of its texts have carriage returns."""
     srids: set[int] = field(default_factory=set)
@@ -105,6 +107,8 @@ class Table:
     """Columns whose name is repeated, or has line ends or quotation marks, and their new names."""
     finer: Mapping[str, int] = field(default_factory=dict)
     """How many times in each of the columns of times have fractions of milliseconds, which are lost."""
+    rounded: Mapping[str, int] = field(default_factory=dict)
+    """How many decimals in each of the columns of numbers lose digits; in those of coordinates, they do not matter."""
     returned: Mapping[str, int] = field(default_factory=dict)
     """How many texts in each column have carriage returns, which become line feeds."""
     longer: Mapping[str, int] = field(default_factory=dict)
@@ -277,6 +281,11 @@ def describe(
         originals={ours: columns[at].name for at, ours in places.items()},
         others=tuple((columns[x].name, columns[y].name) for x, y in others),
         finer={column.name: column.finer for column in columns if column.finer and column.type == "DateTime"},
+        rounded={
+            column.name: column.rounded
+            for at, column in enumerate(columns)
+            if column.rounded and column.type == "Real" and at not in places
+        },
         longer={column.name: column.longer for column in geometries},
         assumed={column.name: column.geometries - column.named for column in geometries if srids},
         strange=sum(column.filled - column.geometries for column in geometries),

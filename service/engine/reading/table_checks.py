@@ -26,6 +26,7 @@ ROUNDED = "{values} lost digits: times are kept with millisecond precision, deci
 _Counts = Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS)]
 _OF_COLUMNS = {
     "finer": ROUNDED,
+    "rounded": "Decimals with more digits than floating-point numbers have ({values}) lost the last ones.",
     "returned": "Carriage returns in {values} became line feeds.",
     "longer": "Of {values}, only the first geometry was read, not what follows it. Put each into a row of its own.",
     "assumed": "Geometries without a coordinate system (SRID) beside others that name one ({values}) were taken for "
@@ -57,6 +58,7 @@ class WrittenTable(msgspec.Struct, frozen=True):
     srid: Annotated[int, Meta(ge=1, le=MAX_CODE)] | None
     renamed: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
     finer: _Counts
+    rounded: _Counts
     returned: _Counts
     longer: _Counts
     assumed: _Counts

@@ -77,6 +77,31 @@ LONG_NEGATIVES = (
 )
 
 
+DIGITS = {
+    "12345678901234567890.5": 1,
+    "-0,00123456789012345678901": 1,
+    "1.2345678901234567890123e-7": 1,
+    f"{0.1:.20f}": 0,
+    f"{-1e22 / 3:.30e}": 0,
+    f"{2 / 3:.17f}000": 0,
+    "0.10000000000000000000000": 0,
+    "123456789012345.67": 0,
+    "1.5": 0,
+}
+"""Decimals, and whether they have digits that no floating-point number has."""
+
+
+@pytest.mark.parametrize("number", DIGITS)
+async def test_digits_of_csv_that_no_number_holds_are_told(either: Pipeline, tmp_path: Path, number: str) -> None:
+    """Not those that programs write beyond what they know; digits of coordinates do not matter."""
+    path = tmp_path / "a.csv"
+    place = "1.12345678901234567890123" if number == "1.5" else "1"
+    path.write_text(f"x;y;n;t\n{place};2;{number};a\n3;4;;b\n", encoding="utf-8")
+    done = await either.to("GeoPackage", path, source_epsg=4326)
+    told = "Decimals with more digits than floating-point numbers have (1 value of 'n') lost the last ones."
+    assert [warning for warning in done.output.warnings if "digits" in warning] == [told] * DIGITS[number]
+
+
 async def test_numbers_that_do_not_fit_into_a_shapefile_are_told(either: Pipeline, tmp_path: Path) -> None:
     """Its driver cuts them off after 24 characters, so that they are other numbers; the largest that fit are kept."""
     kept = [1e24, -1e23, 9.9e22]
