@@ -18,6 +18,9 @@ from tests.support.patience import PATIENCE_SECONDS
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# What this run was given is not for those that tests start; its workers are told by it.
+os.environ.pop("PYTEST_ADDOPTS", None)
+
 # The tests, and all that they import, live to the end: looking for garbage among them takes a tenth of their
 # collection.
 gc.disable()

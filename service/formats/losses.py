@@ -193,8 +193,8 @@ def _hidden_tables(target: Format, writing: Writing, datasets: Sequence[Dataset]
     hidden = [dataset.name for dataset in datasets if dataset.geometry_type == NO_GEOMETRY]
     if hidden and writing.hides_tables:
         yield (
-            f"{target.title} registers geometries alone: GDAL, and with it programs such as QGIS, shows tables without "
-            f"any ({listed(quotes(hidden))}) only if told to list all tables."
+            f"{target.title} registers geometries alone: programs such as QGIS show tables without any "
+            f"({listed(quotes(hidden))}) only if told to list all tables."
         )
 
 

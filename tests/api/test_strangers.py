@@ -20,7 +20,7 @@ def test_strangers_meet_nothing_but_what_is_described(server: Server) -> None:
     """A pytest of their own passes for each operation: to read the description takes seconds, for each worker."""
     operations = sum(endpoint.path not in PRIVATE for endpoint in ENDPOINTS)
     with create_account(server, Terms(plan="team", plan_owner="organization")) as client:
-        given = {"STRANGERS_URL": server.url, "STRANGERS_KEY": client.key.api_key, "PYTEST_ADDOPTS": ""}
+        given = {"STRANGERS_URL": server.url, "STRANGERS_KEY": client.key.api_key}
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "--numprocesses=0", "--timeout=0", "-p", "no:cacheprovider", TESTS],
             env={**os.environ, **given},

@@ -60,7 +60,7 @@ async def test_closing_the_pool_leaves_no_process(config: Config, directory: Pat
 
 async def test_no_more_run_at_once_than_there_are_converters(work_root: Path) -> None:
     """With many leases and two converters, there is never a third process."""
-    config = Config(work_root=work_root, converters=2)
+    config = Config(work_root=work_root, converters=2, suspended=0)  # or others would run while a slow one waits
     running = peak = 0
     async with open_pool(config) as pool:
 
