@@ -193,7 +193,7 @@ async def test_a_table_beside_a_spatial_layer_is_left_out_of_single_layer_target
     kept = await pipeline.to("SpatiaLite", done.path)
     with closing(sqlite3.connect(kept.path)) as connection:
         assert connection.execute("SELECT text FROM notes").fetchall() == [("x",)]
-    assert any("shows tables without any ('notes') only if told" in warning for warning in kept.output.warnings)
+    assert any("show tables without any ('notes') only if told" in warning for warning in kept.output.warnings)
 
 
 async def test_plain_tables_of_a_database_are_read_beside_spatial_ones(pipeline: Pipeline, tmp_path: Path) -> None:
