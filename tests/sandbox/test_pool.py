@@ -145,6 +145,8 @@ async def test_a_helper_that_is_suspended_before_it_is_ready_is_replaced_too(
         monkeypatch.setattr(helper, "START_SECONDS", 1.0)
         for pid in (starting := await lose_helper(pool)):
             os.kill(pid, signal.SIGSTOP)
+        for pid in helpers_below() - starting:  # a spawner that its keeper has started meanwhile
+            os.kill(pid, signal.SIGSTOP)
         monkeypatch.setattr(helper, "START_SECONDS", PATIENCE_SECONDS)  # the next one may be slow
         while (await converter.run(python(directory, ""))).ending is Ending.INTERNAL:
             pass
