@@ -14,7 +14,7 @@ from tests.support.data import collection, feature, point
 from tests.support.server import Client, Server, create_account, running_server
 from tests.support.tuned import tuned
 
-CLIENTS, ACCOUNTS = 32, 16
+CLIENTS, ACCOUNTS = 64, 16
 COMMANDS_PER_SERVER = 2
 MANY = 12
 """Three for each converter."""
@@ -48,7 +48,7 @@ def _directory(pid: int) -> Path | None:
 
 
 def test_no_conversion_fails_for_a_server_that_is_replaced(tmp_path: Path, database_url: str) -> None:
-    """32 clients, a replacement after every second run: all succeed at the first attempt."""
+    """64 clients, a replacement after every second run: all succeed at the first attempt."""
     settings = {"GEOMILL_CONVERTERS": "4", "GEOMILL_WAITING_ROOM": "256"}
     program = tuned(Config={"commands_per_server": COMMANDS_PER_SERVER})
     with ExitStack() as stack:
