@@ -174,7 +174,8 @@ async def _check_belonging(settings: Settings, storage: Storage) -> Finding:
                 await OwnStore(database, storage).require(region)
     except ForeignStore as foreign:
         advice = (
-            "Set database and store as for the service. If results really are lost, run `geomill reconcile --force`."
+            "Set database and store as for the service. If results really are lost, `geomill reconcile` names the "
+            "command that gives them up."
         )
         return Finding("store", "fail", foreign.detail, advice)
     except (DatabaseUnavailable, EmbeddedPostgresError, MigrationError):

@@ -1,7 +1,7 @@
 """The service with its results in a bucket, while the store is available and while it is not."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -49,6 +49,27 @@ def bucket_settings(server: S3Server) -> dict[str, object]:
     }
 
 
+@pytest.fixture
+def europe(tmp_path: Path) -> Iterator[S3Server]:
+    """A server for the region eu alone."""
+    directory = tmp_path / "europe"
+    directory.mkdir()
+    with s3_server(directory) as server:
+        yield server
+
+
+def settings_of_two(home: S3Server, europe: S3Server) -> dict[str, object]:
+    """A home bucket, and one for region eu on another server."""
+    regions = {"eu": {"bucket": BUCKET, "endpoint": europe.url}}
+    return {**bucket_settings(home), "s3_regions": json.dumps(regions)}
+
+
+def command(data_dir: Path, database_url: str, settings: Mapping[str, object]) -> Geomill:
+    """The command with the settings of a service."""
+    given = {f"GEOMILL_{name.upper()}": str(value) for name, value in settings.items()}
+    return Geomill(data_dir, {"GEOMILL_DATABASE_URL": database_url, **given})
+
+
 def objects_in(server: S3Server, bucket: str) -> int:
     """How many objects a bucket holds, except its mark."""
     found = [path.name for path in (server.directory / bucket).rglob("*") if path.is_file()]
@@ -91,61 +112,56 @@ async def test_a_plan_with_the_choice_keeps_outputs_where_its_account_wants(
 
 
 async def test_a_region_that_is_away_keeps_no_result_of_another_beyond_its_retention(
-    database_url: str, tmp_path: Path, s3: S3Server
+    database_url: str, tmp_path: Path, s3: S3Server, europe: S3Server
 ) -> None:
     """Results, and what appears late, are removed elsewhere, and from there once it is back."""
-    (tmp_path / "europe").mkdir()
-    with s3_server(tmp_path / "europe") as europe:
-        regions = {"eu": {"bucket": BUCKET, "endpoint": europe.url}}
-        settings = {**bucket_settings(s3), "s3_regions": json.dumps(regions)}
-        async with world(database_url, tmp_path, now=datetime.now(UTC), plan="business", settings=settings) as here:
-            database = here.services.database
-            change = partial(Administration(database, utc_now).change_account, here.account.account_id)
-            for region in ("eu", ""):
-                await change(Changes(storage_region=region))
-                late = new_key(region)
-                (tmp_path / late[-32:]).touch()
-                await here.services.storage.put(late, tmp_path / late[-32:], media_type="a/b", download_name="late")
-                await database.execute("INSERT INTO late_object VALUES ($1, now(), now())", late)
-                await here.convert()
-            assert (objects_in(s3, BUCKET), objects_in(europe, BUCKET)) == (2, 2)
-            await here.advance(timedelta(days=60))
-            europe.kill()
-            with pytest.raises(StorageUnavailable):
-                await sweep(here.services)
-            assert objects_in(s3, BUCKET) == 0
-            europe.start()
-            await sweep(here.services)
-            assert await here.stored() == 0
-
-
-async def test_an_account_is_deleted_although_a_region_is_away(database_url: str, tmp_path: Path, s3: S3Server) -> None:
-    """Results elsewhere are erased, the operator is told what is left, and the service or a repeat erases that."""
-    (tmp_path / "europe").mkdir()
-    with s3_server(tmp_path / "europe") as europe:
-        regions = {"eu": {"bucket": BUCKET, "endpoint": europe.url}}
-        settings = {**bucket_settings(s3), "s3_regions": json.dumps(regions)}
-        async with world(database_url, tmp_path, now=datetime.now(UTC), plan="business", settings=settings) as here:
-            account_id = here.account.account_id
-            change = partial(Administration(here.services.database, utc_now).change_account, account_id)
+    settings = settings_of_two(s3, europe)
+    async with world(database_url, tmp_path, now=datetime.now(UTC), plan="business", settings=settings) as here:
+        database = here.services.database
+        change = partial(Administration(database, utc_now).change_account, here.account.account_id)
+        for region in ("eu", ""):
+            await change(Changes(storage_region=region))
+            late = new_key(region)
+            (tmp_path / late[-32:]).touch()
+            await here.services.storage.put(late, tmp_path / late[-32:], media_type="a/b", download_name="late")
+            await database.execute("INSERT INTO late_object VALUES ($1, now(), now())", late)
             await here.convert()
-            await change(Changes(storage_region="eu"))
-            jobs = [(await here.convert())["jobId"] for _ in range(2)]
-            europe.kill()
-            given = {f"GEOMILL_{name.upper()}": str(value) for name, value in settings.items()}
-            geomill = Geomill(tmp_path, {"GEOMILL_DATABASE_URL": database_url, "GEOMILL_S3_ATTEMPTS": "1", **given})
-            deletion = ("account", "delete", str(account_id), "--yes", "--json")
-            told = await anyio.to_thread.run_sync(geomill, *deletion)
-            assert (told.returncode, "1 results are erased" in told.stderr) == (1, True), told
-            assert "2 in the region eu (down: " in told.stderr
-            assert objects_in(s3, BUCKET) == 0
-            found = await here.services.jobs.of_any([JobId(UUID(job)) for job in jobs])
-            assert {(job.status, job.original_file_name) for job in found} == {(Status.EXPIRED, "")}
-            europe.start()
-            assert objects_in(europe, BUCKET) == 2
-            repeated = await anyio.to_thread.run_sync(geomill, *deletion)
-            assert json.loads(repeated.stdout)["erasedResults"] == 2, repeated
-            assert objects_in(europe, BUCKET) == 0
+        assert (objects_in(s3, BUCKET), objects_in(europe, BUCKET)) == (2, 2)
+        await here.advance(timedelta(days=60))
+        europe.kill()
+        with pytest.raises(StorageUnavailable):
+            await sweep(here.services)
+        assert objects_in(s3, BUCKET) == 0
+        europe.start()
+        await sweep(here.services)
+        assert await here.stored() == 0
+
+
+async def test_an_account_is_deleted_although_a_region_is_away(
+    database_url: str, tmp_path: Path, s3: S3Server, europe: S3Server
+) -> None:
+    """Results elsewhere are erased, the operator is told what is left, and the service or a repeat erases that."""
+    settings = settings_of_two(s3, europe)
+    async with world(database_url, tmp_path, now=datetime.now(UTC), plan="business", settings=settings) as here:
+        account_id = here.account.account_id
+        change = partial(Administration(here.services.database, utc_now).change_account, account_id)
+        await here.convert()
+        await change(Changes(storage_region="eu"))
+        jobs = [(await here.convert())["jobId"] for _ in range(2)]
+        europe.kill()
+        geomill = command(tmp_path, database_url, {**settings, "s3_attempts": 1})
+        deletion = ("account", "delete", str(account_id), "--yes", "--json")
+        told = await anyio.to_thread.run_sync(geomill, *deletion)
+        assert (told.returncode, "1 results are erased" in told.stderr) == (1, True), told
+        assert "2 in the region eu (down: " in told.stderr
+        assert objects_in(s3, BUCKET) == 0
+        found = await here.services.jobs.of_any([JobId(UUID(job)) for job in jobs])
+        assert {(job.status, job.original_file_name) for job in found} == {(Status.EXPIRED, "")}
+        europe.start()
+        assert objects_in(europe, BUCKET) == 2
+        repeated = await anyio.to_thread.run_sync(geomill, *deletion)
+        assert json.loads(repeated.stdout)["erasedResults"] == 2, repeated
+        assert objects_in(europe, BUCKET) == 0
 
 
 async def test_a_region_in_doubt_keeps_no_other_from_being_reconciled(
@@ -159,8 +175,7 @@ async def test_a_region_in_doubt_keeps_no_other_from_being_reconciled(
         (tmp_path / "orphan").touch()
         for key in orphans:
             await here.services.storage.put(key, tmp_path / "orphan", media_type="a/b", download_name="orphan")
-        given = {f"GEOMILL_{name.upper()}": str(value) for name, value in settings.items()}
-        geomill = Geomill(tmp_path, {"GEOMILL_DATABASE_URL": database_url, **given})
+        geomill = command(tmp_path, database_url, settings)
         told = await anyio.to_thread.run_sync(geomill, "reconcile", "--json")
         assert (told.returncode, json.loads(told.stdout)["deletedOutputs"]) == (1, orphans[:1]), told
         [difference] = json.loads(told.stdout)["differences"]
@@ -181,13 +196,9 @@ async def test_results_of_a_region_that_is_not_set_are_not_lost(
         await change(Changes(storage_region="eu"))
         far = await here.convert()
         await here.advance(timedelta(seconds=1))
-        given = {f"GEOMILL_{name.upper()}": str(value) for name, value in settings.items()}
-        whole = Geomill(tmp_path, {"GEOMILL_DATABASE_URL": database_url, **given})
-        part = Geomill(tmp_path, {"GEOMILL_DATABASE_URL": database_url, **given, "GEOMILL_S3_REGIONS": "{}"})
-        mistaken = Geomill(
-            tmp_path,
-            {"GEOMILL_DATABASE_URL": database_url, **given, "GEOMILL_S3_REGIONS": '{"eu": {"prefix": "other/"}}'},
-        )
+        whole = command(tmp_path, database_url, settings)
+        part = command(tmp_path, database_url, {**settings, "s3_regions": "{}"})
+        mistaken = command(tmp_path, database_url, {**settings, "s3_regions": '{"eu": {"prefix": "other/"}}'})
 
         told = await anyio.to_thread.run_sync(part, "reconcile", "--json")
         assert json.loads(told.stdout)["expiredJobs"] == [], told
