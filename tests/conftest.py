@@ -18,18 +18,19 @@ from tests.support.patience import PATIENCE_SECONDS
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# What this run was given is not for those that tests start; its workers are told by it.
-os.environ.pop("PYTEST_ADDOPTS", None)
-
 # The tests, and all that they import, live to the end: looking for garbage among them takes a tenth of their
 # collection.
 gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage among what follows only."""
+    """Look for garbage among what follows only, and keep this run's options from the runs that tests start.
+
+    Not before: xdist's workers read them from the environment, and begin when this module has been imported.
+    """
     gc.freeze()
     gc.enable()
+    os.environ.pop("PYTEST_ADDOPTS", None)
 
 
 # A shell has what it starts in the background ignore SIGINT, which the commands that tests interrupt would inherit.

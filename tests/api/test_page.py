@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from xml.sax.saxutils import escape
 
 import httpx
@@ -886,21 +886,26 @@ async def test_an_earlier_conversion_is_opened_again(visit: Visit, client: Clien
     await expect(visit.page.locator(".map canvas").first).to_be_attached()
 
 
-async def test_the_documentation_sends_requests(visit: Visit, server: Server, client: Client) -> None:
-    """Under the same policy, except for icons in its style sheet, with a choice of files and formats, for everybody."""
+async def see_description(visit: Visit, server: Server, key: str = "") -> Locator:
+    """Open the API's description, with a key if there is one; return what it says of conversions."""
     page = visit.page
     await page.emulate_media(color_scheme="dark")
     await page.goto(f"{server.url}/docs")
     await expect(page.locator("html.dark-mode")).to_be_attached()
-    await page.get_by_role("button", name="Authorize").first.click()
-    await assert_accessible(page, ".dialog-ux")
-    await (
-        page.get_by_label("auth-apikey-value").or_(page.locator(".auth-container input")).first.fill(client.key.api_key)
-    )
-    await page.locator(".auth-btn-wrapper .authorize").click()
-    await page.locator(".auth-btn-wrapper .btn-done").click()
+    if key:
+        await page.get_by_role("button", name="Authorize").first.click()
+        await assert_accessible(page, ".dialog-ux")
+        await page.get_by_label("auth-apikey-value").or_(page.locator(".auth-container input")).first.fill(key)
+        await page.locator(".auth-btn-wrapper .authorize").click()
+        await page.locator(".auth-btn-wrapper .btn-done").click()
     convert = page.locator("#operations-Conversions-convertFile")
     await convert.locator(".opblock-summary-control").click()
+    return convert
+
+
+async def test_the_description_sends_requests(visit: Visit, server: Server, client: Client) -> None:
+    """Under the same policy, except for icons in its style sheet, with a choice of files and formats."""
+    convert = await see_description(visit, server, client.key.api_key)
     payload: Any = {"name": "lakes.geojson", "mimeType": "application/json", "buffer": lakes()}
     await convert.locator("input[type=file]").set_input_files(payload)
     await expect(convert.locator("option", has_text="GeoPackage").first).to_be_attached()
@@ -909,23 +914,38 @@ async def test_the_documentation_sends_requests(visit: Visit, server: Server, cl
     await expect(convert.locator(".live-responses-table tbody .response-col_status").first).to_contain_text("200")
     [job] = client.get("/api/geo/convert/jobs").json()["jobs"]
     assert job["status"] == "Completed"
+    await assert_accessible(visit.page, "#operations-Conversions-convertFile .responses-wrapper")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (360, "light")])
+async def test_the_description_is_for_everybody(
+    visit: Visit, server: Server, scheme: Literal["dark", "light"], width: int
+) -> None:
+    """All of it, on a desktop and on a phone, dark and light."""
+    page = visit.page
+    convert = await see_description(visit, server)
+    await page.emulate_media(color_scheme=scheme)
+    await page.set_viewport_size({"width": width, "height": 740})
+    await expect(page.locator("html.dark-mode")).to_have_count(int(scheme == "dark"))
     await assert_accessible(page)
-    await page.emulate_media(color_scheme="light")
-    await page.set_viewport_size({"width": 360, "height": 740})
-    await expect(page.locator("html:not(.dark-mode)")).to_be_attached()
-    await assert_accessible(page)
-    assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert await page.evaluate("document.documentElement.scrollWidth") <= width
     await convert.locator(".opblock-summary-control").scroll_into_view_if_needed()
-    await visit.shoot("docs-phone", full_page=False)
+    await visit.shoot(f"docs-{width}", full_page=False)
+
+
+async def test_the_description_shows_hostile_names_as_text(visit: Visit, server: Server, client: Client) -> None:
+    """In a refusal, and in the list of jobs."""
+    convert = await see_description(visit, server, client.key.api_key)
     evil: Any = {"name": f"{EVIL.replace('/', '')}.xyz", "mimeType": "", "buffer": b"?"}
     await convert.locator("input[type=file]").set_input_files(evil)
     await convert.get_by_role("button", name="Execute").click()
-    jobs = page.locator("[id^=operations-][id$=-recentJobs]")
+    jobs = visit.page.locator("[id^=operations-][id$=-recentJobs]")
     await expect(convert.locator(".live-responses-table")).to_contain_text("cannot be converted")
     await jobs.locator(".opblock-summary-control").click()
     await jobs.get_by_role("button", name="Execute").click()
     await expect(jobs.locator(".live-responses-table")).to_contain_text("<img src=x")
-    assert await page.locator(".live-responses-table img, .live-responses-table script").count() == 0
+    inside = visit.page.locator(".live-responses-table img, .live-responses-table script")
+    assert await inside.count() == 0
 
 
 async def test_a_first_visit_loads_little(server: Server) -> None:

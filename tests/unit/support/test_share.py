@@ -1,5 +1,10 @@
 """Every test is in exactly one share, with those that use the same conversion."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.support.share import Share
@@ -27,3 +32,12 @@ def test_no_other_share_exists(text: str) -> None:
     """It would run nothing, and pass."""
     with pytest.raises(pytest.UsageError, match="1/3"):
         Share(text)
+
+
+def test_workers_heed_the_options_of_the_environment() -> None:
+    """As CI names a share."""
+    few = Path(__file__).with_name("test_groups.py")
+    command = [sys.executable, "-m", "pytest", "--numprocesses=1", str(few)]
+    environment = {**os.environ, "PYTEST_ADDOPTS": f"--deselect={few.relative_to(Path.cwd())}"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, done.stdout
