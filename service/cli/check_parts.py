@@ -115,7 +115,7 @@ async def check_database(settings: Settings, role: Role) -> AsyncIterator[Findin
         holds=version >= OLDEST_POSTGRES,
         otherwise="fail",
     )
-    yield Finding("schema", "ok", f"{found['migrations']} migrations, all that this version has")
+    yield Finding("schema", "ok", f"{found['migration']}, the last migration of this version")
     yield _clock(found["clock"], before, after)
     is_durable = found["fsync"] == "on" and found["synchronous_commit"] != "off"
     yield judged(

@@ -16,7 +16,15 @@ import msgspec
 from service.db import queries
 from service.db.connection import open_connection
 from service.db.faults import LOST
-from service.db.migrations import Migration, MigrationError, SchemaAhead, SchemaBehind, read_migrations, unknown_to
+from service.db.migrations import (
+    Migration,
+    MigrationError,
+    SchemaAhead,
+    SchemaBehind,
+    next_of,
+    read_migrations,
+    unknown_to,
+)
 
 LOCK_SECONDS = 60
 """How long a migration waits for another migration, or for a session that uses a table which it changes."""
@@ -106,10 +114,10 @@ async def _apply_next(connection: _Connection, known: Sequence[Migration]) -> st
         await connection.execute(statements["create_table"])
         applied = await _applied(connection)
         unknown_to(known, applied)
-        if len(applied) >= len(known):
+        if (missing := next_of(known, applied)) is None:
             return None
-        await _apply(connection, known[len(applied)])
-    return known[len(applied)].name
+        await _apply(connection, missing)
+    return missing.name
 
 
 async def require_schema(dsn: str) -> None:
@@ -133,10 +141,9 @@ async def require_schema(dsn: str) -> None:
             f"The database is newer than this version of Geomill: it has {newer[-1].name}. This version can only serve "
             "with it; for other commands, run the version that made it, or a later one."
         )
-    if len(applied) < len(known):
+    if (missing := next_of(known, applied)) is not None:
         raise SchemaBehind(
-            f"This database lacks {known[len(applied)].name}, which this version of Geomill needs. "
-            "Run `geomill migrate` first."
+            f"This database lacks {missing.name}, which this version of Geomill needs. Run `geomill migrate` first."
         )
 
 

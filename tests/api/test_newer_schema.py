@@ -17,9 +17,9 @@ from tests.support.patience import wait_until
 from tests.support.server import Client, Server, create_account, running_server
 
 PRESENT = sql_directory() / "migrations"
-COUNT = len(read_migrations(PRESENT))
-ADDS = f"{COUNT + 1:04}_a_later_version.sql"
-TAKES = f"{COUNT + 2:04}_a_later_release.since_{COUNT + 1:04}.sql"
+LAST = read_migrations(PRESENT)[-1].number
+ADDS = f"{LAST + 1:04}_a_later_version.sql"
+TAKES = f"{LAST + 2:04}_a_later_release.since_{LAST + 1:04}.sql"
 SCRIPTS = {
     ADDS: "ALTER TABLE job ADD COLUMN later text; UPDATE plan SET monthly_conversions = 77 WHERE id = 'free';",
     TAKES: "ALTER TABLE job DROP COLUMN later;",
