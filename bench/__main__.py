@@ -16,8 +16,8 @@ from bench.load.scenarios import SCENARIOS, STANDARD
 from bench.load.site import add_site_arguments, open_site
 from bench.measure.baselines import BASELINES
 from bench.measure.meter import load_average
-from bench.report.results import LATEST, OWN, new_results, read_parts, read_results, write_json
-from bench.report.table import changes, goals, heading, line
+from bench.report.results import LATEST, OWN, new_results, read_parts, write_json
+from bench.report.table import goals, heading, line
 
 PARTS: dict[str, str] = {
     "admissions": "admissions and settlements per second",
@@ -57,8 +57,6 @@ def _run(options: argparse.Namespace) -> None:
         results.load_average = (before, load_average())
     write_json(results, options.output)
     print(*goals(results, read_parts(PARTS)), sep="\n")
-    if options.compare:
-        print(*changes(results, read_results(options.compare)), sep="\n")
     print(f"load average {before} before, {results.load_average[1]} after; figures in {options.output}")
 
 
@@ -72,7 +70,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0, help="length of a scenario in each round")
     parser.add_argument("--output", type=Path, default=LATEST, help="where the results go; default: %(default)s")
-    parser.add_argument("--compare", type=Path, help="results of an earlier run to compare with")
     parser.add_argument(
         "--setting", action="append", default=[], metavar="GEOMILL_NAME=VALUE", help="setting of the started server"
     )

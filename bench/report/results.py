@@ -55,11 +55,6 @@ def write_json(record: object, path: Path) -> None:
     path.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
 
 
-def read_results(path: Path) -> Results:
-    """Read the results of an earlier run."""
-    return msgspec.json.decode(path.read_bytes(), type=Results)
-
-
 def read_parts(names: Iterable[str]) -> Parts:
     """Read the results of these programs; those that have not run are missing."""
     paths = {name: DIRECTORY / f"{name}.json" for name in names}

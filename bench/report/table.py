@@ -1,10 +1,10 @@
-"""Formats figures, goals and changes for a terminal."""
+"""Formats figures and goals for a terminal."""
 
 from collections.abc import Iterator
 from statistics import median
 
 from bench.measure.figures import Figures, Latency
-from bench.report.goals import GOALS, ratio
+from bench.report.goals import GOALS
 from bench.report.results import Parts, Results
 
 _ROW = "{:16} {:>9} {:>9} {:>9} {:>9} {:>9}  {:>7} {:>7} {:>7}  {:>7} {:>7}  {:>5}"
@@ -66,31 +66,3 @@ def goals(results: Results, parts: Parts) -> Iterator[str]:
         if value is not None:
             verdict = {True: "met", False: "MISSED", None: ""}[goal.is_met(value)]
             yield f"{goal.id:3} {goal.about:70} {goal.aim:18} {value:>10.3g} {goal.unit:3} {verdict}".rstrip()
-
-
-def changes(results: Results, earlier: Results) -> Iterator[str]:
-    """A line per scenario that both runs have; rates beside `xargs -P 2` where both measured it."""
-    yield f"since {earlier.at} ({earlier.commit}): requests/s, p50, p99, CPU ms, rate beside xargs -P 2"
-    for name, now in results.scenarios.items():
-        before = earlier.scenarios.get(name)
-        if before is not None:
-            pairs = (
-                (before.rate, now.rate),
-                *((getattr(one.latency_ms, at, None) for one in (before, now)) for at in ("p50", "p99")),
-                tuple((one.cpu_ms or {}).get("all") for one in (before, now)),
-                tuple(_beside_bare(name, run) for run in (earlier, results)),
-            )
-            yield f"{name:16} " + "  ".join(_change(*pair) for pair in pairs)
-
-
-def _beside_bare(name: str, run: Results) -> float | None:
-    try:
-        return ratio(run.scenarios[name].rates, run.scenarios["ogr2ogr-2"].rates)
-    except LookupError:
-        return None
-
-
-def _change(before: float | None, now: float | None) -> str:
-    if not before or now is None:
-        return f"{'':>24}"
-    return f"{before:>8.4g} → {now:<8.4g} {now / before - 1:+4.0%}"

@@ -85,7 +85,7 @@ def print_record(record: msgspec.Struct, *, as_json: bool) -> None:
     members = msgspec.to_builtins(record)
     width = max(len(name) for name in members)
     for name, value in members.items():
-        print(f"{name:<{width}}  {'-' if value is None else value}")
+        print(f"{name:<{width}}  {_shown(value)}")
 
 
 def print_list(whole: msgspec.Struct, rows: Sequence[msgspec.Struct], *, as_json: bool) -> None:
@@ -97,8 +97,15 @@ def print_list(whole: msgspec.Struct, rows: Sequence[msgspec.Struct], *, as_json
         return
     lines = [
         list(rows[0].__struct_encode_fields__),
-        *(["-" if value is None else str(value) for value in msgspec.to_builtins(row).values()] for row in rows),
+        *(list(map(_shown, msgspec.to_builtins(row).values())) for row in rows),
     ]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         print("  ".join(f"{value:<{width}}" for value, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _shown(value: object) -> str:
+    """Return a value as people write it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""Goals and changes as lines in a terminal."""
+"""Goals as lines in a terminal."""
 
 from array import array
 
@@ -9,7 +9,7 @@ from bench.measure.figures import Round, figures_of
 from bench.measure.meter import Usage
 from bench.report.goals import GOALS
 from bench.report.results import Results, new_results
-from bench.report.table import changes, goals
+from bench.report.table import goals
 
 
 def a_round(milliseconds: list[float], elapsed: float, errors: int = 0) -> Round:
@@ -61,14 +61,6 @@ def test_the_lag_of_the_loop_is_judged_and_a_probe_beside_it_is_only_shown() -> 
 def test_a_missed_goal_stands_out() -> None:
     """Twice the rate of bare ogr2ogr, where the goal is three times."""
     assert next(goals(a_run(bare=2.0), {})).endswith("2 x   MISSED")
-
-
-def test_a_comparison_tells_how_far_the_ratio_has_moved() -> None:
-    """The same rate beside a faster xargs is half the ratio."""
-    heading, line, _bare = changes(a_run(bare=2.0), a_run(bare=4.0))
-    assert heading.startswith("since ")
-    assert line.startswith("burst-8")
-    assert line.endswith("4 → 2        -50%")
 
 
 def test_an_overload_is_judged_with_and_without_what_the_generator_takes() -> None:
