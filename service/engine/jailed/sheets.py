@@ -1,6 +1,7 @@
-"""Turns the sheets of a workbook into normalized tables. Runs in the sandbox: `python -m …sheets GPKG TABLES WANTED`.
+"""Turns the sheets of a workbook into normalized tables. Runs in the sandbox.
 
-GPKG is what the driver read: a table without geometry per sheet. Uses only the standard library.
+`python -m …sheets GPKG TABLES WANTED DECLARED`: GPKG is what the driver read, a table without geometry per sheet.
+Uses only the standard library.
 """
 
 import json
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import MAX_LAYERS, columns, open_work_file, quoted, tables
-from service.engine.jailed.kinds import kind_of_cell, type_of
+from service.engine.jailed.kinds import Kind, kind_of_cell, type_of
 from service.engine.jailed.places import (
     Column,
     Table,
@@ -37,28 +38,29 @@ CSV_TYPES = {
 }
 
 
-def main(work_file: str, tables_file: str, wanted: str) -> None:
+def main(work_file: str, tables_file: str, wanted: str, declared: str = "") -> None:
     """Write every table of `work_file` as a normalized CSV, and their descriptions to `tables_file`.
 
-    `wanted` is JSON of `Wanted`.
+    `wanted` is JSON of `Wanted`; `declared` is not empty if the file declares the types of its columns.
     """
     connection = open_work_file(work_file)
     names = list(tables(connection))
     if len(names) > MAX_LAYERS:
         sys.exit(Exit.TOO_MANY_LAYERS)
     asked = Wanted(**json.loads(wanted))
-    found = [_write(connection, name, number, asked) for number, name in enumerate(names)]
+    found = [_write(connection, name, number, asked, is_declared=bool(declared)) for number, name in enumerate(names)]
     write_tables(tables_file, found)
 
 
-def _write(connection: sqlite3.Connection, table: str, number: int, wanted: Wanted) -> Table:
+def _write(connection: sqlite3.Connection, table: str, number: int, wanted: Wanted, *, is_declared: bool) -> Table:
     declared = columns(connection, table)
     originals = [name for name, _ in declared]
     names = unique_names(originals)
     seen = [Column(name, type=CSV_TYPES.get(kind, "String")) for name, (_, kind) in zip(names, declared, strict=True)]
     expect(seen, wanted)
     for column, original in zip(seen, originals, strict=True):
-        _look(connection, table, original, column)
+        guesses = not is_declared and column.type == "String" and _begins_empty(connection, table, original)
+        _look(connection, table, original, column, guesses=guesses)
     path = Path(f"t{number}.csv")
     layout = lay_out(path.name, table, originals, seen, wanted=wanted, delimiter="")
     rows = _rows(connection, table, declared)
@@ -70,18 +72,22 @@ def _write(connection: sqlite3.Connection, table: str, number: int, wanted: Want
     return layout.table
 
 
-def _look(connection: sqlite3.Connection, table: str, original: str, column: Column) -> None:
+def _look(connection: sqlite3.Connection, table: str, original: str, column: Column, *, guesses: bool) -> None:
     if column.type != "String" and not column.may_be_coordinate:
         return
-    guesses = column.type == "String" and _begins_empty(connection, table, original)
     query = f"SELECT {quoted(original)} FROM {quoted(table)} WHERE {quoted(original)} NOT IN ('')"  # noqa: S608 -- quoted
     for (value,) in connection.execute(query):
         text = str(value)
         column.filled += 1
         column.returned += "\r" in text
-        column.kinds |= kind_of_cell(text) if guesses else column.kinds
+        column.kinds |= _kind(text) if guesses else column.kinds
         look_at_cell(column, text)
     column.type = type_of(column.kinds, "") if column.kinds else column.type
+
+
+def _kind(text: str) -> Kind:
+    """What a cell holds if the driver tells all as texts: it writes numbers with a point, so no number has a comma."""
+    return Kind.TEXT if "," in text else kind_of_cell(text)
 
 
 def _begins_empty(connection: sqlite3.Connection, table: str, column: str) -> bool:
@@ -104,4 +110,4 @@ def _rows(
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    main(*sys.argv[1:5])

@@ -203,8 +203,8 @@ async def read_workbook(place: Workplace, source: Source, request: ConversionReq
     )
 
 
-async def _sheets(place: Workplace, request: ConversionRequest) -> Tables:
-    await place.python(sheets.__name__, SHEETS_FILE, TABLES_FILE, _wanted(request))
+async def _sheets(place: Workplace, request: ConversionRequest, declared: str = "") -> Tables:
+    await place.python(sheets.__name__, SHEETS_FILE, TABLES_FILE, _wanted(request), declared)
     return await _written_tables(place)
 
 
@@ -271,7 +271,7 @@ async def read_parquet(place: Workplace, source: Source, request: ConversionRequ
     if await place.has(WORK_FILE):
         facts = await _hold_work_file(place, reading_of(source.format))
         return WorkFile(tuple(changes.warnings()), facts=facts, was=changes.was)
-    tables = await _sheets(place, request)
+    tables = await _sheets(place, request, declared="declared")
     places = {name for table in tables for name in table.originals.values()}
     spelled = {name: count for name, count in changes.spelled.items() if name not in places}
     told = msgspec.structs.replace(changes, spelled=spelled).warnings()

@@ -111,6 +111,26 @@ async def test_sheets_without_a_header_say_so(either: Pipeline, tmp_path: Path, 
         await either.to("GeoPackage", path, source_epsg=4326)
 
 
+@pytest.mark.parametrize("kind", ["Ods", "Xlsx"])
+async def test_texts_with_commas_stay_texts_in_columns_that_begin_empty(
+    either: Pipeline, tmp_path: Path, kind: str
+) -> None:
+    """Their driver tells numbers as texts there, too, but with points."""
+    rows = [point(1, 2, t=None, n=None, name="a"), point(3, 4, t="1,5", n=2.5, name="b")]
+    written = await either.to(kind, write_geojson(tmp_path / "a.geojson", rows))
+    done = await either.to("GeoPackage", written.path, source_epsg=4326)
+    assert rows_of(done.path)[1] == {"t": "1,5", "n": 2.5, "name": "b"}
+
+
+async def test_texts_of_parquet_files_stay_texts(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Even if they are like numbers, and the first value is missing: the file declares the types."""
+    table = pa.table({"x": [1.0, 2.0], "y": [1.0, 2.0], "code": [None, "1.50"], "day": [None, "2020-01-01"]})
+    path = write_parquet(tmp_path / "a.parquet", table, None)
+    done = await pipeline.to("GeoJson", path, source_epsg=4326)
+    [_, second] = json.loads(done.path.read_bytes())["features"]
+    assert second["properties"] == {"code": "1.50", "day": "2020-01-01"}
+
+
 async def test_sheets_without_any_cell_say_nothing_of_their_header(either: Pipeline, tmp_path: Path) -> None:
     """A new workbook of some programs has three sheets, of which two stay empty: nothing of them is lost."""
     written = await either.to("Xlsx", write_geojson(tmp_path / "a.geojson", [point(1, 2, name="oak")]))
