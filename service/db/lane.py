@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 from service.db.faults import unavailable
 from service.db.pool import Connection, Database
@@ -26,9 +26,8 @@ class Lane:
         Raises:
             DatabaseUnavailable: the database failed, or neither a place nor a connection became free in time.
         """
-        patience = self._database.acquire_timeout_seconds if self._places.locked() else None  # most need no timer
         try:
-            async with asyncio.timeout(patience):
+            async with self._database.patience() if self._places.locked() else nullcontext():  # most need no timer
                 await self._places.acquire()
         except TimeoutError as error:
             raise unavailable(error) from error

@@ -10,8 +10,11 @@ A capability borrows one while its statements run, never while a file converts: 
 If the database is unreachable, refuses the connection, fails or is too slow, both raise `DatabaseUnavailable`
 (interface 7.1: 503 with Retry-After). It is then unknown whether a running transaction took effect, so callers are
 idempotent. Every other error of a statement, such as a violated constraint, is passed on to its caller.
+
+Whoever waits for a connection waits longer while the database answers others: it is slow then, not away.
 """
 
+import asyncio
 import math
 import time
 from collections import deque
@@ -47,6 +50,13 @@ FULL_SECONDS = 30.0
 MOST_AT_HAND = 3
 """Connections kept outside the pool: what admissions and settlements that overlap need."""
 
+LOOKS = 5
+"""How often a caller that waits looks for answers before it gives up. A process that got no core for seconds, and
+could not have seen any, has looked only once in that time."""
+
+MOST_PATIENCE = 4
+"""How many times longer a caller waits for a connection of a database that answers others."""
+
 
 class Database:
     """Connections to one database."""
@@ -59,6 +69,7 @@ class Database:
         self.acquire_timeout_seconds = acquire_timeout_seconds
         self._at_hand: deque[tuple[Connection, float]] = deque()
         self._queuing = 0
+        self._answers = 0
         self._full_at = -math.inf
 
     @property
@@ -116,11 +127,48 @@ class Database:
                 return connection
         self._queuing += 1
         try:
-            return await self._pool.acquire(timeout=self.acquire_timeout_seconds)
+            async with self.patience():
+                return await self._connected()
         except REFUSED as error:
             raise unavailable(error) from error
         finally:
             self._queuing -= 1
+
+    async def _connected(self) -> Connection:
+        """Acquire a connection; one that took too long to open is none if the database has answered meanwhile."""
+        while True:
+            before = self._answers
+            try:
+                return await self._pool.acquire()
+            except TimeoutError:
+                if self._answers == before:
+                    raise
+
+    @asynccontextmanager
+    async def patience(self) -> AsyncIterator[None]:
+        """End the block with a `TimeoutError` once it has waited too long for a connection.
+
+        That is `acquire_timeout_seconds` without an answer of the database to anybody, or `MOST_PATIENCE` times that.
+        """
+        loop = asyncio.get_running_loop()
+        pause = self.acquire_timeout_seconds / LOOKS
+        give_up_at = loop.time() + MOST_PATIENCE * self.acquire_timeout_seconds
+        next_look: asyncio.TimerHandle
+
+        def look(answers: int, left: int) -> None:
+            nonlocal next_look
+            left = left - 1 if self._answers == answers else LOOKS
+            if left == 0 or loop.time() > give_up_at:
+                limit.reschedule(loop.time())
+            else:
+                next_look = loop.call_later(pause, look, self._answers, left)
+
+        next_look = loop.call_later(pause, look, self._answers, LOOKS)
+        try:
+            async with asyncio.timeout(None) as limit:
+                yield
+        finally:
+            next_look.cancel()
 
     async def keep(self, connection: Connection) -> None:
         """Return a connection without errors; it is kept for the next caller, unless one is waiting.
@@ -128,6 +176,7 @@ class Database:
         Returning it to the pool and acquiring it again takes longer than a small statement. One that nobody has used
         for a while does return, so that the pool closes it.
         """
+        self._answers += 1
         if self._queuing or len(self._at_hand) >= MOST_AT_HAND:
             await self.give_back(connection)
             return

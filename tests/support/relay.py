@@ -28,10 +28,10 @@ class Relay:
         """How many connections are open."""
         return len(self._relays)
 
-    def silence(self, *, new: bool) -> None:
-        """Lose whatever is sent on all connections from now on, and on those that are `new`, too."""
+    def silence(self, *, new: bool, old: bool = True) -> None:
+        """Lose whatever is sent from now on: on those connections that are open, and on those that are `new`, too."""
         self._silences_new = new
-        for silent in self._relays.values():
+        for silent in self._relays.values() if old else ():
             silent.set()
 
     def mend(self) -> None:

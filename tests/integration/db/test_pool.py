@@ -1,9 +1,12 @@
 """The pool on a real server."""
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 import anyio
@@ -11,6 +14,7 @@ import asyncpg
 import pytest
 from anyio.abc import SocketStream
 
+from service.db import pool
 from service.db.connection import open_connection
 from service.db.pool import Database, open_pool
 from service.errors import DatabaseUnavailable, Overloaded
@@ -133,6 +137,66 @@ async def test_taken_connections_are_overload(database: Database) -> None:
             async with database.connection():
                 pass
     assert caught.value.retry_after_seconds > 0
+
+
+async def _answered_in_line(database: Database, callers: int) -> list[Any]:
+    """What callers get who ask at the same time, each for a statement of half a second: its result or an error."""
+    statement = "SELECT pg_sleep(0.5)::text"
+    return [*await asyncio.gather(*(database.fetchval(statement) for _ in range(callers)), return_exceptions=True)]
+
+
+async def test_a_caller_waits_longer_while_the_database_answers_others(
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line for a connection is longer than the time after which a silent database counts as away."""
+    monkeypatch.setattr(pool, "MOST_PATIENCE", 100)
+    async with open_pool(empty_database_url, max_size=1, acquire_timeout_seconds=2) as database:
+        assert await _answered_in_line(database, 7) == [""] * 7
+
+
+async def test_a_caller_does_not_wait_for_ever_although_the_database_answers_others(
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first in the line are served, the last are asked to retry."""
+    monkeypatch.setattr(pool, "MOST_PATIENCE", 1)
+    async with open_pool(empty_database_url, max_size=1, acquire_timeout_seconds=1) as database:
+        first, *_, last = await _answered_in_line(database, 7)
+        assert first == ""
+        assert isinstance(last, DatabaseUnavailable)
+        assert await database.fetchval("SELECT 1") == 1
+
+
+async def test_a_process_that_had_no_core_does_not_take_the_database_for_silent(empty_database_url: str) -> None:
+    """It could not have heard any answer, so the time does not count."""
+    async with (
+        open_pool(empty_database_url, max_size=1, acquire_timeout_seconds=PATIENCE_SECONDS) as database,
+        asyncio.TaskGroup() as tasks,
+    ):
+        async with database.connection() as connection:
+            database.acquire_timeout_seconds = 1
+            waiting = tasks.create_task(database.fetchval("SELECT 2"))
+            await anyio.wait_all_tasks_blocked()
+            time.sleep(2)  # noqa: ASYNC251 -- as if another process had the core
+            assert await connection.fetchval("SELECT 1") == 1
+        assert await waiting == 2
+
+
+async def test_a_connection_that_is_slow_to_open_is_not_waited_for_if_another_becomes_free(
+    empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database answers, so it is not away."""
+    monkeypatch.setattr(pool, "CONNECT_SECONDS", 1)
+    async with (
+        relayed_database(empty_database_url, tmp_path) as (relay, relayed),
+        open_pool(relayed, max_size=2, acquire_timeout_seconds=PATIENCE_SECONDS) as database,
+        asyncio.TaskGroup() as tasks,
+    ):
+        async with database.connection() as first:
+            assert await first.fetchval("SELECT 1") == 1
+            relay.silence(old=False, new=True)
+            waiting = tasks.create_task(database.fetchval("SELECT 2"))
+            await anyio.wait_all_tasks_blocked()
+        assert await waiting == 2
 
 
 async def test_idle_connections_are_closed_but_for_one(empty_database_url: str) -> None:
