@@ -115,7 +115,7 @@ async def check_database(settings: Settings, role: Role) -> AsyncIterator[Findin
         holds=version >= OLDEST_POSTGRES,
         otherwise="fail",
     )
-    yield Finding("schema", "ok", f"{found['migration']}, the last migration of this version")
+    yield Finding("schema", "ok", f"migrations up to {found['migration']}, all that this version has")
     yield _clock(found["clock"], before, after)
     is_durable = found["fsync"] == "on" and found["synchronous_commit"] != "off"
     yield judged(

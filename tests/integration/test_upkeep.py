@@ -40,7 +40,7 @@ async def test_a_chore_that_fails_of_anything_is_tried_again(database_url: str, 
                 assert (await here.client.get("/api/geo/pricing/tiers")).status_code == 200
                 await operator.execute("ALTER TABLE away RENAME TO idempotency_key")
                 await operator.execute(
-                    "INSERT INTO idempotency_key (account_id, key, fingerprint, created_at) VALUES ($1, 'k', '', $2)",
+                    "INSERT INTO idempotency_key VALUES ($1, 'k', '', '{}', $2, $2)",
                     here.account.account_id,
                     here.clock() - timedelta(days=2),
                 )
