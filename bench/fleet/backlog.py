@@ -26,7 +26,7 @@ from service.clock import utc_now
 from service.db.pool import open_pool
 from service.formats.request import ConversionRequest
 from service.ids import AccountId, JobId, ServerId, uuid7
-from service.jobs.handover import HandOver, proof_of, read_handover, sealed
+from service.jobs.handover import HandOver, message_of, proof_of, read_handover, sealed
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
 from service.jobs.notices import Notice
@@ -112,7 +112,10 @@ async def _fill(site: Bare, gateway: ServerId, count: int) -> None:
         for start in range(0, count, OFFERED_AT_ONCE):
             some_jobs = jobs[start : start + OFFERED_AT_ONCE]
             await asyncio.gather(
-                *(queue.offer(sealed(_handover(job_id, owner, gateway), key)) for job_id, owner, key in some_jobs)
+                *(
+                    queue.offer(message_of(sealed(_handover(job_id, owner, gateway), key)))
+                    for job_id, owner, key in some_jobs
+                )
             )
         assert await queue.check() == count
     print(f"{count} jobs handed over in {time.monotonic() - since:.1f} s", flush=True)
@@ -162,7 +165,11 @@ async def _drain_all(site: Bare) -> Drained:
                 assert handover is not None
                 began = time.perf_counter()
                 claim = await leases.claim(
-                    handover.job.id, handover.account_id, handover.gateway, new_key(), proof_of(handover)
+                    handover.job.id,
+                    handover.account_id,
+                    handover.gateway,
+                    new_key(),
+                    proof_of(delivery.data, handover.seal),
                 )
                 ended.append(time.perf_counter())
                 claims.append((ended[-1] - began) * 1000)

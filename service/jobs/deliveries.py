@@ -19,7 +19,7 @@ from nats.js import api
 from service.errors import QueueUnavailable
 from service.jobs.lanes import Lanes, is_large
 from service.jobs.queue_faults import ANSWER_SECONDS, translated
-from service.jobs.stream import ALL_LANES, LIST_LANES, lane_in, name_of, next_of
+from service.jobs.stream import ALL_LANES, LIST_LANES, job_in, lane_in, name_of, next_of
 
 STIRRED: Final = "geomill.stirred"
 """The subject on which lanes are announced that have a job to take."""
@@ -52,6 +52,8 @@ class Delivery:
         self.is_followed = message.metadata.num_pending > 0 or not self.is_first
         """Whether its lane may have more: the server does not count those that it delivers again."""
         self.lane = lane_in(message.subject)
+        self.job_id = job_in(message.subject)
+        """The job that its subject names, without any proof; None if it names none."""
         self.is_large = is_large(self.lane)
         self.data = message.data
         self._message = message

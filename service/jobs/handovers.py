@@ -1,15 +1,16 @@
 """The database's record of jobs that were handed over to workers, which survives the gateway and the queue."""
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from service.db.pool import Database
 from service.db.queries import load
-from service.ids import JobId, ServerId
-from service.jobs.handover import LARGE_BYTES, HandOver, read_handover, write_handover
+from service.ids import AccountId, JobId, ServerId
+from service.jobs.handover import LARGE_BYTES, Message, lane_of
 
 _SQL = load("jobs")
 _FIRST = UUID(int=0)
@@ -20,7 +21,7 @@ _LAST_JOBS = 1000
 class Page(msgspec.Struct, frozen=True):
     """Some recorded handovers, in the order of their jobs; `last` is the job that others may follow."""
 
-    handovers: list[HandOver]
+    messages: list[Message]
     last: JobId | None
 
 
@@ -47,9 +48,9 @@ class HandOvers:
         """Record the key of an input that is about to be stored; return False if the job is not open."""
         return await self._database.fetchval(_SQL["record_input"], job_id, key) is not None
 
-    async def record(self, handover: HandOver) -> bool:
+    async def record(self, message: Message) -> bool:
         """Record the message to workers; return False if the job is not open."""
-        return await self._database.fetchval(_SQL["hand_over"], handover.job.id, write_handover(handover)) is not None
+        return await self._database.fetchval(_SQL["hand_over"], message.job_id, message.data) is not None
 
     async def count(self) -> int:
         """Return how many open jobs were handed over."""
@@ -67,33 +68,30 @@ class HandOvers:
         """
         return await self._page(self._after, at_once)
 
-    async def all_unclaimed(self, at_once: int) -> AsyncIterator[HandOver]:
+    async def all_unclaimed(self, at_once: int) -> AsyncIterator[Message]:
         """Return all recorded handovers of gateways that are gone, which no living worker has."""
         after: UUID | None = _FIRST
         while after is not None:
             page = await self._page(after, at_once)
-            for handover in page.handovers:
-                yield handover
+            for message in page.messages:
+                yield message
             after = page.last
 
     async def _page(self, after: UUID, at_once: int) -> Page:
         rows = await self._database.fetch(_SQL["handed_over"], after, self._lease, at_once)
-        found = [found for row in rows if (found := _readable(row["handover"]))]
-        return Page(found, rows[-1]["id"] if len(rows) == at_once else None)
+        return Page([_message(dict(row)) for row in rows], rows[-1]["id"] if len(rows) == at_once else None)
 
-    async def dropped(self, known: Collection[JobId], at_once: int) -> list[HandOver]:
+    async def dropped(self, known: Collection[JobId], at_once: int) -> list[Message]:
         """Return some recorded handovers of this process that no living worker has, except those that are `known`."""
         rows = await self._database.fetch(_SQL["dropped"], self.gateway, list(known), self._lease, at_once)
-        return [found for row in rows if (found := _readable(row["handover"]))]
+        return [_message(dict(row)) for row in rows]
 
     def turn(self, page: Page) -> None:
         """Continue after a page, or start over after the last one."""
         self._after = page.last or _FIRST
 
 
-def _readable(message: bytes) -> HandOver | None:
-    """Read a handover; None if this process cannot, which must not keep it from those that follow."""
-    try:
-        return read_handover(message)
-    except msgspec.DecodeError:
-        return None
+def _message(row: Mapping[str, Any]) -> Message:
+    """Return the message of a job as it was recorded, whether or not this process understands it."""
+    lane = lane_of(AccountId(row["account_id"]), row["created_at"].date(), row["input_size_bytes"])
+    return Message(job_id=JobId(row["id"]), lane=lane, data=row["handover"])

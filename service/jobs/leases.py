@@ -21,6 +21,7 @@ from service.db.pool import Database
 from service.db.queries import load
 from service.formats.offer import Availability
 from service.ids import AccountId, JobId, ServerId
+from service.jobs.handover import READS
 from service.jobs.seals import Proof
 from service.telemetry import events
 
@@ -108,6 +109,7 @@ class Leases:
         self._lease = lease
         self._now = now
         self._formats, self._converters, self._hands_over = msgspec.to_builtins(formats), converters, hands_over
+        self._reads = None if formats is None else READS
         self.takes_jobs: Callable[[], bool] = lambda: True
         """Whether this process, if it is a worker, takes jobs; while it does not, it tells of no converters."""
         self._clock = clock or DatabaseClock()
@@ -143,7 +145,7 @@ class Leases:
         began, asked = self._now(), self._clock.seconds()
         converters = self._converters and (self._converters if self.takes_jobs() else 0)
         told = await self._database.fetchval(
-            _SQL["heartbeat"], self.server_id, self._formats, converters, self._hands_over
+            _SQL["heartbeat"], self.server_id, self._formats, converters, self._hands_over, self._reads
         )
         jump = self._clock.hear(told, asked)
         if abs(jump) > 2 * self.heartbeat:
@@ -207,6 +209,11 @@ class Leases:
     async def claimed(self) -> list[HeldJob]:
         """Return the open jobs that this process has claimed."""
         return await self._held("claimed", self.server_id)
+
+    async def unreadable(self, job_id: JobId, message: bytes, version: int) -> HeldJob | None:
+        """Return the open job that this message has handed over, if no living worker has it or reads its version."""
+        found = await self._held("unreadable", job_id, message, version, self._lease)
+        return found[0] if found else None
 
     async def _held(self, statement: str, *arguments: object) -> list[HeldJob]:
         rows = await self._database.fetch(_SQL[statement], *arguments)

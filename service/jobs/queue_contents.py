@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from typing import Final
-from uuid import UUID
 
 import msgspec
 import nats.errors
@@ -13,10 +12,10 @@ from nats.js.errors import NotFoundError
 
 from service.errors import QueueUnavailable
 from service.ids import JobId
-from service.jobs.handover import HandOver
+from service.jobs.handover import Message
 from service.jobs.queue_faults import ANSWER_SECONDS, RETRY_AFTER_SECONDS
 from service.jobs.queue_state import connected
-from service.jobs.stream import ANY_JOB, STREAM
+from service.jobs.stream import ANY_JOB, STREAM, job_in
 from service.jobs.work_queue import WorkQueue
 
 _NO_STREAM: Final = 404
@@ -68,7 +67,7 @@ class QueueContents:
             if offset and (not subjects or min(subjects) > last):
                 offset = max(0, offset - OVERLAP)
                 continue
-            found |= {subject: _job_of(subject) for subject in subjects}
+            found |= {subject: job_in(subject) for subject in subjects}
             if offset + len(subjects) >= answer.total:
                 return found
             last = max(subjects)
@@ -83,14 +82,14 @@ class QueueContents:
         with _faults():
             await self._queue.check()
 
-    async def offer(self, handover: HandOver) -> None:
+    async def offer(self, message: Message) -> None:
         """Put a job into the queue unless it has a message.
 
         Raises:
             QueueUnavailable: the server does not accept it.
         """
         with _faults():
-            await self._queue.offer(handover)
+            await self._queue.offer(message)
 
     async def remove(self, subject: str) -> None:
         """Remove a message.
@@ -131,10 +130,3 @@ def _faults() -> Iterator[None]:
         cause = (error.__cause__ if isinstance(error, QueueUnavailable) else None) or error
         message = f"The NATS server failed: {str(cause) or type(cause).__name__}. Check the server and its limits."
         raise QueueUnavailable(message, RETRY_AFTER_SECONDS) from cause
-
-
-def _job_of(subject: str) -> JobId | None:
-    try:
-        return JobId(UUID(subject.rpartition(".")[2]))
-    except ValueError:
-        return None

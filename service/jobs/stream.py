@@ -4,6 +4,7 @@ Each job has a subject of its own, of which the stream keeps one message; each l
 """
 
 from typing import Final
+from uuid import UUID
 
 from nats.js import api
 
@@ -61,3 +62,11 @@ def subject_of(lane: str, job_id: JobId) -> str:
 def lane_in(subject: str) -> str:
     """Return the lane of the job with this subject."""
     return subject.removeprefix(f"{_JOBS}.").rpartition(".")[0]
+
+
+def job_in(subject: str) -> JobId | None:
+    """Return the job with this subject; None if it names none."""
+    try:
+        return JobId(UUID(subject.rpartition(".")[2]))
+    except ValueError:
+        return None

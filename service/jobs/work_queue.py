@@ -20,7 +20,7 @@ from nats.js.errors import APIError, BadRequestError, NoStreamResponseError, Not
 
 from service.ids import ServerId
 from service.jobs.deliveries import Deliveries
-from service.jobs.handover import HandOver, write_handover
+from service.jobs.handover import HandOver, Message, write_handover
 from service.jobs.notices import Notice, read_notices, write_notices
 from service.jobs.questions import Questions
 from service.jobs.queue_address import read_address
@@ -146,34 +146,33 @@ class WorkQueue:
     def _takes(self, message_bytes: int) -> bool:
         return message_bytes + ENVELOPE_BYTES <= self._connection.max_payload
 
-    async def offer(self, handover: HandOver) -> bool:
+    async def offer(self, message: Message) -> bool:
         """Put a job into the queue unless it is in it already; return whether it was added.
 
         Raises:
             MessageTooLargeError: the job is to be handed over without its input.
             QueueUnavailable: the queue is full, or cannot be reached: the job may or may not be there now.
         """
-        message = write_handover(handover)
         with translated():
             self._require_connection()
-            if handover.content is not None and not self._takes(len(message)):
+            if message.has_content and not self._takes(len(message.data)):
                 raise MessageTooLargeError
             try:
                 receipt = await self._stream.publish(
-                    subject_of(handover.lane, handover.job.id),
-                    message,
-                    headers={api.Header.MSG_ID: handover.name},
+                    subject_of(message.lane, message.job_id),
+                    message.data,
+                    headers={api.Header.MSG_ID: str(message.job_id)},
                 )
             except NoStreamResponseError:
                 await self.create()
                 raise
             except APIError as error:
-                if error.err_code == _TOO_LARGE and handover.content is not None:
+                if error.err_code == _TOO_LARGE and message.has_content:
                     raise MessageTooLargeError from error
                 if error.err_code != _NOT_STORED or _SUBJECT_TAKEN not in (error.description or ""):
                     raise
                 return False
-            await self.deliveries.announce(handover.lane)
+            await self.deliveries.announce(message.lane)
             return not receipt.duplicate
 
     def leave(self) -> None:

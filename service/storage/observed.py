@@ -6,13 +6,18 @@ from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, get_args
+from typing import BinaryIO, Literal, Protocol, get_args
 
 from service.blocking import INLINE_BYTES, run_blocking
 from service.errors import StorageFault, StorageUnavailable
 from service.storage.disk import COPY_BYTES
 from service.storage.port import ObjectKey, Storage
 from service.telemetry.metrics import STORAGE_FAILURES, STORAGE_SECONDS, start_at_zero
+
+
+class _Digest(Protocol):
+    def update(self, data: bytes, /) -> None: ...
+
 
 Operation = Literal["put", "link", "read", "delete", "check"]
 
@@ -47,8 +52,8 @@ async def delete_observed(storage: Storage, keys: Sequence[str]) -> None:
         await storage.delete([ObjectKey(key) for key in keys])
 
 
-async def copy_observed(content: AsyncGenerator[bytes], path: Path) -> None:
-    """Copy the content of an object, as it is read, to a new file, which a converter may own.
+async def copy_observed(content: AsyncGenerator[bytes], path: Path, digest: _Digest | None = None) -> None:
+    """Copy the content of an object, as it is read, to a new file, which a converter may own, and into the `digest`.
 
     Raises whatever reading raises; a part of the file may be there then.
     """
@@ -56,7 +61,14 @@ async def copy_observed(content: AsyncGenerator[bytes], path: Path) -> None:
         async with aclosing(content) as pieces:
             with path.open("xb") as file:
                 async for some, size in _gathered(pieces):
-                    await run_blocking(partial(file.writelines, some), inline=size <= INLINE_BYTES)
+                    await run_blocking(partial(_write, file, some, digest), inline=size <= INLINE_BYTES)
+
+
+def _write(file: BinaryIO, some: Sequence[bytes], digest: _Digest | None) -> None:
+    file.writelines(some)
+    if digest is not None:
+        for piece in some:
+            digest.update(piece)
 
 
 async def _gathered(pieces: AsyncIterable[bytes]) -> AsyncIterator[tuple[list[bytes], int]]:

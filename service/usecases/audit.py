@@ -213,14 +213,14 @@ async def _compare_messages(database: Database, queue: "QueueContents") -> Queue
     # A job that waits keeps its message until it has ended, so what was waiting before the queue was looked at, and
     # waits after that, should be there.
     handovers = _handovers(database, queue)
-    waiting = {handover.job.id async for handover in handovers.all_unclaimed(_AT_ONCE)}
+    waiting = {message.job_id async for message in handovers.all_unclaimed(_AT_ONCE)}
     jobs = await queue.jobs()
     unknown = await outputs.unknown_jobs(database, [job_id for job_id in jobs.values() if job_id is not None])
     strays = {subject for subject, job_id in jobs.items() if job_id is None or job_id in unknown}
     known = len(jobs) - len(strays)
     missing = waiting.difference(jobs.values())
     if strays or missing:  # unless they were removed, or handed over again, meanwhile
-        missing &= {handover.job.id async for handover in handovers.all_unclaimed(_AT_ONCE)}
+        missing &= {message.job_id async for message in handovers.all_unclaimed(_AT_ONCE)}
         jobs = await queue.jobs()
         strays, missing = strays & jobs.keys(), missing.difference(jobs.values())
     return QueueComparison(known=known, strays=tuple(sorted(strays)), missing=tuple(sorted(missing)))
@@ -297,11 +297,11 @@ async def _mend_queue(database: Database, queue: "QueueContents", compared: Queu
     missing = frozenset(compared.missing)
     if missing:
         everything = _handovers(database, queue).all_unclaimed(_AT_ONCE)
-        still_missing = [handover async for handover in everything if handover.job.id in missing]
+        still_missing = [message async for message in everything if message.job_id in missing]
         await queue.complete()
-        for handover in still_missing:
-            await queue.offer(handover)
-            mended.handed_over_jobs.append(handover.job.id)
+        for message in still_missing:
+            await queue.offer(message)
+            mended.handed_over_jobs.append(message.job_id)
 
 
 def _remedy(error: QueueUnavailable) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 import anyio
@@ -30,14 +31,19 @@ from service.telemetry import events, metrics
 from service.telemetry.tracing import span
 from service.usecases.company import Company, Displaced
 from service.usecases.detect_format import detect_format
-from service.usecases.ending import JobParts, details_of, retry_while_unavailable
+from service.usecases.ending import JobOutcome, JobParts, details_of, retry_while_unavailable
 
 _log = structlog.get_logger()
 
 MOST_ATTEMPTS = 12
 """A job fails once a fault of the service has ended so many attempts to fetch its input or to store its output."""
+REPLACED = "The stored file is not the one that was received. Nothing was counted; send the file again."
 UNFETCHED = "The file could not be fetched for its conversion. Nothing was counted; send the file again."
 _UPLOAD = "upload"
+
+
+class _OtherInputError(Exception):
+    """The store has another object in the place of an input: its account would be charged for the data of others."""
 
 
 class ClaimedJobs:
@@ -123,6 +129,9 @@ class ClaimedJobs:
             submission = await self._submit(handover, claim, ticket)
         except Rejection as rejection:
             await self._fail(job, rejection, rejection.message)
+        except _OtherInputError as error:
+            _log.error(events.INPUT_REPLACED, job_id=job.id)
+            await self._fail(job, error, REPLACED)
         except Exception as error:
             if isinstance(error, Displaced) or not await self._was_last(job):
                 raise
@@ -191,8 +200,10 @@ class ClaimedJobs:
             await self._parts.work_area.run_blocking(partial(path.write_bytes, handover.content), inline=is_little)
         else:
             with span("fetch", job_id=str(job.id)):
-                await copy_observed(self._parts.storage.read(ObjectKey(claim.input or "")), path)
+                await copy_observed(self._parts.storage.read(ObjectKey(claim.input or "")), path, found := sha256())
             _require_whole(path, job)
+            if handover.input_sha256 not in {found.digest(), b""}:
+                raise _OtherInputError
         source = await detect_format(
             Upload(untrusted_name=job.original_file_name, path=path, size_bytes=job.input_size_bytes),
             self._parts.engine.limits,
@@ -222,7 +233,14 @@ class ClaimedJobs:
             object_key=output,
             interrupted=not isinstance(error, Rejection),
         )
-        await retry_while_unavailable(lambda: self._parts.ledger.release(change))
+        if await retry_while_unavailable(lambda: self._parts.ledger.release(change)) is not None:
+            metrics.JOBS_ENDED.labels(_outcome(error)).inc()
+
+
+def _outcome(error: Exception) -> JobOutcome:
+    if isinstance(error, Rejection):
+        return "rejected"
+    return "defect" if isinstance(error, _OtherInputError) else "storage"
 
 
 def _require_whole(path: Path, job: Job) -> None:

@@ -8,6 +8,8 @@ before, and what workers are told is recorded after that: from then on the job s
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
+from hashlib import file_digest
 from pathlib import Path
 
 import anyio
@@ -20,7 +22,7 @@ from service.db.batching import Batcher
 from service.errors import QueueUnavailable, RetryableFault, StorageUnavailable
 from service.ids import JobId
 from service.jobs.dispatch import RunJob
-from service.jobs.handover import HandOver, sealed
+from service.jobs.handover import HandOver, Message, message_of, sealed
 from service.jobs.handovers import HandOvers
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import ENDED, Status
@@ -117,29 +119,28 @@ class Gateway:
         """
         is_recorded = False
 
-        async def record(handover: HandOver) -> HandOver:
+        async def record(handover: HandOver) -> Message:
             nonlocal is_recorded
-            handover = sealed(handover, spec.object_key)
-            await self._store(spec, handover, directory)
+            message = await self._store(spec, handover, directory)
             is_recorded = True
             keep()
-            return handover
+            return message
 
         try:
             with self._awaiting(spec) as awaited, span("hand_over"):
-                handover = unsealed = self._handover(spec)
+                handover, message = self._handover(spec), None
                 if spec.is_promised or not self._may_be_inside(handover):
-                    handover = await record(handover)
+                    message = await record(handover)
                 kept = None if is_recorded else spec
                 with self._windows.turn(spec.account_id, awaited.wake) as turn:
                     await self._await_turn(turn, awaited, kept)
-                    if not is_recorded:
+                    if message is None:
                         content = await self._read(directory / spec.upload)
-                        handover = sealed(msgspec.structs.replace(handover, content=content), spec.object_key)
+                        message = _sealed(spec, msgspec.structs.replace(handover, content=content))
                     try:
-                        return await self._end_of(handover, awaited, kept)
+                        return await self._end_of(message, awaited, kept)
                     except MessageTooLargeError:  # the server's limit is lower than it was
-                        return await self._end_of(await record(unsealed), awaited, None)
+                        return await self._end_of(await record(handover), awaited, None)
         except _NotQueuedError as refusal:
             return await refusal.run(refusal.spec, directory, ticket, keep)
         except StorageUnavailable as error:
@@ -210,7 +211,7 @@ class Gateway:
             awaited.event = anyio.Event()
         awaited.event = anyio.Event()  # only its turn has woken it
 
-    async def _end_of(self, handover: HandOver, awaited: _Awaited, kept: JobSpec | None) -> Job:
+    async def _end_of(self, message: Message, awaited: _Awaited, kept: JobSpec | None) -> Job:
         """Wait for the end of a job; `kept` is its specification until the queue has accepted it, if it may run here.
 
         Raises:
@@ -221,7 +222,7 @@ class Gateway:
         while awaited.job is None:
             pause = self._again_seconds
             try:
-                await self._queue.offer(handover)
+                await self._queue.offer(message)
                 self._doubtful_until = kept = None
             except QueueUnavailable as refusal:
                 pause = AWAY_SECONDS
@@ -232,7 +233,7 @@ class Gateway:
                 await awaited.event.wait()
             awaited.event = anyio.Event()
             if awaited.job is None:
-                awaited.job = await self._find_end(handover.job.id)
+                awaited.job = await self._find_end(message.job_id)
         return awaited.job
 
     @property
@@ -279,16 +280,19 @@ class Gateway:
         found = {job.id: job for job in await self._parts.jobs.of_any(job_ids)}
         return [found.get(job_id) for job_id in job_ids]
 
-    async def _store(self, spec: JobSpec, handover: HandOver, directory: Path) -> None:
-        key = new_input_key(ObjectKey(spec.object_key))
+    async def _store(self, spec: JobSpec, handover: HandOver, directory: Path) -> Message:
+        """Store the input of a job, and record the message that tells workers of it."""
+        key, path = new_input_key(ObjectKey(spec.object_key)), directory / spec.upload
         if not await retry_while_unavailable(lambda: self._handovers.record_input(spec.job.id, key)):
             raise ForgottenError
         with span("store_input"):
-            await self._parts.own_store.put(
-                key, directory / spec.upload, media_type=INPUT_MEDIA_TYPE, download_name=spec.upload
-            )
-        if not await retry_while_unavailable(lambda: self._handovers.record(handover)):
+            await self._parts.own_store.put(key, path, media_type=INPUT_MEDIA_TYPE, download_name=spec.upload)
+            is_little = spec.job.input_size_bytes <= INLINE_BYTES
+            digest = await self._parts.work_area.run_blocking(partial(_sha256_of, path), inline=is_little)
+        message = _sealed(spec, msgspec.structs.replace(handover, input_sha256=digest))
+        if not await retry_while_unavailable(lambda: self._handovers.record(message)):
             raise ForgottenError
+        return message
 
     async def _read(self, path: Path) -> bytes:
         return await self._parts.work_area.run_blocking(path.read_bytes, inline=True)
@@ -326,3 +330,12 @@ class Gateway:
             yield awaited
         finally:
             del self._awaited[spec.job.id]
+
+
+def _sealed(spec: JobSpec, handover: HandOver) -> Message:
+    return message_of(sealed(handover, spec.object_key))
+
+
+def _sha256_of(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").digest()

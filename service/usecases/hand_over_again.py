@@ -25,7 +25,7 @@ async def hand_over_again(handovers: HandOvers, queue: WorkQueue, seconds: float
     count = 0
     while True:
         page = await handovers.unclaimed(at_once)
-        missing = sum([await queue.offer(handover) for handover in page.handovers])
+        missing = sum([await queue.offer(message) for message in page.messages])
         handovers.turn(page)
         count += missing
         if page.last is None or not (missing or some_are_missing) or anyio.current_time() > end_by:
@@ -38,4 +38,4 @@ async def hand_over_dropped(handovers: HandOvers, queue: WorkQueue, known: Colle
     Raises:
         QueueUnavailable: the queue is away.
     """
-    return sum([await queue.offer(handover) for handover in await handovers.dropped(known, _AT_ONCE)])
+    return sum([await queue.offer(message) for message in await handovers.dropped(known, _AT_ONCE)])

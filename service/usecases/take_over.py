@@ -29,6 +29,7 @@ from service.usecases.company import Displaced
 from service.usecases.ending import JobParts
 from service.usecases.fitness import Fitness, probe_means
 from service.usecases.large_inputs import LargeInputs
+from service.usecases.outdated import end_if_outdated
 
 _log = structlog.get_logger()
 
@@ -136,8 +137,11 @@ class Worker:
             _log.exception(events.DELIVERY_DAMAGED)
             await delivery.acknowledge()  # its job is handed over again
             return
+        if handover is None and await end_if_outdated(self._parts, self._leases, delivery):
+            await delivery.acknowledge()
+            return
         if handover is None or handover.job.id in self._runner.active:
-            await delivery.give_back(LATER_SECONDS)  # for a newer worker; or until this one knows that it has lost it
+            await delivery.give_back(LATER_SECONDS)  # for another version; or until this one knows that it has lost it
             return
         with self._runner.admitting(handover.job.id):
             if await self._suits_another(handover):
@@ -152,7 +156,11 @@ class Worker:
         with claimed.place(handover, is_large=delivery.is_large) as ticket:
             self._large.note_ticket(delivery, ticket)
             claim = await self._leases.claim(
-                handover.job.id, handover.account_id, handover.gateway, new_key(), proof_of(handover)
+                handover.job.id,
+                handover.account_id,
+                handover.gateway,
+                new_key(),
+                proof_of(delivery.data, handover.seal),
             )
             if claim.verdict == "ended":
                 await delivery.acknowledge()

@@ -66,10 +66,10 @@ RETURNING preview_key;
 
 -- name: heartbeat
 -- Record a heartbeat; the first one registers the process, and later ones restore a deleted registration. A worker tells
--- the formats that it can read and write, and how many converters it has for jobs of any gateway: none while it has paused.
--- Returns the time.
-INSERT INTO server (id, started_at, heartbeat_at, formats, converters, hands_over)
-VALUES ($1, service_time(), service_time(), $2, $3, $4)
+-- the formats that it can read and write, the versions of handovers that it reads, and how many converters it has for jobs of
+-- any gateway: none while it has paused. Returns the time.
+INSERT INTO server (id, started_at, heartbeat_at, formats, converters, hands_over, reads)
+VALUES ($1, service_time(), service_time(), $2, $3, $4, $5)
 ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, converters = excluded.converters
 RETURNING heartbeat_at;
 
@@ -120,6 +120,14 @@ SELECT id, attempt, object_key FROM job
 -- Give jobs to a worker in new attempts, or say why not; see the function.
 SELECT * FROM claim_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
+-- name: unreadable
+-- The open job that this message has handed over, if no living worker has it or reads messages of its version.
+SELECT id, attempt, object_key FROM job
+ WHERE id = $1 AND handover = $2 AND completed_at IS NULL AND NOT is_alive(worker_id, $4::interval)
+   AND NOT EXISTS (SELECT FROM server
+                    WHERE formats IS NOT NULL AND heartbeat_at >= service_time() - $4::interval
+                      AND $3 = ANY (coalesce(reads, '{2}')));
+
 -- name: record_begin
 -- Record that a converter is about to begin on an open job: if the worker dies then, the job may be the cause.
 UPDATE job SET status = 'Processing' WHERE id = $1 AND attempt = $2 AND completed_at IS NULL RETURNING true;
@@ -153,7 +161,7 @@ UPDATE job SET handover = $2 WHERE id = $1 AND completed_at IS NULL RETURNING tr
 
 -- name: handed_over
 -- The next jobs, in their order, that were handed over, that no living worker has, and whose gateway is gone.
-SELECT id, handover FROM job
+SELECT id, handover, account_id, created_at, input_size_bytes FROM job
  WHERE completed_at IS NULL AND handover IS NOT NULL AND id > $1
    AND NOT is_alive(worker_id, $2::interval) AND NOT is_alive(server_id, $2::interval)
  ORDER BY id LIMIT $3;
@@ -161,7 +169,7 @@ SELECT id, handover FROM job
 -- name: dropped
 -- Jobs that this process has handed over, that no living worker has, and that are not among those that it still knows.
 -- The many that it knows are hashed; an array would be searched from its beginning for each job.
-SELECT id, handover FROM job
+SELECT id, handover, account_id, created_at, input_size_bytes FROM job
  WHERE completed_at IS NULL AND handover IS NOT NULL AND server_id = $1
    AND id NOT IN (SELECT unnest($2::uuid[])) AND NOT is_alive(worker_id, $3::interval)
  ORDER BY id LIMIT $4;

@@ -162,6 +162,11 @@ class Site:
         """The keys of all objects in the store."""
         return self._portal.call(self._stored)
 
+    def replace(self, key: str, content: bytes) -> None:
+        """Store this in the place of an object."""
+        (path := self.directory / "replacement").write_bytes(content)
+        self._portal.call(partial(self._storage.put, ObjectKey(key), path, media_type="", download_name="a"))
+
     def messages(self) -> int:
         """How many jobs are in the queue, including those that workers have, once it answers."""
         return self._portal.call(self._messages)

@@ -28,7 +28,7 @@ from service.ids import JobId, ServerId, uuid7
 from service.intake.form import Upload
 from service.jobs.deliveries import STIRRED
 from service.jobs.dispatch import JobRunner, Submission
-from service.jobs.handover import HandOver
+from service.jobs.handover import HandOver, message_of
 from service.jobs.handovers import HandOvers
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
@@ -138,7 +138,7 @@ class Here(NamedTuple):
             retention_hours=spec.retention_hours,
             gateway=self.handovers.gateway,
         )
-        assert await self.handovers.record(handover)
+        assert await self.handovers.record(message_of(handover))
         return handover
 
     async def execute(self, statement: str, *arguments: object) -> None:
@@ -390,11 +390,11 @@ async def test_the_audit_compares_the_queue_with_the_jobs(database_url: str, tmp
         async with opened(database_url, tmp_path / "service", nats, NEVER) as here:
             held, lost, there, cancelled = [await here.record() for _ in range(4)]
             await here.execute("UPDATE job SET server_id = gen_random_uuid() WHERE id <> $1", held.job.id)
-            await here.queue.offer(stray := handover())
+            await here.queue.offer(message_of(stray := handover()))
             refused = await anyio.to_thread.run_sync(geomill, "reconcile")
             assert (refused.returncode, "--force" in refused.stderr) == (1, True), refused.stderr
             for told in (there, cancelled):
-                await here.queue.offer(told)
+                await here.queue.offer(message_of(told))
             release = Release(job_id=cancelled.job.id, attempt=1, error_message="no", details={})
             await here.world.services.ledger.release(release)
             subject = f"geomill.convert.{stray.lane}.{stray.job.id}"
@@ -440,7 +440,7 @@ async def test_a_lost_queue_is_filled_again_at_once(database_url: str, tmp_path:
             jobs = sorted([await here.record() for _ in range(4)], key=lambda one: one.job.id)
             assert await hand_over_again(here.handovers, here.queue, NEVER) == 0  # their own gateway lives
             await here.execute("UPDATE job SET server_id = gen_random_uuid()")
-            assert await here.queue.offer(jobs[0])
+            assert await here.queue.offer(message_of(jobs[0]))
             assert await here.handovers.unclaimed(at_once=1) == await here.handovers.unclaimed(at_once=1)
             assert await hand_over_again(here.handovers, here.queue, NEVER, at_once=1) == len(jobs) - 1
             assert await hand_over_again(here.handovers, here.queue, NEVER, at_once=1) == 0

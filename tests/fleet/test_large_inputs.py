@@ -10,7 +10,7 @@ import pytest
 
 from bench.load.documents import document
 from service.ids import JobId
-from service.jobs.handover import LARGE_BYTES, HandOver, sealed
+from service.jobs.handover import LARGE_BYTES, HandOver, message_of, sealed
 from service.jobs.lifecycle import Status
 from service.storage.port import new_key
 from tests.fleet.nats import NatsServer, nats_server
@@ -55,11 +55,11 @@ async def test_large_inputs_have_all_converters_and_hold_up_no_small_one(
     ):
         told = [await large(here, path) for _ in range(CONVERTERS)]
         for one in told:
-            await queue.offer(one)
+            await queue.offer(message_of(one))
         while here.services.pool.queue.running < CONVERTERS or signal_converters(signal.SIGSTOP) < CONVERTERS:
             assert await queue.check() == CONVERTERS, "one has ended before the other one began"
             await anyio.sleep(0.02)
-        await queue.offer(small := await admitted(here, POINT))
+        await queue.offer(message_of(small := await admitted(here, POINT)))
         while (await state(here, small)) is not Status.COMPLETED:  # noqa: ASYNC110 -- nothing announces it
             await anyio.sleep(0.02)
         signal_converters(signal.SIGCONT)  # until now, no small one could have come too late

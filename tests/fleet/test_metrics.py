@@ -10,6 +10,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.ids import ServerId
+from service.jobs.handover import message_of
 from service.jobs.leases import Leases
 from service.jobs.work_queue import open_work_queue
 from service.storage.port import new_key
@@ -74,10 +75,10 @@ async def test_what_a_dead_worker_leaves_behind_is_counted(
         dead = Leases(here.services.database, ServerId(uuid4()), here.services.leases.heartbeat * 6)
         await dead.claim(told.job.id, here.account.account_id, told.gateway, new_key())
         async with working(here, server) as queue:
-            await queue.offer(told)
+            await queue.offer(message_of(told))
             await until_empty(queue)
     async with open_work_queue(server.url, 30.0) as queue:
-        await queue.offer(handover())
+        await queue.offer(message_of(handover()))
         returned = await queue.deliveries.take(lambda: True)
         assert returned is not None
         assert returned.is_first

@@ -20,7 +20,8 @@ from service.errors import StorageUnavailable, TooManyRequests
 from service.formats.offer import Availability
 from service.ids import JobId, ServerId, uuid7
 from service.jobs import deliveries
-from service.jobs.handover import HandOver, sealed, write_handover
+from service.jobs.handover import READS, HandOver, message_of, read_handover, sealed, write_handover
+from service.jobs.handovers import HandOvers
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
 from service.jobs.stream import STREAM
@@ -28,13 +29,15 @@ from service.jobs.work_queue import WorkQueue, open_work_queue
 from service.settings import Settings
 from service.storage import bucket, clients
 from service.storage.bucket import PROBE_NAMES
-from service.storage.port import new_key
+from service.storage.port import ObjectKey, new_key
 from service.usecases import claimed_jobs, ending, fitness, take_over
 from service.usecases.answers import answer_questions
 from service.usecases.audit import audit
 from service.usecases.check_readiness import check_readiness
 from service.usecases.claimed_jobs import UNFETCHED
 from service.usecases.fitness import probe_means
+from service.usecases.hand_over_again import hand_over_again
+from service.usecases.outdated import OUTDATED
 from service.usecases.take_over import Worker
 from tests.fleet.nats import NatsServer, nats_server
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
@@ -42,7 +45,7 @@ from tests.support.jobs import application
 from tests.support.patience import PATIENCE_SECONDS, until
 from tests.support.relay import CHUNK, relayed_database
 from tests.support.world import World, parts_of, world
-from tests.unit.jobs.test_handover import handover
+from tests.unit.jobs.test_handover import MESSAGES, SECRET, handover
 
 pytestmark = pytest.mark.xdist_group("queue")
 NEVER = 3600.0
@@ -121,7 +124,7 @@ async def test_what_cannot_be_fetched_is_left_for_later(
     monkeypatch.setattr(take_over, "LATER_SECONDS", NEVER)
     async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
         unfetchable = await admitted(here, None)
-        await queue.offer(unfetchable)
+        await queue.offer(message_of(unfetchable))
         job_id, account_id = unfetchable.job.id, here.account.account_id
         async with here.services.database.connection() as connection:
             while not await connection.fetchval(  # noqa: ASYNC110 -- another process comes there
@@ -154,7 +157,7 @@ async def test_no_cause_is_tried_without_end(
         async with here.services.database.connection() as connection:
             await connection.execute("UPDATE job SET attempt = $2 WHERE id = $1", told.job.id, RETURNED)
         with capture_logs() as log:
-            await queue.offer(told)
+            await queue.offer(message_of(told))
             await until_empty(queue)
         assert not failures(log)
         job = await here.services.jobs.find(told.job.id, here.account.account_id)
@@ -171,7 +174,7 @@ async def test_a_part_of_an_input_is_not_converted(
     async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
         told = await admitted(here, None, len(POINT) + 1)
         await put_input(here, told, tmp_path, POINT)
-        await queue.offer(told)
+        await queue.offer(message_of(told))
         await until_empty(queue)
         job = await here.services.jobs.find(told.job.id, here.account.account_id)
         assert (job.status, job.attempt, job.error_message) == (Status.FAILED, 1 + ATTEMPTS, UNFETCHED)
@@ -192,10 +195,68 @@ async def test_what_others_tell_of_a_job_is_not_converted(
             await until_empty(queue)
             job = await here.services.jobs.find(told.job.id, here.account.account_id)
             assert (job.status, job.attempt) == (Status.PENDING, 1)
-        await queue.offer(told)
+        await queue.offer(message_of(told))
         await until_empty(queue)
         job = await here.services.jobs.find(told.job.id, here.account.account_id)
         assert (job.status, job.attempt) == (Status.COMPLETED, 2)
+
+
+async def test_a_job_that_the_previous_version_has_handed_over_is_converted(
+    database_url: str, tmp_path: Path, server: NatsServer
+) -> None:
+    """From the bytes that it wrote; so workers can be updated before gateways, and promised jobs survive both."""
+    message = (MESSAGES / f"{READS[0]}.msgpack").read_bytes()
+    told = read_handover(message)
+    assert told is not None
+    async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
+        copy = "SELECT (jsonb_populate_record(a, jsonb_build_object('id', $2::uuid))).* FROM account a WHERE id = $1"
+        async with here.services.database.connection() as connection:
+            await connection.execute(f"INSERT INTO account {copy}", here.account.account_id, told.account_id)
+        await here.services.ledger.admit(
+            application(told.account_id, told.job.input_size_bytes, told.job.id, told.gateway, ObjectKey(SECRET))
+        )
+        handovers = HandOvers(here.services.database, told.gateway, timedelta(seconds=30))
+        assert await handovers.record(msgspec.structs.replace(message_of(told), data=message))
+        async with here.services.database.connection() as connection:  # nobody has it written again
+            await connection.execute("UPDATE job SET created_at = $2 WHERE id = $1", told.job.id, told.job.created_at)
+        assert await hand_over_again(handovers, queue, NEVER) == 1
+        await until_empty(queue)
+        job = await here.services.jobs.find(told.job.id, told.account_id)
+        assert (job.status, job.feature_count) == (Status.COMPLETED, 1)
+
+
+async def test_a_promised_job_that_no_worker_understands_ends(
+    database_url: str, tmp_path: Path, server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Free, and says so. Until then it is left to living workers of an older version, whatever others send of it."""
+    monkeypatch.setattr(take_over, "LATER_SECONDS", 0.05)
+    async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
+        told = await admitted(here, None)
+        subject = f"geomill.convert.{told.lane}.{told.job.id}"
+        recorded, forged = (msgspec.msgpack.encode({"version": 1, "by": by}) for by in ("gateway", "others"))
+        async with here.services.database.connection() as connection:
+            await connection.execute("UPDATE job SET handover = $2 WHERE id = $1", told.job.id, recorded)
+            await connection.execute(
+                "INSERT INTO server (id, started_at, heartbeat_at, formats, reads)"
+                " VALUES (gen_random_uuid(), now(), now(), '[]', '{1}')"
+            )
+
+            async def is_left(message: bytes) -> None:
+                await queue._stream.publish(subject, message)
+                while not await redelivered(queue, told):  # noqa: ASYNC110 -- the server does not tell
+                    await anyio.sleep(0.02)
+                assert (await here.services.jobs.find(told.job.id, here.account.account_id)).status is Status.PENDING
+
+            await is_left(recorded)
+            await queue._stream.purge_stream(STREAM)
+            await connection.execute("DELETE FROM server WHERE reads = '{1}'")
+            await is_left(forged)
+        await queue._stream.purge_stream(STREAM)
+        await queue._stream.publish(subject, recorded)
+        await until_empty(queue)
+        job = await here.services.jobs.find(told.job.id, here.account.account_id)
+        assert (job.status, job.error_message) == (Status.FAILED, OUTDATED)
+        assert await here.services.ledger.reservations() == 0
 
 
 async def test_a_job_is_left_to_a_worker_that_has_its_formats(
@@ -208,7 +269,7 @@ async def test_a_job_is_left_to_a_worker_that_has_its_formats(
         await other.beat()
         async with working(here, server) as queue:
             told = await admitted(here, POINT)
-            await queue.offer(told)
+            await queue.offer(message_of(told))
             while not await redelivered(queue, told):  # noqa: ASYNC110 -- the server does not tell
                 await anyio.sleep(0.02)
             assert (await here.services.jobs.find(told.job.id, here.account.account_id)).attempt == 1
@@ -248,9 +309,9 @@ async def test_a_worker_without_its_store_takes_no_jobs(
         store.rename(away)
         store.touch()
         with capture_logs() as log:
-            await queue.offer(stored)
+            await queue.offer(message_of(stored))
             await until(lambda: failures(log) > 0)
-            await queue.offer(waiting := await admitted(here, POINT))
+            await queue.offer(message_of(waiting := await admitted(here, POINT)))
             before = failures(log)
             await until(lambda: failures(log) > before + 2)
         assert (await here.services.jobs.find(waiting.job.id, here.account.account_id)).attempt == 1
@@ -352,7 +413,7 @@ async def test_a_worker_without_the_database_leaves_its_jobs_to_others(
                 database = here.services.database
                 async with database.transaction() as holder, database.connection() as observer:
                     await holder.execute("LOCK TABLE ledger IN SHARE MODE")  # so that the job cannot be settled
-                    await queue.offer(told)
+                    await queue.offer(message_of(told))
                     while not await observer.fetch(SETTLING):  # noqa: ASYNC110 -- nothing announces it
                         await anyio.sleep(0.02)
                     relay.silence(new=True)
@@ -379,7 +440,7 @@ async def test_an_account_at_its_limit_is_served_nevertheless(
         with pytest.raises(TooManyRequests):
             here.services.runner.enqueue(here.account.account_id)
         told = await admitted(here, POINT)
-        await queue.offer(told)
+        await queue.offer(message_of(told))
         await until_empty(queue)
         job = await here.services.jobs.find(told.job.id, here.account.account_id)
         assert (job.status, job.attempt) == (Status.COMPLETED, 2)

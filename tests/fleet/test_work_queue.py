@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 from service.errors import QueueUnavailable
 from service.ids import JobId, ServerId
 from service.jobs import deliveries
-from service.jobs.handover import LANES, SIZES, read_handover
+from service.jobs.handover import LANES, SIZES, message_of, read_handover
 from service.jobs.notices import Notice
 from service.jobs.queue_contents import QueueContents
 from service.jobs.queue_state import look_at_queue
@@ -65,7 +65,7 @@ async def test_lanes_that_are_missing_are_created_by_the_next_check(server: Nats
     """As after a process that died while creating the queue; messages are kept."""
     async with fresh_queue(server) as (queue, operator):
         offered = handover()
-        assert await queue.offer(offered)
+        assert await queue.offer(message_of(offered))
         await operator.delete_consumer(STREAM, offered.lane.replace(".", "-"))
         assert await queue.check() == 1
         assert (await operator.stream_info(STREAM)).state.consumer_count == LANES * len(SIZES)
@@ -79,9 +79,9 @@ async def test_a_job_is_in_the_queue_once(server: NatsServer) -> None:
     async with fresh_queue(server) as (queue, _):
         offered = handover()
         again = msgspec.structs.replace(offered, job=msgspec.structs.replace(offered.job, attempt=2))
-        assert await queue.offer(offered)
-        assert not await queue.offer(offered)
-        assert not await queue.offer(again)
+        assert await queue.offer(message_of(offered))
+        assert not await queue.offer(message_of(offered))
+        assert not await queue.offer(message_of(again))
         assert await queue.check() == 1
 
 
@@ -162,7 +162,7 @@ async def test_only_lanes_that_have_jobs_are_asked(server: NatsServer, monkeypat
         open_work_queue(server.url, 30.0) as other,
         await nats.connect(server.url) as listener,
     ):
-        await other.offer(offered := handover())
+        await other.offer(message_of(offered := handover()))
         assert await other.deliveries.take(lambda: True)
         await listener.subscribe("$JS.API.CONSUMER.MSG.NEXT.>", cb=note)  # not to hear what the other worker asked
         await listener.flush()
@@ -183,13 +183,13 @@ async def test_what_comes_back_is_taken_in_its_turn(server: NatsServer, monkeypa
 
         async def next_taken() -> JobId:
             job = msgspec.structs.replace(elsewhere.job, id=JobId(uuid4()))
-            await queue.offer(msgspec.structs.replace(elsewhere, job=job))
+            await queue.offer(message_of(msgspec.structs.replace(elsewhere, job=job)))
             return await taken(queue)
 
-        await queue.offer(returned)
+        await queue.offer(message_of(returned))
         delivery = await other.deliveries.take(lambda: True)
         assert delivery is not None
-        await queue.offer(elsewhere)
+        await queue.offer(message_of(elsewhere))
         for _ in range(2):
             await next_taken()  # all other lanes are known to be empty then
         await delivery.give_back()
@@ -210,7 +210,7 @@ async def test_those_who_wait_get_jobs_of_several_lanes_at_once(server: NatsServ
             for _ in offered * 3
         ]
         for job in offered:
-            await queue.offer(job)
+            await queue.offer(message_of(job))
         taken_by: list[list[JobId]] = [[] for _ in range(SOME)]
 
         async def take_all(own: list[JobId]) -> None:
@@ -232,13 +232,13 @@ async def test_those_who_wait_get_jobs_of_several_lanes_at_once(server: NatsServ
 async def test_a_stray_message_is_no_answer(server: NatsServer) -> None:
     """Anyone who knows the subject of a worker's answers can send to it; the worker waits for those of the queue."""
     async with fresh_queue(server) as (queue, operator):
-        await queue.offer(handover())
+        await queue.offer(message_of(handover()))
         await taken(queue)
         assert queue.deliveries._answers is not None
         for reply in ("", "geomill.reply"):
             await operator._nc.publish(queue.deliveries._answers.subject, b"stray", reply=reply)
         await operator._nc.flush()
-        assert await queue.offer(offered := handover())
+        assert await queue.offer(message_of(offered := handover()))
         assert await taken(queue) == offered.job.id
 
 
@@ -263,7 +263,7 @@ async def test_a_question_that_was_sent_in_part_is_forgotten(
         # The queue answers in order: it has no older question any more.
         await queue.deliveries._look_into({offered.lane: 1})
         assert not queue.deliveries._found
-        await queue.offer(offered)
+        await queue.offer(message_of(offered))
         while await queue.deliveries._occupied() != [offered.lane]:
             pass  # the server acknowledges a job a moment before it delivers it
         await queue.deliveries._look_into({offered.lane: 1})
@@ -287,7 +287,7 @@ async def test_a_full_queue_has_not_taken_the_job(server: NatsServer) -> None:
         config = (await operator.stream_info(STREAM)).config
         await operator.update_stream(config.evolve(max_bytes=4096))
         with pytest.raises(QueueUnavailable):
-            await queue.offer(handover(bytes(8192)))
+            await queue.offer(message_of(handover(bytes(8192))))
         assert await queue.check() == 0
         await operator.update_stream(config)
 
@@ -301,8 +301,8 @@ async def test_a_stream_that_takes_smaller_messages_than_its_server_is_told_wher
         await operator.update_stream(config.evolve(max_msg_size=4096))
         assert (await look_at_queue(server.url)).message_bytes == 4096
         with pytest.raises(MessageTooLargeError):
-            await queue.offer(handover(bytes(8192)))
-        assert await queue.offer(handover(None))
+            await queue.offer(message_of(handover(bytes(8192))))
+        assert await queue.offer(message_of(handover(None)))
         await operator.update_stream(config)
 
 
@@ -313,7 +313,7 @@ async def test_a_server_that_has_vanished_without_a_word_is_left(server: NatsSer
         relay_to_port(port) as (relay, own_port),
         open_work_queue(f"nats://127.0.0.1:{own_port}", LEASE_SECONDS) as queue,
     ):
-        assert await queue.offer(handover())
+        assert await queue.offer(message_of(handover()))
         relay.silence(new=False)
         delivery = await queue.deliveries.take(lambda: True)
         assert delivery is not None

@@ -29,7 +29,8 @@ async def pretend_that_it_has(dsn: str, last: int) -> None:
     rows = [(number, f"{number:04}_something.sql", bytes(32)) for number in range(1, first.number)]
     rows.append((first.number, *first.replaced))
     async with open_connection(dsn) as connection:
-        await connection.execute("DELETE FROM migration WHERE number = $1", first.number)
+        # Later files follow only a complete first one.
+        await connection.execute("DELETE FROM migration WHERE number = $1 OR $2 < $1", first.number, last)
         await connection.executemany("INSERT INTO migration (number, name, checksum) VALUES ($1, $2, $3)", rows[:last])
 
 

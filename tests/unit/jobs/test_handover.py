@@ -1,15 +1,18 @@
 """What a gateway sends to workers: plain data of a known version, and the lanes for it."""
 
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from uuid import UUID, uuid4
 
 import msgspec
+import pytest
 
 from service.formats.request import ConversionRequest
 from service.ids import AccountId, JobId, ServerId
 from service.jobs.handover import (
     LANES,
     LARGE_BYTES,
+    READS,
     VERSION,
     HandOver,
     lane_of,
@@ -24,8 +27,8 @@ from service.jobs.records import Details, Job
 from service.jobs.seals import is_seal
 
 FIELDS = {
-    2: {
-        HandOver: "version job account_id request target retention_hours gateway content traceparent seal",
+    3: {
+        HandOver: "version job account_id request target retention_hours gateway content traceparent input_sha256 seal",
         Job: (
             "id status original_file_name input_format output_format input_size_bytes created_at attempt completed_at "
             "feature_count geometry_type processing_time_ms output_size_bytes object_key download_name media_type "
@@ -39,6 +42,10 @@ FIELDS = {
     }
 }
 """The fields of a handover by version. Workers drop those that they do not know, so new ones need a new version."""
+MESSAGES = Path(__file__).with_name("handovers")
+"""A message of each version that is read, as that version wrote it; those of released versions never change."""
+SECRET = "0123456789abcdef" * 2
+"""The one with which they are sealed."""
 DAY = date(2026, 5, 1)
 
 
@@ -73,18 +80,38 @@ def test_a_seal_shows_who_made_it_and_that_nothing_was_changed() -> None:
     """After it was sent, too; the secret itself is not in it."""
     secret = "0" * 32
     told = sealed(handover(), secret)
-    assert secret.encode() not in write_handover(told)
-    received = read_handover(write_handover(told))
-    assert received is not None
-    assert is_seal(proof_of(received), secret)
-    assert not is_seal(proof_of(received), "1" * 32)
-    assert not is_seal(proof_of(msgspec.structs.replace(received, content=b"[]")), secret)
-    assert not is_seal(proof_of(handover()), secret)
+    written = write_handover(told)
+    assert secret.encode() not in written
+    assert is_seal(proof_of(written, told.seal), secret)
+    assert not is_seal(proof_of(written, told.seal), "1" * 32)
+    assert not is_seal(proof_of(written.replace(b"{}", b"[]"), told.seal), secret)
+    assert not is_seal(proof_of(write_handover(handover()), b""), secret)
 
 
-def test_another_version_is_left_to_others() -> None:
+@pytest.mark.parametrize("version", READS)
+def test_messages_of_this_and_the_previous_version_are_read(version: int) -> None:
+    """Their seals are those of what was written; a version that knows more fields would write other bytes."""
+    message = (MESSAGES / f"{version}.msgpack").read_bytes()
+    told = read_handover(message)
+    assert told is not None
+    assert (told.version, told.job.original_file_name, told.request.target_epsg) == (
+        version,
+        "Lac de Genève.geojson",
+        3857,
+    )
+    assert is_seal(proof_of(message, told.seal), SECRET)
+    assert (write_handover(told) == message) is (version == VERSION)
+
+
+def test_the_seal_is_the_last_field() -> None:
+    """It is left out of what is sealed by its place."""
+    assert HandOver.__struct_fields__[-1] == "seal"
+
+
+@pytest.mark.parametrize("version", [READS[0] - 1, VERSION + 1])
+def test_another_version_is_left_to_others(version: int) -> None:
     """Whatever else it contains."""
-    told = msgspec.msgpack.encode({"version": 3, "job": "of a kind that comes later"})
+    told = msgspec.msgpack.encode({"version": version, "job": "of another kind"})
     assert read_handover(told) is None
 
 
