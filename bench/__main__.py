@@ -23,7 +23,6 @@ PARTS: dict[str, str] = {
     "admissions": "admissions and settlements per second",
     "analyze": "the analysis of large GeoJSON, relative to its conversion",
     "history": "reading jobs and admission with a million rows",
-    "ogre": "small conversions beside ogre, another service around ogr2ogr, and bare ogr2ogr",
     "pairs": "the CPU and the runs of a conversion of every usual pair of formats, relative to bare ogr2ogr",
     "soak": "half an hour of mixed load, during which nothing may grow",
     "uploads": "receiving large uploads",

@@ -6,9 +6,8 @@ import time
 from collections.abc import Mapping
 from statistics import median, quantiles
 
-from bench.fleet.comparing import Rates, Side, both_sides, compare_rates, share_of, used
+from bench.fleet.comparing import Rates, Side, both_sides, compare_rates, used
 from bench.fleet.conversions import conversion, is_right
-from bench.fleet.scaling import compare_hosts
 from bench.load.client import connect
 from bench.load.documents import points, small_document
 from bench.load.load import OK
@@ -42,7 +41,6 @@ def run(options: argparse.Namespace) -> bool:
         )
         outcomes.append(asyncio.run(compare_rates(sides, small)))
         outcomes.append(is_right(fleet.site))
-    outcomes.append(compare_hosts(share_of(options.jobs)))
     return all(outcomes)
 
 

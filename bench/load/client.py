@@ -61,16 +61,15 @@ def upload(
     *,
     name: str,
     content: bytes,
-    field: str = "file",
     fields: Mapping[str, str] | None = None,
     copy: bool = True,
 ) -> LoadRequest:
-    """Make a request with one file as a form, or one text without a `name`; without `copy` large content is shared.
+    """Make a request with one file as a form; without `copy` large content is shared.
 
     The form has the other `fields`, too.
     """
     texts = "".join(f"{_part(other)}{text}\r\n" for other, text in (fields or {}).items())
-    before = f"{texts}{_part(field, name)}".encode()
+    before = f"{texts}{_part('file', name)}".encode()
     after = f"\r\n--{_BOUNDARY}--\r\n".encode()
     form = {
         "Content-Type": f"multipart/form-data; boundary={_BOUNDARY}",

@@ -25,7 +25,6 @@ Without it, the conversions that wait when the load ends were missing, a fifth o
 """
 REFUSED_UPLOADS = 300
 CONVERT = "/api/geo/convert/file"
-OGRE = "/convertJson"
 JOBS = "/api/geo/convert/jobs"
 MIXED_KB = ((1, 60), (100, 30), (1000, 9), (10_000, 1))
 """Sizes and how many of a hundred requests have them."""
@@ -116,10 +115,6 @@ _small_of_crowd = _of_keys(lambda site: site.crowd)
 _spent = _of_keys(lambda site: [site.spent])
 
 
-def _ogre(site: Site) -> list[LoadRequest]:
-    return [upload(site.address, site.prefix + OGRE, {}, field="json", name="", content=small_document())]
-
-
 def _of_size(megabytes: int) -> Callable[[Site], list[LoadRequest]]:
     return lambda site: [_conversion(site, site.key, document(megabytes * MEGABYTE))]
 
@@ -189,7 +184,6 @@ SCENARIOS: dict[str, Scenario] = {
     "floor": _at_once(64, "GET /healthz: the HTTP floor", _health, answered),
     **{f"burst-{clients}": _at_once(clients, _SMALL, _small) for clients in (1, 8, 64, 256)},
     **{f"delivery-{clients}": _at_once(clients, _DELIVERED, _small_delivered, delivered) for clients in (1, 8)},
-    **{f"ogre-{clients}": _at_once(clients, f"{_DELIVERED}, by ogre", _ogre, delivered) for clients in (1, 8)},
     "steady": Scenario(
         about="small conversions, arriving at half the best rate", shape=LoadShape(), times_best=0.5, requests=_small
     ),
@@ -236,8 +230,5 @@ SCENARIOS: dict[str, Scenario] = {
     ),
 }
 
-OF_OGRE = ("ogre-1", "ogre-8")
-"""What runs on a server of ogre, another service around `ogr2ogr` (`bench.parts.ogre`)."""
-
-STANDARD = tuple(name for name in SCENARIOS if name not in {"dripping", "onlookers", "probe", *OF_OGRE})
+STANDARD = tuple(name for name in SCENARIOS if name not in {"dripping", "onlookers", "probe"})
 """What runs where nothing is named; `dripping`, `onlookers` and `probe` go beside others."""
