@@ -39,6 +39,7 @@ DATUM = re.compile(
 SHIFT = "TOWGS84["
 """What follows if the system says how its datum is transformed."""
 NO_SYSTEM = ("LOCAL_CS", "ENGCRS", "ENGINEERINGCRS", "UNDEFINED")
+NEWER_DEFINITION = "definition_12_063"
 LAYERS = "'features', 'attributes', 'aspatial'"
 """How a GeoPackage lists tables that are layers; the last is what GDAL called the second before the standard did."""
 EMPTY_FLAG = 0x10
@@ -137,20 +138,24 @@ def has_geometry(connection: sqlite3.Connection, table: str) -> bool:
 def system_of(connection: sqlite3.Connection, table: str) -> dict[str, object]:
     """Whether the coordinate system of `table` is known, and its EPSG code, or the datum that only its name describes.
 
-    A system with three axes has its code, and no definition in the column that all readers know. A .prj may be in any
-    encoding, and with it the definition.
+    A system with three axes has its code, or no definition but in the newer column. A .prj may be in any encoding, and
+    with it the definition.
     """
-    query = """
-        SELECT s.srs_id, upper(s.organization) = 'EPSG', s.organization_coordsys_id, CAST(s.definition AS BLOB)
+    known = {name for _, name, *_ in connection.execute("PRAGMA table_info(gpkg_spatial_ref_sys)")}
+    newer = NEWER_DEFINITION if NEWER_DEFINITION in known else "definition"
+    query = f"""
+        SELECT s.srs_id, upper(s.organization) = 'EPSG', s.organization_coordsys_id, CAST(s.definition AS BLOB),
+            CAST(s.{newer} AS BLOB)
         FROM gpkg_geometry_columns g JOIN gpkg_spatial_ref_sys s USING (srs_id) WHERE g.table_name = ?
-    """
+    """  # noqa: S608 -- one of two names
     row = connection.execute(query, (table,)).fetchone()
     if row is None or row[0] in {0, -1}:
         return {"known": False}
-    _, is_epsg, code, definition = row
+    _, is_epsg, code, *definitions = row
     if is_epsg and code > 0:
         return {"known": True, "epsg": code}
-    text = definition.decode("utf-8", "replace")
+    text, newer_text = (definition.decode("utf-8", "replace").strip() for definition in definitions)
+    text = newer_text if text.lower() == "undefined" else text
     described = None if SHIFT in text else DATUM.search(text)
     datum = {"datum": described["datum"], "axis": float(described["axis"])} if described else {}
     return {"known": not text.upper().lstrip().startswith(NO_SYSTEM), **datum}

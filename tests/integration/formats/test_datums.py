@@ -290,6 +290,26 @@ async def test_a_datum_of_which_only_the_name_is_known_is_told(either: Pipeline,
     assert not any("The datum" in warning for warning in again)
 
 
+THREE_AXES = (
+    'GEOGCS["WGS_1984_3D",DATUM["D_WGS_1984",SPHEROID["WGS_1984",6378137.0,298.257223563]],PRIMEM["Greenwich",0.0],'
+    'UNIT["Degree",0.0174532925199433],LINUNIT["Meter",1.0]]'
+)
+"""What the driver of Shapefile writes for EPSG:4979."""
+
+
+@pytest.mark.parametrize("target", ["GeoJson", "GeoPackage", "Kml", "GeoParquet", "SpatiaLite"])
+async def test_systems_of_three_axes_without_a_code_are_known(either: Pipeline, tmp_path: Path, target: str) -> None:
+    """As programs write them for GeoJSON with heights: the work file has no definition of them that old readers know."""
+    made = await either.to("Shapefile", write_geojson(tmp_path / "a.geojson", [point(7, 47, 100)]))
+    path = tmp_path / "a.zip"
+    replace_in(made.path, path, rb"GEOGCS.*", THREE_AXES.encode())
+    done = await either.to(target, path)
+    assert [told for told in done.output.warnings if not told.startswith("Styles")] == []
+    again = done if target == "GeoJson" else await either.to("GeoJson", done.path)
+    [made_again] = json.loads(again.path.read_bytes())["features"]
+    assert made_again["geometry"]["coordinates"] == [7, 47, 100]
+
+
 async def test_a_datum_of_mapinfo_that_is_not_known_is_told(either: Pipeline, tmp_path: Path) -> None:
     """MapInfo knows the Swiss one, but GDAL calls it otherwise than PROJ."""
     source = write_geojson(tmp_path / "a.geojson", [point(7, 47)])
