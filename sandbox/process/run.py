@@ -6,7 +6,9 @@ socket connects it to the spawner: a layer or an exec that fails reports the fai
 program starts. So a run either runs behind all its layers or ends with that failure.
 
 A `Run` watches one such child: it drains the error output and keeps the first part, checks the quota periodically, and
-enforces the deadline. Everything that ends a run early goes through `stop`: SIGKILL to the group and to the process
+enforces the deadline. Neither the start nor the end of the program wakes the spawner by its descriptors, because each
+time costs more than what is done then: the control socket is read when somebody asks, and the spawner keeps the writing
+end of the error output, so that only its content makes it readable. Everything that ends a run early goes through `stop`: SIGKILL to the group and to the process
 (which may not lead its group yet), repeated while the process exists, and at last a verdict without its exit status.
 There is no SIGTERM first: a converter could only clean up a directory that is deleted anyway.
 
@@ -44,12 +46,13 @@ NEVER_STARTED = 120
 
 
 class Child:
-    """A process that is or becomes a program: its id, its control socket and the reading end of its error output."""
+    """A process that is or becomes a program: its id, its control socket and both ends of its error output."""
 
-    def __init__(self, pid: int, control: socket.socket, stderr: int) -> None:
+    def __init__(self, pid: int, control: socket.socket, stderr: int, stderr_end: int) -> None:
         self.pid = pid
         self.control = control
         self.stderr = stderr
+        self.stderr_end = stderr_end
 
 
 class Streams:
@@ -61,20 +64,19 @@ class Streams:
         os.set_blocking(self.stderr, False)
 
     def handed_over(self) -> None:
-        """Close our copies of the ends that the process has received."""
+        """Close our copy of the control end that the process has received, so that its start closes the socket."""
         self.control_end.close()
-        os.close(self.stderr_end)
 
     def child(self, pid: int) -> Child:
         """The process that holds the other ends."""
-        return Child(pid, self.control, self.stderr)
+        return Child(pid, self.control, self.stderr, self.stderr_end)
 
     def abandon(self) -> None:
         """Close everything, because no process was started."""
         self.control.close()
+        self.control_end.close()
         os.close(self.stderr)
-        if self.control_end.fileno() != -1:
-            self.handed_over()
+        os.close(self.stderr_end)
 
 
 def spawn(argv: Sequence[str], environment: Mapping[str, str], confinement: Confinement) -> Child:
@@ -163,9 +165,8 @@ class Run:
         self._computed, self._skipped = 0.0, 0
         self._over = False
         self._was_full = quota.disk_is_full(self._directory)
-        self._listening = self._draining = True
+        self._listening = True
         loop.watch(child.stderr, self._drain)
-        loop.watch(child.control.fileno(), self._hear)
         self._deadline = loop.after(self._limits.wall_seconds, lambda: self.stop(Ending.WALL_TIME))
         first_look = min(_FIRST_LOOK_SECONDS, quota.NOTHING.seconds_of_room(self._limits))
         self._look: Timer = loop.after(first_look, self._look_at_what_it_holds)
@@ -224,7 +225,9 @@ class Run:
         self._over = True
         self._deadline.cancel()
         self._look.cancel()
-        self._stop_draining()
+        self._loop.unwatch(self._child.stderr)
+        os.close(self._child.stderr)
+        os.close(self._child.stderr_end)
         self._stop_listening()
         end = ProcessEnd(
             wait_status=status,
@@ -250,21 +253,12 @@ class Run:
         )
 
     def _drain(self) -> None:
-        if not self._draining:
-            return
         with suppress(BlockingIOError):
             data = os.read(self._child.stderr, _CHUNK)
             self._stderr += data[: self._limits.stderr_bytes - len(self._stderr)]
-            if not data:
-                self._stop_draining()
-
-    def _stop_draining(self) -> None:
-        if self._draining:
-            self._draining = False
-            self._loop.unwatch(self._child.stderr)
-            os.close(self._child.stderr)
 
     def _hear(self) -> None:
+        """Learn whether the program has started, or why not."""
         if self._listening:
             with suppress(BlockingIOError, ConnectionResetError):
                 self._failure = self._child.control.recv(_CHUNK, socket.MSG_DONTWAIT).decode(errors="replace")
@@ -273,7 +267,6 @@ class Run:
     def _stop_listening(self) -> None:
         if self._listening:
             self._listening = False
-            self._loop.unwatch(self._child.control.fileno())
             self._child.control.close()
 
     def _has_been_full(self) -> bool:
@@ -296,6 +289,7 @@ class Run:
     def _look_closer(self) -> float:
         """End the run if it exceeds its quota; returns the seconds until the next check."""
         # Before it becomes the program it holds nothing, and the spawner may not inspect all such processes.
+        self._hear()
         unnamed = () if self._listening else self._unnamed_files()
         use = quota.measure(self._directory, self._limits, unnamed)
         if use.exceeds(self._limits):
