@@ -6,11 +6,13 @@ socket connects it to the spawner: a layer or an exec that fails reports the fai
 program starts. So a run either runs behind all its layers or ends with that failure.
 
 A `Run` watches one such child: it drains the error output and keeps the first part, checks the quota periodically, and
-enforces the deadline. Neither the start nor the end of the program wakes the spawner by its descriptors, because each
-time costs more than what is done then: the control socket is read when somebody asks, and the spawner keeps the writing
-end of the error output, so that only its content makes it readable. Everything that ends a run early goes through `stop`: SIGKILL to the group and to the process
-(which may not lead its group yet), repeated while the process exists, and at last a verdict without its exit status.
-There is no SIGTERM first: a converter could only clean up a directory that is deleted anyway.
+enforces the deadline. Neither the start of the program nor the end of its output wakes the spawner, because each time
+costs more than what is to be done then: the control socket is read when somebody asks, and the spawner keeps the
+writing end of the error output, so that only its content makes it readable.
+
+Everything that ends a run early goes through `stop`: SIGKILL to the group and to the process (which may not lead its
+group yet), repeated while the process exists, and at last a verdict without its exit status. There is no SIGTERM first:
+a converter could only clean up a directory that is deleted anyway.
 
 When the child has ended, the spawner kills the rest of its group *before* reaping it, while its id cannot be reused,
 and `exited` makes the verdict. Only runs are killed by group: a server is killed alone, because each of its children is

@@ -1,5 +1,6 @@
 """The jobs in the database: starts, refusals and queries. Metering charges them."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 from uuid import UUID
@@ -28,10 +29,12 @@ class JobRegister:
         self._database = database
         self._begun: dict[JobId, tuple[int, Callable[[], Situation]]] = {}
         self._shown: dict[JobId, Situation | None] = {}
+        self._has_begun = asyncio.Event()
 
     def begin(self, job: Job, situation: Callable[[], Situation]) -> None:
         """Note that a converter has started on this attempt; `situation` says what happens to it at any time."""
         self._begun[job.id] = job.attempt, situation
+        self._has_begun.set()
 
     async def record_begin(self, job: Job) -> bool:
         """Record that a converter is about to begin on this attempt: if the process dies now, it may be the cause.
@@ -52,6 +55,12 @@ class JobRegister:
         """Note that this process no longer works on this job."""
         self._begun.pop(job_id, None)
         self._shown.pop(job_id, None)
+
+    async def any_begun(self) -> None:
+        """Wait until a converter works on a job of this process."""
+        while not self._begun:
+            self._has_begun.clear()
+            await self._has_begun.wait()
 
     async def show_begun(self) -> None:
         """Mark jobs as Processing that have had a converter since the previous call, and show what happens to them.

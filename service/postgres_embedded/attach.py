@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ import anyio.to_thread
 import asyncpg
 import structlog
 
+from service.cadence import until_next
 from service.postgres_embedded.errors import EmbeddedPostgresError
 from service.postgres_embedded.home import Home, open_home
 from service.postgres_embedded.locks import can_lock, try_lock
@@ -20,7 +22,7 @@ from service.postgres_embedded.start import Options, start_keeper
 START_SECONDS = 300.0  # recovery may take long
 STOP_SECONDS = 30.0
 POLL_SECONDS = 0.01
-WATCH_SECONDS = 1.0
+WATCH = timedelta(seconds=1)
 
 T = TypeVar("T")
 
@@ -123,7 +125,7 @@ async def _accepts(dsn: str, home: Home) -> bool:
 async def _watch(home: Home, options: Options) -> None:
     """Replace killed keepers."""
     while True:
-        await anyio.sleep(WATCH_SECONDS)
+        await until_next(WATCH)
         try:
             if can_lock(home.keeper_lock, exclusive=True):
                 _LOG.warning("database.keeper_lost")

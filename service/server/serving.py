@@ -40,11 +40,13 @@ class Server:
         self.door = Door(listening, limits.max_connections, self._accept, siblings or no_siblings())
         self._has_closed = asyncio.Event()
         self._between_sweeps = min(_SWEEP_SECONDS, limits.keep_alive_seconds / 8)
-        self._sweeping = self.site.loop.call_later(self._between_sweeps, self._sweep)
+        self._sweeping: asyncio.TimerHandle | None = None
 
     def welcome(self, connection: ClientConnection) -> None:
         """Start a connection."""
         self.connections.add(connection)
+        if self._sweeping is None:
+            self._sweep_later()
         connection.start()
 
     def forget(self, connection: ClientConnection) -> None:
@@ -84,7 +86,8 @@ class Server:
 
     def cut_off(self) -> None:
         """End everything that is still in progress."""
-        self._sweeping.cancel()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         self.door.close()
         for task in tuple(self.site.tasks):
             task.cancel()
@@ -94,9 +97,12 @@ class Server:
     def _accept(self, client: socket.socket, address: object, too_many: bool) -> None:  # noqa: FBT001 -- as `Door` calls it
         self.welcome(ClientConnection(self.site, client, address, self.forget, is_one_too_many=too_many))
 
+    def _sweep_later(self) -> None:
+        self._sweeping = self.site.loop.call_later(self._between_sweeps, self._sweep) if self.connections else None
+
     def _sweep(self) -> None:
         """End connections that have been idle for too long."""
-        self._sweeping = self.site.loop.call_later(self._between_sweeps, self._sweep)  # whatever becomes of this one
+        self._sweep_later()  # whatever becomes of this one
         now = self.site.loop.time()
         for connection in [each for each in self.connections if each.due <= now]:
             connection.end_idleness()

@@ -36,7 +36,7 @@ REQUEST_SECONDS = Histogram(
     "geomill_request_seconds", "Duration of requests.", ["method", "route", "status"], buckets=_REQUEST
 )
 EVENT_LOOP_LAG_SECONDS = Histogram(
-    "geomill_event_loop_lag_seconds", "Lag of the event loop, sampled 20 times a second.", buckets=_LAG
+    "geomill_event_loop_lag_seconds", "Lag of the event loop, for each twentieth of a second.", buckets=_LAG
 )
 TASKS = Gauge("geomill_tasks", "Tasks of the event loop.", multiprocess_mode="livesum")
 REQUESTS_RUNNING = Gauge("geomill_requests_running", "Requests in progress.", multiprocess_mode="livesum")

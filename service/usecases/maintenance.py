@@ -14,6 +14,7 @@ import msgspec
 import structlog
 
 from service.accounts.idempotency import INTERRUPTED
+from service.cadence import until_next
 from service.errors import DatabaseUnavailable, ForeignStore, QueueUnavailable, StorageUnavailable
 from service.ids import JobId
 from service.jobs.leases import HeldJob
@@ -164,8 +165,9 @@ async def prune(services: Services) -> None:
 
 
 async def show_begun(services: Services) -> None:
-    """Show jobs that have a converter as Processing."""
+    """Show jobs that have a converter as Processing, and wait until there are some again."""
     await services.jobs.show_begun()
+    await services.jobs.any_begun()
 
 
 async def notice_ends(services: Services) -> None:
@@ -221,7 +223,7 @@ async def _end(services: Services, jobs: Iterable[HeldJob]) -> int:
 
 
 PERIODIC_TASKS: tuple[PeriodicTask, ...] = (
-    PeriodicTask(show_alive, lambda _services: timedelta(seconds=0.25)),
+    PeriodicTask(show_alive, lambda _services: timedelta(seconds=0.5)),
     PeriodicTask(beat, lambda services: services.leases.heartbeat),
     PeriodicTask(show_begun, lambda _services: timedelta(seconds=0.25)),
     PeriodicTask(notice_ends, lambda _services: timedelta(seconds=1)),
@@ -252,4 +254,4 @@ async def run_periodically(services: Services, task: PeriodicTask) -> None:
             tell = _log.warning if is_expected else _log.exception
             tell(events.UPKEEP_FAILED, task=task.work.__name__, reason=type(error).__name__)
             metrics.UPKEEP_FAILURES.labels(task.work.__name__).inc()
-        await anyio.sleep(task.every(services).total_seconds())
+        await until_next(task.every(services))

@@ -2,6 +2,7 @@
 
 import http.client
 import signal
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
@@ -87,6 +88,22 @@ def test_refusals_are_counted_by_what_refused(growth: Growth, new_client: Callab
 def test_the_lag_of_the_event_loop_is_looked_at_all_the_time(growth: Growth) -> None:
     """Without any request for it."""
     wait_until(lambda: growth("geomill_event_loop_lag_seconds_count") >= 10)
+
+
+def test_an_idle_server_wakes_up_less_often_than_it_counts_its_lag(server: Server) -> None:
+    """It counts 20 times a second, and wakes up twice a second for periodic work, and for answers of the database."""
+
+    def wakes() -> int:
+        status = Path(f"/proc/{server.process.pid}/status").read_text(encoding="ascii")  # of its main thread
+        return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+
+    def counted() -> float:
+        return value(scrape(server), "geomill_event_loop_lag_seconds_count")
+
+    assert server.wait_until_idle() == []
+    counts_before, wakes_before = counted(), wakes()
+    time.sleep(4)  # a look would wake it up
+    assert wakes() - wakes_before < (counted() - counts_before) / 2
 
 
 def test_problems_are_counted_by_their_code(growth: Growth, server: Server) -> None:

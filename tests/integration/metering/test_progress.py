@@ -1,5 +1,6 @@
 """Jobs are shown as Processing once they have had a converter for a while, and only while they are open."""
 
+import asyncio
 from datetime import timedelta
 from uuid import uuid4
 
@@ -49,6 +50,24 @@ async def test_what_has_its_converter_for_a_while_is_shown(database_url: str) ->
         assert await ledger.settle(settlement(long)) is not None
         await jobs.show_begun()
         assert await status_of(long) is Status.COMPLETED
+
+
+async def test_nothing_is_shown_until_a_converter_begins(database_url: str) -> None:
+    """Whoever shows it waits, again once no job is left."""
+    async with open_ledger(database_url) as (database, ledger):
+        jobs = JobRegister(database)
+        account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
+        for _ in range(2):
+            file = application(account.account_id, 1)
+            await ledger.admit(file)
+            job = await jobs.find(file.job_id, account.account_id)
+            waiting = asyncio.create_task(jobs.any_begun())
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            jobs.begin(job, lambda: Situation("reading"))
+            await waiting
+            await jobs.any_begun()
+            jobs.end(job.id)
 
 
 async def test_a_process_that_lost_a_job_does_not_show_what_it_does(database_url: str) -> None:
