@@ -7,6 +7,7 @@
  * Rows are split as Python's csv module splits them, and cells are matched as its regular expressions match them.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -304,6 +305,15 @@ static int may_go_on(const char *cell)
     return 0;
 }
 
+/* Whether a Z may be attached to the name of a type, as in PointZ (1 2 3). */
+static int has_attached_z(const char *cell)
+{
+    for (const char *at = cell; (at = strpbrk(at, "zZ")); at++)
+        if (at > cell && isalpha((unsigned char)at[-1]))
+            return 1;
+    return 0;
+}
+
 static void see_cell(struct table *table, struct cells *column, const char *cell)
 {
     column->filled++;
@@ -317,7 +327,8 @@ static void see_cell(struct table *table, struct cells *column, const char *cell
     int number = is_number(cell), geometry = is_geometry(cell);
     column->numbers += number;
     column->geometries += geometry;
-    table->is_odd |= geometry == UNSURE || (number && geometry) || is_odd_cell(cell) || (geometry && may_go_on(cell));
+    table->is_odd |= geometry == UNSURE || (number && geometry) || is_odd_cell(cell);
+    table->is_odd |= geometry && (may_go_on(cell) || has_attached_z(cell));
     if (table->delimiter == ';') {
         table->has_commas |= number && strchr(cell, ',');
         column->is_pointed |= number && may_be_grouped(cell, '.');

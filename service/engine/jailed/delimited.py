@@ -29,8 +29,8 @@ from service.engine.jailed.places import (
     expect,
     lay_out,
     look_at_cell,
-    strip_srids,
     unique_names,
+    with_plain_geometries,
     write_rows,
     write_tables,
 )
@@ -233,7 +233,7 @@ def _write(file: TextIO, delimiter: str, layout: Layout, *, has_header: bool, is
     with Path(OURS).open("w", encoding="utf-8", newline="") as ours:
         if written != delimiter or len(names) == 1 or is_odd or geometry is not None:
             rows = islice(_rows(file, delimiter), int(has_header), None)
-            write_rows(ours, written, names, rows if geometry is None else strip_srids(rows, geometry))
+            write_rows(ours, written, names, rows if geometry is None else with_plain_geometries(rows, geometry))
             return written
         write_rows(ours, delimiter, names, ())
         if has_header:

@@ -36,6 +36,8 @@ BEHIND_OTHERS = re.compile(r"\)[\s,;]*+(?!EMPTY\b)[^\s,;()]", re.IGNORECASE)
 SRID_TEXT = re.compile(r"\s*SRID=(\d{1,9});\s*", re.IGNORECASE)
 SRID_BYTES = re.compile(r"\s*(?:01[0-9A-F]{6}[26AE]0([0-9A-F]{8})|00[26AE]0[0-9A-F]{6}([0-9A-F]{8}))", re.IGNORECASE)
 """Extended WKB with a system: four bytes after the type, which has a flag for it; in either byte order."""
+ATTACHED = re.compile(r"(?<=[A-Z])(?=ZM?\s*+(?:\(|EMPTY\b))", re.IGNORECASE)
+"""Where a blank belongs into PointZ (1 2 3), as QGIS and SpatiaLite write it: the driver of GDAL 3.6 needs it."""
 LEADING_ZEROS = re.compile(r"(?<![\d,.])0+(?=\d)")
 DELIMITER = re.compile(r"[,;\t|]")
 LINE_ENDS = re.compile(r"[\r\n]+")
@@ -83,6 +85,8 @@ class Column:
     """The systems that its geometries name."""
     named: int = 0
     """How many of its geometries name a system."""
+    is_attached: bool = False
+    """Whether the Z of some of them is attached to the name of a type."""
     may_be_coordinate: bool = False
     decimals: Kind = Kind.NONE
     """What its numbers with commas or points look like, if it may hold coordinates."""
@@ -147,7 +151,7 @@ class Layout:
     names: list[str]
     types: str
     geometry: int | None
-    """The position of a column of WKT whose geometries name their system."""
+    """The position of a column of WKT whose geometries the driver reads only as `as_read` writes them."""
 
 
 def expect(columns: Iterable[Column], wanted: Wanted) -> None:
@@ -167,6 +171,7 @@ def look_at_cell(column: Column, cell: str) -> None:
     elif GEOMETRY_TEXT.match(cell):
         column.geometries += 1
         column.longer += goes_on(cell)
+        column.is_attached = column.is_attached or ATTACHED.search(cell) is not None
         srid = srid_of(cell)
         if srid:
             column.srids.add(srid)
@@ -192,9 +197,11 @@ def srid_of(cell: str) -> int:
     return int.from_bytes(bytes.fromhex(raw[1] or raw[2]), "little" if raw[1] else "big")
 
 
-def without_srid(cell: str) -> str:
-    """A geometry without the system that it names, which the converter's driver cannot read."""
-    return SRID_TEXT.sub("", cell, count=1)
+def as_read(cell: str) -> str:
+    """A geometry without the system that it names, and with a blank before Z, as the converter's driver can read it."""
+    srid = SRID_TEXT.match(cell)
+    text = cell[srid.end() :] if srid else cell
+    return ATTACHED.sub(" ", text) if GEOMETRY_TEXT.match(text) else text
 
 
 def find_places(columns: Sequence[Column], wanted: Wanted) -> tuple[dict[int, str], list[tuple[int, int]]]:
@@ -236,7 +243,8 @@ def lay_out(
         unnamed=_unnamed(header, columns),
     )
     names = [places.get(at, column.name) for at, column in enumerate(columns)]
-    geometry = next((at for at, ours in places.items() if ours == WKT and table.srid is not None), None)
+    is_odd = table.srid is not None or any(column.is_attached for column in columns)
+    geometry = next((at for at, ours in places.items() if ours == WKT and is_odd), None)
     return Layout(told, names, _types_of(columns, places), geometry)
 
 
@@ -358,12 +366,12 @@ def write_rows(file: TextIO, delimiter: str, names: Sequence[str], rows: Iterabl
     writer.writerows(([*row[:1], ""] for row in rows) if alone else rows)
 
 
-def strip_srids(rows: Iterable[Sequence[object]], at: int) -> Iterator[list[object]]:
+def with_plain_geometries(rows: Iterable[Sequence[object]], at: int) -> Iterator[list[object]]:
     """`rows` with the geometries in the column `at` in a form that the driver reads."""
     for row in rows:
         cells = list(row)
         if len(cells) > at and isinstance(cells[at], str):
-            cells[at] = without_srid(str(cells[at]))
+            cells[at] = as_read(str(cells[at]))
         yield cells
 
 

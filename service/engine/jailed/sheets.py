@@ -20,8 +20,8 @@ from service.engine.jailed.places import (
     expect,
     lay_out,
     look_at_cell,
-    strip_srids,
     unique_names,
+    with_plain_geometries,
     write_rows,
     write_tables,
 )
@@ -65,7 +65,7 @@ def _write(connection: sqlite3.Connection, table: str, number: int, wanted: Want
     layout = lay_out(path.name, table, originals, seen, wanted=wanted, delimiter="")
     rows = _rows(connection, table, declared)
     if layout.geometry is not None:
-        rows = strip_srids(rows, layout.geometry)
+        rows = with_plain_geometries(rows, layout.geometry)
     with path.open("w", encoding="utf-8", newline="") as file:
         write_rows(file, ",", layout.names or ["field_1"], rows)
     path.with_suffix(".csvt").write_text(layout.types, encoding="ascii")

@@ -148,6 +148,33 @@ async def test_extended_wkt_and_wkb_say_their_system(pipeline: Pipeline, tmp_pat
     assert [pytest.approx([4.9, 52.37], abs=5e-3)] == places(done)
 
 
+ATTACHED = {
+    "PointZ (1 2 3)": "POINT Z (1 2 3)",
+    "POINTZM(1 2 3 4)": "POINT ZM (1 2 3 4)",
+    "SRID=4326;pointz (1 2 3)": "POINT Z (1 2 3)",
+    "PointM (1 2 3)": "POINT M (1 2 3)",
+    "LineStringZ (0 0 1, 1 1 2)": "LINESTRING Z (0 0 1,1 1 2)",
+    "GeometryCollection (PointZ (1 2 3), PolygonZ ((0 0 1, 1 0 1, 1 1 1, 0 0 1)))": "GEOMETRYCOLLECTION Z ("
+    "POINT Z (1 2 3),POLYGON Z ((0 0 1,1 0 1,1 1 1,0 0 1)))",
+}
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.wkt", "a.xlsx"])
+async def test_a_z_may_be_attached_to_the_name_of_a_type(either: Pipeline, tmp_path: Path, name: str) -> None:
+    """As in the WKT of QGIS and SpatiaLite, also within a collection; other texts in the column stay as they are."""
+    quoted = [f'"{text}"' for text in (*ATTACHED, "QuartZ (see below)")]
+    path = table(tmp_path / "a.csv", "geom,id\n" + "".join(f"{text},1\n" for text in quoted))
+    if name == "a.xlsx":
+        path = (await either.to("Xlsx", path, wkt_field="id", source_epsg=4326)).path
+    elif name == "a.wkt":
+        path = table(tmp_path / name, "".join(f"{text}\n" for text in ATTACHED))
+    done = await either.to("Wkt" if name != "a.wkt" else "Csv", path, source_epsg=4326)
+    lines = done.path.read_text(encoding="utf-8").replace('"', "").replace(", ", ",").splitlines()
+    assert [line for line in lines if line[0] in "GPL"][: len(ATTACHED)] == list(ATTACHED.values())
+    if name != "a.wkt":
+        assert rows(await either.to("GeoJson", path, source_epsg=4326))[-1]["geom"] == "QuartZ (see below)"
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
 async def test_an_unknown_srid_is_named_and_source_epsg_decides(pipeline: Pipeline, tmp_path: Path, name: str) -> None:
     """It does not count as recorded, also in a workbook."""
