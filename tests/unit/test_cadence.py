@@ -3,6 +3,7 @@
 import asyncio
 import selectors
 from datetime import timedelta
+from itertools import starmap
 
 from service.cadence import until_next
 
@@ -25,13 +26,13 @@ def test_tasks_share_the_times_at_which_they_are_due() -> None:
     """However late they begin, and whatever multiple of one interval theirs are."""
     selector = CountingSelector()
 
-    async def work(times: int) -> None:
-        await asyncio.sleep(SHORT.total_seconds() * times / 7)
+    async def work(number: int, times: int) -> None:
+        await asyncio.sleep(SHORT.total_seconds() * number / 7)
         for _ in range(ROUNDS // times):
             await until_next(SHORT * times)
 
     async def all_work() -> None:
-        await asyncio.gather(*(work(times) for times in (1, 1, 2, 4, 5)))
+        await asyncio.gather(*starmap(work, enumerate((1, 1, 1, 2, 4))))
 
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
         runner.run(all_work())
