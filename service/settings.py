@@ -110,9 +110,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         "Secrets, separated by commas, of 32 characters or more each, that sign the links of the local file store: the "
         "first one signs, all are accepted; empty: one is generated and kept in the data directory.",
     ] = ""
-    http2: Annotated[
-        bool, "Serve HTTP/2 to clients that start with it (prior knowledge); usually a gateway does that."
-    ] = False
     postgres_bin_dir: Annotated[
         str, "Directory with postgres and initdb for the embedded database; empty: the newest version found."
     ] = ""
@@ -339,8 +336,6 @@ def _requirement(field: msgspec.structs.FieldInfo, value: str) -> str:
     if isinstance(kind, msgspec.inspect.LiteralType):
         permitted = ", ".join(str(one) or "nothing" for one in kind.values)
         return f"is {value!r}. Set it to one of these: {permitted}."
-    if isinstance(kind, msgspec.inspect.BoolType):
-        return f"is {value!r}. Set it to true or false."
     if isinstance(kind, msgspec.inspect.IntType | msgspec.inspect.FloatType):
         number = "a whole number" if isinstance(kind, msgspec.inspect.IntType) else "a number"
         bounds = ((" from", kind.ge), (" above", kind.gt), (" to", kind.le))

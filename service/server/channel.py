@@ -33,8 +33,6 @@ class Channel(ABC):
         """The client's address."""
         self.has_ended = False
         """Whether the client sends no more."""
-        self.speaks_http2 = False
-        """Whether requests are streams of this connection, which begin and end without it."""
         self._loop = site.loop
         self._wire = Wire(client, self, site.sockets)
         self._pieces: deque[bytes] = deque()

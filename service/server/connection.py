@@ -104,7 +104,7 @@ class ClientConnection(Channel):
 
     def _is_idle(self) -> bool:
         """Whether a connection at rest has had a request, and the next one has not begun."""
-        return self._was_served and self._refusal is None and (self.speaks_http2 or self._is_between_requests())
+        return self._was_served and self._refusal is None and self._is_between_requests()
 
     def _pass_gate(self, data: bytes) -> tuple[bytes, Promise | None]:
         """Respond to requests that the gate refuses; return the remaining bytes and the first one's promise.

@@ -1,8 +1,8 @@
 """HTTP/1.1 on a connection: parses requests, one after another, and serializes their responses.
 
 Bytes that cannot be parsed are refused (see `inbox.py`), and so is a target that contradicts the header Host. The
-protocol of a connection never changes: HTTP/2 is used from the first byte, if a setting allows it, and a request to
-upgrade is served as HTTP/1.1. Otherwise requests could be smuggled past a gateway inside what it takes for one request.
+protocol of a connection never changes: a request to upgrade is served as HTTP/1.1. Otherwise requests could be smuggled
+past a gateway inside what it takes for one request.
 """
 
 import re
@@ -13,10 +13,8 @@ from service.jobs.promises import Promise
 from service.server.channel import Channel
 from service.server.exchange import Exchange
 from service.server.head import HOST, RequestHead, read_head
-from service.server.http2 import serve_http2
 from service.server.inbox import Inbox, Refused
 
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
 _VERSIONS = frozenset({b"1.0", b"1.1"})
 _ABSOLUTE = re.compile(rb"https?://([^/?]*)(.*)", re.IGNORECASE)
 
@@ -45,16 +43,8 @@ class Http1:
         request = read_head(self._inbox)
         if request is None:
             return
-        if request.method == b"PRI":
-            self._change_to_http2(request)
-            return
         exchange = Exchange(self._connection, self._inbox, request, _target(request), promise)
         self._connection.begin(exchange.run())
-
-    def _change_to_http2(self, request: RequestHead) -> None:
-        if request.version != b"2.0" or not self._connection.site.limits.http2:
-            raise Refused(UNREADABLE)
-        self._connection.begin(serve_http2(self._connection, _PREFACE + bytes(self._inbox)))
 
 
 def _target(request: RequestHead) -> bytes:

@@ -65,7 +65,6 @@ class Server:
         end_at = self.site.loop.time() + seconds
         self.door.close()
         self.site.is_stopping = True
-        await self.site.context.terminated.set()
         await self._receive_what_comes(min(seconds, LAST_WORDS_SECONDS))
         for connection in tuple(self.connections):
             connection.close_if_resting()

@@ -1,13 +1,11 @@
 """What the connections of one listening socket share: the application, the limits and the tasks of requests."""
 
 import asyncio
-import sys
 import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
-from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 from hypercorn.utils import wrap_app
 from starlette.types import ASGIApp
@@ -19,8 +17,6 @@ if TYPE_CHECKING:  # Hypercorn offers these names to type checkers only
     from hypercorn.typing import ASGIFramework, LifespanState
 
 KEEP_ALIVE_SECONDS = 30.0
-STREAMS_AT_ONCE = 16
-"""The most concurrent requests of an HTTP/2 connection."""
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +24,6 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     max_header_bytes: int = 16_384
     max_connections: int = 4096
-    http2: bool = False
     keep_alive_seconds: float = KEEP_ALIVE_SECONDS
     drain_seconds: float = 5.0
 
@@ -48,8 +43,7 @@ class ListenerState:
         self.is_stopping = False
         """Whether connections end after the response under way."""
         self.state: LifespanState = {}
-        self.config = _config(limits)
-        self.context = WorkerContext(None)
+        self.config = _config()
         self.framework = wrap_app(cast("ASGIFramework", application), 0, "asgi")
         self.tasks: set[asyncio.Task[None]] = set()
         """Those of requests in progress."""
@@ -70,12 +64,8 @@ class ListenerState:
         return self._headers
 
 
-def _config(limits: ServerLimits) -> Config:
+def _config() -> Config:
     config = Config()
-    config.keep_alive_timeout = limits.keep_alive_seconds
-    config.h2_max_header_list_size = limits.max_header_bytes
-    config.h2_max_concurrent_streams = STREAMS_AT_ONCE
-    config.keep_alive_max_requests = sys.maxsize  # the last ones would be left without a response
     config.include_server_header = False
     config.accesslog = None  # the application logs one line per request
     config.loglevel = "WARNING"

@@ -5,7 +5,6 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.parser import BytesHeaderParser
-from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -15,7 +14,7 @@ import pytest
 from service.accounts.administration import Terms
 from tests.support.data import lakes
 from tests.support.patience import PATIENCE_SECONDS
-from tests.support.server import Client, Server, create_account, running_server
+from tests.support.server import Client, Server
 
 POST = b"POST /api/geo/convert/file HTTP/1.1\r\nHost: here\r\n"
 GET = b"GET /healthz HTTP/1.1\r\n"
@@ -222,20 +221,3 @@ def test_who_may_send_is_told_to_go_on(server: Server, client: Client) -> None:
             assert piece, answer
             answer += piece
         assert answer.startswith(b"HTTP/1.1 200")
-
-
-def test_http2_is_spoken_where_the_setting_says_so(tmp_path: Path, database_url: str) -> None:
-    """With few streams per connection and HTTP/1.1's header limits; connections are never upgraded to it."""
-    settings = {"GEOMILL_HTTP2": "true", "GEOMILL_MAX_HEADER_BYTES": "4096"}
-    with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM):
-        with connected(server) as connection:
-            connection.sendall(AMBIGUOUS["HTTP/2 from the first byte"])
-            answer = connection.recv(65_536)
-            assert answer[3:4] == b"\x04"
-            length = int.from_bytes(answer[:3], "big")
-            fields = [answer[9 + at : 15 + at] for at in range(0, length, 6)]
-            told = {int.from_bytes(field[:2], "big"): int.from_bytes(field[2:], "big") for field in fields}
-            assert (told[3], told[6]) == (16, 4096)
-        with connected(server) as connection:
-            connection.sendall(UNDERSTOOD["a change to HTTP/2"])
-            assert connection.recv(65_536).startswith(b"HTTP/1.1 200")

@@ -28,7 +28,6 @@ WRONG: dict[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
     "number": ({"PORT": "http"}, ("GEOMILL_PORT is 'http'", "from 0 to 65535")),
     "optional number": ({"PRIVATE_PORT": "-1"}, ("GEOMILL_PRIVATE_PORT is '-1'", "from 0 to 65535")),
     "exclusive bound": ({"CONVERSION_SECONDS": "0"}, ("GEOMILL_CONVERSION_SECONDS is '0'", "above 0")),
-    "truth value": ({"HTTP2": "maybe"}, ("GEOMILL_HTTP2 is 'maybe'", "true or false")),
     "another database": ({"DATABASE_URL": "mysql://u:secret@h/x"}, ("GEOMILL_DATABASE_URL", "postgresql://")),
     "URL that cannot be parsed": ({"DATABASE_URL": "postgresql://h:port/x"}, ("GEOMILL_DATABASE_URL", "Check the URL")),
     "database that is away": ({"DATABASE_URL": "postgresql://127.0.0.1:1/x"}, ("GEOMILL_DATABASE_URL", "127.0.0.1")),

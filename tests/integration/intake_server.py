@@ -1,4 +1,4 @@
-"""A real Hypercorn in this process, on a free loopback port, for tests of intake."""
+"""The service's server in this process, on a free loopback port, for tests of intake."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ async def serving(app: ASGIApp) -> AsyncIterator[str]:
     port = listener.getsockname()[1]
     stop = anyio.Event()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(serve, app, listener, ServerLimits(http2=True), stop)
+        tasks.start_soon(serve, app, listener, ServerLimits(), stop)
         try:
             await _until_it_answers(port)
             yield f"http://127.0.0.1:{port}"

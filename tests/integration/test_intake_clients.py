@@ -84,7 +84,6 @@ CLIENTS: dict[str, Send] = {
     "curl": with_curl(),
     "curl in chunks": with_curl("-H", "Transfer-Encoding: chunked"),
     "curl with old escapes": with_curl("--form-escape"),
-    "curl over HTTP/2": with_curl("--http2-prior-knowledge"),
 }
 
 

@@ -109,7 +109,6 @@ CLIENTS: dict[str, Client] = {
     "urllib3": with_urllib3,
     "curl with Expect": with_curl("-H", "Expect: 100-continue"),
     "curl without Expect": with_curl("-H", "Expect:"),
-    "curl over HTTP/2": with_curl("--http2-prior-knowledge"),
 }
 
 

@@ -1,7 +1,7 @@
 """Handles responses that are ready before the request body has been read, if the server does not.
 
-Our server does this itself for HTTP/1.1 and announces it in the scope's extensions. This middleware is for Hypercorn,
-which serves HTTP/2, and for the servers of applications that mount this one.
+Our server does this itself and announces it in the scope's extensions. This middleware is for the servers of
+applications that mount this one, such as Hypercorn.
 
 Theory of operation. A refusal (401, 413, 503…) or a defect can occur while the client is still sending, which causes
 two problems. Hypercorn passes the body to the application through a queue of a few chunks and puts its last message,

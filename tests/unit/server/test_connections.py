@@ -9,25 +9,17 @@ import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import cast
 
 import pytest
-from h2.config import H2Configuration
-from h2.connection import H2Connection
-from h2.errors import ErrorCodes
-from h2.events import ConnectionTerminated, Event, ResponseReceived, StreamEnded, StreamReset
-from h2.settings import SettingCodes
 from starlette.types import Message, Receive, Scope, Send
 
 from service.accounts.keys import Authenticator
-from service.http.api import pace
 from service.jobs.promises import VISITORS, Promises
 from service.server.connection import ClientConnection
 from service.server.gate import AWAITED_BYTES, Gate
-from service.server.http2 import PIECE_BYTES
 from service.server.serving import Server
-from service.server.site import STREAMS_AT_ONCE, ServerLimits
+from service.server.site import ServerLimits
 
 REQUEST = b"GET %s HTTP/1.1\r\nHost: here\r\n\r\n"
 UPLOAD = b"POST %s HTTP/1.1\r\nHost: here\r\nContent-Length: %d\r\n\r\n"
@@ -126,13 +118,12 @@ async def until(holds: Callable[[], bool]) -> None:
 @asynccontextmanager
 async def connection(
     *,
-    http2: bool = False,
     gate: Gate | None = None,
     keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
 ) -> AsyncIterator[Client]:
     """Serve one connection."""
     application, pieces = Application(), list[bytes]()
-    limits = ServerLimits(keep_alive_seconds=keep_alive_seconds, http2=http2)
+    limits = ServerLimits(keep_alive_seconds=keep_alive_seconds)
     server = Server(application, socket.socket(), limits, gate=gate)
     served, own = socket.socketpair()
     served.setblocking(False)
@@ -218,196 +209,6 @@ async def test_what_came_behind_requests_that_the_gate_refuses_is_served() -> No
         async with asyncio.timeout(10):
             answers = await client.reader.readuntil(b"done") + await client.reader.readuntil(b"done")
         assert re.findall(rb"HTTP/1.1 (\d+)", answers) == [b"200", b"503", b"503", b"200"]
-
-
-@pytest.mark.parametrize("requests", [0, 1])
-async def test_an_idle_connection_of_http2_ends_in_its_own_protocol(requests: int) -> None:
-    """Before its first request and after its last."""
-    async with connection(http2=True) as client:
-        speaker = H2Connection()
-        speaker.initiate_connection()
-        for stream in range(1, 2 * requests, 2):
-            path = [(":method", "GET"), (":path", "/"), (":scheme", "http"), (":authority", "here")]
-            speaker.send_headers(stream, path, end_stream=True)
-        client.writer.write(speaker.data_to_send())
-        received = await asyncio.wait_for(client.reader.read(), 20 * KEEP_ALIVE_SECONDS)
-        assert b"HTTP/1.1" not in received
-        answered = [event for event in speaker.receive_data(received) if isinstance(event, ResponseReceived)]
-        assert len(answered) == requests
-
-
-async def read_of(client: Client, speaker: H2Connection, kind: type[Event]) -> None:
-    """Read until there is such an event of HTTP/2."""
-    async with asyncio.timeout(10):
-        while not any(isinstance(event, kind) for event in speaker.receive_data(await client.reader.read(1))):
-            assert not client.reader.at_eof()
-
-
-def asking_without_room() -> H2Connection:
-    """A client of HTTP/2 that sends a request, and has no room for the body of its response."""
-    speaker = H2Connection()
-    speaker.initiate_connection()
-    speaker.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
-    path = [(":method", "GET"), (":path", "/"), (":scheme", "http"), (":authority", "here")]
-    speaker.send_headers(1, path, end_stream=True)
-    return speaker
-
-
-async def test_a_client_of_http2_that_leaves_without_its_response_is_forgotten() -> None:
-    """Although the response waits for room that the client has not given; otherwise few clients take all places."""
-    async with connection(http2=True) as client:
-        client.writer.write((speaker := asking_without_room()).data_to_send())
-        await read_of(client, speaker, ResponseReceived)
-        assert client.server.connections
-        client.writer.close()
-        await until(lambda: not client.server.connections)
-
-
-async def test_a_client_of_http2_that_reads_no_response_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stream is reset, and the connection ends like any idle one."""
-    monkeypatch.setattr(pace, "GRACE_SECONDS", 0.05)
-    async with connection(http2=True) as client:
-        client.writer.write((speaker := asking_without_room()).data_to_send())
-        await read_of(client, speaker, StreamReset)
-        await asyncio.wait_for(client.reader.read(), 20 * KEEP_ALIVE_SECONDS)
-
-
-async def test_a_client_of_http2_that_gives_up_its_request_does_not_stay() -> None:
-    """Its connection is idle from then on."""
-    async with connection(http2=True) as client:
-        speaker = asking_without_room()
-        speaker.reset_stream(1)
-        client.writer.write(speaker.data_to_send())
-        await asyncio.wait_for(client.reader.read(), 20 * KEEP_ALIVE_SECONDS)
-
-
-def request_of(speaker: H2Connection, stream: int, *, method: str = "GET", path: str = "/") -> bytes:
-    """A request in HTTP/2, whose body follows if it is a POST."""
-    fields = [(":method", method), (":path", path), (":scheme", "http"), (":authority", "here")]
-    speaker.send_headers(stream, fields, end_stream=method == "GET")
-    return speaker.data_to_send()
-
-
-async def ends_of(client: Client, speaker: H2Connection, count: int) -> list[StreamEnded | StreamReset]:
-    """Read until so many streams have ended, and return how."""
-    ends: list[StreamEnded | StreamReset] = []
-    async with asyncio.timeout(20):
-        while len(ends) < count:
-            events = speaker.receive_data(await client.reader.read(LARGEST_READ))
-            assert not any(isinstance(event, ConnectionTerminated) for event in events)
-            ends += [event for event in events if isinstance(event, StreamEnded | StreamReset)]
-    client.writer.write(speaker.data_to_send())
-    return ends
-
-
-async def test_requests_too_many_for_a_connection_of_http2_are_refused_alone() -> None:
-    """Clients that have not yet learned how many it allows send them again, and the others get their responses."""
-    async with connection(http2=True) as client:
-        speaker = H2Connection()
-        speaker.initiate_connection()
-        streams = range(1, 2 * (STREAMS_AT_ONCE + 3), 2)
-        client.writer.write(b"".join(request_of(speaker, stream) for stream in streams))
-        ends = await ends_of(client, speaker, len(streams))
-        refused = [event for event in ends if isinstance(event, StreamReset)]
-        assert [event.error_code for event in refused] == 3 * [ErrorCodes.REFUSED_STREAM]
-
-
-async def test_a_connection_of_http2_outlives_a_body_that_goes_on_after_the_response() -> None:
-    """Its other requests would otherwise end without a response."""
-    async with connection(http2=True) as client:
-        speaker = H2Connection()
-        speaker.initiate_connection()
-        client.writer.write(request_of(speaker, 1, method="POST"))
-        await ends_of(client, speaker, 1)
-        for _ in range(3):
-            speaker.send_data(1, b"more")
-        client.writer.write(speaker.data_to_send() + request_of(speaker, 3))
-        await ends_of(client, speaker, 1)
-
-
-async def test_a_connection_of_http2_serves_any_number_of_requests() -> None:
-    async with connection(http2=True, keep_alive_seconds=600) as client:
-        speaker = H2Connection()
-        speaker.initiate_connection()
-        for first in range(1, 2050, 2 * STREAMS_AT_ONCE):
-            streams = range(first, first + 2 * STREAMS_AT_ONCE, 2)
-            client.writer.write(b"".join(request_of(speaker, stream) for stream in streams))
-            await ends_of(client, speaker, STREAMS_AT_ONCE)
-
-
-async def test_a_request_of_http2_that_is_reset_at_once_does_not_begin() -> None:
-    """A client could otherwise begin more at a time than its connection allows."""
-    async with connection(http2=True) as client:
-        speaker = H2Connection()
-        speaker.initiate_connection()
-        sent = request_of(speaker, 1, method="POST", path="/upload")
-        speaker.reset_stream(1)
-        client.writer.write(sent + speaker.data_to_send())
-        client.application.read.set()
-        client.writer.write(request_of(speaker, 3))
-        await ends_of(client, speaker, 1)
-        assert not client.application.received
-
-
-def asking(method: bytes, **pseudo: bytes) -> bytes:
-    """A request in HTTP/2 as no client sends it."""
-    speaker = H2Connection(H2Configuration(validate_outbound_headers=False))
-    speaker.initiate_connection()
-    fields = [(b":method", method), *((b":" + name.encode(), value) for name, value in pseudo.items())]
-    speaker.send_headers(1, fields, end_stream=True)
-    return speaker.data_to_send()
-
-
-def prioritizing(streams: int) -> bytes:
-    """Priorities of so many streams that have not begun."""
-    speaker = H2Connection()
-    speaker.initiate_connection()
-    for stream in range(1, 2 * streams, 2):
-        speaker.prioritize(stream)
-    return speaker.data_to_send()
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        asking(b"GET", path=b"/\xff", scheme=b"http", authority=b"here"),
-        asking(b"G\xff", path=b"/", scheme=b"http", authority=b"here"),
-        asking(b"CONNECT", authority=b"here"),
-        prioritizing(1001),
-    ],
-    ids=["path", "method", "CONNECT", "priorities"],
-)
-async def test_what_no_client_of_http2_sends_ends_its_connection(sent: bytes) -> None:
-    """It would otherwise stay for as long as its client likes."""
-    async with connection(http2=True, keep_alive_seconds=600) as client:
-        client.writer.write(sent)
-        received = await asyncio.wait_for(client.reader.read(), 10)
-        speaker = H2Connection()
-        speaker.initiate_connection()
-        assert any(isinstance(event, ConnectionTerminated) for event in speaker.receive_data(received))
-        await until(lambda: not client.server.connections)
-
-
-async def test_others_have_their_turn_between_the_frames_of_http2() -> None:
-    """Pings that came together were all answered before anything else was done."""
-    async with connection(http2=True, keep_alive_seconds=600) as client:
-        speaker = H2Connection()
-        speaker.initiate_connection()
-        client.writer.write(speaker.data_to_send())
-        await client.reader.read(1)
-        reading = asyncio.create_task(client.reader.read())
-        sent = sum(map(len, client.pieces))
-        speaker.ping(b"whatever")
-        ping = speaker.data_to_send()
-        pings = ping * (16 * PIECE_BYTES // len(ping))
-        client.writer.write(pings)
-        each_turn = [sent]
-        while each_turn[-1] < sent + len(pings):
-            assert not reading.done(), "The server closed the connection."
-            await asyncio.sleep(0)
-            each_turn.append(sum(map(len, client.pieces)))
-        reading.cancel()
-        assert max(after - before for before, after in pairwise(each_turn)) <= 2 * PIECE_BYTES
 
 
 async def test_a_server_that_stops_closes_idle_connections_at_once(client: Client) -> None:

@@ -11,18 +11,12 @@ import h11._readers
 import h11._receivebuffer
 import pytest
 from hypercorn.asyncio.lifespan import Lifespan
-from hypercorn.asyncio.task_group import TaskGroup
-from hypercorn.asyncio.worker_context import WorkerContext
-from hypercorn.protocol.h2 import H2Protocol
 
 LEANED_ON: dict[str, tuple[Callable[..., object], str]] = {
     "h11._readers.ChunkedReader": (h11._readers.ChunkedReader, "4d2629eeaaf366b6"),
     "h11._readers.ContentLengthReader": (h11._readers.ContentLengthReader, "fdf438f5ca7e0d9d"),
     "h11._receivebuffer.ReceiveBuffer": (h11._receivebuffer.ReceiveBuffer, "108c4355eb3b1717"),
     "hypercorn.asyncio.lifespan.Lifespan": (Lifespan, "164b3fdbe941195d"),
-    "hypercorn.asyncio.task_group.TaskGroup": (TaskGroup, "1260b105c058872d"),
-    "hypercorn.asyncio.worker_context.WorkerContext": (WorkerContext, "6eeeae02ae174a68"),
-    "hypercorn.protocol.h2.H2Protocol": (H2Protocol, "7257f8bafccaa2e5"),
 }
 
 
