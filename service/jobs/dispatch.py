@@ -18,7 +18,7 @@ from anyio import TaskHandle
 from anyio.abc import TaskGroup
 
 from sandbox.pool import Pool, QueueFull, QueueTicket, TenantLimit
-from service.errors import DatabaseUnavailable, Overloaded, StorageUnavailable, TooManyRequests
+from service.errors import DatabaseUnavailable, Overloaded, QueueUnavailable, StorageUnavailable, TooManyRequests
 from service.ids import AccountId, JobId
 from service.jobs.ends import EndWatch
 from service.jobs.promises import FULL
@@ -42,7 +42,8 @@ _log = structlog.get_logger()
 class RunJob(Protocol):
     """Runs a job to its end and returns the ended job; removes its directory and releases its queue ticket.
 
-    Calls `keep` as soon as the client may be told of the job.
+    Calls `keep` as soon as the client may be told of the job. Raises `QueueUnavailable` if the job has failed free, and
+    its client may send the file again.
     """
 
     async def __call__(self, spec: JobSpec, directory: Path, ticket: QueueTicket, keep: Callable[[], None]) -> Job:
@@ -58,6 +59,7 @@ class Submission:
         self._kept = asyncio.Event()
         self._ended = asyncio.Event()
         self._lost: str | None = None
+        self._refusal: Overloaded | None = None
         self._was_kept = False
         self.unstored: StorageUnavailable | None = None
         """Why the output of a lost job could not be stored, if that is why it was lost."""
@@ -74,6 +76,8 @@ class Submission:
             Overloaded: it may never be; the job is not going to be converted.
         """
         await self._kept.wait()
+        if self._refusal is not None:
+            raise self._refusal
         if not self._was_kept:
             raise Overloaded(f"{self._lost} {AGAIN}", RETRY_AFTER_SECONDS)
 
@@ -90,13 +94,22 @@ class Submission:
             self._kept.set()
             self._ended.set()
 
+    def refuse(self, refusal: Overloaded) -> None:
+        """Tell all waiting callers that the job has failed free, so that they may send the file again."""
+        self._refusal = refusal
+        self._kept.set()
+        self._ended.set()
+
     async def outcome(self) -> Job:
         """Wait for the ended job.
 
         Raises:
-            Overloaded: this process will not learn it; the record of the job will contain its end.
+            Overloaded: it has failed, and its file may be sent again; or this process will not learn it, and the record
+                of the job will contain its end.
         """
         await self._ended.wait()
+        if self._refusal is not None:
+            raise self._refusal
         if self._lost:
             message = f"{self._lost} Query the job {self.job.id} for the result of the conversion."
             raise Overloaded(message, RETRY_AFTER_SECONDS)
@@ -251,6 +264,8 @@ class JobRunner:
             submission.finish(await self._run_job(spec, directory, ticket, submission.keep))
         except StorageUnavailable as error:
             lost, submission.unstored = UNSTORED, error
+        except QueueUnavailable as refusal:
+            submission.refuse(refusal)
         except Exception as error:  # noqa: BLE001 - one job must not end the others
             lost = AWAY if isinstance(error, DatabaseUnavailable) else UNKNOWN
             _log.exception(events.JOB_LEFT, job_id=spec.job.id)  # recovery ends this job

@@ -113,7 +113,7 @@ async def _check_queue(services: Services) -> str:
     except QueueUnavailable:
         return "refuses the credentials of GEOMILL_NATS_URL" if services.fleet.queue.is_refused else "not reachable"
     gateway = services.fleet.gateway
-    return "accepts no jobs" if gateway is not None and gateway.is_refused else "ok"
+    return f"accepts no jobs: {gateway.refusal}" if gateway is not None and gateway.is_refused else "ok"
 
 
 async def _check_workers(services: Services) -> str:

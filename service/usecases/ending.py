@@ -31,10 +31,11 @@ from service.usecases.own_store import OwnStore
 _log = structlog.get_logger()
 _T = TypeVar("_T")
 
-JobOutcome = Literal["refused", "rejected", "storage", "stopped", "forgotten", "unknown", "defect"]
+JobOutcome = Literal["refused", "rejected", "storage", "queue", "stopped", "forgotten", "unknown", "defect"]
 """The outcome of a failed job, as operators count it; recovery decides about jobs whose outcome is unknown."""
 STOPPED = "The service was stopped before the conversion ended. Nothing was counted; send the file again."
 FORGOTTEN = "The service's database was interrupted during the conversion. Nothing was counted; send the file again."
+UNREACHED = "The service could not reach its converters. Nothing was counted; send the file again."
 DATABASE_RETRY_SECONDS = 60.0
 """How long the end of a job waits for an unavailable database; after that, recovery ends the job."""
 

@@ -5,6 +5,7 @@ for as long as the client waits. Any other input is put into the store first, un
 before, and what workers are told is recorded after that: from then on the job survives this process.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from pathlib import Path
 import anyio
 import msgspec
 import structlog
+from nats.js.errors import APIError
 
 from sandbox.pool import QueueTicket
 from service.blocking import INLINE_BYTES
@@ -35,7 +37,15 @@ from service.jobs.work_queue import MessageTooLargeError, WorkQueue
 from service.storage.port import ObjectKey, new_input_key, new_key
 from service.telemetry import events, metrics
 from service.telemetry.tracing import current_traceparent, span
-from service.usecases.ending import FORGOTTEN, STOPPED, JobOutcome, JobParts, release, retry_while_unavailable
+from service.usecases.ending import (
+    FORGOTTEN,
+    STOPPED,
+    UNREACHED,
+    JobOutcome,
+    JobParts,
+    release,
+    retry_while_unavailable,
+)
 from service.usecases.steps.delivering import ForgottenError
 
 _log = structlog.get_logger()
@@ -44,7 +54,11 @@ INPUT_MEDIA_TYPE = "application/octet-stream"
 AWAY_SECONDS = 0.5
 """How long to wait before retrying while the queue is unreachable."""
 DOUBT_SECONDS = 5.0
-"""How long a process that converts as well keeps further jobs, after the queue has not accepted one."""
+"""How long the queue counts as accepting nothing after it has not accepted a job."""
+REFUSED_SECONDS = 2.0
+"""How long a client waits for a queue that says that it accepts nothing: workers may be making room."""
+SILENT_SECONDS = 15.0
+"""How long a client waits for a queue that cannot be reached, as while its servers elect another leader."""
 _LOOKED_UP_AT_ONCE = 500
 
 
@@ -108,6 +122,10 @@ class Gateway:
         self._again_seconds = again_seconds
         self._converter = converter
         self._doubtful_until: float | None = None
+        self._refused_since = -math.inf
+        self._has_given_up = False
+        self.refusal = ""
+        """Why the queue has not accepted a job the last time that it did not."""
         self._awaited: dict[JobId, _Awaited] = {}
         self._look_up = Batcher(self._look_all_up, _LOOKED_UP_AT_ONCE)
 
@@ -115,6 +133,7 @@ class Gateway:
         """Hand a job over and return it when it has ended; see `RunJob`.
 
         Raises:
+            QueueUnavailable: the queue has not accepted it for a while, and it has failed: its client need not wait.
             RetryableFault: another process has the job, and has not ended it.
         """
         is_recorded = False
@@ -133,14 +152,14 @@ class Gateway:
                     message = await record(handover)
                 kept = None if is_recorded else spec
                 with self._windows.turn(spec.account_id, awaited.wake) as turn:
-                    await self._await_turn(turn, awaited, kept)
+                    await self._await_turn(turn, awaited, spec, kept)
                     if message is None:
                         content = await self._read(directory / spec.upload)
                         message = _sealed(spec, msgspec.structs.replace(handover, content=content))
                     try:
-                        return await self._end_of(message, awaited, kept)
+                        return await self._end_of(message, awaited, spec, kept)
                     except MessageTooLargeError:  # the server's limit is lower than it was
-                        return await self._end_of(await record(handover), awaited, None)
+                        return await self._end_of(await record(handover), awaited, spec, None)
         except _NotQueuedError as refusal:
             return await refusal.run(refusal.spec, directory, ticket, keep)
         except StorageUnavailable as error:
@@ -171,8 +190,9 @@ class Gateway:
 
     @property
     def is_refused(self) -> bool:
-        """Whether jobs wait that the queue, although it may be connected, has not accepted."""
-        return self._doubtful_until is not None and bool(self._awaited)
+        """Whether the queue, although it may be connected, accepts nothing: jobs wait for it, or have just failed."""
+        doubtful_until = self._doubtful_until
+        return doubtful_until is not None and (bool(self._awaited) or time.monotonic() < doubtful_until)
 
     def require_acceptance(self) -> None:
         """Raise `QueueUnavailable` while the queue accepts nothing; what waits for it shows when it does again."""
@@ -198,37 +218,44 @@ class Gateway:
         awaited.wake()
         return True
 
-    async def _await_turn(self, turn: Turn, awaited: _Awaited, kept: JobSpec | None) -> None:
+    async def _await_turn(self, turn: Turn, awaited: _Awaited, spec: JobSpec, kept: JobSpec | None) -> None:
         """Wait for a place in the queue, or for the end of a job that someone ends before; `kept` as in `_end_of`.
 
         Raises:
             _NotQueuedError: the queue is away, and the job is to run here.
+            QueueUnavailable: as `run`.
         """
         while not turn.has_come and awaited.job is None:
             if self._is_away and self._converter is not None and kept is not None:
                 await self._claim(self._converter, kept)
+            await self._refuse(spec)
             await awaited.event.wait()
             awaited.event = anyio.Event()
         awaited.event = anyio.Event()  # only its turn has woken it
 
-    async def _end_of(self, message: Message, awaited: _Awaited, kept: JobSpec | None) -> Job:
+    async def _end_of(self, message: Message, awaited: _Awaited, spec: JobSpec, kept: JobSpec | None) -> Job:
         """Wait for the end of a job; `kept` is its specification until the queue has accepted it, if it may run here.
 
         Raises:
             _NotQueuedError: it is to run here.
+            QueueUnavailable: as `run`.
             MessageTooLargeError: it is to be handed over without its input.
             ForgottenError: a crash of the database has undone the job's admission.
         """
+        was_accepted = False
         while awaited.job is None:
             pause = self._again_seconds
             try:
                 await self._queue.offer(message)
                 self._doubtful_until = kept = None
+                self._has_given_up, was_accepted = False, True
             except QueueUnavailable as refusal:
                 pause = AWAY_SECONDS
                 self._note_refusal(refusal)
                 if self._converter is not None and kept is not None:
                     await self._claim(self._converter, kept)
+                if not was_accepted:
+                    await self._refuse(spec)
             with anyio.move_on_after(pause):
                 await awaited.event.wait()
             awaited.event = anyio.Event()
@@ -243,10 +270,34 @@ class Gateway:
 
     def _note_refusal(self, refusal: QueueUnavailable) -> None:
         """Note that the queue has not accepted a job; those that wait for a place need not, if they can run here."""
-        was_known, self._doubtful_until = self._doubtful_until is not None, time.monotonic() + DOUBT_SECONDS
+        cause, now = refusal.__cause__, time.monotonic()
+        was_known = self._doubtful_until is not None
+        if self._doubtful_until is None or now >= self._doubtful_until:
+            self._refused_since = now
+        self._doubtful_until = now + DOUBT_SECONDS
+        self.refusal = (cause.description if isinstance(cause, APIError) else None) or "no answer"
+        patience = REFUSED_SECONDS if isinstance(cause, APIError) else SILENT_SECONDS
+        self._has_given_up = now - self._refused_since >= patience
         if not was_known:
-            _log.warning(events.QUEUE_ACCEPTS_NOTHING, reason=str(refusal.__cause__))
+            _log.warning(events.QUEUE_ACCEPTS_NOTHING, reason=str(cause))
+        if not was_known or self._has_given_up:
             self._windows.tell_all()
+
+    async def _refuse(self, spec: JobSpec) -> None:
+        """Fail a job for which a client waits, if the queue accepts nothing and no worker has the job nevertheless.
+
+        Raises:
+            QueueUnavailable: it has failed.
+        """
+        if not self._has_given_up or spec.is_promised:
+            return
+        try:
+            ended = await self._fail(spec, "queue", UNREACHED)
+        except RetryableFault:  # a worker has it, or the database is away
+            return
+        if ended.error_message == UNREACHED:
+            raise unreachable()
+        self.tell(ended)
 
     async def _claim(self, converter: Converter, spec: JobSpec) -> None:
         """Claim a job that the queue may or may not have accepted, unless a worker has it.

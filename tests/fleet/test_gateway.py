@@ -44,10 +44,11 @@ from service.metering.ledger import Release
 from service.settings import Settings
 from service.storage.port import new_input_key, new_key
 from service.telemetry import metrics
+from service.usecases import hand_over
 from service.usecases.audit import audit
 from service.usecases.check_readiness import WITHOUT_SECONDS, check_readiness
 from service.usecases.detect_format import detect_format
-from service.usecases.ending import FORGOTTEN, JobParts
+from service.usecases.ending import FORGOTTEN, UNREACHED, JobParts
 from service.usecases.fleet import know_workers
 from service.usecases.hand_over import Converter, Gateway
 from service.usecases.hand_over_again import hand_over_again, hand_over_dropped
@@ -637,12 +638,12 @@ async def test_a_gateway_whose_queue_accepts_nothing_refuses_conversions(
             await operator.jetstream().update_stream(config.evolve(max_bytes=1))
             fleet.require_reachable()
             assert (await check_readiness(services)).ready
-            tasks.start_soon(here.run, await here.admit())
+            tasks.start_soon(here.run, await here.admit(is_promised=True))
             await here.refused(is_so=True)
             with pytest.raises(QueueUnavailable):
                 fleet.require_reachable()
             readiness = await check_readiness(services)
-            assert (readiness.ready, readiness.checks["queue"]) == (False, "accepts no jobs")
+            assert (readiness.ready, readiness.checks["queue"]) == (False, "accepts no jobs: maximum bytes exceeded")
         finally:
             await operator.jetstream().update_stream(config)
             await operator.close()
@@ -650,6 +651,70 @@ async def test_a_gateway_whose_queue_accepts_nothing_refuses_conversions(
         fleet.require_reachable()
         assert (await check_readiness(services)).ready
         tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("is_silent", [True, False])
+async def test_clients_do_not_wait_for_a_queue_that_accepts_nothing(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_silent: bool
+) -> None:
+    """Whether it says so or does not answer. Their jobs fail free, also those that wait for a place behind others.
+
+    A promised job waits, and is handed over once the queue is back. One that a worker has by then is not failed.
+    """
+    monkeypatch.setattr(hand_over, "SILENT_SECONDS", SOON)
+    (directory := tmp_path / "nats").mkdir()
+    with nats_server(directory) as nats:
+        async with (
+            opened(database_url, tmp_path / "service", nats, SOON, lambda: 2) as here,
+            anyio.create_task_group() as tasks,
+        ):
+            operator = await nats_client.connect(nats.url)
+            config = (await operator.jetstream().stream_info(STREAM)).config
+            if is_silent:
+                nats.kill()
+            else:
+                await operator.jetstream().update_stream(config.evolve(max_bytes=1))
+            promised, held = await here.admit(is_promised=True), await here.admit()
+            worker = Leases(here.world.services.database, ServerId(uuid4()), LEASE)
+            await worker.beat()
+            claim = await worker.claim(held.job.id, held.account_id, here.handovers.gateway, new_key())
+            assert claim.verdict == "claimed"
+            waiting = [await here.admit() for _ in range(3)]
+            refused, all_refused = list[JobId](), anyio.Event()
+
+            async def wait(spec: JobSpec) -> None:
+                with pytest.raises(QueueUnavailable):
+                    await here.run(spec)
+                refused.append(spec.job.id)
+                if len(refused) == len(waiting):
+                    all_refused.set()
+
+            for spec in (promised, held):  # which have all places
+                tasks.start_soon(here.run, spec)
+            for spec in waiting:
+                tasks.start_soon(wait, spec)
+            with anyio.fail_after(PATIENCE_SECONDS):
+                await all_refused.wait()
+            services = here.world.services
+            failed = await services.jobs.of_any(refused)
+            assert {(job.status, job.error_message) for job in failed} == {(Status.FAILED, UNREACHED)}
+            assert await services.ledger.reservations() == 2
+            if is_silent:
+                nats.start()
+            else:
+                await operator.jetstream().update_stream(config)
+            with anyio.fail_after(PATIENCE_SECONDS):
+                while here.gateway.is_refused or await look(here) != 2:  # noqa: ASYNC110 -- nothing announces it
+                    await anyio.sleep(SOON)
+            tasks.cancel_scope.cancel()
+            await operator.close()
+
+
+async def look(here: Here) -> int:
+    """How many jobs the queue has; none while it cannot be reached."""
+    with suppress(QueueUnavailable):
+        return await here.queue.check()
+    return 0
 
 
 async def test_a_silent_queue_does_not_delay_readiness(database_url: str, tmp_path: Path) -> None:
