@@ -181,7 +181,20 @@ only looks so: insertions, which have scales, and splines of hatches, with weigh
 ARCS_BEYOND_HALF = _ARCS % _BEYOND_HALF
 """Those that go on counterclockwise."""
 ARCS_IN_POLYLINES = _ARCS % (rb"(?!" + _ZERO + rb")[-+.\d][^\n]*+\n")
-CURVES_IN_DXF = rb"\n[ \t]*0" + _NEXT + rb"(?:CIRCLE|ARC|ELLIPSE)[ \t]*\r?\n"
+CURVES_IN_DXF = (
+    rb"\n[ \t]*0"
+    + _NEXT
+    + rb"(?:(?:CIRCLE|ARC|ELLIPSE)[ \t]*\r?\n|(?:SPLINE|HELIX)(?=[ \t\r]*+\n)"
+    + _PAIRS % (rb"(?!7[13][ \t\r]*+\n)[1-9]\d{0,3}", 40)
+    + rb"[ \t\r]*+\n[ \t]*+71"
+    + _NEXT
+    + rb"(?!1[ \t\r]*+\n)\d++"
+    + _PAIRS % (rb"(?!73[ \t\r]*+\n)[1-9]\d{0,3}", 40)
+    + rb"[ \t\r]*+\n[ \t]*+73"
+    + _NEXT
+    + rb"0*+[1-9])"
+)
+"""Curves, and splines with control points whose degree is more than that of straight lines."""
 FIT_POINTS_ALONE = rb"\n[ \t]*" + _NEXT.join((rb"71", rb"[2-9]\d?", rb"72", rb"0", rb"73", rb"0", rb"74", rb"[1-9]"))
 """A spline, of a degree, with no knots and no control points, but with points that it passes through."""
 
@@ -225,7 +238,7 @@ DXF = Format(
                 pattern=ARCS_BEYOND_HALF,
             ),
             LeftOut(
-                "Circles, arcs and ellipses ({count}; those of a block once) became lines of short segments.",
+                "Circles, arcs, ellipses and splines ({count}; those of a block once) became lines of short segments.",
                 pattern=CURVES_IN_DXF,
             ),
             LeftOut(

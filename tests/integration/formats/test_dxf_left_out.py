@@ -151,7 +151,7 @@ async def test_names_of_blocks_are_told_but_not_those_that_programs_give(
 
 
 async def test_curves_that_become_lines_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Straight polylines, and insertions with scales, have none."""
+    """Straight polylines and splines, and insertions with scales, have none."""
     circle, arc = "0\nCIRCLE\n8\n0\n10\n1\n20\n2\n40\n3\n", "0\nARC\n8\n0\n10\n1\n20\n2\n40\n3\n50\n0\n51\n90\n"
     vertices = "".join(f"10\n{x}\n20\n0\n42\n{bulge}\n" for x, bulge in enumerate(("0.5", "0.0", "-0.1", "0")))
     polyline = f"0\nLWPOLYLINE\n8\n0\n90\n4\n70\n0\n{vertices}"
@@ -159,10 +159,14 @@ async def test_curves_that_become_lines_are_told(pipeline: Pipeline, tmp_path: P
         f"0\nVERTEX\n8\n0\n10\n{x}\n20\n0\n30\n0\n42\n{bulge}\n" for x, bulge in enumerate(("1e-1", "0.00"))
     )
     insertion = "0\nINSERT\n8\n0\n2\na\n10\n0\n20\n0\n41\n2\n42\n2\n"
-    drawing = circle + arc + polyline + old + "0\nSEQEND\n8\n0\n" + insertion
+    straight = (
+        spline("0", "0").replace("71\n3\n72\n8\n73\n4\n", "71\n1\n72\n4\n73\n2\n").replace("40\n0\n40\n0\n", "", 1)
+    )
+    splines = spline("0", "0", "0", "0") + straight.replace("40\n1\n40\n1\n", "", 1)
+    drawing = circle + arc + polyline + old + "0\nSEQEND\n8\n0\n" + splines + insertion
     path = tmp_path / "a.dxf"
     path.write_text(STYLES + BLOCK.format("a") + DRAWN.removeprefix(STYLES).format(drawing))
     warnings = (await pipeline.to("GeoJson", path, source_epsg=4326)).output.warnings
-    curves = "Circles, arcs and ellipses (2; those of a block once) became lines of short segments."
+    curves = "Circles, arcs, ellipses and splines (3; those of a block once) became lines of short segments."
     assert {curves, "Arcs in polylines and hatches (3) became lines of short segments."} <= set(warnings)
     assert not [told for told in warnings if "rcs" in told and "became" not in told]

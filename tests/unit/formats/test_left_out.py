@@ -277,10 +277,11 @@ def test_each_feature_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes
     ("row", "text"),
     [
         (DXF, b"\n0\nSPLINE\n30\n" + b" " * (4 * CHUNK) + b"x"),
+        (DXF, b"\n0\nSPLINE" + b"\n5\n0\nSPLINE" * (CHUNK // 10) + b"\n71\n2" + b"\n5\n0" * CHUNK),
         (OPENFILEGDB, b"</CatalogPath><Name>x</Name>" * (CHUNK // 10) + b"<AliasName>x</AliasName>"),
         (OPENFILEGDB, b"<AliasName>x</AliasName>" + b"</CatalogPath><Name>x</Name><GPFieldInfoEx>" * (CHUNK // 10)),
     ],
-    ids=["spline", "layers", "columns"],
+    ids=["spline", "splines", "layers", "columns"],
 )
 def test_each_line_and_each_layer_of_a_crafted_file_is_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: Format, text: bytes
