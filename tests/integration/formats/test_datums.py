@@ -299,7 +299,7 @@ THREE_AXES = (
 
 @pytest.mark.parametrize("target", ["GeoJson", "GeoPackage", "Kml", "GeoParquet", "SpatiaLite"])
 async def test_systems_of_three_axes_without_a_code_are_known(either: Pipeline, tmp_path: Path, target: str) -> None:
-    """As programs write them for GeoJSON with heights: the work file has no definition of them that old readers know."""
+    """As programs write them for GeoJSON with heights: the work file lacks a definition that old readers know."""
     made = await either.to("Shapefile", write_geojson(tmp_path / "a.geojson", [point(7, 47, 100)]))
     path = tmp_path / "a.zip"
     replace_in(made.path, path, rb"GEOGCS.*", THREE_AXES.encode())
