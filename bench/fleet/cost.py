@@ -16,11 +16,8 @@ from bench.load.scenarios import converted
 ADDED_P50_MS, ADDED_P99_MS = 10.0, 25.0
 WARM_UP = 20
 IDLE_SECONDS = 10.0
-INLINE_POINTS = (20, 50, 100, 200, 350, 500, 700, 1000)
-"""How many points the documents have that may be sent inside the message."""
-JUDGED_MS = 35.0
-"""How long one process takes for the document by which the delay is judged."""
-TRIED = 15
+INLINE_POINTS = 1000
+"""How many points the largest document has that is sent inside the message."""
 
 
 def run(options: argparse.Namespace) -> bool:
@@ -28,9 +25,7 @@ def run(options: argparse.Namespace) -> bool:
     with both_sides() as (fleet, sides):
         key = fleet.keys().good[0]
         _print_idle(sides)
-        judged = asyncio.run(_find_points(sides["alone"], key))
-        outcomes = [asyncio.run(_compare_delays(sides, key, options.jobs // 2, judged))]
-        asyncio.run(_compare_delays(sides, key, options.jobs // 4, INLINE_POINTS[-1]))
+        outcomes = [asyncio.run(_compare_delays(sides, key, options.jobs // 2))]
         small = Rates(
             "small jobs",
             lambda address: conversion(address, key, small_document()),
@@ -54,27 +49,9 @@ def _print_idle(sides: Mapping[str, Side]) -> None:
         print(f"idle, {name}: CPU in ms a second: {parts}", flush=True)
 
 
-async def _find_points(side: Side, key: str) -> int:
-    """Return with how many points one file after the other takes closest to `JUDGED_MS`."""
-    connection = await connect(side.address)
-    medians: dict[int, float] = {}
-    for number in INLINE_POINTS:
-        request, taken = conversion(side.address, key, points(number)), list[float]()
-        for _ in range(TRIED):
-            since = time.perf_counter()
-            answer = await connection.request(request)
-            taken.append((time.perf_counter() - since) * 1000)
-            assert converted(answer) == OK, answer
-        medians[number] = median(taken[TRIED // 3 :])  # the first ones warm up
-    connection.close()
-    found = min(medians, key=lambda number: abs(medians[number] - JUDGED_MS))
-    print(f"alone, {found} points take {medians[found]:.1f} ms: closest to {JUDGED_MS:.0f} ms", flush=True)
-    return found
-
-
-async def _compare_delays(sides: Mapping[str, Side], key: str, pairs: int, number_of_points: int) -> bool:
+async def _compare_delays(sides: Mapping[str, Side], key: str, pairs: int) -> bool:
     """Have one file after the other converted, by each side in turn."""
-    content = points(number_of_points)
+    content = points(INLINE_POINTS)
     taken: dict[str, list[float]] = {name: [] for name in sides}
     connections = {name: await connect(side.address) for name, side in sides.items()}
     requests = {name: conversion(side.address, key, content) for name, side in sides.items()}
