@@ -1,4 +1,5 @@
 /* Seeks in a part of an archive, of which it keeps one piece at a time in memory. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@ enum { PIECE = 1 << 20, LONGEST_PATH = 512, MOST_ROWS = 10000, KEPT = 64 };
 static const char REPEATED[] = "number-rows-repeated=\"", SHEET_END[] = "</table:table>", CELL_TEXT[] = "<text:p",
                   CELL_VALUE[] = " office:value", COVERED[] = "<table:covered-table-cell", DATE_VALUE[] = "date-value=",
                   NUMBER_VALUE[] = " office:value=", FORMULA[] = "table:formula", CELL[] = "<table:table-cell",
-                  CELL_END[] = "</table:table-cell", NO_TEXT[] = "<text:p/>";
+                  CELL_END[] = "</table:table-cell", NO_TEXT[] = "<text:p/>",
+                  ZERO[] = "><text:p>0";
 
 /* Look for rows of a sheet that follow others that repeat so often that the driver stops there. `is_past` says if what
    begins at `at` is past such rows; until where it holds for the piece that follows is returned, NULL if there are some. */
@@ -62,6 +64,22 @@ static int lacks_result(const char *at, const char *end)
         int is_empty = !cell.end || cell.end[-1] == '/' || end - content < (long)sizeof CELL_END ||
                        begins(content, end, CELL_END) || begins(content, end, NO_TEXT) || begins(content, end, "<text:p></");
         if (is_empty && !has_value && begins(open, end, CELL))
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether a cell shows zeros before its number, as 00501; one that does not begin in this piece may. */
+static int shows_zeros(const char *at, const char *end)
+{
+    for (const char *past = at; (at = find(at, end, ZERO)); past = at += sizeof ZERO - 1) {
+        const char *open = at;
+        if (!isdigit((unsigned char)at[sizeof ZERO - 1]))
+            continue;
+        while (open > past && *open != '<')
+            open--;
+        struct tag cell = tag_at(open, end, CELL);
+        if (*open != '<' || (cell.end && attribute(cell, "office:value").end))
             return 1;
     }
     return 0;
@@ -120,7 +138,8 @@ struct sought seek_in_part(const char *file, const char *part, char *const *text
         *end = 0;
         for (char *const *text = texts; *text && !found.text; text++)
             found.text = find(piece, end, *text) != NULL;
-        found.text = found.text || hides_value(piece, end) || lacks_result(piece, end) || has_odd_value(piece, end);
+        found.text = found.text || hides_value(piece, end) || lacks_result(piece, end) || has_odd_value(piece, end) ||
+                     shows_zeros(piece, end);
         const char *kept = pass_rows(piece, end, &is_past);
         found.rows = !kept;
         rest = kept ? (size_t)(end - kept) : 0;

@@ -7,6 +7,8 @@ of comments for those of cells. It leaves out cells that others cover. Uses only
 import re
 from collections import Counter
 
+from service.engine.jailed.results import REPEATED
+
 COMMENT = re.compile(
     rb"<office:annotation(?=[\s>/])(?:[^<>]*+(?<=/)>"
     rb"|[^<>]*+>(?:[^<]++|<(?!/office:annotation\s*+>))*+(?:</office:annotation\s*+>|(?P<cut>\Z)))"
@@ -19,7 +21,9 @@ CHARACTERS = re.compile(
 MEANT = {b"s": b" ", b"tab": b"\t", b"line-break": b"\n"}
 COVERED = re.compile(rb"<table:covered-table-cell\s[^<>]*?\boffice:value-type\b")
 LINK = re.compile(rb"<text:a[\s>]")
-COMMENTS, HIDDEN, ERRORS, LINKS = "comments", "covered", "errors", "links"
+PADDED = re.compile(rb"<table:table-cell(?>[^<>]*?\soffice:value\s*+=)[^<>]*+><text:p>0\d")
+"""A cell that shows zeros before its number."""
+COMMENTS, HIDDEN, ERRORS, LINKS, ZEROS = "comments", "covered", "errors", "links", "padded"
 ERROR = re.compile(rb"\bcalcext:value-type\s*+=\s*+[\"']error[\"']")
 MARKS = (
     *("<text:s/", "<text:s ", "<text:tab", "<text:line-break", "<text:a "),
@@ -29,10 +33,14 @@ MARKS = (
 
 
 def plain_texts(part: bytes, found: Counter[str]) -> bytes:
-    """Cells whose texts the driver reads as they are; adds to `found` what is left out, and errors, which are texts."""
+    """Cells whose texts the driver reads as they are; adds to `found` what is left out, and errors, which are texts.
+
+    What is left out includes zeros that a cell shows before its number.
+    """
     found[HIDDEN] += len(COVERED.findall(part))
     found[ERRORS] += len(ERROR.findall(part))
     found[LINKS] += len(LINK.findall(part))
+    found[ZEROS] += sum(int(times[1]) if (times := REPEATED.search(cell)) else 1 for cell in PADDED.findall(part))
     found[COMMENTS] += sum(comment["cut"] is None for comment in COMMENT.finditer(part))
     text = COMMENT.sub(lambda comment: b"" if comment["cut"] is None else comment[0], part)
     return CHARACTERS.sub(lambda element: MEANT[element["name"]] * int(element["count"] or 1), text)

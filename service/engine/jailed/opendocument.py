@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from service.engine.jailed.cell_texts import COVERED, MARKS, plain_texts
+from service.engine.jailed.cell_texts import COVERED, MARKS, PADDED, plain_texts
 from service.engine.jailed.durations import PLAIN_DATE, TIME, is_finer, times_as_texts
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.results import EMPTY, TRUTH, plain_results
@@ -28,7 +28,9 @@ LONG = rb"""\soffice:value=["'](?P<long>-?\d{15,40}+)["']"""
 """A whole number of so many digits that no floating-point number may be it."""
 ODD_DATE = rb"""\boffice:date-value=["'](?!%b)""" % PLAIN_DATE
 SOUGHT = (TIME, TRUTH, *MARKS)
-ODD = re.compile(b"|".join([COVERED.pattern, EMPTY.pattern, LONG, ODD_DATE, *(mark.encode() for mark in SOUGHT)]))
+ODD = re.compile(
+    b"|".join([COVERED.pattern, EMPTY.pattern, PADDED.pattern, LONG, ODD_DATE, *(mark.encode() for mark in SOUGHT)])
+)
 ROW_OR_EXACT = re.compile(
     rb"""<table:table(?P<sheet>[\s>])|<table:table-row\b(?:[^<>]*?number-rows-repeated=["'](?P<rows>\d{1,7}+))?+|"""
     + LONG

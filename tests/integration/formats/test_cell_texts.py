@@ -4,11 +4,13 @@ import zipfile
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from service.engine.jailed import opendocument
 from service.engine.jailed.cell_texts import COMMENTS, plain_texts
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
-from tests.integration.formats.test_opendocument_times import text_cell, workbook
+from tests.integration.formats.test_opendocument_times import DATE, text_cell, workbook
 from tests.integration.formats.test_sessions import Counted
 from tests.support.converters import Converters
 
@@ -48,6 +50,27 @@ async def test_what_cells_hold_beside_their_values_is_told(either: Pipeline, tmp
         "Values of cells that merged cells cover (1) were left out. To keep them, undo the merging of these cells.",
         "Addresses of links (1) were left out; the texts of their cells were kept.",
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "shown", "count"), [("501", "00501", 3), ("7.5", "07.5", 3), ("0", "0", 0), ("0.5", "0.50", 0)]
+)
+async def test_zeros_that_cells_show_before_numbers_are_told(
+    either: Pipeline, tmp_path: Path, value: str, shown: str, count: int
+) -> None:
+    """In ODS as in XLSX; a text keeps them, as does what is below 1, and a day has none to lose."""
+    said = f'office:value-type="float" office:value="{value}"'
+    cells = [
+        f"<table:table-cell {said}><text:p>{shown}</text:p></table:table-cell>",
+        f'<table:table-cell table:number-columns-repeated="2" {said}><text:p>{shown}</text:p></table:table-cell>',
+        text_cell("00501"),
+        DATE.format("2024-02-01").replace(">x<", ">01.02.24<"),
+    ]
+    done = await either.to("Csv", workbook(tmp_path / "a.ods", [text_cell(name) for name in "abcde"], cells))
+    assert list(readers.table(done.path)[0].values()) == [value] * 3 + ["00501", "2024/02/01"]
+    zeros = "Zeros that formats show before numbers, as in 00501, were left out"
+    told = f"{zeros} ({count} cells have such formats). To keep the zeros, store these as texts."
+    assert done.output.warnings == (told,) * (count > 0)
 
 
 async def test_a_workbook_with_empty_cells_that_others_cover_is_read_as_it_is(
@@ -98,3 +121,10 @@ def test_a_comment_without_an_end_stays_and_is_read_once() -> None:
     text = b"<office:annotation><text:p>a</text:p></office:annotation>b" + b"<office:annotation>" * 1_000_000
     assert plain_texts(text, found) == text[text.index(b"b<") :]
     assert found[COMMENTS] == 1
+
+
+def test_values_of_a_cell_without_an_end_are_read_once() -> None:
+    """A search that began anew at each would take hours."""
+    part = b"<table:table-cell" + b' office:value="1"' * 200_000
+    assert plain_texts(part, Counter()) == part
+    assert opendocument.ODD.search(part) is None
