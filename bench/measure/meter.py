@@ -38,7 +38,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     gateway_mb: float
     anonymous_mb: float
-    all_mb: float
     processes: int
     threads: int
     descriptors: int
@@ -75,17 +74,14 @@ class Meter:
         """Look at every process once; threads, descriptors and connections are the gateway's.
 
         `anonymous_mb` is what processes have asked for, without shared memory and without files that are mapped: a
-        database's buffers fill up to the size that they are given, and that is no growth. `all_mb` is all of it.
+        database's buffers fill up to the size that they are given, and that is no growth.
         """
-        anonymous, whole, processes = 0, 0, self._processes()
+        anonymous, processes = 0, self._processes()
         for _, process in processes:
-            sizes = _sizes_of(process)
-            anonymous += sizes.get("Pss_Anon", 0)
-            whole += sizes.get("Pss", 0)
+            anonymous += _sizes_of(process).get("Pss_Anon", 0)
         return Snapshot(
             gateway_mb=self._gateway.memory_info().rss / MEGABYTE,
             anonymous_mb=anonymous / MEGABYTE,
-            all_mb=whole / MEGABYTE,
             processes=len(processes),
             threads=self._gateway.num_threads(),
             descriptors=self._gateway.num_fds(),

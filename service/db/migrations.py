@@ -81,7 +81,7 @@ def unknown_to(known: Sequence[Migration], applied: Sequence[Migration]) -> list
     first, last = known[0], known[-1]
     if applied and first.replaced and applied[-1].number < first.number:
         raise MigrationError(
-            f"This database has {applied[-1].name}, which this version of Geomill cannot migrate any more. "
+            f"This database has {applied[-1].name}, which this version of Geomill can no longer migrate. "
             f"Migrate it with a version that has {first.replaced[0]} first."
         )
     comparable = [migration for migration in applied if migration.number >= first.number]

@@ -65,8 +65,8 @@ _MISREAD = (
 
 _GOT_0 = "{target} stores measures for all features of a layer or for none; {count} without got 0."
 _KEPT_WITHOUT = (
-    "{target} keeps {features} without measures (M) beside others with them; but GDAL, and with it programs such as "
-    "QGIS, shows measures only if the first feature has some."
+    "{target} keeps {features} without measures (M) beside others with them; but programs such as QGIS show measures "
+    "only if the first feature has some."
 )
 """What is told of features without measures in a layer that has some."""
 
@@ -156,9 +156,9 @@ def _refuse_size(target: Format, writing: Writing, layer: Layer) -> None:
         further, most = len(filled - own), writing.max_with_own - len(own)
         if further > most:
             raise Rejection(
-                f"GDAL, and with it programs such as QGIS, reads {most} columns of a {family} of {target.title} beside "
-                f"the elements of the format; {shown(layer.name)!r} has {further}. Choose another outputFormat, such "
-                "as GeoPackage, or leave columns out."
+                f"Programs such as QGIS read {most} columns of a {family} of {target.title} beside the elements of the "
+                f"format; {shown(layer.name)!r} has {further}. Choose another outputFormat, such as GeoPackage, or "
+                "leave columns out."
             )
     if writing.max_record_bytes is not None and _record_bytes(writing, layer.fields) > writing.max_record_bytes:
         raise Rejection(

@@ -95,8 +95,8 @@ def _differences(plan: ConversionPlan, dataset: Dataset, found: VerifiedLayer | 
     if found.stops_after is not None:
         part = f"{found.stops_after:,}" if found.stops_after else "some"
         yield (
-            f"{name!r} holds all its {features:,} features, but GDAL, and with it programs such as QGIS, "
-            f"reads only {part} of them from {plan.target.title}. For these, choose another outputFormat."
+            f"{name!r} holds all its {features:,} features, but programs such as QGIS read only {part} of them "
+            f"from {plan.target.title}. For these, choose another outputFormat."
         )
         return
     if found.geometries is not None and found.geometries != geometries and not splits:
@@ -127,8 +127,8 @@ def _system_differences(plan: ConversionPlan, recorded: Recorded) -> Iterator[st
         )
     elif recorded.unknown_datum:
         yield (
-            f"{title} records {system}, but GDAL, and with it programs such as QGIS, calls its datum "
-            f"{shown(recorded.unknown_datum)!r} there and does not know that: they may place the result hundreds of "
+            f"{title} records {system}, but programs such as QGIS read its datum as "
+            f"{shown(recorded.unknown_datum)!r} there and do not know that: they may place the result hundreds of "
             "meters elsewhere. Choose another targetEpsg for them, such as 4326."
         )
 

@@ -30,8 +30,8 @@ _READ_VALUES = {
     "numbers.",
 }
 _ROUNDED = {
-    "rounded_integers": "{count} in {fields}: integers beyond 53 bits may have been rounded, because the GDAL of this "
-    "host reads columns with negative ones of 19 digits as reals. Send them as texts to keep them.",
+    "rounded_integers": "{count} in {fields}: integers beyond 53 bits may have been rounded, because this host reads "
+    "columns with negative ones of 19 digits as reals. Send them as texts to keep them.",
 }
 _READ_PARTS = {Flaw.HOLLOW: HOLLOW}
 _READ_POSITIONS = {

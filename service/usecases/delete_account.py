@@ -95,7 +95,7 @@ def _told(left: Counter[str], away: dict[str, StorageUnavailable], erased: int) 
         for region, count in sorted(left.items())
     )
     return (
-        f"The account has no keys, open jobs and names any more, and {erased} results are erased. The store still has: "
+        f"The account no longer has keys, open jobs or names, and {erased} results are erased. The store still has: "
         f"{places}. They have expired. The service erases them once it reaches them; so does this command, with "
         "GEOMILL_S3_BUCKET and GEOMILL_S3_REGIONS, or GEOMILL_DATA_DIR without them, as for the service. If such "
         "results really are lost, add --force."

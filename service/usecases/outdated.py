@@ -12,7 +12,7 @@ from service.usecases.ending import JobParts, retry_while_unavailable
 _log = structlog.get_logger()
 
 OUTDATED = (
-    "The service was updated before the conversion began, and cannot do it any more. Nothing was counted; send the "
+    "The service was updated before the conversion began, and can no longer do it. Nothing was counted; send the "
     "file again."
 )
 _OUTCOME = "outdated"

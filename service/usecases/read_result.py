@@ -50,11 +50,11 @@ async def read_result(services: Services, account_id: AccountId, job: Job) -> As
     wrong before that can still have a response of its own.
 
     Raises:
-        DownloadExpired: the result is not kept any more.
+        DownloadExpired: the result is no longer kept.
         Overloaded: the store cannot deliver it now, or other downloads of the account do not end.
     """
     gone = DownloadExpired(
-        f"The result of the job {job.id} is not kept any more. Convert the file again, with another Idempotency-Key if "
+        f"The result of the job {job.id} is no longer kept. Convert the file again, with another Idempotency-Key if "
         "you sent one."
     )
     if job.status is not Status.COMPLETED or job.object_key is None:

@@ -72,7 +72,7 @@ async def test_negative_numbers_of_19_digits_are_kept_or_told(
 
 
 LONG_NEGATIVES = (
-    "4 values in n, o, t: integers beyond 53 bits may have been rounded, because the GDAL of this host reads "
+    "4 values in n, o, t: integers beyond 53 bits may have been rounded, because this host reads "
     "columns with negative ones of 19 digits as reals. Send them as texts to keep them."
 )
 
