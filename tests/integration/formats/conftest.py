@@ -7,12 +7,12 @@ import pytest
 from tests.integration.formats.pipeline import Pipeline
 from tests.support.converters import Converters
 
-MANY = 4
-"""From so many cases on, those of a test go one way each."""
-
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave half of the many cases of a test to each way: `test_sessions` tries that both give the same."""
+    """Leave half of the cases of a test to each way: `test_sessions` tries that both give the same.
+
+    The only case of a test goes both ways.
+    """
     cases: dict[tuple[Path, str, bool], list[pytest.Item]] = {}
     for item in items:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec") and "either" in item.callspec.params:
@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = {
         item
         for (_, _, has_sessions), alike in cases.items()
-        if len(alike) >= MANY
+        if len(alike) > 1
         for number, item in enumerate(alike)
         if number.bit_count() % 2 == has_sessions  # not in turn, which would give each target always the same way
     }

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
+from itertools import cycle
 from pathlib import Path
 
 import msgspec
@@ -505,8 +506,7 @@ SEPARATED: Mapping[str, tuple[str | bytes, int]] = {
 """Files of separated values, and how many runs their conversion takes: where a program of ours has to look, more."""
 
 
-@pytest.mark.parametrize("output", ["GeoPackage", "GeoJson"])
-@pytest.mark.parametrize("name", SEPARATED)
+@pytest.mark.parametrize(("name", "output"), [*zip(SEPARATED, cycle(("GeoPackage", "GeoJson")), strict=False)])
 async def test_separated_values_give_the_same_both_ways(ways: Ways, tmp_path: Path, name: str, output: str) -> None:
     """One run examines a file, finds its positions and types, and converts it, unless its reading could differ."""
     content, runs = SEPARATED[name]
