@@ -145,8 +145,10 @@ class LeftOut(msgspec.Struct, frozen=True):
     """
     within: bytes = b""
     """What every match of the pattern contains, if most of a file does not: it is found in a fifth of the time."""
+    sign: bytes = b""
+    """A regular expression that finds something in every match of the pattern, in less than half of the time."""
     beside: bytes = b""
-    """A regular expression without which the pattern reveals nothing; it is searched for as the pattern is."""
+    """A regular expression without which the pattern reveals nothing; it is searched for until it is found."""
     column: str = ""
     """The column in which newer versions of the driver report it; the warning is given only without that column.
 

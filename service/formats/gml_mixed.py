@@ -15,9 +15,12 @@ CDATA, CDATA_END, COMMENT_END = b"<![CDATA[", b"]]>", b"-->"
 TEXT = b"x"
 OPENING = re.compile(rb"<!(?:--|\[CDATA\[)")
 BEFORE_ELEMENT = re.compile(rb">\s*+[^<>\s][^<>]*+<\w")
-BEHIND_ELEMENT = re.compile(rb"</[\w:.-]++\s*+>\s*+[^<\s]")
+BEHIND_ELEMENT = re.compile(rb"</[^>]{0,64}+(?:>\s*+[^<\s]|[^>])")
 BEHIND_EMPTY = re.compile(rb"/>\s*+[^<\s]")
-"""These three take a fifth of the time of the next one, which alone tells a tag from what looks like one's end."""
+"""These three take a sixth of the time of the next one, which alone tells a tag from what looks like one's end.
+
+What is behind a longer tag is left to that one: `[^>]` takes half of the time of `[^<>]`, but no end of its own.
+"""
 _TAG = rb"<(?![/!?])(?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+>"
 BESIDE = re.compile(rb"(?:</[^<>]++>|" + _TAG + rb"(?:(?<=/>)|(?=[^<]*+<[^/!?])))\s*+[^<\s]")
 """A text behind an element, or between the tag of one and an element in it."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from service.errors import Rejection
 from service.formats.format import Format, LeftOut, reading_of
@@ -66,6 +67,19 @@ def _sentence(entry: LeftOut, count: int) -> str:
     return entry.sentence.format(count=f"{count:,}")
 
 
+class _Search(NamedTuple):
+    """A pattern, what all its matches contain, and whether it only matters that there is one."""
+
+    pattern: re.Pattern[bytes]
+    within: bytes
+    sign: re.Pattern[bytes] | None
+    is_once: bool
+
+    def may_match(self, text: bytes) -> bool:
+        """Whether `text` contains what all matches do."""
+        return self.within in text and (self.sign is None or self.sign.search(text) is not None)
+
+
 class TextTally:
     """Adds to `counts` how often each word and pattern of `entries` occurs in a text."""
 
@@ -81,32 +95,34 @@ class TextTally:
 
     def _add(self, text: bytes) -> None:
         old, text = len(self._tail), self._tail + text
-        for search in self._words:
-            self._counts.update(search.findall(text))
-            self._counts.subtract(search.findall(text, 0, old))
-        for pattern, (search, within) in self._patterns.items():
-            if within not in text:
+        for words in self._words:
+            self._counts.update(words.findall(text))
+            self._counts.subtract(words.findall(text, 0, old))
+        for search in self._patterns:
+            pattern = search.pattern
+            if (search.is_once and self._counts[pattern.pattern]) or not search.may_match(text):
                 continue
-            matches = (match for match in search.finditer(text) if match.lastindex or not search.groups)
-            self._counts[pattern] += sum(match.end() > old for match in matches)
+            matches = (match for match in pattern.finditer(text) if match.lastindex or not pattern.groups)
+            self._counts[pattern.pattern] += sum(match.end() > old for match in matches)
         self._tail = text[-LONGEST_MATCH:]
 
 
 @lru_cache
-def _searches(
-    entries: tuple[LeftOut, ...],
-) -> tuple[list[re.Pattern[bytes]], Mapping[bytes, tuple[re.Pattern[bytes], bytes]]]:
-    """Regular expressions that find the words of `entries`, and those of their patterns, with what matches contain.
+def _searches(entries: tuple[LeftOut, ...]) -> tuple[Sequence[re.Pattern[bytes]], Sequence[_Search]]:
+    """Regular expressions that find the words of `entries`, and the searches for their patterns.
 
     Words that begin with the same byte are found together: to look for each by itself takes several times as long.
     """
     words = [word for entry in entries for word in entry.words]
     together = {word[:1]: [re.escape(other[1:]) for other in words if other[:1] == word[:1]] for word in words}
-    patterns = {entry.pattern: entry.within for entry in entries if entry.pattern}
-    patterns |= {entry.beside: b"" for entry in entries if entry.beside}
+    searches = {entry.beside: (b"", b"", True) for entry in entries if entry.beside}
+    searches |= {entry.pattern: (entry.within, entry.sign, False) for entry in entries if entry.pattern}
     return (
         [re.compile(re.escape(first) + b"(?:%b)" % b"|".join(ends)) for first, ends in together.items()],
-        {pattern: (re.compile(pattern), within) for pattern, within in patterns.items()},
+        [
+            _Search(re.compile(pattern), within, re.compile(sign) if sign else None, is_once)
+            for pattern, (within, sign, is_once) in searches.items()
+        ],
     )
 
 

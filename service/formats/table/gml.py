@@ -24,6 +24,8 @@ BEGINS_BLANK = (
 
 A text behind another element, which begins so more often, is left out as a whole.
 """
+BLANK = rb">(?:<!\[CDATA\[)?+\s++[^<\s]"
+"""A text with blanks at its beginning, whatever is before it."""
 EMPTY_IN_GML = rb"<(?!gml:)([\w:.-]++)(?:\s?/>|></\1>)"
 LETTERS_IN_POSITIONS = (
     rb"<(?:gml:(?:pos(?:List)?+|coordinates)|posList)\b[^<>]*+>"
@@ -65,7 +67,7 @@ _READ_ATTRIBUTES = (
 )
 """Attributes that are read, that belong to geometries, or that are counted as words."""
 OTHER_ATTRIBUTES = (
-    rb"<(?!gml:|wfs:|gen:)[\w:.-]++(?![^<>]*?\sxmlns)(?:\s++"
+    rb"<(?!gml:|wfs:|gen:)[\w:.-]++(?=\s)(?![^<>]*?\sxmlns)(?:\s++"
     + _READ_ATTRIBUTES
     + rb"\s*+(?:\"[^\"<>]*+\"|'[^'<>]*+'))*+\s++(?!"
     + _READ_ATTRIBUTES
@@ -104,7 +106,11 @@ GML = Format(
         options=("WRITE_GFS=NO",),
         environment={"GML_FIELDTYPES": "ALWAYS_STRING"},
         left_out=(
-            LeftOut("Blanks and line ends at the beginning of texts ({count}) were left out.", pattern=BEGINS_BLANK),
+            LeftOut(
+                "Blanks and line ends at the beginning of texts ({count}) were left out.",
+                pattern=BEGINS_BLANK,
+                sign=BLANK,
+            ),
             LeftOut(NOTHING_HELD, pattern=EMPTY_IN_GML),
             LeftOut(
                 "Coordinates of geometries ({count}) that are not numbers were read as 0, or in part.",

@@ -26,6 +26,8 @@ NOTES = {
     "<a:n><a:k>1</a:k><!-- - -->there</a:n>": 1,
     f"<a:n>{'long ' * LONGEST}<a:k>1</a:k></a:n>": 1,
     f"<a:n>{'long ' * LONGEST}</a:n>": 0,
+    f"<a:n><a:{'k' * 80}>1</a:{'k' * 80}>there</a:n>": 1,
+    f"<a:n><a:{'k' * 80}>1</a:{'k' * 80}></a:n>": 0,
 }
 START = '<?xml version="1.0"?>\n<!DOCTYPE C>\n<C>\n'
 
