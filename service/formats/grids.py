@@ -74,8 +74,10 @@ class Operation(msgspec.Struct):
     areas: set[Extent] = msgspec.field(default_factory=set)
     meters: dict[str, float] = msgspec.field(default_factory=dict)
     """The accuracy of each step."""
-    lacking: set[str | None] = msgspec.field(default_factory=set)
-    """The grids that are not there; None for one that PROJ does not know."""
+    lacking: set[str] = msgspec.field(default_factory=set)
+    """The grids that are not there."""
+    is_obtainable: bool = True
+    """Whether PROJ's collection has all of its grids."""
 
     def covers(self, place: tuple[float, float]) -> bool:
         """Whether it applies there."""
@@ -101,7 +103,7 @@ def _lacking_by_place(operations: Sequence[Operation], area: Extent) -> list[Lac
 
 
 def operations_between(uri: str, grids: Path, one: str, other: str) -> Sequence[Operation]:
-    """Return the operations between two datums whose grids PROJ knows. Takes some 20 milliseconds, once for each pair.
+    """Return the operations between two datums. Takes some 20 milliseconds, once for each pair.
 
     `grids` is the directory in which PROJ finds them, and `uri` its database.
     """
@@ -114,20 +116,24 @@ def operations_between(uri: str, grids: Path, one: str, other: str) -> Sequence[
         operation.areas.add(tuple(area))
         operation.meters[part] = inf if meters is None else meters
         if grid and there.isdisjoint((grid, name, older_name)):
-            operation.lacking.add(name or None)
-    return [operation for operation in operations.values() if None not in operation.lacking]
+            operation.lacking.add(name or grid)
+            operation.is_obtainable &= bool(name)
+    return list(operations.values())
 
 
 def _lacking(operations: Sequence[Operation]) -> LackingGrid | None:
-    """The grid of the most accurate operation, if what is there is much less accurate."""
-    best = min(operations, key=_meters, default=None)
-    if best is None or not best.lacking:
+    """The grid of the most accurate operation, if what is there is much less accurate.
+
+    One that is not in PROJ's collection counts only where there is no other operation.
+    """
+    best = min([operation for operation in operations if operation.is_obtainable] or operations, key=_meters)
+    if not best.lacking:
         return None
     meters = _meters(best)
     without = min((_meters(operation) for operation in operations if not operation.lacking), default=inf)
     if without < 2 * meters or (meters > FINE_METERS and without - meters <= GAIN_METERS):
         return None
-    return LackingGrid(" and ".join(sorted(filter(None, best.lacking))), meters, without)
+    return LackingGrid(" and ".join(sorted(best.lacking)), meters, without)
 
 
 def _meters(operation: Operation) -> float:

@@ -2,6 +2,7 @@
 
 import json
 import struct
+from math import inf
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -76,6 +77,9 @@ def test_it_is_known_which_grid_is_missing(converters: Converters, tmp_path: Pat
         (tmp_path / name).touch()
         assert lacking_grid(operations_between(uri, tmp_path, "EPSG:6277", "EPSG:6326"), place) is None
         (tmp_path / name).unlink()
+    halifax = (-63.6, 44.6, -63.6, 44.6)
+    found = lacking_grid(operations_between(uri, tmp_path, "EPSG:6122", "EPSG:6326"), halifax)
+    assert found == LackingGrid("NS778301.gsb", 1.5, inf)
 
 
 DEPRECATED, SUCCESSOR = 26826, 26856

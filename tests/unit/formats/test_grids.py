@@ -3,6 +3,7 @@
 from math import inf
 
 import pytest
+from msgspec.structs import replace
 
 from service.formats.grids import Extent, LackingGrid, Operation, is_same_everywhere, lacking_grid, size
 
@@ -34,6 +35,18 @@ def test_a_grid_counts_if_much_accuracy_is_lost_without_it(
 ) -> None:
     """Twice, and to a meter or by more than two; nobody needs to know of others."""
     assert lacking_grid(operations, DATA) == found
+
+
+@pytest.mark.parametrize(
+    ("others", "counts"), [([], True), ([operation(5.0)], False), ([operation(2.0, "b.tif")], False)]
+)
+def test_a_grid_that_only_its_makers_have_counts_where_there_is_no_other_way(
+    others: list[Operation], *, counts: bool
+) -> None:
+    """Otherwise, nobody can do much with its name."""
+    rare = replace(operation(0.1, "a.gsb"), is_obtainable=False)
+    found = lacking_grid([rare, *others], DATA)
+    assert (found == LackingGrid("a.gsb", 0.1, inf)) is counts
 
 
 @pytest.mark.parametrize(
