@@ -168,6 +168,12 @@ _KML_LEFT_OUT = (
         pattern=RING_BESIDE_RING,
     ),
     LeftOut("Ids of features ({count}) were left out.", words=(b"<Placemark id=",), column="id"),
+    LeftOut(
+        "Ids of features ({count}) were left out beside data that is called id.",
+        pattern=rb"<Placemark\sid=",
+        beside=rb"name=[\"']id[\"']",
+        column=f"{_PREFIX}id",
+    ),
     LeftOut("Blanks and line ends at the beginning of texts ({count}) were left out.", pattern=SIMPLE_BEGINS_BLANK),
     LeftOut("Blanks at the end of texts ({count}) were left out.", pattern=SIMPLE_ENDS_BLANK),
     LeftOut(

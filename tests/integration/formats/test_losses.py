@@ -266,6 +266,9 @@ async def test_the_report_of_a_shapefile_covers_every_input(pipeline: Pipeline, 
         assert words in sentences
 
 
+SCHEMA_DATA = '<SchemaData schemaUrl="#s"><SimpleData name="id">7</SimpleData></SchemaData>'
+
+
 async def test_ids_of_kml_are_kept_or_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """Newer drivers show them as a column, older ones omit them."""
     path = tmp_path / "a.kml"
@@ -275,6 +278,24 @@ async def test_ids_of_kml_are_kept_or_told(pipeline: Pipeline, tmp_path: Path) -
     told = "Ids of features (1) were left out." in done.output.warnings
     (properties,) = [row["properties"] for row in readers.geojson(done.path)]
     assert properties == ({"Name": "a"} if told else {"id": "tree-7", "Name": "a"})
+
+
+@pytest.mark.parametrize("data", ["<Data name='id'><value>7</value></Data>", SCHEMA_DATA])
+async def test_ids_of_kml_beside_data_of_that_name_are_kept_or_told(
+    pipeline: Pipeline, tmp_path: Path, data: str
+) -> None:
+    """Data keeps its name."""
+    path = tmp_path / "a.kml"
+    schema = '<Schema name="s" id="s"><SimpleField name="id" type="string"/></Schema>' if "Simple" in data else ""
+    place = f"<ExtendedData>{data}</ExtendedData><Point><coordinates>1,2</coordinates></Point>"
+    path.write_text(
+        f'<kml xmlns="http://www.opengis.net/kml/2.2"><Document>{schema}<Placemark id="tree-7">{place}</Placemark>'
+        "</Document></kml>"
+    )
+    done = await pipeline.to("GeoJson", path)
+    (properties,) = [row["properties"] for row in readers.geojson(done.path)]
+    told = done.output.warnings == ("Ids of features (1) were left out beside data that is called id.",)
+    assert properties == ({"id": "7"} if told else {"id": "7", "kml_element_id": "tree-7"})
 
 
 async def test_the_end_of_time_is_told_where_utc_has_no_such_year(pipeline: Pipeline, tmp_path: Path) -> None:
