@@ -72,10 +72,11 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Matrix:
-    """Conversions by the pipeline, each made once for all tests that use it."""
+    """Conversions, each made once for all tests that use it: of samples through a work file, of pairs in a session."""
 
-    def __init__(self, pipeline: Pipeline, root: Path) -> None:
-        self._pipeline = pipeline
+    def __init__(self, converters: Converters, root: Path) -> None:
+        self._filed = Pipeline(converters)
+        self._held = Pipeline(converters, has_sessions=True)
         self._files = {name: write_geojson(root / f"{name}.geojson", rows) for name, rows in SAMPLES.items()}
         self._only_read = {token: write_json(root / f"{token}.json", document) for token, document in ONLY_READ.items()}
         self._made: dict[tuple[str, str], Attempt] = {}
@@ -83,13 +84,13 @@ class Matrix:
     async def sample(self, sample: str, output: str) -> Attempt:
         """Convert a sample."""
         if (sample, output) not in self._made:
-            self._made[sample, output] = await self._attempt(self._files[sample], output)
+            self._made[sample, output] = await self._attempt(self._filed, self._files[sample], output)
         return self._made[sample, output]
 
     async def pair(self, source: str, output: str) -> Attempt:
         """Convert the points from the format `source`."""
         path = self._only_read[source] if source in ONLY_READ else await self._made_by(MAKERS[source])
-        return await self._attempt(path, output, crs_of(INPUTS[source]))
+        return await self._attempt(self._held, path, output, crs_of(INPUTS[source]))
 
     async def _made_by(self, maker: str) -> Path:
         return self._files["points"] if maker == "GeoJson" else (await self.done("points", maker)).path
@@ -97,12 +98,13 @@ class Matrix:
     async def back(self, sample: str, output: str) -> Attempt:
         """Convert the output of a sample back to GeoJSON."""
         done = await self.done(sample, output)
-        return await self._attempt(done.path, "GeoJson", crs_of(done.plan.target) if done.facts.is_spatial else {})
+        wishes = crs_of(done.plan.target) if done.facts.is_spatial else {}
+        return await self._attempt(self._held, done.path, "GeoJson", wishes)
 
     async def directly(self, sample: str, output: str) -> Converted | None:
         """Convert a sample without the work file; None if the plan does not allow it."""
         staged = await self.done(sample, output)
-        return await self._pipeline.convert_directly(self._files[sample], output, staged.facts)
+        return await self._filed.convert_directly(self._files[sample], output, staged.facts)
 
     async def done(self, sample: str, output: str) -> Converted:
         """Convert a sample successfully."""
@@ -110,9 +112,10 @@ class Matrix:
         assert attempt.done is not None, attempt.refusal
         return attempt.done
 
-    async def _attempt(self, path: Path, output: str, wishes: Mapping[str, object] | None = None) -> Attempt:
+    @staticmethod
+    async def _attempt(way: Pipeline, path: Path, output: str, wishes: Mapping[str, object] | None = None) -> Attempt:
         try:
-            return Attempt(await self._pipeline.to(output, path, **(wishes or {})))
+            return Attempt(await way.to(output, path, **(wishes or {})))
         except Rejection as rejection:
             return Attempt(refusal=rejection.message)
 
@@ -130,7 +133,7 @@ def crs_of(row: Format) -> Mapping[str, object]:
 
 @pytest.fixture(scope="module")
 def matrix(converters: Converters, tmp_path_factory: pytest.TempPathFactory) -> Matrix:
-    return Matrix(Pipeline(converters), tmp_path_factory.mktemp("matrix"))
+    return Matrix(converters, tmp_path_factory.mktemp("matrix"))
 
 
 def cells(pairs: Iterable[tuple[str, str]], makers: Mapping[str, str] | None = None) -> list[ParameterSet]:
