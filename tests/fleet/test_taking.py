@@ -43,7 +43,7 @@ from tests.fleet.nats import NatsServer, nats_server
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
 from tests.support.jobs import application
 from tests.support.patience import PATIENCE_SECONDS, until
-from tests.support.relay import CHUNK, relayed_database
+from tests.support.relay import CHUNK, Pump, Relay, Way, copy, listening, relayed_database
 from tests.support.world import World, parts_of, world
 from tests.unit.jobs.test_handover import MESSAGES, SECRET, handover
 
@@ -359,39 +359,34 @@ async def test_a_worker_needs_no_right_to_list_or_delete(
         assert 1 <= len([name for name in s3.files() if name.startswith("probe-")]) <= PROBE_NAMES
 
 
+class Refusing(Relay):
+    """A relay that refuses requests that begin in certain ways, as a server does whose policy denies them."""
+
+    def __init__(self, s3: S3Server, refused: tuple[bytes, ...]) -> None:
+        super().__init__(lambda: asyncio.open_connection(*s3.host_and_port()))
+        self._refused = refused
+
+    def pumps(self, up: Way, down: Way) -> tuple[Pump, Pump]:
+        """See `Relay`."""
+        return self._up(*up, down[1]), copy(*down)
+
+    async def _up(
+        self, reader: asyncio.StreamReader, to_server: asyncio.StreamWriter, to_client: asyncio.StreamWriter
+    ) -> None:
+        while chunk := await reader.read(CHUNK):
+            if chunk.startswith(self._refused):
+                to_client.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+            else:
+                to_server.write(chunk)
+
+
 @asynccontextmanager
 async def without_right(s3: S3Server, right: str) -> AsyncIterator[str]:
     """The address of the server for those who may not list the bucket, so that HeadBucket is refused, or not delete."""
     refused = {"HEAD": (f"HEAD /{BUCKET} ",), "DELETE": (f"DELETE /{BUCKET}/", f"POST /{BUCKET}?delete")}[right]
-
-    relays: list[asyncio.Task[None]] = []
-
-    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        relays.append(task)
-        from_server, to_server = await asyncio.open_connection(*s3.host_and_port())
-
-        async def answer() -> None:
-            while chunk := await from_server.read(CHUNK):
-                writer.write(chunk)
-
-        answering = asyncio.ensure_future(answer())
-        while chunk := await reader.read(CHUNK):
-            if chunk.startswith(tuple(start.encode() for start in refused)):
-                writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
-            else:
-                to_server.write(chunk)
-        to_server.close()
-        await answering
-        writer.close()
-
-    listener = await asyncio.start_server(relay, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-    finally:
-        listener.close()
-        await asyncio.gather(*relays)
+    relay = Refusing(s3, tuple(start.encode() for start in refused))
+    async with listening(relay) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 async def test_a_worker_without_the_database_leaves_its_jobs_to_others(

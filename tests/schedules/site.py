@@ -102,7 +102,7 @@ class Node:
             self.kill()
         self._stack.close()
         for tap in (self.database, self.store):
-            self._site.portal.call(tap.close)
+            self._site.portal.call(tap.end)
 
     def revive(self) -> None:
         """Restore everything here, restarting the server if necessary."""

@@ -1,26 +1,27 @@
 """A relay in front of PostgreSQL or an S3 server that understands the traffic.
 
 It can hold a chosen statement, before it is run or when it has been, for as long as the test likes, break the
-statement's connection, or be cut as a whole. It stands between real processes: nothing of theirs is replaced. It runs
-in an event loop of its own, in another thread.
+statement's connection, or be cut as a whole. It runs in an event loop of its own, in another thread.
 """
 
 import asyncio
 import re
+import sys
 import threading
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Literal, Protocol
 
 from service.db.queries import load
+from tests.support.relay import CHUNK, Pump, Relay, Way, listening
 
 QUERY_FILES = ("accounts", "idempotency", "jobs", "metering")
 READY = re.compile(rb"Z\x00\x00\x00\x05[ITE]\Z")
 REQUEST = re.compile(rb"(GET|HEAD|PUT|POST|DELETE) ")
 INTERIM = re.compile(rb"HTTP/1\.1 1[^\r]*\r\n\r\n\Z")
 ANSWERED = re.compile(rb"HTTP/1\.[01] [2-5]")
-CHUNK = 65536
+ALL = sys.maxsize
 
 When = Literal["before", "after"]
 
@@ -102,35 +103,28 @@ class OfS3:
             yield begins[1].decode().lower() if begins else "", chunk
 
 
-class Tap:
-    """The relay to one server, on its own socket."""
+class Tap(Relay):
+    """The relay to one server, on its own socket or port."""
 
     def __init__(self, kind: type[OfPostgres] | type[OfS3], target: Path | tuple[str, int]) -> None:
+        super().__init__(
+            lambda: (
+                asyncio.open_unix_connection(target) if isinstance(target, Path) else asyncio.open_connection(*target)
+            )
+        )
         self._kind = kind
-        self._target = target
         self._holds: list[Hold] = []
-        self._is_cut = False
-        self._relays: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
-        self._listener: asyncio.Server | None = None
+        self._listening = AsyncExitStack()
         self.port = 0
 
     async def listen(self, socket: Path | None = None) -> None:
         """Accept connections on a path or a port."""
-        if socket is not None:
-            self._listener = await asyncio.start_unix_server(self._relay, socket)
-        else:
-            self._listener = await asyncio.start_server(self._relay, "127.0.0.1", 0)
-            self.port = self._listener.sockets[0].getsockname()[1]
+        self.port = await self._listening.enter_async_context(listening(self, socket))
 
-    async def close(self) -> None:
+    async def end(self) -> None:
         """Close every connection and accept no new ones."""
-        if self._listener is not None:
-            self._listener.close()
-        relays = list(self._relays)
-        for task in relays:
-            task.cancel()
-        await asyncio.gather(*relays, return_exceptions=True)
+        await self._listening.aclose()
 
     def hold(self, statement: str, when: When) -> Hold:
         """Hold the next such statement."""
@@ -140,49 +134,20 @@ class Tap:
 
     def cut(self) -> None:
         """Break all connections and accept no new ones."""
-        self._is_cut = True
-        for task in list(self._relays):
-            self._loop.call_soon_threadsafe(task.cancel)
+        self.breaks = ALL
+        asyncio.run_coroutine_threadsafe(self.close(), self._loop)
 
     def mend(self) -> None:
         """Hold nothing any more, and accept connections again."""
-        self._is_cut = False
+        self.breaks = 0
         for hold in self._holds:
             hold.let_go()
         self._holds.clear()
 
-    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._relays.add(task)
-        try:
-            if not self._is_cut:
-                await self._join(reader, writer)
-        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            writer.transport.abort()
-            self._relays.discard(task)
-
-    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if isinstance(self._target, Path):
-            from_server, to_server = await asyncio.open_unix_connection(self._target)
-        else:
-            from_server, to_server = await asyncio.open_connection(*self._target)
-        held_answers: list[Hold] = []
-        kind = self._kind()
-        pumps = (
-            asyncio.ensure_future(self._up(kind, reader, to_server, held_answers)),
-            asyncio.ensure_future(self._down(kind, from_server, writer, held_answers)),
-        )
-        try:
-            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            to_server.transport.abort()
-            for pump in pumps:
-                pump.cancel()
-            with suppress(asyncio.CancelledError):
-                await asyncio.gather(*pumps, return_exceptions=True)
+    def pumps(self, up: Way, down: Way) -> tuple[Pump, Pump]:
+        """See `Relay`."""
+        kind, held_answers = self._kind(), list[Hold]()
+        return self._up(kind, *up, held_answers), self._down(kind, *down, held_answers)
 
     async def _up(
         self, kind: Reader, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held_answers: list[Hold]

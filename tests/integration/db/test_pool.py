@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
@@ -12,7 +11,6 @@ from urllib.parse import parse_qs, quote, urlsplit
 import anyio
 import asyncpg
 import pytest
-from anyio.abc import SocketStream
 
 from service.db import pool
 from service.db.connection import open_connection
@@ -21,7 +19,7 @@ from service.errors import DatabaseUnavailable, Overloaded
 from service.postgres_embedded.home import SOCKET_NAME
 from tests.database import TestServer, database_name
 from tests.support.patience import PATIENCE_SECONDS
-from tests.support.relay import relayed_database
+from tests.support.relay import CHUNK, Pump, Relay, Way, copy, listening, relayed_database
 
 ADMIN_SHUTDOWN = b"57P01"
 
@@ -296,47 +294,47 @@ async def test_connection_lost_between_statements_is_overload(database: Database
         await lose_and_ask()
 
 
+class Farewell(Relay):
+    """A relay that does not pass on that the server has ended a connection, only its last words."""
+
+    parting: asyncio.Event
+
+    def pumps(self, up: Way, down: Way) -> tuple[Pump, Pump]:
+        """See `Relay`."""
+        self.parting = asyncio.Event()
+        return copy(*up), self._tell(*down, self.parting)
+
+    async def _tell(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, parting: asyncio.Event) -> None:
+        said = b""
+        while chunk := await reader.read(CHUNK):
+            said = chunk
+            writer.write(chunk)
+        if ADMIN_SHUTDOWN in said:
+            parting.set()
+            await asyncio.Event().wait()
+
+
 async def test_farewell_without_an_end_is_overload_and_the_connection_is_replaced(
     empty_database_url: str, tmp_path: Path
 ) -> None:
     """A connection whose server announced its end without closing counts as lost, and the next one works."""
-    parting = anyio.Event()
+    relay = Farewell(lambda: asyncio.open_unix_connection(_socket_of(empty_database_url)))
 
     async def ask_after_parting(database: Database) -> None:
         async with database.connection() as connection:
             await _terminate(empty_database_url, connection.get_server_pid())
-            await parting.wait()
+            await relay.parting.wait()
             await anyio.wait_all_tasks_blocked()
             await connection.fetchval("SELECT 1")
 
-    relay = await anyio.create_unix_listener(tmp_path / SOCKET_NAME)
-    async with relay, anyio.create_task_group() as tasks:
-        tasks.start_soon(relay.serve, partial(_relay, _socket_of(empty_database_url), parting))
-        async with open_pool(_through(empty_database_url, tmp_path), max_size=1) as database:
-            with pytest.raises(DatabaseUnavailable):
-                await ask_after_parting(database)
-            async with database.connection() as connection:
-                assert await connection.fetchval("SELECT 1") == 1
-        tasks.cancel_scope.cancel()
-
-
-async def _relay(server: str, parting: anyio.Event, client: SocketStream) -> None:
-    """Relay between client and server, except that the server's end of the connection is not passed on."""
-    async with client, await anyio.connect_unix(server) as upstream, anyio.create_task_group() as tasks:
-        tasks.start_soon(_pass_on, client, upstream)
-        last_words = await _pass_on(upstream, client)
-        if ADMIN_SHUTDOWN in last_words:
-            parting.set()
-            await anyio.sleep_forever()
-        tasks.cancel_scope.cancel()
-
-
-async def _pass_on(source: SocketStream, target: SocketStream) -> bytes:
-    chunk = b""
-    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-        async for chunk in source:
-            await target.send(chunk)
-    return chunk
+    async with (
+        listening(relay, tmp_path / SOCKET_NAME),
+        open_pool(_through(empty_database_url, tmp_path), max_size=1) as database,
+    ):
+        with pytest.raises(DatabaseUnavailable):
+            await ask_after_parting(database)
+        async with database.connection() as connection:
+            assert await connection.fetchval("SELECT 1") == 1
 
 
 def _socket_of(dsn: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.support.patience import looks
 from tests.support.ports import free_port
 from tests.support.processes import start_companion
+from tests.support.relay import CHUNK, Pump, Relay, Way, listening
 
 ACCESS_KEY, SECRET_KEY = "access-key-of-tests", "secret-key-of-tests"
 BUCKET = "results-of-tests"
@@ -85,71 +86,33 @@ def s3_server(
         server.kill()
 
 
-class Wire:
-    """A TCP relay that passes data on but for what is `withheld`, swallows it, or closes connections as they arrive."""
+class Wire(Relay):
+    """A relay that passes data on but for what is `withheld`, or keeps it until it `flows` again."""
 
     def __init__(self, server: S3Server) -> None:
-        self._target = server
+        super().__init__(lambda: asyncio.open_connection(*server.host_and_port()))
         self.flows = asyncio.Event()
         self.flows.set()
-        self.breaks = 0
         self.withheld = b""
         self.sent = bytearray()
         self.url = ""
-        self._relays: set[asyncio.Task[None]] = set()
 
-    async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._relays.add(task)
-        try:
-            if self.breaks:
-                self.breaks -= 1
-            else:
-                await self._join(reader, writer)
-        except (OSError, asyncio.CancelledError):
-            pass
-        finally:
-            writer.transport.abort()
-            self._relays.discard(task)
-
-    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        upstream_reader, upstream_writer = await asyncio.open_connection(*self._target.host_and_port())
-        up = asyncio.ensure_future(self._pump(reader, upstream_writer, self.sent))
-        down = asyncio.ensure_future(self._pump(upstream_reader, writer, bytearray()))
-        try:
-            await asyncio.wait((up, down), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            upstream_writer.transport.abort()
-            for pump in (up, down):
-                pump.cancel()
-            await asyncio.gather(up, down, return_exceptions=True)
+    def pumps(self, up: Way, down: Way) -> tuple[Pump, Pump]:
+        """See `Relay`."""
+        return self._pump(*up, self.sent), self._pump(*down, bytearray())
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seen: bytearray) -> None:
-        while chunk := await reader.read(65536):
+        while chunk := await reader.read(CHUNK):
             await self.flows.wait()
             seen += chunk
             writer.write(chunk.replace(self.withheld, b""))
             await writer.drain()
-
-    async def cut(self) -> None:
-        """Close every connection."""
-        relays = list(self._relays)
-        for task in relays:
-            task.cancel()
-        await asyncio.gather(*relays, return_exceptions=True)
 
 
 @asynccontextmanager
 async def wire_to(server: S3Server) -> AsyncIterator[Wire]:
     """Run a relay to the server inside the block."""
     wire = Wire(server)
-    listener = await asyncio.start_server(wire.relay, "127.0.0.1", 0)
-    host, port = listener.sockets[0].getsockname()
-    wire.url = f"http://{host}:{port}"
-    try:
+    async with listening(wire) as port:
+        wire.url = f"http://127.0.0.1:{port}"
         yield wire
-    finally:
-        listener.close()
-        await wire.cut()

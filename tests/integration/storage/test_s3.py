@@ -239,7 +239,7 @@ async def test_what_a_server_has_confirmed_and_lost_is_not_stored(
                 else:
                     stored.write_bytes(CONTENT[:left])
                 put.let_go()
-        await tap.close()
+        await tap.end()
 
 
 @pytest.mark.parametrize("size", [10, PART_BYTES + 1])
