@@ -262,9 +262,16 @@ class Run:
     def _hear(self) -> None:
         """Learn whether the program has started, or why not."""
         if self._listening:
-            with suppress(BlockingIOError, ConnectionResetError):
-                self._failure = self._child.control.recv(_CHUNK, socket.MSG_DONTWAIT).decode(errors="replace")
+            with suppress(BlockingIOError):
+                self._failure = self._said().decode(errors="replace")
                 self._stop_listening()
+
+    def _said(self) -> bytes:
+        """What its process has written before the end of the socket; `BlockingIOError` if neither has come yet."""
+        try:
+            return self._child.control.recv(_CHUNK, socket.MSG_DONTWAIT)
+        except ConnectionResetError:  # told once, and first, of a process that has not read all that it was sent
+            return self._child.control.recv(_CHUNK, socket.MSG_DONTWAIT)
 
     def _stop_listening(self) -> None:
         if self._listening:

@@ -35,6 +35,9 @@ class Added:
         return steps.packed()
 """
 PRIVATE, FAILING = 'steps.call("umask", 0o077)', 'steps.call("close", -1)'
+AFTER_A_WHILE = (0).to_bytes(8, sys.byteorder) + (500_000_000).to_bytes(8, sys.byteorder)
+LATE = f'steps.call("nanosleep", {AFTER_A_WHILE!r}, 0); {FAILING}'
+"""Fails when the process has got the word to continue, and has not read it yet."""
 
 
 def found_with(step: str, public: Path, library: Path) -> dict[str, dict[str, str]]:
@@ -68,9 +71,10 @@ def test_every_launcher_applies_a_layer_that_was_added(public: Path, library: Pa
 
 @pytest.mark.skipif(OGR2OGR is None, reason="no ogr2ogr")
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-def test_no_launcher_starts_what_did_not_get_behind_a_layer(public: Path, library: Path) -> None:
+@pytest.mark.parametrize("step", [FAILING, LATE], ids=["at once", "late"])
+def test_no_launcher_starts_what_did_not_get_behind_a_layer(step: str, public: Path, library: Path) -> None:
     """The run ends, and the log names the layer."""
-    found = found_with(FAILING, public, library)
+    found = found_with(step, public, library)
     assert set(found) == set(LauncherName)
     for told in found.values():
         assert told["ending"] == "internal"
