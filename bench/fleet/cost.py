@@ -6,8 +6,9 @@ import time
 from collections.abc import Mapping
 from statistics import median, quantiles
 
-from bench.fleet.comparing import Rates, Side, both_sides, compare_rates, used
+from bench.fleet.comparing import Rates, Side, both_sides, compare_rates, share_of, used
 from bench.fleet.conversions import conversion, is_right
+from bench.fleet.scaling import compare_hosts
 from bench.load.client import connect
 from bench.load.documents import points, small_document
 from bench.load.load import OK
@@ -16,8 +17,11 @@ from bench.load.scenarios import converted
 ADDED_P50_MS, ADDED_P99_MS = 10.0, 25.0
 WARM_UP = 20
 IDLE_SECONDS = 10.0
-INLINE_POINTS = 1000
-"""How many points the largest document has that is sent inside the message."""
+INLINE_POINTS = (20, 50, 100, 200, 350, 500, 700, 1000)
+"""How many points the documents have that may be sent inside the message."""
+JUDGED_MS = 35.0
+"""How long one process takes for the document by which the delay is judged."""
+TRIED = 15
 
 
 def run(options: argparse.Namespace) -> bool:
@@ -25,7 +29,9 @@ def run(options: argparse.Namespace) -> bool:
     with both_sides() as (fleet, sides):
         key = fleet.keys().good[0]
         _print_idle(sides)
-        outcomes = [asyncio.run(_compare_delays(sides, key, options.jobs // 2))]
+        judged = asyncio.run(_find_points(sides["alone"], key))
+        outcomes = [asyncio.run(_compare_delays(sides, key, options.jobs // 2, judged))]
+        asyncio.run(_compare_delays(sides, key, options.jobs // 4, INLINE_POINTS[-1]))
         small = Rates(
             "small jobs",
             lambda address: conversion(address, key, small_document()),
@@ -36,6 +42,7 @@ def run(options: argparse.Namespace) -> bool:
         )
         outcomes.append(asyncio.run(compare_rates(sides, small)))
         outcomes.append(is_right(fleet.site))
+    outcomes.append(compare_hosts(share_of(options.jobs)))
     return all(outcomes)
 
 
@@ -49,9 +56,27 @@ def _print_idle(sides: Mapping[str, Side]) -> None:
         print(f"idle, {name}: CPU in ms a second: {parts}", flush=True)
 
 
-async def _compare_delays(sides: Mapping[str, Side], key: str, pairs: int) -> bool:
+async def _find_points(side: Side, key: str) -> int:
+    """Return with how many points one file after the other takes closest to `JUDGED_MS`."""
+    connection = await connect(side.address)
+    medians: dict[int, float] = {}
+    for number in INLINE_POINTS:
+        request, taken = conversion(side.address, key, points(number)), list[float]()
+        for _ in range(TRIED):
+            since = time.perf_counter()
+            answer = await connection.request(request)
+            taken.append((time.perf_counter() - since) * 1000)
+            assert converted(answer) == OK, answer
+        medians[number] = median(taken[TRIED // 3 :])  # the first ones warm up
+    connection.close()
+    found = min(medians, key=lambda number: abs(medians[number] - JUDGED_MS))
+    print(f"alone, {found} points take {medians[found]:.1f} ms: closest to {JUDGED_MS:.0f} ms", flush=True)
+    return found
+
+
+async def _compare_delays(sides: Mapping[str, Side], key: str, pairs: int, number_of_points: int) -> bool:
     """Have one file after the other converted, by each side in turn."""
-    content = points(INLINE_POINTS)
+    content = points(number_of_points)
     taken: dict[str, list[float]] = {name: [] for name in sides}
     connections = {name: await connect(side.address) for name, side in sides.items()}
     requests = {name: conversion(side.address, key, content) for name, side in sides.items()}

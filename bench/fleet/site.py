@@ -19,7 +19,7 @@ from service.metering.ledger import publish_plans
 from service.postgres_embedded.server_user import find_server_user
 from tests.fleet.nats import nats_server
 from tests.fleet.site import Site
-from tests.integration.storage.servers import s3_server
+from tests.integration.storage.servers import S3Server, s3_server
 from tests.support.replication import PostgresServer
 
 ACCOUNTS = 8
@@ -50,6 +50,7 @@ def whole_fleet(
     gateways: int,
     workers: int,
     settings: Mapping[str, str] | None = None,
+    store: type[S3Server] = S3Server,
 ) -> Iterator[WholeFleet]:
     """Start a fleet and stop it in the end; `settings` are those of its gateways and workers."""
     names = [f"gateway-{number + 1}" for number in range(gateways)]
@@ -62,7 +63,7 @@ def whole_fleet(
         for name in ("s3", "nats"):
             (directory / name).mkdir()
         s3 = stack.enter_context(
-            s3_server(directory / "s3", *S3_OPTIONS, address=hosts["s3"].address, prefix=hosts["s3"].prefix)
+            s3_server(directory / "s3", *S3_OPTIONS, address=hosts["s3"].address, prefix=hosts["s3"].prefix, kind=store)
         )
         nats_prefix = (*hosts["nats"].prefix, *NATS_LIMITS)
         nats = stack.enter_context(nats_server(directory / "nats", hosts["nats"].address, nats_prefix))

@@ -77,9 +77,10 @@ def s3_server(
     *options: str,
     address: str = "127.0.0.1",
     prefix: Sequence[str] = (),
+    kind: type[S3Server] = S3Server,
 ) -> Iterator[S3Server]:
     """Run a server inside the block; `prefix` is a program that replaces itself by the server."""
-    server = S3Server(directory, *options, address=address, prefix=prefix)
+    server = kind(directory, *options, address=address, prefix=prefix)
     try:
         yield server
     finally:

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from bench.fleet.hosts import network
+from bench.fleet.object_server import ObjectServer
 from service.errors import ObjectsLeft, StorageFault, StorageUnavailable
 from service.storage.bucket_config import HOME, BucketConfig
 from service.storage.clients import Effort
@@ -225,7 +226,7 @@ async def test_what_a_server_has_confirmed_and_lost_is_not_stored(
 ) -> None:
     """Wholly or in part, before its answer arrives."""
     (tmp_path / "server").mkdir()
-    with s3_server(tmp_path / "server", "--dir-cache-time=0s", "--vfs-cache-mode=off") as server:
+    with s3_server(tmp_path / "server", kind=ObjectServer) as server:
         tap = Tap(OfS3, server.host_and_port())
         await tap.listen()
         async with s3_stage({HOME: place(f"http://127.0.0.1:{tap.port}")}, clock, tmp_path) as stage:
