@@ -51,6 +51,10 @@ class JobRegister:
         """Whether the job has not ended and no later attempt has it."""
         return any(found.attempt == job.attempt and found.status not in ENDED for found in await self.of_any([job.id]))
 
+    async def was_cancelled(self, job_id: JobId, cancellation: str) -> bool:
+        """Whether it is this cancellation that has ended the job."""
+        return await self._database.fetchval(_SQL["was_cancelled"], job_id, cancellation) is not None
+
     def end(self, job_id: JobId) -> None:
         """Note that this process no longer works on this job."""
         self._begun.pop(job_id, None)

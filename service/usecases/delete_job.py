@@ -1,5 +1,6 @@
 """Deletes a job on its owner's request: cancels an open one, erases the result of a completed one (interface 4.8)."""
 
+import secrets
 from functools import partial
 
 import structlog
@@ -65,11 +66,16 @@ async def _cancel(services: Services, job: Job) -> bool:
 
 
 async def _fail(services: Services, job: Job) -> bool:
-    """Fail this attempt of a job; return whether it has, also if the answer to the statement that did so was lost."""
+    """Fail this attempt of a job; return whether it has, also if the answer to the statement that did so was lost.
+
+    The record says which request has cancelled the job: a client may repeat one that gets no response.
+    """
+    cancellation = secrets.token_hex(8)
     release = Release(
         job_id=job.id,
         attempt=job.attempt,
         error_message=CANCELLED,
+        details={"cancellation": cancellation},
         object_key=job.object_key,  # its run may be storing an output, which the sweep removes
     )
     again = partial(services.ledger.release, release)
@@ -78,13 +84,7 @@ async def _fail(services: Services, job: Job) -> bool:
     except RetryableFault:
         if await retry_while_unavailable(again) is not None:
             return True
-        return await retry_while_unavailable(partial(_is_cancelled, services, job))
-
-
-async def _is_cancelled(services: Services, job: Job) -> bool:
-    """Whether this attempt of a job was cancelled."""
-    found = await services.jobs.of_any([job.id])
-    return any((one.attempt, one.error_message) == (job.attempt, CANCELLED) for one in found)
+        return await retry_while_unavailable(partial(services.jobs.was_cancelled, job.id, cancellation))
 
 
 async def _erase(services: Services, job: Job, object_key: str) -> None:

@@ -38,6 +38,10 @@ SELECT *, shown_status(job) FROM job WHERE id = ANY($1);
 -- Those of these jobs that have ended, of any account.
 SELECT *, shown_status(job) FROM job WHERE id = ANY($1) AND completed_at IS NOT NULL;
 
+-- name: was_cancelled
+-- Whether this cancellation has ended a job, rather than another one.
+SELECT true FROM job WHERE id = $1 AND details ->> 'cancellation' = $2;
+
 -- name: open_of
 -- The open jobs of one account.
 SELECT *, shown_status(job) FROM job WHERE account_id = $1 AND completed_at IS NULL;

@@ -5,8 +5,10 @@ from pathlib import Path
 import anyio
 import httpx
 import pytest
+from prometheus_client import REGISTRY
 
 from service.accounts.administration import Administration, Terms
+from service.db.pool import Connection
 from service.metering.ledger import Release
 from service.storage.disk import Disk
 from service.usecases.audit import audit
@@ -19,6 +21,10 @@ from tests.support.world import World, world
 
 JOBS = "/api/geo/convert/jobs"
 FILE = "/api/geo/convert/upload"
+CANCELLING = """
+SELECT pid FROM pg_stat_activity
+ WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%release_job(%'
+"""
 
 
 class HeldStore:
@@ -222,3 +228,39 @@ async def test_a_result_is_erased_at_once(here: World, monkeypatch: pytest.Monke
 
 def _fail(*_arguments: object) -> None:
     raise OSError(5, "Input/output error")
+
+
+async def test_a_cancellation_that_is_repeated_while_the_database_is_away_is_counted_once(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its client has not waited for the response, so that two requests find that the job is cancelled."""
+    before = cancellations()
+    async with world(database_url, tmp_path) as here, anyio.create_task_group() as tasks:
+        store, conversion, database = HeldStore(monkeypatch, here), Conversion(), here.services.database
+        tasks.start_soon(conversion.send, here)
+        await store.reached.wait()
+        job_id = await open_job(here)
+        async with database.transaction() as holder, database.connection() as observer:
+            await holder.execute("SELECT FROM job WHERE id::text = $1 FOR UPDATE", job_id)
+            for _ in range(2):
+                tasks.start_soon(here.client.delete, f"{JOBS}/{job_id}")
+            lost = await two_sessions(observer)
+            await observer.execute("SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid", list(lost))
+            while await two_sessions(observer) & lost:
+                pass
+        store.let_go.set()
+        assert await conversion.error() == CANCELLED
+        assert cancellations() - before == 1
+        await assert_not_charged(here, job_id)
+
+
+async def two_sessions(observer: Connection) -> set[int]:
+    """Wait for two sessions that are about to cancel a job."""
+    while len(found := {row["pid"] for row in await observer.fetch(CANCELLING)}) < 2:  # noqa: ASYNC110 -- nothing announces it
+        await anyio.sleep(0.02)
+    return found
+
+
+def cancellations() -> float:
+    """How many jobs have ended so, by the metrics."""
+    return REGISTRY.get_sample_value("geomill_jobs_ended_total", {"outcome": "cancelled"}) or 0.0
