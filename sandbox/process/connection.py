@@ -44,6 +44,7 @@ class Connection:
         self._up = anyio.Event()
         self._first_answer = anyio.Event()
         self._refusal: Exception | None = None
+        self._ending = ""
         self._report: SandboxReport | None = None
         self._serving = anyio.CancelScope()
         self._launchers: tuple[LauncherName, ...] = (LauncherName.EXEC,)
@@ -129,7 +130,7 @@ class Connection:
         """Keep a helper up and deliver its verdicts, until `close` or until the first one fails to start."""
         with self._serving:
             while True:
-                self._refusal = None
+                self._refusal, self._ending = None, ""
                 try:
                     await self._live()
                 except (SandboxUnavailable, OSError) as error:
@@ -137,7 +138,7 @@ class Connection:
                 self._first_answer.set()
                 if self._report is None:
                     return
-                log.error("sandbox.spawner_lost", reason=str(self._refusal or ""))
+                log.error("sandbox.spawner_lost", reason=str(self._refusal or self._ending))
                 await anyio.sleep(_RESTART_SECONDS)
 
     async def _live(self) -> None:
@@ -155,7 +156,7 @@ class Connection:
                     tasks.cancel_scope.cancel()
         finally:
             self._went_down()
-            await helper.gone()
+            self._ending = await helper.gone()
 
     def _hand_out(self, message: Finished) -> None:
         pending = self._pending.get(message.run)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -13,7 +14,17 @@ import anyio
 
 from sandbox.config import Config
 from sandbox.isolation.policy import SandboxUnavailable
-from sandbox.process.wire import Configure, Finished, Frames, Ping, Ready, ToSpawner, decode_from_spawner, encode
+from sandbox.process.wire import (
+    SIGNALLED,
+    Configure,
+    Finished,
+    Frames,
+    Ping,
+    Ready,
+    ToSpawner,
+    decode_from_spawner,
+    encode,
+)
 from sandbox.report import SandboxReport
 
 _CHUNK = 1 << 17
@@ -39,6 +50,7 @@ class Helper:
         self._link = link
         self._unsent = bytearray()
         self._was_heard = False
+        self._was_silent = False
 
     @classmethod
     async def start(cls, config: Config) -> Self:
@@ -139,6 +151,7 @@ class Helper:
             self.send(Ping())
             await anyio.sleep(PING_SECONDS)
             unanswered = 0 if self._was_heard else unanswered + 1
+        self._was_silent = True
         self._end()
 
     def _end(self) -> None:
@@ -161,13 +174,16 @@ class Helper:
         except OSError:
             return
 
-    async def gone(self) -> None:
-        """Wait until the helper and all its processes have ended."""
+    async def gone(self) -> str:
+        """Wait until the helper and all its processes have ended; return why they have."""
         self._hang_up()
         asyncio.get_running_loop().remove_writer(self._link)
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._wait)
         self._link.close()
+        if self._was_silent:
+            return "it did not answer, and was ended"
+        return _described(self._process.returncode)
 
     def _wait(self) -> None:
         try:
@@ -175,3 +191,11 @@ class Helper:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _described(code: int) -> str:
+    """Return how a keeper with this exit code, or its spawner, has ended."""
+    who, number = ("its keeper", -code) if code < 0 else ("it", code - SIGNALLED)
+    if number > 0:
+        return f"{who} was killed by signal {number} ({signal.strsignal(number)})"
+    return f"it ended with exit code {code}"

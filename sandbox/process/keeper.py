@@ -18,6 +18,7 @@ from sandbox.isolation import memory_group, mounts, namespaces, root
 from sandbox.isolation.memory_group import Group, Groups
 from sandbox.isolation.user import FIRST_USER
 from sandbox.process.spawner import HostContext, Spawner, receive_config
+from sandbox.process.wire import SIGNALLED
 from sandbox.report import Guard, LayerReport, reason_of
 from sandbox.rights import keep_only
 from sandbox.unnamed import open_processes
@@ -49,7 +50,8 @@ def main() -> NoReturn:
         keep_only()
     _, status = os.waitpid(child, 0)
     groups.remove()
-    sys.exit(os.waitstatus_to_exitcode(status) != 0)
+    code = os.waitstatus_to_exitcode(status)
+    sys.exit(code if code >= 0 else SIGNALLED - code)
 
 
 def _make_groups(groups: Groups, config: Config) -> tuple[tuple[Group, ...], str]:

@@ -12,6 +12,9 @@ from sandbox.config import Config, LauncherName
 from sandbox.report import SandboxReport
 from sandbox.verdict import Verdict
 
+SIGNALLED = 128
+"""The exit code of a keeper whose spawner was killed is this plus the number of the signal, as in a shell."""
+
 _LENGTH = struct.Struct("!I")
 
 

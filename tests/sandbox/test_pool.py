@@ -3,11 +3,14 @@
 import os
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
 from sandbox.command import Command, Limits
 from sandbox.config import Config
@@ -117,6 +120,13 @@ async def test_a_silent_helper_is_replaced_too(
     """One that is suspended for good would otherwise hold its runs, and all that wait for a converter, without end."""
     monkeypatch.setattr(helper, "PING_SECONDS", 0.5)
     monkeypatch.setattr(helper, "_CLOSE_SECONDS", 1)
+    with capture_logs() as log:
+        await replace_silent(config, directory, monkeypatch, suspended)
+    assert reasons(log) == ["it did not answer, and was ended"]
+
+
+async def replace_silent(config: Config, directory: Path, monkeypatch: pytest.MonkeyPatch, suspended: str) -> None:
+    """Suspend a helper during a run, and run a command in the next one."""
     sleeper = python(directory, "open('started', 'w').close()\nimport time; time.sleep(60)")
     async with open_pool(config) as pool, pool.lease("a") as converter:
         before = processes_below()
@@ -134,6 +144,30 @@ async def test_a_silent_helper_is_replaced_too(
         monkeypatch.setattr(helper, "PING_SECONDS", PATIENCE_SECONDS)  # the next one may be slow
         assert (await converter.run(python(directory, ""))).ending is Ending.OK
         assert not before & processes_below()
+
+
+@pytest.mark.parametrize(
+    ("is_keeper", "expected"),
+    [(False, "it was killed by signal 9 (Killed)"), (True, "its keeper was killed by signal 9 (Killed)")],
+)
+async def test_the_log_says_why_a_helper_was_lost(
+    config: Config, directory: Path, expected: str, *, is_keeper: bool
+) -> None:
+    """Operators see whether the kernel has killed it, as for want of memory, or it has failed."""
+    with capture_logs() as log:
+        async with open_pool(config) as pool, pool.lease("a") as converter:
+            helpers = helpers_below()
+            [victim] = [pid for pid in helpers if (parent_of(pid) in helpers) is not is_keeper]
+            os.kill(victim, signal.SIGKILL)
+            await until(lambda: bool(reasons(log)))
+            while (await converter.run(python(directory, ""))).ending is Ending.INTERNAL:
+                pass
+    assert reasons(log) == [expected]
+
+
+def reasons(log: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Why helpers were lost."""
+    return [entry["reason"] for entry in log if entry["event"] == "sandbox.spawner_lost"]
 
 
 async def test_a_helper_that_is_suspended_before_it_is_ready_is_replaced_too(
