@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Final
 
 import nats.errors
+from nats.js.errors import APIError
 
 from service.errors import QueueUnavailable
 
@@ -27,6 +28,12 @@ def translated() -> Iterator[None]:
         yield
     except (nats.errors.Error, OSError, TimeoutError) as error:
         raise unreachable() from error
+
+
+def stated_reason(refusal: QueueUnavailable) -> str:
+    """Return why the server says that it accepts nothing; empty if it does not say so."""
+    cause = refusal.__cause__
+    return (cause.description or str(cause)) if isinstance(cause, APIError) else ""
 
 
 def unreachable() -> QueueUnavailable:

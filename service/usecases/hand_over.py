@@ -16,7 +16,6 @@ from pathlib import Path
 import anyio
 import msgspec
 import structlog
-from nats.js.errors import APIError
 
 from sandbox.pool import QueueTicket
 from service.blocking import INLINE_BYTES
@@ -29,7 +28,7 @@ from service.jobs.handovers import HandOvers
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import ENDED, Status
 from service.jobs.notices import Notice, end_in
-from service.jobs.queue_faults import unreachable
+from service.jobs.queue_faults import stated_reason, unreachable
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec
 from service.jobs.windows import Turn, Windows
@@ -270,16 +269,16 @@ class Gateway:
 
     def _note_refusal(self, refusal: QueueUnavailable) -> None:
         """Note that the queue has not accepted a job; those that wait for a place need not, if they can run here."""
-        cause, now = refusal.__cause__, time.monotonic()
+        reason, now = stated_reason(refusal), time.monotonic()
         was_known = self._doubtful_until is not None
         if self._doubtful_until is None or now >= self._doubtful_until:
             self._refused_since = now
         self._doubtful_until = now + DOUBT_SECONDS
-        self.refusal = (cause.description if isinstance(cause, APIError) else None) or "no answer"
-        patience = REFUSED_SECONDS if isinstance(cause, APIError) else SILENT_SECONDS
+        self.refusal = reason or "no answer"
+        patience = REFUSED_SECONDS if reason else SILENT_SECONDS
         self._has_given_up = now - self._refused_since >= patience
         if not was_known:
-            _log.warning(events.QUEUE_ACCEPTS_NOTHING, reason=str(cause))
+            _log.warning(events.QUEUE_ACCEPTS_NOTHING, reason=str(refusal.__cause__))
         if not was_known or self._has_given_up:
             self._windows.tell_all()
 
