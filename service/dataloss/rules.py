@@ -162,7 +162,7 @@ def _coercions(scan: Scan) -> Iterator[GeometryCoercion]:
             issue="unreadable_geometry",
             types=(),
             detail=(
-                f"{_features(unreadable)} with a geometry that is not valid GeoJSON and is left out, "
+                f"{_features(unreadable)} with a geometry that is not valid or has no coordinates, and is left out, "
                 f"and {damaged} with a geometry that can be read only in part."
             ),
         )

@@ -221,7 +221,7 @@ VALUE_LOSSES: Mapping[str, Loss] = {
     ),
     "nulls": Loss(
         "missing values",
-        "{target} has no missing values; {values} that are missing became 0 or empty.",
+        "{target} has no missing values; 0 or an empty text stands in place of {values}.",
         count=lambda field, layer: (
             layer.features - field.filled if field.filled is not None and field.type in NULLS_BECOME else 0
         ),

@@ -146,7 +146,7 @@ def test_geometries_that_cannot_be_read_are_a_loss() -> None:
     (issue,) = told(feature(None, geometry("Point", [])), feature(None, polygon)).geometry_coercions
     assert issue.issue == "unreadable_geometry"
     assert issue.detail == (
-        "1 feature with a geometry that is not valid GeoJSON and is left out, "
+        "1 feature with a geometry that is not valid or has no coordinates, and is left out, "
         "and 1 with a geometry that can be read only in part."
     )
 
@@ -223,8 +223,8 @@ def test_other_losses_are_warnings(value: Any, sentence: str) -> None:
         (
             '{"type": "Feature", "properties": {}, "geometry": {"type": "Point", "coordinates": ["1", "2"]}}',
             (
-                "1 feature with a geometry that cannot be read, such as one with texts or null in place of numbers: "
-                "only the properties were kept. The first is feature 1."
+                "1 feature with a geometry that cannot be read, such as one without coordinates, or with texts or null "
+                "in place of numbers: only the properties were kept. The first is feature 1."
             ),
         ),
         (
