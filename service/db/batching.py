@@ -11,7 +11,6 @@ from functools import partial
 from typing import Generic, TypeAlias, TypeVar
 
 import anyio
-from anyio.lowlevel import checkpoint
 
 from service.db.faults import unavailable
 from service.errors import DatabaseUnavailable
@@ -97,7 +96,7 @@ class Batcher(Generic[Item, Result]):
         try:
             while known < len(self._queued) < self._most - 1:
                 known = len(self._queued)
-                await checkpoint()
+                await asyncio.sleep(0)
         except BaseException:
             self._promote_next()
             raise

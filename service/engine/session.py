@@ -94,8 +94,8 @@ class Session:
         self.environment = environment
         """What rereading requires in addition to reading."""
         self._talk: Conversation | None = None
-        self._running: asyncio.Future[Verdict] | None = None
-        self._is_over: asyncio.Future[None]
+        self._running: asyncio.Task[None] | None = None
+        self._outcome: asyncio.Future[Verdict]
         self._settings: Mapping[str, str] = {}
         self._first: tuple[str, ...] = ()
         self._sent: tuple[str, ...] = ()
@@ -145,19 +145,25 @@ class Session:
         self._settings = environment
         self._talk = talk = Conversation(str(directory))
         self._first = self._sent = ()
-        self._is_over = is_over = asyncio.get_running_loop().create_future()
+        self._outcome = asyncio.get_running_loop().create_future()
         argv = (program, "--session", QUESTIONS, ANSWERS)
         command = Command(argv=argv, directory=directory, environment=environment, limits=limits)
+        running = self._hold(command, talk, self._outcome)
+        self._running = asyncio.create_task(running)  # noqa: TID251 -- `_end` and `_cancel` wait for it
 
-        def note(running: "asyncio.Future[Verdict]") -> None:
-            if not running.cancelled():
-                running.exception()  # raised by `_end`, if anybody still waits
-            if not is_over.done():
-                is_over.set_result(None)
+    async def _hold(self, command: Command, talk: Conversation, outcome: "asyncio.Future[Verdict]") -> None:
+        """Run the command that is held open; nobody may wait for its outcome any more."""
+        try:
+            verdict = await self._run(command)
+            if not outcome.done():
+                outcome.set_result(verdict)
+        except Exception as error:  # noqa: BLE001 -- raised by `_end`, if anybody still waits
+            if not outcome.done():
+                outcome.set_exception(error)
+                outcome.exception()
+        finally:
+            outcome.cancel()  # nothing, unless this task is cancelled
             talk.end()
-
-        self._running = asyncio.ensure_future(self._run(command))  # noqa: TID251 -- `_end` and `_cancel` wait for it
-        self._running.add_done_callback(note)
 
     def open_first(self, name: str, drivers: Iterable[str], options: Iterable[str]) -> None:
         """Have the open run open a file, as `open` does, with the next question; it waits for none in between."""
@@ -307,5 +313,4 @@ class Session:
         if self._running is None:
             raise LookupError("no run is open")
         self.hang_up()
-        await self._is_over  # not the run itself, which would be cancelled with this task, and again while it ends
-        return self._running.result()
+        return await self._outcome  # not the run itself, which would be cancelled with this task, and while it ends
