@@ -319,7 +319,7 @@ async def test_a_datum_of_mapinfo_that_is_not_known_is_told(either: Pipeline, tm
     source = write_geojson(tmp_path / "a.geojson", [point(7, 47)])
     wanted = ConversionRequest(output="MapInfo", target_epsg=21781)
     made = await either.convert(source, wanted, verifies=True)
-    assert any(told.startswith("MapInfo TAB records EPSG:21781, but GDAL") for told in made.differences)
+    assert any(told.startswith("MapInfo TAB records EPSG:21781, but programs") for told in made.differences)
     assert (
         await either.convert(source, ConversionRequest(output="MapInfo", target_epsg=27700), verifies=True)
     ).differences == ()
