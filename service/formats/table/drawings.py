@@ -180,7 +180,9 @@ _ARCS = (
 only looks so: insertions, which have scales, and splines of hatches, with weights."""
 ARCS_BEYOND_HALF = _ARCS % _BEYOND_HALF
 """Those that go on counterclockwise."""
-ARCS_IN_POLYLINES = _ARCS % (rb"(?!" + _ZERO + rb")[-+.\d][^\n]*+\n")
+_CURVED_EDGES = rb"\n[ \t]*+72" + _NEXT + rb"([234])(?=[ \t\r]*+\n[ \t]*+(?:10|94)[ \t\r]*+\n)"
+"""Edges of hatches that are arcs, parts of ellipses or splines, and no lines."""
+ARCS_IN_POLYLINES = _ARCS % (rb"(?!" + _ZERO + rb")[-+.\d][^\n]*+\n") + rb"|" + _CURVED_EDGES
 CURVES_IN_DXF = (
     rb"\n[ \t]*0"
     + _NEXT
@@ -242,7 +244,8 @@ DXF = Format(
                 pattern=CURVES_IN_DXF,
             ),
             LeftOut(
-                "Arcs in polylines and hatches ({count}) became lines of short segments.", pattern=ARCS_IN_POLYLINES
+                "Arcs and other curves in polylines and hatches ({count}) became lines of short segments.",
+                pattern=ARCS_IN_POLYLINES,
             ),
             LeftOut(
                 "Insertions of blocks ({count}) became the parts of the blocks; names of blocks, and the tags of their "

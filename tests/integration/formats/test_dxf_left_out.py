@@ -65,6 +65,7 @@ async def test_entities_that_are_left_out_are_counted(
 ARCS = "0\nLWPOLYLINE\n8\n0\n90\n{0}\n70\n0\n{1}0\nPOLYLINE\n8\n0\n66\n1\n70\n0\n{2}0\nSEQEND\n8\n0\n"
 SCALED = "0\nINSERT\n8\n0\n2\na\n10\n1\n20\n2\n{}42\n2.5\n"
 WEIGHTS = "94\n2\n73\n1\n74\n0\n95\n6\n96\n3\n" + "40\n0\n" * 6 + "10\n0.5\n20\n1\n42\n1.5\n" * 3
+ELLIPTIC = "72\n3\n10\n0\n20\n0\n11\n2\n21\n0\n40\n0.5\n50\n0\n51\n360\n73\n1\n"
 HATCH = f"0\nHATCH\n8\n0\n10\n0\n20\n0\n30\n0\n2\nSOLID\n70\n1\n71\n0\n91\n1\n92\n1\n93\n1\n72\n4\n{WEIGHTS}97\n0\n"
 INSERTED = SCALED.format("41\n2\n") + SCALED.format("")
 OTHERS = (
@@ -163,10 +164,14 @@ async def test_curves_that_become_lines_are_told(pipeline: Pipeline, tmp_path: P
         spline("0", "0").replace("71\n3\n72\n8\n73\n4\n", "71\n1\n72\n4\n73\n2\n").replace("40\n0\n40\n0\n", "", 1)
     )
     splines = spline("0", "0", "0", "0") + straight.replace("40\n1\n40\n1\n", "", 1)
-    drawing = circle + arc + polyline + old + "0\nSEQEND\n8\n0\n" + splines + insertion
+    edges = ("72\n1\n10\n0\n20\n0\n11\n1\n21\n0\n", "72\n2\n10\n0\n20\n0\n40\n1\n50\n0\n51\n180\n73\n1\n", ELLIPTIC)
+    hatch = "".join(HATCH.replace(f"72\n4\n{WEIGHTS}", edge) for edge in edges) + HATCH
+    drawing = hatch + circle + arc + polyline + old + "0\nSEQEND\n8\n0\n" + splines + insertion
     path = tmp_path / "a.dxf"
     path.write_text(STYLES + BLOCK.format("a") + DRAWN.removeprefix(STYLES).format(drawing))
     warnings = (await pipeline.to("GeoJson", path, source_epsg=4326)).output.warnings
     curves = "Circles, arcs, ellipses and splines (3; those of a block once) became lines of short segments."
-    assert {curves, "Arcs in polylines and hatches (3) became lines of short segments."} <= set(warnings)
+    assert {curves, "Arcs and other curves in polylines and hatches (6) became lines of short segments."} <= set(
+        warnings
+    )
     assert not [told for told in warnings if "rcs" in told and "became" not in told]
