@@ -18,10 +18,10 @@ pytestmark = pytest.mark.xdist_group("fleet")
 _STATUS = "SELECT id::text, status FROM job WHERE account_id = $1"
 
 
-@pytest.fixture
-def other(fleet: Site) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def other(shared_fleet: Site) -> Iterator[Server]:
     """A second gateway."""
-    gateway = fleet.start("other-gateway", GATEWAY)
+    gateway = shared_fleet.start("other-gateway", GATEWAY)
     yield gateway
     gateway.stop()
 
