@@ -221,5 +221,5 @@ async def test_more_columns_than_are_read_are_refused_with_their_number(
     done = await either.to("Gpx", write_geojson(tmp_path / "a.geojson", [held]))
     back = await either.to("Csv", done.path)
     assert [row[f"c{most - 1}"] for row in readers.table(back.path)] == [f"{most - 1}"]
-    with pytest.raises(Rejection, match=rf"reads {most} columns of a {kind} of GPX .*; 'b' has {most + 1}\. Choose"):
+    with pytest.raises(Rejection, match=rf"read {most} columns of a {kind} of GPX .*; 'b' has {most + 1}\. Choose"):
         await either.to("Gpx", write_geojson(tmp_path / "b.geojson", [beyond]))
