@@ -21,7 +21,6 @@ from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Converted, Pipeline, feature, geometry, write_geojson
 from tests.integration.formats.samples import ESRIJSON, NAMES, SAMPLES, TOPOJSON, point
 from tests.support.converters import Converters
-from tests.support.data import lengthy
 
 PLACEMARK = "<Placemark><name>a</name><Point><coordinates>1,2,3</coordinates></Point></Placemark>"
 LINK = "<NetworkLink><Link><href>http://127.0.0.1:9/a.kml</href></Link></NetworkLink>"
@@ -222,9 +221,9 @@ async def test_a_gz_around_one_file_is_unpacked(pipeline: Pipeline, tmp_path: Pa
 
 async def test_a_geopackage_of_many_features_is_indexed(either: Pipeline, tmp_path: Path) -> None:
     """From 100,000 on, newer drivers would build its index in a thread, which the sandbox refuses."""
-    path = tmp_path / "in.geojson"
-    path.write_bytes(lengthy(100_001))
-    done = await either.to("GeoPackage", path)
+    path = tmp_path / "in.csv"
+    path.write_text("x,y\n" + "1,2\n" * 100_001)
+    done = await either.to("GeoPackage", path, source_epsg=4326)
     with closing(sqlite3.connect(done.path)) as database:
         [(index,)] = database.execute(
             "SELECT name FROM sqlite_master WHERE name LIKE 'rtree_%' AND sql LIKE '%VIRTUAL%'"
