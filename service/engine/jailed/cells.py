@@ -31,7 +31,7 @@ TRUTH = re.compile(rb"""<c\s(?=[^<>]*?\bt\s*+=\s*+["']b["'])[^<>]*+(?<!/)>""")
 """A cell with true or false."""
 ESCAPED = re.compile(rb"_x[0-9A-Fa-f]{4}_")
 """How workbooks write characters that XML lacks, and carriage returns."""
-ISO, ERROR, TEXT, PHONETIC = b"d", b"e", b"str", b"rPh"
+ISO, ERROR, TEXT, PHONETIC, RICH = b"d", b"e", b"str", b"rPh", b"r"
 MISTAKEN = re.compile(
     rb"""(?>(<(?:\w++:)?c\b[^<>]*?\st\s*+=\s*+["'])(%b|%b|%b)(?=["']))(?=[^<>]*+(?<!/)>)""" % (ISO, ERROR, TEXT)
 )
@@ -57,7 +57,15 @@ READING = re.compile(
     rb"</(?:\w++:)?rPh\s*+>"
 )
 """How a part of a text is pronounced, which the driver takes for more of the text."""
-MAY_BE_MISTAKEN = re.compile(rb"""["'](?:%b|%b|%b)["']|<(?:\w++:)?rPh\b""" % (ISO, ERROR, TEXT))
+INLINE = re.compile(
+    rb"(?P<start><(?P<prefix>(?:\w++:)?)is\b[^<>]*+(?<!/)>)(?P<runs>(?:[^<]++|<(?!/?(?:\w++:)?(?:is|c|row)\b))*+)"
+    rb"(?=</(?:\w++:)?is\s*+>)"
+)
+"""The text of a cell that is in the cell."""
+RUN = re.compile(rb"</(?:\w++:)?r\s*+>")
+RUN_TEXT = re.compile(rb"<(?:\w++:)?t\b[^<>]*+(?<!/)>([^<]*+)</(?:\w++:)?t\s*+>")
+"""The text of a run, which is a part with its own font; of several in a cell, the driver takes the first one."""
+MAY_BE_MISTAKEN = re.compile(rb"""["'](?:%b|%b|%b)["']|<(?:\w++:)?rPh\b|%b""" % (ISO, ERROR, TEXT, RUN.pattern))
 
 
 def scan(book: zipfile.ZipFile) -> tuple[int, int, int]:
@@ -74,7 +82,7 @@ def scan(book: zipfile.ZipFile) -> tuple[int, int, int]:
 
 
 def mistaken(book: zipfile.ZipFile) -> dict[str, Counter[bytes]]:
-    """How many cells of each type, and readings of texts, the driver may mistake, in each part that has such.
+    """How many cells of each type, readings and runs of texts the driver may mistake, in each part that has such.
 
     Raises what `zipfile` does if the workbook is damaged.
     """
@@ -117,9 +125,22 @@ def _in_rows(book: zipfile.ZipFile, sheet: str, pattern: re.Pattern[bytes]) -> I
 
 
 def with_texts(book: zipfile.ZipFile, member: str) -> Iterator[bytes]:
-    """The content of `member`, in which these cells are texts of the type that the driver knows, without readings."""
+    """The content of `member`, in which these cells are texts of the type that the driver knows.
+
+    They have no readings, and each is one run.
+    """
     for part in _cut(pieces(book, member)):
-        yield READING.sub(b"", MISTAKEN.sub(rb"\1inlineStr", part)) if MAY_BE_MISTAKEN.search(part) else part
+        if MAY_BE_MISTAKEN.search(part):
+            yield INLINE.sub(_one_run, READING.sub(b"", MISTAKEN.sub(rb"\1inlineStr", part)))
+        else:
+            yield part
+
+
+def _one_run(cell: re.Match[bytes]) -> bytes:
+    if not RUN.search(cell["runs"]):
+        return cell[0]
+    text = b"".join(RUN_TEXT.findall(cell["runs"]))
+    return b"%b<%bt>%b</%bt>" % (cell["start"], cell["prefix"], text, cell["prefix"])
 
 
 def is_late(days: float) -> bool:
@@ -160,6 +181,7 @@ def _types(book: zipfile.ZipFile, member: str) -> Iterator[bytes]:
         if MAY_BE_MISTAKEN.search(part):
             yield from (cell[1] for cell in MISTAKEN.findall(part))
             yield from (PHONETIC for _ in READING.finditer(part))
+            yield from (RICH for cell in INLINE.finditer(part) if RUN.search(cell["runs"]))
 
 
 def _parts(book: zipfile.ZipFile) -> Iterator[bytes]:

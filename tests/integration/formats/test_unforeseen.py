@@ -415,6 +415,16 @@ async def test_dates_beside_texts_keep_their_times(either: Pipeline, tmp_path: P
     ]
 
 
+async def test_all_runs_of_a_text_in_a_cell_are_read(either: Pipeline, tmp_path: Path) -> None:
+    """Where letters are bold in a part of it, the rest was lost without a word."""
+    path = await _workbook(either, tmp_path, b'formatCode="yyyy-mm-dd h:mm"', features=2)
+    bold = tmp_path / "bold.xlsx"
+    runs = b'<c r="C2" t="inlineStr"><is><r><t>un</t></r><r><rPr><b/><sz val="11"/></rPr><t>known</t></r></is>'
+    replace_in(path, bold, rb'<c r="C2" s="\d+">\s*<v>45293[^<]*</v>', runs)
+    done = await either.to("GeoJson", bold, source_epsg=4326)
+    assert readers.geojson(done.path)[0]["properties"]["at"] == "unknown"
+
+
 @pytest.mark.parametrize(
     ("style", "value"), [(b"YYYY-MM-DD", "2024-01-02"), (b"yyyy-mm-dd hh:mm:ss", "2024-01-02T03:04:05")]
 )

@@ -72,6 +72,7 @@ ODD: Mapping[str, Mapping[str, bytes]] = {
     "texts in UTF-16": {TEXTS: "<sst><si><t>_x000D_</t></si></sst>".encode("utf-16")},
     "readings of texts": {TEXTS: b"<sst><si><t>a</t><rPh sb='0' eb='1'><t>b</t></rPh></si></sst>"},
     "readings in a cell": {SHEET: b"<c t='inlineStr'><is><t>a</t><rPh sb='0' eb='1'><t>b</t></rPh></is></c>"},
+    "runs of text in a cell": {SHEET: b"<row/><c t='inlineStr'><is><r><t>a</t></r><r><t>b</t></r></is></c>"},
     "a large part": {styles.MEMBER: b"<styleSheet>" + b" " * (1 << 20)},
 }
 FORMATS = b"""<styleSheet><numFmts count="4"><numFmt numFmtId="164" formatCode="0.00"/>

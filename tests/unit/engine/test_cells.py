@@ -47,6 +47,18 @@ NUMBERS = {
 }
 
 
+RUNS = {
+    b"<is><r><t>a</t></r><r><rPr><b/></rPr><t xml:space='preserve'> b</t></r></is>": b"<is><t>a b</t></is>",
+    b"<x:is><x:r><x:t/></x:r><x:r><x:t>a</x:t></x:r><x:rPh/></x:is>": b"<x:is><x:t>a</x:t></x:is>",
+    b"<is><t>a</t></is>": b"<is><t>a</t></is>",
+    b"<is/><is></is>": b"<is/><is></is>",
+    b"<is><r><t>a</t></r>" * REPEATED: b"<is><r><t>a</t></r>" * REPEATED,
+    b"<is><r>" * REPEATED + b"</r>": b"<is><r>" * REPEATED + b"</r>",
+    b"<is><r><t>" + b"</r>" * REPEATED: b"<is><r><t>" + b"</r>" * REPEATED,
+}
+"""Texts in cells, and the same as one run."""
+
+
 def workbook(sheet: bytes, style_sheet: bytes = EMPTY, book: bytes = b"<workbook/>") -> io.BytesIO:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as packed:
@@ -217,3 +229,11 @@ def test_the_row_of_the_first_error_is_found(rows: bytes, first: int) -> None:
 def test_formats_may_show_zeros_before_whole_numbers(code: str | int, digits: range) -> None:
     """Those that show digits and signs between them alone, such as postal codes."""
     assert styles.padded_by(code) == digits
+
+
+@pytest.mark.parametrize(("text", "whole"), RUNS.items(), ids=range(len(RUNS)))
+def test_the_runs_of_a_text_become_one(text: bytes, whole: bytes) -> None:
+    """The driver reads the first one; what only looks like a text stays as it is."""
+    with zipfile.ZipFile(workbook(text)) as book:
+        assert b"".join(cells.with_texts(book, SHEET)) == whole
+        assert cells.mistaken(book).get(SHEET, {}).get(cells.RICH, 0) == (text != whole)
