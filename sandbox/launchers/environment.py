@@ -32,4 +32,10 @@ def _split(names: str) -> frozenset[str]:
 
 
 def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith(_READ_AT_START)}
+    return {name: environment[name] for name in _names_at_start(tuple(environment))}
+
+
+@lru_cache
+def _names_at_start(names: tuple[str, ...]) -> tuple[str, ...]:
+    # Kept because there are some thirty, mostly the same for every run.
+    return tuple(name for name in names if name.startswith(_READ_AT_START))

@@ -9,13 +9,11 @@ import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import NoReturn
 
 import msgspec
 
 from sandbox import syscalls
-from sandbox.command import Command
 from sandbox.config import Config, LauncherName
 from sandbox.isolation import policy, rlimits
 from sandbox.isolation.context import IsolationContext
@@ -80,6 +78,7 @@ class Spawner:
         self._limits = rlimits.of_this_process()
         self._loop = Loop(self._reap)
         self._moved = _moved_roots(config, in_namespaces=surroundings.in_namespaces)
+        self._decode = wire.decoder_for_spawner(self._inside)
         roots = (str(config.work_root), *self._moved.values())
         user = FIRST_USER if any(isinstance(layer, UnprivilegedUser) for layer in layers) else None
         count = UnnamedFiles(surroundings.processes, roots, user)
@@ -103,14 +102,13 @@ class Spawner:
         if not data:
             self._end()
         for body in self._frames.feed(data):
-            self._handle(wire.decode_for_spawner(body))
+            self._handle(self._decode(body))
 
     def _handle(self, message: wire.ToSpawner) -> None:
         match message:
             case wire.Start():
-                start = msgspec.structs.replace(message, command=self._inside(message.command))
-                self._runs[message.run] = start
-                self._start(start, self._candidates(start), "no launcher takes it")
+                self._runs[message.run] = message
+                self._start(message, self._candidates(message), "no launcher takes it")
             case wire.Stop(run=number):
                 self._stop(number)
             case wire.Suspend(slot=slot):
@@ -128,13 +126,12 @@ class Spawner:
             case wire.Configure():
                 pass
 
-    def _inside(self, command: Command) -> Command:
-        """The command, with its directory at its path in this namespace."""
-        directory = str(command.directory)
+    def _inside(self, path: str) -> str:
+        """A path of the service in this namespace."""
         for root, here in self._moved.items():
-            if directory.startswith(f"{root}/"):
-                return msgspec.structs.replace(command, directory=Path(f"{here}{directory[len(root) :]}"))
-        return command
+            if path.startswith(f"{root}/"):
+                return f"{here}{path[len(root) :]}"
+        return path
 
     def _candidates(self, message: wire.Start) -> list[Launcher]:
         wanted = message.launcher
@@ -258,10 +255,10 @@ def receive_config(link: socket.socket) -> Config:
     Raises:
         EOFError: the service closed the connection first.
     """
-    frames = wire.Frames()
+    frames, decode = wire.Frames(), wire.decoder_for_spawner()
     while data := link.recv(_CHUNK):
         for body in frames.feed(data):
-            message = wire.decode_for_spawner(body)
+            message = decode(body)
             if isinstance(message, wire.Configure):
                 return message.config
     raise EOFError("the service closed the connection before it sent a configuration")
