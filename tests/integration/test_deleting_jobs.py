@@ -240,10 +240,14 @@ async def test_a_cancellation_that_is_repeated_while_the_database_is_away_is_cou
         tasks.start_soon(conversion.send, here)
         await store.reached.wait()
         job_id = await open_job(here)
-        async with database.transaction() as holder, database.connection() as observer:
+        async with (
+            anyio.create_task_group() as requests,
+            database.transaction() as holder,
+            database.connection() as observer,
+        ):
             await holder.execute("SELECT FROM job WHERE id::text = $1 FOR UPDATE", job_id)
             for _ in range(2):
-                tasks.start_soon(here.client.delete, f"{JOBS}/{job_id}")
+                requests.start_soon(here.client.delete, f"{JOBS}/{job_id}")
             lost = await two_sessions(observer)
             await observer.execute("SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid", list(lost))
             while await two_sessions(observer) & lost:
