@@ -1,6 +1,7 @@
 """What a worker takes from the queue: it looks into the lanes in turn, as far as they may contain a job."""
 
 import math
+import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
@@ -65,9 +66,13 @@ class Delivery:
             await self._message.ack()
 
     async def give_back(self, seconds: float = 0.0) -> None:
-        """Return it to the queue, to be delivered again after `seconds`."""
+        """Return it to the queue, to be delivered again after `seconds`.
+
+        All workers look equally often: without chance, whoever returns it could be the first to look each time.
+        """
+        chance = random.uniform(0, LOOK_AGAIN_SECONDS)  # noqa: S311 - not a secret
         with suppress(nats.errors.Error):
-            await self._message.nak(delay=seconds or None)
+            await self._message.nak(delay=seconds + chance if seconds else None)
             if not seconds:
                 await self._announce(self.lane)
 

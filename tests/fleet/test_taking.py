@@ -20,7 +20,7 @@ from service.errors import StorageUnavailable, TooManyRequests
 from service.formats.offer import Availability
 from service.ids import JobId, ServerId, uuid7
 from service.jobs import deliveries
-from service.jobs.handover import READS, HandOver, message_of, read_handover, sealed, write_handover
+from service.jobs.handover import READS, VERSION, HandOver, message_of, read_handover, sealed, write_handover
 from service.jobs.handovers import HandOvers
 from service.jobs.leases import Leases
 from service.jobs.lifecycle import Status
@@ -243,7 +243,7 @@ async def test_a_promised_job_that_no_worker_understands_ends(
 
             async def is_left(message: bytes) -> None:
                 await queue._stream.publish(subject, message)
-                while not await redelivered(queue, told):  # noqa: ASYNC110 -- the server does not tell
+                while not await redelivered(queue, told.lane):  # noqa: ASYNC110 -- the server does not tell
                     await anyio.sleep(0.02)
                 assert (await here.services.jobs.find(told.job.id, here.account.account_id)).status is Status.PENDING
 
@@ -270,7 +270,7 @@ async def test_a_job_is_left_to_a_worker_that_has_its_formats(
         async with working(here, server) as queue:
             told = await admitted(here, POINT)
             await queue.offer(message_of(told))
-            while not await redelivered(queue, told):  # noqa: ASYNC110 -- the server does not tell
+            while not await redelivered(queue, told.lane):  # noqa: ASYNC110 -- the server does not tell
                 await anyio.sleep(0.02)
             assert (await here.services.jobs.find(told.job.id, here.account.account_id)).attempt == 1
             await other.give_up()
@@ -290,9 +290,9 @@ def lose_csv(here: World) -> Sequence[Availability]:
     return capabilities.formats
 
 
-async def redelivered(queue: WorkQueue, told: HandOver) -> bool:
+async def redelivered(queue: WorkQueue, lane: str) -> bool:
     """Whether a message was delivered more than once."""
-    return bool((await queue._stream.consumer_info(STREAM, told.lane.replace(".", "-"))).num_redelivered)
+    return bool((await queue._stream.consumer_info(STREAM, lane.replace(".", "-"))).num_redelivered)
 
 
 async def test_a_worker_without_its_store_takes_no_jobs(
@@ -423,6 +423,24 @@ async def test_a_worker_without_the_database_leaves_its_jobs_to_others(
                 await relay.close()  # rather than that each statement on a silent connection runs into its limit
         job = await here.services.jobs.find(told.job.id, here.account.account_id)
         assert (job.status, job.attempt) == (Status.COMPLETED, 3)
+
+
+async def test_what_a_worker_leaves_to_others_comes_to_them(
+    database_url: str, tmp_path: Path, server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers look as often as each other: the one that has returned a job must not always be the first to look."""
+    monkeypatch.setattr(take_over, "LATER_SECONDS", 5 * deliveries.LOOK_AGAIN_SECONDS)
+    async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
+        told = message_of(await admitted(here, None))
+        newer = msgspec.structs.replace(told, data=msgspec.msgpack.encode({"version": VERSION + 1}))
+        await queue.offer(newer)
+        while not await redelivered(queue, told.lane):  # noqa: ASYNC110 -- the server does not tell
+            await anyio.sleep(0.02)
+        async with open_work_queue(server.url, 30.0) as other:
+            delivery = await other.deliveries.take(lambda: True)
+            assert delivery is not None
+            assert delivery.data == newer.data
+            await delivery.acknowledge()
 
 
 async def test_an_account_at_its_limit_is_served_nevertheless(
