@@ -184,7 +184,8 @@ _KML_LEFT_OUT = (
     LeftOut("Blanks around snippets ({count}) were left out.", pattern=SNIPPET_WITH_BLANKS),
     LeftOut("Snippets ({count}) were left out.", pattern=SNIPPET, beside=SCHEMA, column="snippet"),
     LeftOut(
-        "Data of features ({count}) may have been left out: beside a Schema, only what it declares is read.",
+        "Data of features ({count}) may have been left out: outside of folders, only what the Schema declares is read. "
+        "Put these features into a Folder to keep it.",
         pattern=rb"<Data[\s/>]",
         beside=SCHEMA,
     ),

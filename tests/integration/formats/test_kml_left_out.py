@@ -12,6 +12,10 @@ CONTENT = "<name>&#32; n</name><Snippet> low </Snippet><address>1 Street</addres
 DATA = '<ExtendedData><Data name="u"><value> v</value></Data></ExtendedData>'
 VALUE = '<SimpleData name="t">&#32;x&#x20;</SimpleData>'
 SIMPLE = f'<ExtendedData><SchemaData schemaUrl="#s">{VALUE}</SchemaData></ExtendedData>'
+UNDECLARED = (
+    "Data of features (1) may have been left out: outside of folders, only what the Schema declares is read. Put these "
+    "features into a Folder to keep it."
+)
 AROUND = "Blanks around snippets (1) were left out."
 ADDRESSES = "Addresses and phone numbers of features (2) were left out."
 NO_DAYS = (
@@ -44,7 +48,7 @@ DOCUMENTS = {
             AROUND,
             ADDRESSES,
             "Snippets (1) were left out.",
-            "Data of features (1) may have been left out: beside a Schema, only what it declares is read.",
+            UNDECLARED,
         },
     ),
     "blanks beside a Schema": (
@@ -135,3 +139,22 @@ async def test_text_in_utf_16_is_looked_at_as_any_other(pipeline: Pipeline, tmp_
     assert isinstance(found, dict)
     assert (found["Name"], found["t"]) == ("Ł 日", " x ")
     assert len(done.output.warnings) == 2
+
+
+@pytest.mark.parametrize("is_in_folder", [True, False])
+async def test_data_that_a_schema_does_not_declare_is_read_in_folders(
+    pipeline: Pipeline, tmp_path: Path, *, is_in_folder: bool
+) -> None:
+    """As the warning says."""
+    place = (
+        "<Placemark><ExtendedData><Data name='k'><value>5</value></Data></ExtendedData><Point><coordinates>1,2"
+        "</coordinates></Point></Placemark>"
+    )
+    places = f"<Folder><name>f</name>{place}</Folder>" if is_in_folder else place
+    path = tmp_path / "a.kml"
+    path.write_text(
+        "<kml xmlns='http://www.opengis.net/kml/2.2'><Document><Schema name='s' id='s'><SimpleField name='a' "
+        f"type='string'/></Schema>{places}</Document></kml>"
+    )
+    (found,) = readers.geojson((await pipeline.to("GeoJson", path)).path)
+    assert found["properties"] == ({"k": "5"} if is_in_folder else {"a": None})

@@ -43,7 +43,10 @@ BEGINS = "Blanks and line ends at the beginning of texts (1) were left out."
 ENDS_BLANK = "Blanks at the end of texts (1) were left out."
 AROUND = "Blanks around snippets (1) were left out."
 SNIPPETS = "Snippets (1) were left out."
-DATA = "Data of features (1) may have been left out: beside a Schema, only what it declares is read."
+DATA = (
+    "Data of features (1) may have been left out: outside of folders, only what the Schema declares is read. Put these "
+    "features into a Folder to keep it."
+)
 OF_KML = "Descriptions and authors of documents and folders (1) were left out."
 UNDEFINED = (
     "Elements that KML does not define were left out of at least 1 of the features: of their own values, only those "
