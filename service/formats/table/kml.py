@@ -53,6 +53,8 @@ SIMPLE_ENDS_BLANK = (
 )
 """A value with a blank at its end. It begins with fixed bytes, which are found in an eighth of the time of a choice."""
 SIMPLE_EMPTY = rb"<SimpleData\b[^<>]*+(?:(?<=/)>|>\s*+(?:<!\[CDATA\[\s*+\]\]>\s*+)?</SimpleData>)"
+MARKUP_IN_DATA = rb"(?:<value|<SimpleData\b[^<>]*+(?<!/))>[^<]*+<[^/!]"
+"""Values with an element in them; those in CDATA are texts."""
 SIMPLE_NUMBERS = rb"<SimpleField\b[^<>]*?\stype\s*=\s*[\"'](?i:u?int|u?short|float|double|bool)[\"']"
 _SNIPPET = rb"nippet(?<=<[sS]nippet)(?:\s[^<>]*+)?(?<!/)>"
 SNIPPET = _SNIPPET + rb"\s*+(?:[^<\s]|<!\[CDATA\[\s*+[^\]\s])"
@@ -180,6 +182,11 @@ _KML_LEFT_OUT = (
         "Empty values ({count}) became 0 in columns that the file declares as numbers, and empty texts in others.",
         pattern=SIMPLE_EMPTY,
         beside=SIMPLE_NUMBERS,
+    ),
+    LeftOut(
+        "Elements within values of data ({count}) were left out, with the texts in them. Write such values as CDATA to "
+        "keep them.",
+        pattern=MARKUP_IN_DATA,
     ),
     LeftOut("Blanks around snippets ({count}) were left out.", pattern=SNIPPET_WITH_BLANKS),
     LeftOut("Snippets ({count}) were left out.", pattern=SNIPPET, beside=SCHEMA, column="snippet"),

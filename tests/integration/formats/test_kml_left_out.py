@@ -158,3 +158,26 @@ async def test_data_that_a_schema_does_not_declare_is_read_in_folders(
     )
     (found,) = readers.geojson((await pipeline.to("GeoJson", path)).path)
     assert found["properties"] == ({"k": "5"} if is_in_folder else {"a": None})
+
+
+@pytest.mark.parametrize(
+    ("value", "read"), [("1<i>2</i>3", "13"), ("<i>2</i>", None), ("<![CDATA[1<i>2</i>3]]>", "1<i>2</i>3"), ("1", "1")]
+)
+@pytest.mark.parametrize("is_declared", [True, False])
+async def test_elements_within_values_are_told(
+    pipeline: Pipeline, tmp_path: Path, value: str, read: str | None, *, is_declared: bool
+) -> None:
+    """The driver joins what is before and behind them; markup in CDATA is a text."""
+    data = f'<SchemaData schemaUrl="#s"><SimpleData name="t">{value}</SimpleData></SchemaData>'
+    if not is_declared:
+        data = f'<Data name="t"><value>{value}</value></Data>'
+    path = tmp_path / "a.kml"
+    path.write_text(
+        f"<kml xmlns='http://www.opengis.net/kml/2.2'><Document>{SCHEMA * is_declared}<Placemark><ExtendedData>{data}"
+        "</ExtendedData><Point><coordinates>1,2</coordinates></Point></Placemark></Document></kml>"
+    )
+    done = await pipeline.to("GeoJson", path)
+    (found,) = readers.geojson(done.path)
+    assert found["properties"] in ({"t": read}, {"t": read or ""})
+    told = [warning.startswith("Elements within values of data (1) were left out") for warning in done.output.warnings]
+    assert told == [True] * (value[-1] != "1" and "CDATA" not in value)
