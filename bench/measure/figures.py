@@ -158,7 +158,7 @@ def _memory(usages: Sequence[Usage]) -> MemoryFigures | None:
         gateway_before_mb=round(usages[0].gateway_before_mb, 1),
         gateway_growth_mb=round(median(usage.gateway_peak_mb - usage.gateway_before_mb for usage in usages), 1),
         all_peak_mb=round(median(usage.all_peak_mb for usage in usages), 1),
-        descriptors_left=max(usage.descriptors_left for usage in usages),
+        descriptors_left=max(usage.descriptors_left or 0 for usage in usages),
     )
 
 

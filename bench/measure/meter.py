@@ -30,7 +30,8 @@ class Usage(msgspec.Struct, kw_only=True):
     gateway_before_mb: float = 0.0
     gateway_peak_mb: float = 0.0
     all_peak_mb: float = 0.0
-    descriptors_left: int = 0
+    descriptors_left: int | None = None
+    """None where the kernel hides them: from everybody but root, if it hides the process."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +41,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     anonymous_mb: float
     processes: int
     threads: int
-    descriptors: int
-    connections: int
+    descriptors: int | None
+    connections: int | None
+    """Both None where the kernel hides them."""
 
 
 class Meter:
@@ -56,7 +58,7 @@ class Meter:
     def measuring(self, *, settled: bool) -> Iterator[Usage]:
         """Measure while the block runs; with `settled`, descriptors only once connections that ended are closed."""
         usage = Usage(gateway_before_mb=self._gateway.memory_info().rss / MEGABYTE)
-        before, descriptors = self._cpu_seconds(), self._gateway.num_fds()
+        before, descriptors = self._cpu_seconds(), self._descriptors()
         stop = threading.Event()
         sampler = threading.Thread(target=self._sample, args=(usage, stop))
         sampler.start()
@@ -67,8 +69,10 @@ class Meter:
             sampler.join()
             after = self._cpu_seconds()
             usage.cpu_seconds = {group: after[group] - before[group] for group in after}
-            patience = SETTLE_SECONDS if settled else 0.0
-            usage.descriptors_left = self._descriptors(descriptors, patience) - descriptors
+            if descriptors is not None:
+                self._settle(descriptors, SETTLE_SECONDS if settled else 0.0)
+                left = self._descriptors()
+                usage.descriptors_left = None if left is None else left - descriptors
 
     def snapshot(self) -> Snapshot:
         """Look at every process once; threads, descriptors and connections are the gateway's.
@@ -84,8 +88,8 @@ class Meter:
             anonymous_mb=anonymous / MEGABYTE,
             processes=len(processes),
             threads=self._gateway.num_threads(),
-            descriptors=self._gateway.num_fds(),
-            connections=len(self._gateway.net_connections("tcp")),
+            descriptors=self._descriptors(),
+            connections=self._connections(),
         )
 
     def _processes(self) -> list[tuple[str, psutil.Process]]:
@@ -127,11 +131,20 @@ class Meter:
         """Memory of all processes together, a shared page counted once."""
         return sum(_sizes_of(process).get("Pss", 0) for _, process in self._processes()) / MEGABYTE
 
-    def _descriptors(self, before: int, patience: float) -> int:
+    def _descriptors(self) -> int | None:
+        with suppress(psutil.AccessDenied):
+            return self._gateway.num_fds()
+        return None
+
+    def _connections(self) -> int | None:
+        with suppress(psutil.AccessDenied):
+            return len(self._gateway.net_connections("tcp"))
+        return None
+
+    def _settle(self, before: int, patience: float) -> None:
         give_up_at = time.monotonic() + patience
-        while (now := self._gateway.num_fds()) > before + FEW_DESCRIPTORS and time.monotonic() < give_up_at:
+        while (self._descriptors() or 0) > before + FEW_DESCRIPTORS and time.monotonic() < give_up_at:
             time.sleep(SAMPLE_SECONDS)
-        return now
 
 
 def _group(process: psutil.Process) -> str:

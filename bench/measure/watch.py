@@ -110,7 +110,7 @@ async def look(site: Site, client: httpx.AsyncClient, database: Database | None)
 async def held_by(meter: Meter) -> dict[str, float]:
     """Return what processes hold now."""
     snapshot = await asyncio.to_thread(meter.snapshot)
-    return {name: round(value, 2) for name, value in msgspec.structs.asdict(snapshot).items()}
+    return {name: round(value, 2) for name, value in msgspec.structs.asdict(snapshot).items() if value is not None}
 
 
 async def of_store(directory: Path, database: Database) -> dict[str, float]:

@@ -66,7 +66,7 @@ class FleetWatch:
             of_it = await held_by(self._meters[member])
             of_it |= await shown(client, f"{self._private_urls[member]}/metrics")
             of_it["work_files"] = len(server.work_files())
-            seen |= {f"{member}: {name}": of_it[name] for name in _OF_EACH}
+            seen |= {f"{member}: {name}": of_it[name] for name in _OF_EACH if name in of_it}
             if member == GATEWAY:
                 seen["fleet: reservations"] = of_it["reservations"]
         of_store_now = await of_store(self._fleet.s3.directory / BUCKET, database)

@@ -1,6 +1,7 @@
 """A soak of a few seconds: it runs, does everything it should, and fails when something grows."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ from bench.parts.soak import CLIENTS
 ROOT = Path(__file__).parents[2]
 MINUTES = "0.35"
 LOAD = "0.2"
+HIDDEN = {"descriptors", "connections"} if os.geteuid() != 0 else set()
+"""What the kernel shows of servers to root only."""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +36,8 @@ def test_a_server_under_a_mixed_load_stays_as_it_is(soaked: tuple[subprocess.Com
     assert "each ledger agrees" in done.stdout
     report = json.loads(figures.read_text())
     assert report["wrong"] == []
-    assert set(report["figures"]) == {*WATCHED, *WATCHED_IN_FLEET}
+    every = (*WATCHED, *WATCHED_IN_FLEET)
+    assert set(report["figures"]) == {name for name in every if name.rpartition(": ")[2] not in HIDDEN}
     assert set(report["done"]) <= set(MIX)
     assert sum(report["done"].values()) >= CLIENTS
     assert report["handedOver"] > 0
