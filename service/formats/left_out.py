@@ -67,7 +67,7 @@ def _sentence(entry: LeftOut, count: int) -> str:
     return entry.sentence.format(count=f"{count:,}")
 
 
-class _Search(NamedTuple):
+class _EntrySearch(NamedTuple):
     """A pattern, what all its matches contain, and whether it only matters that there is one."""
 
     pattern: re.Pattern[bytes]
@@ -108,7 +108,7 @@ class TextTally:
 
 
 @lru_cache
-def _searches(entries: tuple[LeftOut, ...]) -> tuple[Sequence[re.Pattern[bytes]], Sequence[_Search]]:
+def _searches(entries: tuple[LeftOut, ...]) -> tuple[Sequence[re.Pattern[bytes]], Sequence[_EntrySearch]]:
     """Regular expressions that find the words of `entries`, and the searches for their patterns.
 
     Words that begin with the same byte are found together: to look for each by itself takes several times as long.
@@ -120,7 +120,7 @@ def _searches(entries: tuple[LeftOut, ...]) -> tuple[Sequence[re.Pattern[bytes]]
     return (
         [re.compile(re.escape(first) + b"(?:%b)" % b"|".join(ends)) for first, ends in together.items()],
         [
-            _Search(re.compile(pattern), within, re.compile(sign) if sign else None, is_once)
+            _EntrySearch(re.compile(pattern), within, re.compile(sign) if sign else None, is_once)
             for pattern, (within, sign, is_once) in searches.items()
         ],
     )
