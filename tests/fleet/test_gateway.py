@@ -706,8 +706,8 @@ async def test_clients_do_not_wait_for_a_queue_that_accepts_nothing(
             with anyio.fail_after(PATIENCE_SECONDS):
                 while here.gateway.is_refused or await look(here) != 2:  # noqa: ASYNC110 -- nothing announces it
                     await anyio.sleep(SOON)
-            tasks.cancel_scope.cancel()
             await operator.close()
+            tasks.cancel_scope.cancel()
 
 
 async def look(here: Here) -> int:
