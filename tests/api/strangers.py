@@ -134,7 +134,7 @@ def test_the_description_is_openapi() -> None:
 
 
 @DESCRIPTION.parametrize()
-@settings(max_examples=10, derandomize=True, deadline=None, database=None)
+@settings(max_examples=20, derandomize=True, deadline=None, database=None)
 def test_a_stranger_meets_nothing_but_what_is_described(case: Case) -> None:
     """Every response has a status, headers and a body that the description names."""
     case.call_and_validate(base_url=os.environ["STRANGERS_URL"])

@@ -835,7 +835,7 @@ async def test_the_keyboard_is_enough(visit: Visit, server: Server, client: Clie
     await expect(page.get_by_role("heading", name="Results")).to_be_hidden()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (360, "dark")])
 async def test_every_state_is_accessible(
     browser: Browser, server: Server, client: Client, scheme: str, width: int
 ) -> None:

@@ -102,7 +102,7 @@ async def _remove_nothing(_keys: list[str]) -> None:
 
 
 @given(steps=STEPS)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_interleaving_exceeds_a_plan(database_url: str, steps: list[Step]) -> None:
     """On plan free, across the end of a month: both months keep their caps, and the counters match the ledger."""
 
