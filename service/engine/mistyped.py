@@ -23,6 +23,7 @@ from service.engine.jailed.declared import (
 )
 from service.engine.jailed.gpkg import quoted, text_of
 from service.engine.jailed.self_description import BEFORE_FURTHER, DESCRIPTIONS, FURTHER, RULES, Beside, beside
+from service.engine.jailed.unread_geometries import in_other_system
 from service.engine.seen import SeenColumn, SeenLayer
 from service.engine.session import Answer, Session
 from service.formats.facts import Count, FieldType
@@ -37,9 +38,6 @@ DECLARED: Mapping[FieldType, str] = {
     FieldType.BINARY: "BLOB",
 }
 """How a database declares the types that its driver reads, but numbers; integers that it cuts are counted."""
-OTHER_SYSTEM = "substr({{0}}, 5, 4) <> x'{0}' AND substr({{0}}, 5, 4) NOT IN (x'00000000', x'ffffffff')"
-"""The condition that a geometry of a GeoPackage names another system than one, whose number it gets in hexadecimal, or
-none. To compare with one first takes half the time."""
 Row = tuple[int, ...]
 T = TypeVar("T")
 
@@ -64,6 +62,8 @@ class TypeCheck:
     """How it declares those of fewer bits."""
     follows: ClassVar[tuple[str, ...]] = ()
     """What is asked next."""
+    stores: ClassVar[Sequence[str]] = ("spatialite", "wkb", "wkt")
+    """The formats in which it may store geometries."""
 
     def __init__(self) -> None:
         self.left_out: list[str] = []
@@ -96,9 +96,14 @@ class TypeCheck:
             large = [(column.name, BEYOND_32) for column in part]
             yield counting(layer.name, large), tuple(column.beyond_32_bits for column in part)
 
-    def _of_geometries(self, _layer: SeenLayer) -> Sequence[tuple[str, str]]:
-        """Its column of geometries, with conditions under which what they say is not read."""
-        return ()
+    def _of_geometries(self, layer: SeenLayer) -> Sequence[tuple[str, str]]:
+        """That a geometry, in whichever format, names another system than the layer.
+
+        The driver ignores that; the way to the work file knows the exceptions, which number a system in their own way.
+        """
+        if not layer.has_geometry_column or not layer.epsg:
+            return ()
+        return [(layer.geometry_column, in_other_system(kind, [layer.epsg])) for kind in self.stores]
 
     def _lost(self, table: str, column: SeenColumn) -> str:
         """The condition that the driver changes a value; what the column declares is not known outside of the file."""
@@ -121,6 +126,7 @@ class GeoPackageCheck(TypeCheck):
     real: ClassVar[str] = "REAL"
     narrow: ClassVar[Mapping[FieldType, str]] = {FieldType.INTEGER: SHORT, FieldType.REAL: SINGLE}
     follows: ClassVar[tuple[str, ...]] = ("query", DESCRIPTIONS.strip())
+    stores: ClassVar[Sequence[str]] = ("gpkg",)
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,15 +152,6 @@ class GeoPackageCheck(TypeCheck):
     def _expected(self, layer: SeenLayer) -> Iterator[tuple[str, Row]]:
         """Those about values: the driver reads all columns of the types that the standard defines."""
         return self._values(layer)
-
-    def _of_geometries(self, layer: SeenLayer) -> Sequence[tuple[str, str]]:
-        """That a geometry names another system than the layer, as nearly all files write it.
-
-        The driver ignores that; the way to the work file knows the exceptions.
-        """
-        if not layer.has_geometry_column or not layer.epsg:
-            return ()
-        return ((layer.geometry_column, OTHER_SYSTEM.format(layer.epsg.to_bytes(4, "little").hex())),)
 
 
 async def _first_rows(session: Session, *queries: str, then: tuple[str, ...] = ()) -> list[Row]:

@@ -1,6 +1,7 @@
 """Finds what the driver of a database leaves out of its geometry columns, or ignores. Runs in the sandbox."""
 
 import sqlite3
+from collections.abc import Sequence
 
 from service.engine.jailed.declared import counted
 from service.engine.jailed.gpkg import quoted, text_of
@@ -40,32 +41,54 @@ UNREAD = {
 
 The driver of GeoPackage also reads geometries of SpatiaLite.
 """
-_OWN = """
-    FROM gpkg_geometry_columns layer JOIN gpkg_spatial_ref_sys own USING (srs_id)
-    WHERE lower(table_name) = lower({0}) AND srs_id > 0
+_EXTENDED = "hex(substr({0}, 1, 5))"
+NAMED = {
+    "wkt": f"CASE WHEN {_TEXT} GLOB 'SRID=[0-9]*' THEN printf('%08X', CAST(substr({_TEXT}, 6) AS INTEGER)) END",
+    "wkb": f"CASE WHEN {_EXTENDED} GLOB '01??????[26AE]?' OR {_EXTENDED} GLOB '00[26AE]???????' "
+    "THEN hex(substr({0}, 6, 4)) END",
+    "gpkg": "CASE WHEN length({0}) > 12 AND substr({0}, 1, 2) = x'4750' THEN hex(substr({0}, 5, 4)) "
+    f"WHEN NOT ({NO_SPATIALITE}) THEN hex(substr({{0}}, 3, 4)) END",
+    "spatialite": f"CASE WHEN NOT ({NO_SPATIALITE}) THEN hex(substr({{0}}, 3, 4)) END",
+}
+"""By format: the number of the system that a geometry names, in hexadecimal and its byte order; NULL if none can be."""
+_ALIKE = """
+    SELECT alike.{id} FROM {columns} JOIN {systems} own USING ({id}) JOIN {systems} alike
+        ON alike.{id} = own.{id} OR (lower(alike.{authority}), alike.{code}) = (lower(own.{authority}), own.{code})
+    WHERE lower({table}) = lower(?) AND lower({column}) = lower(?) AND own.{id} > 0
 """
-_BYTES = ", ".join(f"id >> {bits} & 255" for bits in (0, 8, 16, 24))
-_IN_OTHER_SYSTEM = f"""
-    length({{{{0}}}}) > 12 AND substr({{{{0}}}}, 1, 2) = x'4750' AND EXISTS (SELECT 1 {_OWN})
-    AND hex(substr({{{{0}}}}, 5, 4)) NOT IN (
-        WITH alike (id) AS (
-            VALUES (0), (-1) UNION ALL SELECT srs_id FROM gpkg_spatial_ref_sys
-            WHERE (lower(organization), organization_coordsys_id) = (
-                SELECT lower(organization), organization_coordsys_id {_OWN}
-            )
-        )
-        SELECT printf('%08X', id & 0xFFFFFFFF) FROM alike
-        UNION ALL SELECT printf('%02X%02X%02X%02X', {_BYTES}) FROM alike
-    )
-"""  # noqa: S608 -- ours
+ALIKE_IN_GEOPACKAGE = _ALIKE.format(
+    columns="gpkg_geometry_columns",
+    table="table_name",
+    column="column_name",
+    systems="gpkg_spatial_ref_sys",
+    id="srs_id",
+    authority="organization",
+    code="organization_coordsys_id",
+)
+ALIKE_IN_SQLITE = _ALIKE.format(
+    columns="geometry_columns",
+    table="f_table_name",
+    column="f_geometry_column",
+    systems="spatial_ref_sys",
+    id="srid",
+    authority="auth_name",
+    code="auth_srid",
+)
+"""The queries for all numbers that stand for the system of a geometry column; none if it has no system."""
+NO_SYSTEM = (0, -1)
 
 
-def in_other_system(table: str) -> str:
-    """The condition that a geometry of `table` in a GeoPackage names another system than that, in either byte order.
+def in_other_system(kind: str, numbers: Sequence[int]) -> str:
+    """The condition that a geometry in the format `kind` names another system than those with `numbers`, or than none.
 
-    The driver ignores it. Those that name none, and all of a table that names none, do not count.
+    In either byte order; what a geometry says of it is only known by its first bytes.
     """
-    return _IN_OTHER_SYSTEM.format(text_of(table).replace("{", "{{").replace("}", "}}"))
+    alike = {
+        (number & 0xFFFFFFFF).to_bytes(4, order).hex().upper()
+        for number in (*NO_SYSTEM, *numbers)
+        for order in ("little", "big")
+    }
+    return f"{NAMED[kind]} NOT IN ({', '.join(map(text_of, sorted(alike)))})"
 
 
 def geometry_columns(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> dict[str, str]:
@@ -82,12 +105,25 @@ def left_out(connection: sqlite3.Connection, table: str, *, is_geopackage: bool)
     """How many values of the first geometry column of `table` are not geometries of its format; how many others have.
 
     Of several geometry columns, which only SQLite may have, the first alone is converted. Last, how many of its values
-    in a GeoPackage name another coordinate system than the table.
+    name another coordinate system than the table, which drivers ignore. All of a table that has none do not count.
     """
     formats = geometry_columns(connection, table, is_geopackage=is_geopackage)
     columns = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({quoted(table)})")]
     first, *others = [name for name in columns if name.lower() in formats] or [""]
-    unread = [(first, UNREAD[formats[first.lower()]])] if first and formats[first.lower()] in UNREAD else []
-    foreign = [(first, in_other_system(table))] if first and is_geopackage else []
+    kind = formats.get(first.lower(), "")
+    unread = [(first, UNREAD[kind])] if kind in UNREAD else []
+    alike = _numbers_of_system(connection, table, first, is_geopackage=is_geopackage) if kind in NAMED else ()
+    foreign = [(first, in_other_system(kind, alike))] if alike else []
     wanted = (unread, [(name, "{0} NOT NULL") for name in others], foreign)
     return tuple({name: count for name, count in counted(connection, table, pairs) if count} for pairs in wanted)
+
+
+def _numbers_of_system(
+    connection: sqlite3.Connection, table: str, column: str, *, is_geopackage: bool
+) -> Sequence[int]:
+    """All numbers that stand for the system of a geometry column; none if it has no system, or no table lists them."""
+    query = ALIKE_IN_GEOPACKAGE if is_geopackage else ALIKE_IN_SQLITE
+    try:
+        return [number for (number,) in connection.execute(query, (table, column)) if isinstance(number, int)]
+    except sqlite3.OperationalError:
+        return ()

@@ -1,6 +1,7 @@
 """What drivers leave out of databases: values that are no geometries, further geometries of a row, and views."""
 
 import struct
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -155,3 +156,62 @@ async def test_geometries_that_name_another_system_than_their_table_are_told(
     warnings = [warning for warning in done.output.warnings if "another coordinate system than their table" in warning]
     assert len(warnings) == told
     assert all("(1 value of 'geom')" in warning for warning in warnings)
+
+
+def fdo(path: Path, kind: str, rows: Sequence[object], srid: int = 4326) -> Path:
+    """An SQLite database as GDAL makes it, which stores the geometries of `rows` in the format `kind`."""
+    with edited(path) as connection:
+        connection.executescript(
+            """
+            CREATE TABLE spatial_ref_sys (srid INTEGER UNIQUE, auth_name TEXT, auth_srid TEXT, srtext TEXT);
+            CREATE TABLE geometry_columns (
+                f_table_name, f_geometry_column, geometry_type INTEGER, coord_dimension INTEGER, srid INTEGER,
+                geometry_format
+            );
+            CREATE TABLE a (name TEXT, geom);
+            """
+        )
+        systems = [(4326, "EPSG", "4326", WGS_84), (7, "epsg", "4326", WGS_84), (9, "epsg", "4258", WGS_84)]
+        connection.executemany("INSERT INTO spatial_ref_sys VALUES (?, ?, ?, ?)", systems)
+        connection.execute("INSERT INTO geometry_columns VALUES ('a', 'geom', 1, 2, ?, ?)", (srid, kind))
+        connection.executemany("INSERT INTO a VALUES ('x', ?)", [(row,) for row in rows])
+    return path
+
+
+WGS_84 = (
+    'GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],'
+    'UNIT["degree",0.0174532925199433],AUTHORITY["EPSG","4326"]]'
+)
+
+
+def _extended(srid: int, order: str = "<") -> bytes:
+    return struct.pack(f"{order}BIIdd", order == "<", 0x20000001, srid, 7, 47)
+
+
+NAMES: Mapping[str, Sequence[str | bytes]] = {
+    "WKT": [f"SRID={srid};POINT (7 47)" for srid in (4326, 7, 9, 4258, 0)] + ["POINT (7 47)", "srid=9;POINT (7 47)"],
+    "WKB": [*map(_extended, (4326, 7, 9, 4258, 0)), WKB, _extended(9, ">"), _extended(7, ">")],
+    "SpatiaLite": [
+        SPATIALITE[:2] + struct.pack("<i", srid) + SPATIALITE[6:] for srid in (4326, 7, 9, 4258, 0, -1, 25832)
+    ],
+}
+"""Geometries by their format, three of which name another system than 4326 and 7, which is the same."""
+
+
+@pytest.mark.parametrize("kind", NAMES)
+@pytest.mark.parametrize("srid", [4326, 7])
+async def test_geometries_of_sqlite_that_name_another_system_than_their_table_are_told(
+    either: Pipeline, tmp_path: Path, kind: str, srid: int
+) -> None:
+    """In each format that the driver reads; it ignores what they name."""
+    done = await either.to("GeoPackage", fdo(tmp_path / "a.sqlite", kind, NAMES[kind], srid))
+    (told,) = done.output.warnings
+    assert told.startswith("Geometries that name another coordinate system than their table (3 values of 'geom')")
+
+
+@pytest.mark.parametrize("kind", NAMES)
+async def test_geometries_of_sqlite_that_name_the_system_of_their_table_are_not_told(
+    either: Pipeline, tmp_path: Path, kind: str
+) -> None:
+    done = await either.to("GeoPackage", fdo(tmp_path / "a.sqlite", kind, NAMES[kind][:2]))
+    assert done.output.warnings == ()
