@@ -111,6 +111,7 @@ async def join(
     from service.usecases.take_over import Worker  # noqa: PLC0415 -- it loads the client of the queue
 
     gateway = worker = None
+    giving_back = msgspec.structs.replace(parts, gives_back=True)
     if role != "worker":
         again_seconds = settings.lease_seconds / 2
         gateway = Gateway(
@@ -120,12 +121,11 @@ async def join(
             windows=Windows(lambda: workers.most_each),
             inline_bytes=settings.inline_bytes,
             again_seconds=again_seconds,
-            converter=Converter(leases, run_here(parts)) if role == "all" else None,
+            converter=Converter(leases, run_here(parts), run_here(giving_back)) if role == "all" else None,
         )
         if role == "gateway":
             await queue.hear_ended(handovers.gateway, gateway.hear)
     if role != "gateway":
-        giving_back = msgspec.structs.replace(parts, gives_back=True)
         worker = Worker(
             giving_back,
             leases,

@@ -82,14 +82,16 @@ class Converter(msgspec.Struct, frozen=True):
 
     leases: Leases
     run: RunJob
+    run_recorded: RunJob
+    """Runs a job that others can have, too, and leaves it to them if this process stops."""
 
 
 class _NotQueuedError(Exception):
-    """The queue has not accepted a job, which this process has claimed as `spec` and is to `run`."""
+    """The queue has not accepted a job, which this process has claimed as `spec` and runs with the `converter`."""
 
-    def __init__(self, spec: JobSpec, run: RunJob) -> None:
+    def __init__(self, spec: JobSpec, converter: Converter) -> None:
         self.spec = spec
-        self.run = run
+        self.converter = converter
 
 
 class Gateway:
@@ -108,7 +110,7 @@ class Gateway:
     ) -> None:
         """Send inputs of up to `inline_bytes` within the message, each once `windows` has a place for its account.
 
-        With a `converter`, run a job for which a client waits here if the queue does not accept it.
+        With a `converter`, run a job here if the queue does not accept it.
 
         A job that has not ended is handed over again every `again_seconds`, which changes nothing while its message is
         in the queue.
@@ -149,18 +151,18 @@ class Gateway:
                 handover, message = self._handover(spec), None
                 if spec.is_promised or not self._may_be_inside(handover):
                     message = await record(handover)
-                kept = None if is_recorded else spec
                 with self._windows.turn(spec.account_id, awaited.wake) as turn:
-                    await self._await_turn(turn, awaited, spec, kept)
+                    await self._await_turn(turn, awaited, spec)
                     if message is None:
                         content = await self._read(directory / spec.upload)
                         message = _sealed(spec, msgspec.structs.replace(handover, content=content))
                     try:
-                        return await self._end_of(message, awaited, spec, kept)
+                        return await self._end_of(message, awaited, spec)
                     except MessageTooLargeError:  # the server's limit is lower than it was
-                        return await self._end_of(await record(handover), awaited, spec, None)
+                        return await self._end_of(await record(handover), awaited, spec)
         except _NotQueuedError as refusal:
-            return await refusal.run(refusal.spec, directory, ticket, keep)
+            run = refusal.converter.run_recorded if is_recorded else refusal.converter.run
+            return await run(refusal.spec, directory, ticket, keep)
         except StorageUnavailable as error:
             _log.warning(events.STORAGE_FAILED, job_id=spec.job.id, fault=error.fault, detail=error.detail)
             return await self._fail(spec, "storage", error.message)
@@ -217,23 +219,23 @@ class Gateway:
         awaited.wake()
         return True
 
-    async def _await_turn(self, turn: Turn, awaited: _Awaited, spec: JobSpec, kept: JobSpec | None) -> None:
-        """Wait for a place in the queue, or for the end of a job that someone ends before; `kept` as in `_end_of`.
+    async def _await_turn(self, turn: Turn, awaited: _Awaited, spec: JobSpec) -> None:
+        """Wait for a place in the queue, or for the end of a job that someone ends before.
 
         Raises:
             _NotQueuedError: the queue is away, and the job is to run here.
             QueueUnavailable: as `run`.
         """
         while not turn.has_come and awaited.job is None:
-            if self._is_away and self._converter is not None and kept is not None:
-                await self._claim(self._converter, kept)
+            if self._is_away:
+                await self._claim(spec)
             await self._refuse(spec)
             await awaited.event.wait()
             awaited.event = anyio.Event()
         awaited.event = anyio.Event()  # only its turn has woken it
 
-    async def _end_of(self, message: Message, awaited: _Awaited, spec: JobSpec, kept: JobSpec | None) -> Job:
-        """Wait for the end of a job; `kept` is its specification until the queue has accepted it, if it may run here.
+    async def _end_of(self, message: Message, awaited: _Awaited, spec: JobSpec) -> Job:
+        """Offer a job to the queue until that has accepted it, and wait for its end.
 
         Raises:
             _NotQueuedError: it is to run here.
@@ -246,14 +248,13 @@ class Gateway:
             pause = self._again_seconds
             try:
                 await self._queue.offer(message)
-                self._doubtful_until = kept = None
+                self._doubtful_until = None
                 self._has_given_up, was_accepted = False, True
             except QueueUnavailable as refusal:
                 pause = AWAY_SECONDS
                 self._note_refusal(refusal)
-                if self._converter is not None and kept is not None:
-                    await self._claim(self._converter, kept)
                 if not was_accepted:
+                    await self._claim(spec)
                     await self._refuse(spec)
             with anyio.move_on_after(pause):
                 await awaited.event.wait()
@@ -298,19 +299,22 @@ class Gateway:
             raise unreachable()
         self.tell(ended)
 
-    async def _claim(self, converter: Converter, spec: JobSpec) -> None:
-        """Claim a job that the queue may or may not have accepted, unless a worker has it.
+    async def _claim(self, spec: JobSpec) -> None:
+        """Claim a job that the queue may or may not have accepted, unless a worker has it or this process runs none.
 
         Raises:
             _NotQueuedError: this process has it now.
         """
+        if (converter := self._converter) is None:
+            return
         gateway, account_id = self._handovers.gateway, spec.account_id
         claim = await retry_while_unavailable(
             lambda: converter.leases.claim(spec.job.id, account_id, gateway, new_key())
         )
         if claim.verdict == "claimed" and claim.attempt is not None and claim.output is not None:
             job = msgspec.structs.replace(spec.job, attempt=claim.attempt)
-            raise _NotQueuedError(msgspec.structs.replace(spec, job=job, object_key=claim.output), converter.run)
+            claimed = msgspec.structs.replace(spec, job=job, object_key=claim.output, is_doubtful=claim.is_doubtful)
+            raise _NotQueuedError(claimed, converter)
 
     async def _find_end(self, job_id: JobId) -> Job | None:
         """Look for the end of a job in the database; None if it has not ended, or the database is away.

@@ -18,7 +18,7 @@ import nats as nats_client
 import pytest
 
 from sandbox.command import Limits
-from sandbox.pool import QueueTicket
+from service.app.fleet import run_here
 from service.cli.check_parts import check_queue
 from service.db.queries import load
 from service.errors import Overloaded, QueueUnavailable, StorageUnavailable
@@ -72,6 +72,8 @@ SOON = 0.05
 NEVER = 3600.0
 MANY = 100
 ROUNDS = 5
+MOST_INSIDE = 1000
+"""Larger inputs are stored."""
 
 
 @pytest.fixture(scope="module")
@@ -179,18 +181,14 @@ async def opened(
         parts = parts_of(services)
         handovers = HandOvers(services.database, services.leases.server_id, LEASE)
 
-        async def run_here(spec: JobSpec, directory: Path, ticket: QueueTicket, keep: Callable[[], None]) -> Job:
-            keep()
-            return await run_job(parts, spec, directory, ticket)
-
         gateway = Gateway(
             parts,
             handovers,
             queue,
             windows=Windows(most),
-            inline_bytes=1000,
+            inline_bytes=MOST_INSIDE,
             again_seconds=again_seconds,
-            converter=Converter(services.leases, run_here) if converts else None,
+            converter=Converter(services.leases, run_here(parts), run_here(parts)) if converts else None,
         )
         await queue.hear_ended(handovers.gateway, gateway.hear)
         with ExitStack() as held:
@@ -614,6 +612,33 @@ async def test_a_job_that_waits_for_a_place_runs_here_once_the_queue_is_away(dat
         assert [(job.id, job.status, job.attempt) for job in ends] == [(spec.job.id, Status.COMPLETED, 2)]
 
 
+@pytest.mark.parametrize(("size_bytes", "is_promised"), [(10, False), (2 * MOST_INSIDE, False), (10, True)])
+async def test_a_job_runs_here_if_the_queue_does_not_accept_it(
+    database_url: str, tmp_path: Path, nats: NatsServer, size_bytes: int, *, is_promised: bool
+) -> None:
+    """In a process that converts, whatever the size of its input and whether or not its client waits."""
+    async with opened(database_url, tmp_path, nats, NEVER, converts=True) as here, refusing(nats):
+        spec = await here.admit(is_promised=is_promised)
+        content = lakes().ljust(size_bytes)
+        job = msgspec.structs.replace(spec.job, input_size_bytes=len(content))
+        spec = await here.detected(msgspec.structs.replace(spec, job=job), content)
+        with anyio.fail_after(PATIENCE_SECONDS):
+            ended = await here.run(spec, content)
+        assert (ended.id, ended.status, ended.attempt) == (spec.job.id, Status.COMPLETED, 2), ended.error_message
+
+
+@asynccontextmanager
+async def refusing(nats: NatsServer) -> AsyncIterator[None]:
+    """Let the queue accept no job inside the block, as if its disk were full."""
+    async with await nats_client.connect(nats.url) as operator:
+        config = (await operator.jetstream().stream_info(STREAM)).config
+        await operator.jetstream().update_stream(config.evolve(max_bytes=1))
+        try:
+            yield
+        finally:
+            await operator.jetstream().update_stream(config)
+
+
 async def all_threads_stopped(pid: int) -> None:
     """Wait until a process that was sent SIGSTOP stands still: threads on other processors stop a moment later."""
     threads = Path(f"/proc/{pid}/task")
@@ -632,10 +657,7 @@ async def test_a_gateway_whose_queue_accepts_nothing_refuses_conversions(
         await workers.look()
         fleet = Fleet(queue=here.queue, handovers=here.handovers, workers=workers, gateway=here.gateway)
         services = msgspec.structs.replace(here.world.services, fleet=fleet, offer=offer)
-        operator = await nats_client.connect(nats.url)
-        config = (await operator.jetstream().stream_info(STREAM)).config
-        try:
-            await operator.jetstream().update_stream(config.evolve(max_bytes=1))
+        async with refusing(nats):
             fleet.require_reachable()
             assert (await check_readiness(services)).ready
             tasks.start_soon(here.run, await here.admit(is_promised=True))
@@ -644,9 +666,6 @@ async def test_a_gateway_whose_queue_accepts_nothing_refuses_conversions(
                 fleet.require_reachable()
             readiness = await check_readiness(services)
             assert (readiness.ready, readiness.checks["queue"]) == (False, "accepts no jobs: maximum bytes exceeded")
-        finally:
-            await operator.jetstream().update_stream(config)
-            await operator.close()
         await here.refused(is_so=False)
         fleet.require_reachable()
         assert (await check_readiness(services)).ready
