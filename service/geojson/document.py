@@ -110,7 +110,9 @@ class Document:
         if not cursor.byte():
             raise Unreadable(Reason.EMPTY)
         if cursor.byte() != b"{":
-            raise Unreadable(Reason.NOT_GEOJSON) if cursor.byte() in b'["0123456789tfn' else cursor.no_json()
+            cursor.pass_value()
+            cursor.skip()
+            raise cursor.no_json() if cursor.byte() else Unreadable(Reason.NOT_GEOJSON)
         cursor.position += 1
         return cursor.position - 1
 
