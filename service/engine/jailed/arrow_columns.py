@@ -17,7 +17,7 @@ from pyarrow import types
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 UTC = "UTC"
 NAMES_OF_UTC = re.compile(r"(Etc/)?(UTC|UCT|GMT|Zulu)|Z")
-DAY = 86_400
+DAY, LAST_SECOND = 86_400, 59
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
 """0001-01-01 and 9999-12-31, as days since 1970."""
 OFFSET = re.compile(r"[+-]\d\d:(00|15|30|45)")
@@ -117,6 +117,26 @@ def _period(months: int, days: int, milliseconds: int) -> str:
 def mapped(values: pa.Array, text: Callable[[Any], str]) -> pa.Array:
     """The texts that `text` makes of `values`."""
     return pa.array([None if value is None else text(value) for value in values.to_pylist()], pa.string())
+
+
+def without_late_fractions(values: pa.Array) -> tuple[pa.Array, list[tuple[int, int]]]:
+    """`values`, without the fractions that make the driver write another minute.
+
+    It takes the fraction of a second before 1970 from the next whole one, and so loses what is left of a minute's last.
+    Returns also these fractions: each with its place in `values`, and in milliseconds.
+    """
+    if not types.is_timestamp(values.type):
+        return values, []
+    moments = values.cast(pa.int64()).cast(pa.timestamp(values.type.unit))
+    seconds = pc.floor_temporal(moments, unit="second")
+    is_last = pc.equal(pc.second(moments), LAST_SECOND)
+    is_late = pc.and_(pc.and_(is_last, pc.less(moments, pa.scalar(0, moments.type))), pc.greater(moments, seconds))
+    places = pc.indices_nonzero(is_late)
+    if not len(places):
+        return values, []
+    whole = pc.if_else(is_late, seconds, moments).cast(pa.int64()).cast(values.type)
+    fractions = pc.take(pc.subtract(moments, seconds), places).cast(pa.duration("ms")).cast(pa.int64())
+    return whole, list(zip(places.to_pylist(), fractions.to_pylist(), strict=True))
 
 
 def count_moved(values: pa.Array) -> int:

@@ -35,11 +35,12 @@ from service.engine.jailed.arrow_columns import (
     plain,
     storage,
     to_periods,
+    without_late_fractions,
 )
 from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.geoarrow import DEPTHS, declared_columns, logical_columns, to_wkb
-from service.engine.jailed.gpkg import FID, GEOMETRY
+from service.engine.jailed.gpkg import FID, GEOMETRY, quoted
 from service.engine.jailed.parquet_columns import described_index, part_of, said_by_pandas, written_names
 
 GEO = b"geo"
@@ -246,11 +247,15 @@ def _write_gpkg(
     named = [GEOMETRY if name == geometry.get("geometry_name") else next(left) for name in (*names, *index)]
     rows = 0
     former = _former_types(file)
+    fractions: dict[str, list[tuple[int, int]]] = {}
 
     def converted(batch: pa.RecordBatch) -> pa.RecordBatch:
         nonlocal rows
         read = [_signed(batch.column(place), former.get(name)) for name, place in zip(names, places, strict=True)]
         values = [convert(name, column) for name, column in zip(names, read, strict=True)]
+        for number, name in enumerate(named[: len(names)]):
+            values[number], late = without_late_fractions(values[number])
+            fractions.setdefault(name, []).extend((milliseconds, rows + 1 + place) for place, milliseconds in late)
         values += [part_of(numbers, rows, batch.num_rows) for numbers in index.values()]
         rows += batch.num_rows
         return pa.record_batch(values, names=named)
@@ -266,8 +271,18 @@ def _write_gpkg(
         )
     except RuntimeError:
         raise failures[0] if failures else ValueError from None
+    _add_fractions(gpkg, fractions)
     was = {new: former[old] for old, new in zip(names, named, strict=False) if old in former and new != GEOMETRY}
     return [pair for pair in zip(data, written, strict=True) if pair[0] != pair[1]], was
+
+
+def _add_fractions(gpkg: str, fractions: Mapping[str, Sequence[tuple[int, int]]]) -> None:
+    """Add to times of whole seconds what `without_late_fractions` took from them: by column, milliseconds and row."""
+    with closing(sqlite3.connect(gpkg)) as connection, connection:
+        for column, late in fractions.items():
+            time = quoted(column)
+            finer = f"substr({time}, 1, 19) || printf('.%03d', ?) || substr({time}, 20)"
+            connection.executemany(f"UPDATE {LAYER} SET {time} = {finer} WHERE {FID} = ?", late)  # noqa: S608 -- quoted
 
 
 def _signed(values: pa.Array, former: str | None) -> pa.Array:

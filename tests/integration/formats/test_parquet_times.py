@@ -1,6 +1,8 @@
 """Times of Parquet files, whose columns may be in zones that have names."""
 
 import json
+import struct
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +21,7 @@ ZONES = {
     None: "2020-07-01T12:00:00.123",
 }
 """The zone of a column, and how GeoJSON has 12:00:00.123 UTC on 1 July 2020 of it."""
+POINT = struct.pack("<BIdd", 1, 1, 7, 50)
 MOVED = ("Europe/Berlin", "+05:07")
 
 
@@ -34,3 +37,30 @@ async def test_times_of_every_zone_remain_the_same_moments(
     assert [feature["properties"]["at"] for feature in features] == [ZONES[zone], None]
     told = [warning for warning in done.output.warnings if "(1 value of 'at')" in warning]
     assert (len(told), len(done.output.warnings)) == ((1, 1) if zone in MOVED else (0, 0)), done.output.warnings
+
+
+UNTIL_1970 = (
+    *("1969-12-31T23:59:59.999", "1969-12-31T23:59:59.001", "1969-12-31T23:59:59", "1969-12-31T23:59:58.500"),
+    *("1969-06-01T12:30:59.500", "1899-12-31T23:59:59.750", "0001-01-02T00:00:59.001", "1970-01-01T00:00:59.500"),
+)
+
+
+@pytest.mark.parametrize(("unit", "zone"), [("ms", None), ("us", "UTC"), ("us", "-03:15"), ("ns", "Europe/Berlin")])
+@pytest.mark.parametrize("has_geometry", [True, False])
+async def test_the_last_second_of_a_minute_before_1970_is_kept(
+    pipeline: Pipeline, tmp_path: Path, unit: str, zone: str | None, has_geometry: bool
+) -> None:
+    """Fractions of it became the next minute, and lost their zone."""
+    moments = [text for text in UNTIL_1970 if unit != "ns" or text > "1677"] + [None]
+    naive = pa.array([text and datetime.fromisoformat(text) for text in moments], pa.timestamp("us"))
+    values = naive.cast(pa.timestamp(unit)).cast(pa.int64()).cast(pa.timestamp(unit, zone))
+    table = pa.table({"geometry": pa.array([POINT] * len(moments)), "at": values})
+    path = tmp_path / "a.parquet"
+    geo = json.dumps({"version": "1.0.0", "primary_column": "geometry", "columns": {"geometry": {"encoding": "WKB"}}})
+    pq.write_table(table.replace_schema_metadata({"geo": geo}) if has_geometry else table.drop(["geometry"]), path)
+    done = await pipeline.to("GeoJson", path)
+    read = [feature["properties"]["at"] for feature in json.loads(done.path.read_text())["features"]]
+    assert [text and datetime.fromisoformat(text) for text in read] == [
+        text and (datetime.fromisoformat(text) if zone is None else datetime.fromisoformat(f"{text}+00:00"))
+        for text in moments
+    ]
