@@ -67,17 +67,20 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the input is inside."""
 
 
-class _AnyVersion(msgspec.Struct, frozen=True):
+class Stamp(msgspec.Struct, frozen=True):
+    """What can be read of a message of any version."""
+
     version: int
+    seal: bytes = b""
 
 
-def version_of(message: bytes) -> int:
-    """Return the version of a message from a gateway.
+def stamp_of(message: bytes) -> Stamp:
+    """Return the stamp of a message from a gateway.
 
     Raises:
         msgspec.DecodeError: it is damaged, or not from a gateway.
     """
-    return msgspec.msgpack.decode(message, type=_AnyVersion).version
+    return msgspec.msgpack.decode(message, type=Stamp)
 
 
 def read_handover(message: bytes) -> HandOver | None:
@@ -86,7 +89,7 @@ def read_handover(message: bytes) -> HandOver | None:
     Raises:
         msgspec.DecodeError: it is damaged, or not from a gateway.
     """
-    if version_of(message) not in READS:
+    if stamp_of(message).version not in READS:
         return None
     return msgspec.msgpack.decode(message, type=HandOver)
 

@@ -210,9 +210,9 @@ class Leases:
         """Return the open jobs that this process has claimed."""
         return await self._held("claimed", self.server_id)
 
-    async def unreadable(self, job_id: JobId, message: bytes, version: int) -> HeldJob | None:
+    async def unreadable(self, job_id: JobId, message: bytes, version: int, proof: Proof) -> HeldJob | None:
         """Return the open job that this message has handed over, if no living worker has it or reads its version."""
-        found = await self._held("unreadable", job_id, message, version, self._lease)
+        found = await self._held("unreadable", job_id, message, version, self._lease, *proof)
         return found[0] if found else None
 
     async def _held(self, statement: str, *arguments: object) -> list[HeldJob]:

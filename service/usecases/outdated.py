@@ -1,9 +1,9 @@
-"""Ends promised jobs that were handed over by a version whose messages no worker understands any more."""
+"""Ends jobs that were handed over by a version whose messages no worker understands any more."""
 
 import structlog
 
 from service.jobs.deliveries import Delivery
-from service.jobs.handover import READS, version_of
+from service.jobs.handover import READS, proof_of, stamp_of
 from service.jobs.leases import Leases
 from service.metering.ledger import Release
 from service.telemetry import events, metrics
@@ -22,12 +22,14 @@ metrics.start_at_zero(metrics.JOBS_ENDED, (_OUTCOME,))
 async def end_if_outdated(parts: JobParts, leases: Leases, delivery: Delivery) -> bool:
     """Fail the job of a message that is too old for all living workers; return whether it has ended.
 
-    The message counts only if the database has recorded the same one: anyone could send another.
+    The message counts only if its gateway has sealed or recorded it: anyone could send another. A gateway that still
+    waits for the end of the job finds it in the database.
     """
-    version = version_of(delivery.data)
-    if version >= READS[0] or delivery.job_id is None:
+    stamp = stamp_of(delivery.data)
+    if stamp.version >= READS[0] or delivery.job_id is None:
         return False
-    job = await leases.unreadable(delivery.job_id, delivery.data, version)
+    proof = proof_of(delivery.data, stamp.seal)
+    job = await leases.unreadable(delivery.job_id, delivery.data, stamp.version, proof)
     if job is None:
         return False
     release = Release(
@@ -40,5 +42,5 @@ async def end_if_outdated(parts: JobParts, leases: Leases, delivery: Delivery) -
     if await retry_while_unavailable(lambda: parts.ledger.release(release)) is None:
         return False
     metrics.JOBS_ENDED.labels(_OUTCOME).inc()
-    _log.warning(events.JOB_OUTDATED, job_id=job.id, version=version)
+    _log.warning(events.JOB_OUTDATED, job_id=job.id, version=stamp.version)
     return True

@@ -125,9 +125,11 @@ SELECT id, attempt, object_key FROM job
 SELECT * FROM claim_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
 -- name: unreadable
--- The open job that this message has handed over, if no living worker has it or reads messages of its version.
+-- The open job that this message has handed over, if no living worker has it or reads messages of its version. The message was
+-- recorded, or has the seal of the job: see `claim_jobs`.
 SELECT id, attempt, object_key FROM job
- WHERE id = $1 AND handover = $2 AND completed_at IS NULL AND NOT is_alive(worker_id, $4::interval)
+ WHERE id = $1 AND (handover = $2 OR sha256(convert_to(coalesce(admitted_key, object_key), 'UTF8') || $5) = $6)
+   AND completed_at IS NULL AND NOT is_alive(worker_id, $4::interval)
    AND NOT EXISTS (SELECT FROM server
                     WHERE formats IS NOT NULL AND heartbeat_at >= service_time() - $4::interval
                       AND $3 = ANY (coalesce(reads, '{2}')));

@@ -225,17 +225,26 @@ async def test_a_job_that_the_previous_version_has_handed_over_is_converted(
         assert (job.status, job.feature_count) == (Status.COMPLETED, 1)
 
 
-async def test_a_promised_job_that_no_worker_understands_ends(
-    database_url: str, tmp_path: Path, server: NatsServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_sealed", [True, False])
+async def test_a_job_that_no_worker_understands_ends(
+    database_url: str, tmp_path: Path, server: NatsServer, monkeypatch: pytest.MonkeyPatch, *, is_sealed: bool
 ) -> None:
-    """Free, and says so. Until then it is left to living workers of an older version, whatever others send of it."""
+    """Free, and says so, if its gateway has sealed the message, as for a client that waits, or has recorded it.
+
+    Until then it is left to living workers of an older version, whatever others send of it.
+    """
     monkeypatch.setattr(take_over, "LATER_SECONDS", 0.05)
     async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
         told = await admitted(here, None)
         subject = f"geomill.convert.{told.lane}.{told.job.id}"
-        recorded, forged = (msgspec.msgpack.encode({"version": 1, "by": by}) for by in ("gateway", "others"))
+        message, forged = (msgspec.msgpack.encode({"version": 1, "by": by}) for by in ("gateway", "others"))
         async with here.services.database.connection() as connection:
-            await connection.execute("UPDATE job SET handover = $2 WHERE id = $1", told.job.id, recorded)
+            if is_sealed:
+                secret = await connection.fetchval("SELECT object_key FROM job WHERE id = $1", told.job.id)
+                old = msgspec.structs.replace(told, version=1)
+                message, forged = (write_handover(sealed(old, by)) for by in (secret, SECRET))
+            else:
+                await connection.execute("UPDATE job SET handover = $2 WHERE id = $1", told.job.id, message)
             await connection.execute(
                 "INSERT INTO server (id, started_at, heartbeat_at, formats, reads)"
                 " VALUES (gen_random_uuid(), now(), now(), '[]', '{1}')"
@@ -247,12 +256,12 @@ async def test_a_promised_job_that_no_worker_understands_ends(
                     await anyio.sleep(0.02)
                 assert (await here.services.jobs.find(told.job.id, here.account.account_id)).status is Status.PENDING
 
-            await is_left(recorded)
+            await is_left(message)
             await queue._stream.purge_stream(STREAM)
             await connection.execute("DELETE FROM server WHERE reads = '{1}'")
             await is_left(forged)
         await queue._stream.purge_stream(STREAM)
-        await queue._stream.publish(subject, recorded)
+        await queue._stream.publish(subject, message)
         await until_empty(queue)
         job = await here.services.jobs.find(told.job.id, here.account.account_id)
         assert (job.status, job.error_message) == (Status.FAILED, OUTDATED)
