@@ -54,7 +54,6 @@ def run(options: argparse.Namespace) -> bool:
 def _stop_once(fleet: WholeFleet, client: Client) -> float:
     """Return how long the worker takes; another one has taken its place after that."""
     site = fleet.site
-    site.await_workers()
     jobs = [
         client.convert("a.geojson", LONG, outputFormat="ods", headers={"Prefer": "respond-async"})["jobId"]
         for _ in range(CONVERTERS * PLACES_EACH)

@@ -79,6 +79,7 @@ def whole_fleet(
             settings=settings,
         )
         stack.callback(site.end)
+        site.await_workers()
         yield WholeFleet(site, postgres, hosts)
 
 

@@ -115,8 +115,8 @@ class Site:
             }
 
     def await_workers(self) -> None:
-        """Wait until the gateway knows a worker."""
-        wait_until(lambda: self.readiness()["checks"]["workers"] == "ok")
+        """Wait until each gateway knows a worker."""
+        wait_until(lambda: all(self.readiness(gateway)["checks"]["workers"] == "ok" for gateway in self.gateways))
 
     @contextmanager
     def frozen(self, *servers: Server) -> Iterator[None]:
@@ -134,9 +134,10 @@ class Site:
         """Suspend all workers inside the block."""
         return self.frozen(*self.workers)
 
-    def readiness(self) -> dict[str, Any]:
-        """The response of the gateway's readiness probe."""
-        answer: dict[str, Any] = httpx.get(f"{self.gateway.private_url}/readyz", timeout=PATIENCE_SECONDS).json()
+    def readiness(self, gateway: Server | None = None) -> dict[str, Any]:
+        """The response of the readiness probe of the first gateway, or of another one."""
+        url = (gateway or self.gateway).private_url
+        answer: dict[str, Any] = httpx.get(f"{url}/readyz", timeout=PATIENCE_SECONDS).json()
         return answer
 
     def revive(self) -> None:
