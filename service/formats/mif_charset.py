@@ -15,6 +15,7 @@ HEAD_BYTES = 4096
 CHARSET = re.compile(rb'^\s*+charset\s++"(?P<name>[^"\r\n]{1,40})"', re.IGNORECASE | re.MULTILINE)
 AFFINE = re.compile(rb"^\s*+coordsys\b[^\r\n]*?\baffine\b", re.IGNORECASE | re.MULTILINE)
 CURVES = re.compile(rb"^[ \t]*+(?:arc|ellipse|roundrect)[ \t]++[-+.\d]", re.IGNORECASE | re.MULTILINE)
+CURVES_BECAME = "Arcs, ellipses and rounded rectangles ({count:,}) became lines and areas of short segments."
 LONGEST_LINE = 16 << 10
 COPIED = frozenset({"neutral", "utf-8"})
 """The charsets of which the text is taken as it is."""
@@ -34,8 +35,7 @@ def affine_warning(mif: Path) -> str:
 def curves_warning(mif: Path) -> str:
     """What to tell of objects of `mif` that the driver turns into lines. Blocking."""
     count = sum(len(CURVES.findall(text)) for text in pieces_to(mif, b"\n", LONGEST_LINE))
-    told = f"Arcs, ellipses and rounded rectangles ({count:,}) became lines and areas of short segments."
-    return told * (count > 0)
+    return CURVES_BECAME.format(count=count) * (count > 0)
 
 
 def charset_warning(mif: Path, mid: Path) -> str:

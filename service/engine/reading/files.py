@@ -31,6 +31,7 @@ from service.formats.format import Reading, reading_of
 from service.formats.mid_values import mid_warnings
 from service.formats.mif_charset import affine_warning, charset_warning, curves_warning
 from service.formats.opened import opened
+from service.formats.tab_objects import tab_warnings
 
 TAIL_BYTES = 4096
 AFTER_THE_END = b" \t\r\n\0\x1a"
@@ -110,7 +111,7 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
     environments = [{**reading.environment, **way.environment} for way in ways]
     warnings = tuple(told for way in ways for told in way.warnings)
     for part in source.parts:
-        warnings += await _mif_warnings(place, part, reads_logical=place.host.is_of(reading.reads_logical))
+        warnings += await _mapinfo_warnings(place, part, reads_logical=place.host.is_of(reading.reads_logical))
     labels = 0
 
     logical = {f"t{number}": way.logical for number, way in enumerate(ways)}
@@ -159,9 +160,11 @@ def _label_warnings(labels: int) -> Iterator[str]:
         yield f"Texts of labels ({labels:,}) were left out; their positions and attributes were kept."
 
 
-async def _mif_warnings(place: Workplace, part: Part, *, reads_logical: bool) -> tuple[str, ...]:
-    """What to tell of a .mif and its .mid."""
+async def _mapinfo_warnings(place: Workplace, part: Part, *, reads_logical: bool) -> tuple[str, ...]:
+    """What to tell of a .mif and its .mid, or of a .tab and the files beside it."""
     mif, mid = part.files.get(".mif"), part.files.get(".mid")
+    if ".tab" in part.files:
+        return await place.look(lambda: tuple(tab_warnings(part)))
     if mif is None:
         return ()
 
