@@ -147,6 +147,10 @@ class LeftOut(msgspec.Struct, frozen=True):
     """What every match of the pattern contains, if most of a file does not: it is found in a fifth of the time."""
     sign: bytes = b""
     """A regular expression that finds something in every match of the pattern, in less than half of the time."""
+    entities: frozenset[bytes] = frozenset()
+    """The entities of a drawing that reveal it as well, by name; see `Reading.entity`."""
+    inside: frozenset[bytes] = frozenset()
+    """The entities in which the pattern matches, if they are few: elsewhere it is not searched for."""
     beside: bytes = b""
     """A regular expression without which the pattern reveals nothing; it is searched for until it is found."""
     column: str = ""
@@ -232,6 +236,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     outline_word: bytes = b""
     """A word in the text of files that hold something else whose outline becomes a feature."""
     left_out: tuple[LeftOut, ...] = ()
+    entity: bytes = b""
+    """A regular expression that finds the name of each entity in its files, if they are drawings."""
     alike: Alike | None = None
     """If programs write its features one like another: what they may differ in."""
     trailer: bytes = b""

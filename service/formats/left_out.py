@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from service.errors import Rejection
-from service.formats.format import Format, LeftOut, reading_of
+from service.formats.format import Format, LeftOut, Reading, reading_of
 from service.formats.opened import unbuffered
 
 CHUNK = 1 << 20
@@ -60,7 +60,7 @@ def warn_of_left_out(row: Format, counts: Mapping[bytes, int], paths: Sequence[P
 
 def _total(entry: LeftOut, counts: Mapping[bytes, int]) -> int:
     pattern = entry.pattern if not entry.beside or counts[entry.beside] else b""
-    return sum(counts[word] for word in (*entry.words, pattern) if word)
+    return sum(counts[word] for word in (*entry.words, *entry.entities, pattern) if word)
 
 
 def _sentence(entry: LeftOut, count: int) -> str:
@@ -68,25 +68,39 @@ def _sentence(entry: LeftOut, count: int) -> str:
 
 
 class _EntrySearch(NamedTuple):
-    """A pattern, what all its matches contain, and whether it only matters that there is one."""
+    """A pattern, what is in and around all its matches, and whether it only matters that there is one."""
 
     pattern: re.Pattern[bytes]
     within: bytes
     sign: re.Pattern[bytes] | None
+    inside: frozenset[bytes]
     is_once: bool
 
-    def may_match(self, text: bytes) -> bool:
-        """Whether `text` contains what all matches do."""
+    def may_match(self, text: bytes, entities: frozenset[bytes]) -> bool:
+        """Whether `text`, which has parts of `entities`, contains what all matches do."""
+        if self.inside and self.inside.isdisjoint(entities):
+            return False
         return self.within in text and (self.sign is None or self.sign.search(text) is not None)
 
 
-class TextTally:
-    """Adds to `counts` how often each word and pattern of `entries` occurs in a text."""
+class _Searches(NamedTuple):
+    """What finds the words and patterns of entries, and the entities that they name."""
 
-    def __init__(self, entries: tuple[LeftOut, ...], counts: Counter[bytes]) -> None:
+    words: Sequence[re.Pattern[bytes]]
+    patterns: Sequence[_EntrySearch]
+    entities: frozenset[bytes]
+    entity: re.Pattern[bytes] | None
+
+
+class TextTally:
+    """Adds to `counts` how often each word, entity and pattern of what `reading` leaves out occurs in a text."""
+
+    def __init__(self, reading: Reading, counts: Counter[bytes]) -> None:
         self._counts = counts
-        self._words, self._patterns = _searches(entries)
+        self._searches = _searches(reading.left_out, reading.entity)
         self._tail = b""
+        self._entity = b""
+        """The last one that has begun, which may go on in the next part."""
 
     def add(self, text: bytes) -> None:
         """Count in the next part of the text, and in what goes on from the part before."""
@@ -95,34 +109,62 @@ class TextTally:
 
     def _add(self, text: bytes) -> None:
         old, text = len(self._tail), self._tail + text
-        for words in self._words:
+        for words in self._searches.words:
             self._counts.update(words.findall(text))
             self._counts.subtract(words.findall(text, 0, old))
-        for search in self._patterns:
+        entities = self._count_entities(text, old)
+        for search in self._searches.patterns:
             pattern = search.pattern
-            if (search.is_once and self._counts[pattern.pattern]) or not search.may_match(text):
+            if (search.is_once and self._counts[pattern.pattern]) or not search.may_match(text, entities):
                 continue
             matches = (match for match in pattern.finditer(text) if match.lastindex or not pattern.groups)
             self._counts[pattern.pattern] += sum(match.end() > old for match in matches)
         self._tail = text[-LONGEST_MATCH:]
 
+    def _count_entities(self, text: bytes, old: int) -> frozenset[bytes]:
+        """Return the names of the entities of which `text` has a part; its first `old` bytes have been counted."""
+        entity = self._searches.entity
+        if entity is None:
+            return frozenset()
+        names = entity.findall(text)
+        found = frozenset({*names, self._entity})
+        if told := found & self._searches.entities:
+            before = entity.findall(text, 0, old)
+            for name in told:
+                self._counts[name] += names.count(name) - before.count(name)
+        self._entity = names[-1] if names else self._entity
+        return found
+
 
 @lru_cache
-def _searches(entries: tuple[LeftOut, ...]) -> tuple[Sequence[re.Pattern[bytes]], Sequence[_EntrySearch]]:
-    """Regular expressions that find the words of `entries`, and the searches for their patterns.
+def _searches(entries: tuple[LeftOut, ...], entity: bytes) -> _Searches:
+    """What finds the words, entities and patterns of `entries`.
 
     Words that begin with the same byte are found together: to look for each by itself takes several times as long.
     """
     words = [word for entry in entries for word in entry.words]
     together = {word[:1]: [re.escape(other[1:]) for other in words if other[:1] == word[:1]] for word in words}
-    searches = {entry.beside: (b"", b"", True) for entry in entries if entry.beside}
-    searches |= {entry.pattern: (entry.within, entry.sign, False) for entry in entries if entry.pattern}
-    return (
+    searches = {
+        entry.beside: _EntrySearch(re.compile(entry.beside), b"", None, frozenset(), is_once=True)
+        for entry in entries
+        if entry.beside
+    }
+    searches |= {
+        entry.pattern: _EntrySearch(
+            re.compile(entry.pattern),
+            entry.within,
+            re.compile(entry.sign) if entry.sign else None,
+            entry.inside,
+            is_once=False,
+        )
+        for entry in entries
+        if entry.pattern
+    }
+    return _Searches(
         [re.compile(re.escape(first) + b"(?:%b)" % b"|".join(ends)) for first, ends in together.items()],
-        [
-            _EntrySearch(re.compile(pattern), within, re.compile(sign) if sign else None, is_once)
-            for pattern, (within, sign, is_once) in searches.items()
-        ],
+        list(searches.values()),
+        frozenset(name for entry in entries for name in entry.entities),
+        re.compile(entity) if entity else None,
     )
 
 

@@ -65,7 +65,7 @@ class Looks:
         return told, warn_of_left_out(self._row, counts, paths)
 
     def _look_at(self, path: Path, counts: Counter[bytes]) -> list[str]:
-        tally, tellers = TextTally(self._reading.left_out, counts), [teller() for teller in self._tellers]
+        tally, tellers = TextTally(self._reading, counts), [teller() for teller in self._tellers]
         for text in self._texts(path, counts):
             tally.add(text)
             for teller in tellers:
@@ -95,8 +95,8 @@ class Looks:
         """What is told of a feature that follows one like it."""
         both: Counter[bytes] = Counter()
         one: Counter[bytes] = Counter()
-        TextTally(self._reading.left_out, both).add(2 * feature)
-        TextTally(self._reading.left_out, one).add(feature)
+        TextTally(self._reading, both).add(2 * feature)
+        TextTally(self._reading, one).add(feature)
         both.subtract(one)
         return both
 

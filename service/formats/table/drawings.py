@@ -134,21 +134,27 @@ MAPINFO = Format(
 
 _NEXT = rb"[ \t]*+\r?\n[ \t]*+"
 """The end of a line; however many blanks are around it, none is read twice."""
-UNREAD_IN_DXF = (
-    rb"\n[ \t]*(?:0" + _NEXT + rb"(?:RAY|XLINE|MESH|SHAPE|IMAGE|BODY|REGION|3DSOLID|MPOLYGON|TOLERANCE|OLE2FRAME"
-    rb"|(?:EXTRUDED|LOFTED|PLANE|REVOLVED|SWEPT|NURB)?SURFACE|(?:PDF|DWF|DGN)UNDERLAY)"
-    rb"|100" + _NEXT + rb"AcDbPolygonMesh)[ \t]*\r?\n"
+ENTITY = rb"\n[ \t]*+0[ \t\r]*+\n[ \t]*+(3DSOLID|[A-Z]\w{1,39}+)"
+UNREAD_ENTITIES = frozenset(
+    {
+        *(b"RAY", b"XLINE", b"MESH", b"SHAPE", b"IMAGE", b"BODY", b"REGION", b"3DSOLID", b"MPOLYGON", b"TOLERANCE"),
+        *(b"OLE2FRAME", b"SURFACE", b"EXTRUDEDSURFACE", b"LOFTEDSURFACE", b"PLANESURFACE", b"REVOLVEDSURFACE"),
+        *(b"SWEPTSURFACE", b"NURBSURFACE", b"PDFUNDERLAY", b"DWFUNDERLAY", b"DGNUNDERLAY"),
+    }
 )
-"""Entities that the driver skips."""
-WIPEOUT = rb"\n[ \t]*0" + _NEXT + rb"WIPEOUT[ \t]*\r?\n"
+"""Those that the driver skips."""
+POLYGON_MESH = rb"\n[ \t]*100" + _NEXT + rb"AcDbPolygonMesh[ \t]*\r?\n"
+INSERT, HATCH, SPLINE, HELIX, VERTEX = b"INSERT", b"HATCH", b"SPLINE", b"HELIX", b"VERTEX"
+POLYLINE, LWPOLYLINE = b"POLYLINE", b"LWPOLYLINE"
 NAMED_BLOCKS = (
     rb"\n[ \t]*0" + _NEXT + rb"INSERT[ \t]*+\r?\n"
     rb"(?:[ \t]*+(?!2[ \t\r]*+\n)[1-9]\d{0,3}[ \t\r]*+\n[^\n]*+\n){0,40}+[ \t]*+2" + _NEXT + rb"(?=[^\s_*])"
 )
 """Insertions of blocks, but not of those that programs make, such as arrows of dimensions and hatches."""
-XDATA = rb"\n[ \t]*1001" + _NEXT + rb"(?!ACAD)[^\s][^\n]*+\n[ \t]*10(?:0[0-5]|[1-4]\d|7[01])[ \t]*\r?\n"
+XDATA = rb"1001(?<![^ \t\n]1001)" + _NEXT + rb"(?!ACAD)[^\s][^\n]*+\n[ \t]*10(?:0[0-5]|[1-4]\d|7[01])[ \t]*\r?\n"
 """What other programs have added to an entity. Values may be 1001 too, but nothing like it follows them."""
-CODES_IN_TEXTS = rb"%%\d{3}|\\M\+[1-5][0-9A-Fa-f]{4}"
+CODED_CHARACTERS = rb"%%\d{3}"
+CODED_DOUBLE_BYTES = tuple(rb"\M+%d" % page for page in range(1, 6))
 FRACTIONS = rb"\\S[^\n;\\][^\n;\\/#^]{0,79}+[/#^][^\n;]{0,80}+;"
 """What MTEXT shows as one number above another, of which the driver joins the digits."""
 _ZERO = rb"[-+]?0*+(?:\.0*+)?(?:[eE][-+]?\d++)?[ \t\r]*+\n"
@@ -212,50 +218,59 @@ DXF = Format(
         records_crs=False,
         trailer=b"EOF",
         unread=(*NO_UTF_16, BINARY_DXF),
+        entity=ENTITY,
         left_out=(
             LeftOut(
                 "Entities that cannot be read ({count}) were left out, such as solids, surfaces, meshes, endless "
                 "lines and images. Explode them, or convert them to polylines, to keep them.",
-                pattern=UNREAD_IN_DXF,
+                entities=UNREAD_ENTITIES,
+                pattern=POLYGON_MESH,
+                inside=frozenset({POLYLINE}),
             ),
             LeftOut(
                 "Wipeouts ({count}), which hide what lies below them, were left out.",
-                pattern=WIPEOUT,
+                entities=frozenset({b"WIPEOUT"}),
                 releases="-3.11",
             ),
             LeftOut(
                 "Splines without control points ({count}) were left out. Save the drawing with control points to keep "
                 "them.",
                 pattern=FIT_POINTS_ALONE,
+                inside=frozenset({SPLINE}),
             ),
             LeftOut(
                 "Elevations of splines ({count}) were left out. Convert them to polylines to keep them.",
                 pattern=RAISED_SPLINES,
-                within=b"SPLINE",
+                inside=frozenset({SPLINE}),
                 releases="-3.10.1",
             ),
             LeftOut(
                 "Arcs of more than half a circle in polylines and hatches ({count}) may have lost a part of them. "
                 "Explode the polylines, or divide the arcs, to keep all of them.",
                 pattern=ARCS_BEYOND_HALF,
+                inside=frozenset({VERTEX, LWPOLYLINE, HATCH}),
             ),
             LeftOut(
                 "Circles, arcs, ellipses and splines ({count}; those of a block once) became lines of short segments.",
                 pattern=CURVES_IN_DXF,
+                inside=frozenset({b"CIRCLE", b"ARC", b"ELLIPSE", SPLINE, HELIX}),
             ),
             LeftOut(
                 "Arcs and other curves in polylines and hatches ({count}) became lines of short segments.",
                 pattern=ARCS_IN_POLYLINES,
+                inside=frozenset({VERTEX, LWPOLYLINE, HATCH}),
             ),
             LeftOut(
                 "Insertions of blocks ({count}) became the parts of the blocks; names of blocks, and the tags of their "
                 "attributes, were left out.",
                 pattern=NAMED_BLOCKS,
+                inside=frozenset({INSERT}),
             ),
             LeftOut("Data that other programs added to entities (XDATA, {count}) was left out.", pattern=XDATA),
             LeftOut(
                 "Characters that texts hold as codes ({count}), such as %%065 or \\M+1826B, stayed codes.",
-                pattern=CODES_IN_TEXTS,
+                words=CODED_DOUBLE_BYTES,
+                pattern=CODED_CHARACTERS,
             ),
             LeftOut(
                 "Fractions and other stacked texts ({count}) lost what is between their parts: 1/2 became 12.",

@@ -297,6 +297,30 @@ def test_each_line_and_each_layer_of_a_crafted_file_is_read_once(
 
 
 @pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("before", [0, *range(PIECE - 45, PIECE + 1, 3), PIECE + LONGEST_MATCH])
+def test_entities_of_a_drawing_are_counted_once(tmp_path: Path, before: int, newline: bytes) -> None:
+    """Also two of which one's name is the beginning of the other's, where a piece of the file ends within it."""
+    path = tmp_path / "a.dxf"
+    entities = b"\n  0\nRAY\n  8\nMESH\n  0\nRAYS\n  8\n0\n  0\nWIPEOUT\n  8\nRAY\n  0\n3DSOLID\n  0\nRAY\n  0\nEOF\n"
+    path.write_bytes(b"x" * before + entities.replace(b"\n", newline))
+    told = sorted(sentence[:40] for sentence in look_at(DXF, [path])[1])
+    assert told == ["Entities that cannot be read (3) were le", "Wipeouts (1), which hide what lies below"]
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("vertices", [1, 3 * PIECE // 20])
+def test_arcs_are_counted_however_long_their_polyline_is(tmp_path: Path, vertices: int) -> None:
+    """Where the name of the entity was several pieces of the file ago."""
+    path = tmp_path / "a.dxf"
+    bulge = b"10\n1\n20\n2\n42\n0.5\n"
+    path.write_bytes(b"0\nSECTION\n0\nLWPOLYLINE\n" + b"10\n1.5\n20\n2.5\n42\n0\n" * vertices + 2 * bulge + b"0\nEOF\n")
+    assert list(look_at(DXF, [path])[1]) == [
+        "Arcs and other curves in polylines and hatches (2) became lines of short segments."
+    ]
+
+
+@pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("row", [KML, GML, ESRI_JSON], ids=lambda row: row.token)
 @pytest.mark.parametrize("before", [0, *range(PIECE - 20, PIECE + 1, 3), PIECE + LONGEST_MATCH])
 def test_every_word_is_counted_for_its_own_warning(tmp_path: Path, row: Format, before: int) -> None:

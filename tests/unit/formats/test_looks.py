@@ -230,7 +230,7 @@ def test_what_is_told_of_one_of_several_is_told_of_all(directory: Path, name: st
     path.write_bytes(content)
     row = find_output(name)
     tellers, counts = [teller() for teller in TELLERS.get(reading_of(row).reader, ())], Counter[bytes]()
-    TextTally(reading_of(row).left_out, counts).add(content)
+    TextTally(reading_of(row), counts).add(content)
     for teller in tellers:
         teller.add(content)
     of_all = [told for teller in tellers for told in teller.told()]
