@@ -36,12 +36,12 @@ static const char *pass_rows(const char *at, const char *end, int *is_past)
     }
 }
 
-/* Whether a cell that others cover has a value; one that does not end in this piece may have. */
-static int hides_value(const char *at, const char *end)
+/* Whether a cell that others cover has a value or stands for several; one that does not end in this piece may. */
+static int has_odd_cover(const char *at, const char *end)
 {
     while ((at = find(at, end, COVERED))) {
         struct tag cell = tag_at(at, end, COVERED);
-        if (!cell.end || attribute(cell, "office:value-type").end)
+        if (!cell.end || attribute(cell, "office:value-type").end || attribute(cell, "table:number-columns-repeated").end)
             return 1;
         at = cell.end;
     }
@@ -138,7 +138,7 @@ struct sought seek_in_part(const char *file, const char *part, char *const *text
         *end = 0;
         for (char *const *text = texts; *text && !found.text; text++)
             found.text = find(piece, end, *text) != NULL;
-        found.text = found.text || hides_value(piece, end) || lacks_result(piece, end) || has_odd_value(piece, end) ||
+        found.text = found.text || has_odd_cover(piece, end) || lacks_result(piece, end) || has_odd_value(piece, end) ||
                      shows_zeros(piece, end);
         const char *kept = pass_rows(piece, end, &is_past);
         found.rows = !kept;

@@ -20,8 +20,10 @@ MAX_COLUMNS = 100
 class Placing:
     """Finds the coordinates of each sheet and has the run make points of them; `tables` describes the sheets."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: Wanted, *, doubts_types: bool) -> None:
+        """`doubts_types` says that columns that begin empty may not be texts although the driver says so."""
         self._wanted = wanted
+        self._doubts_types = doubts_types
         self.tables: list[Table] = []
 
     async def __call__(self, session: Session, layers: Sequence[SeenLayer]) -> list[SeenLayer] | None:
@@ -50,7 +52,8 @@ class Placing:
         ]
         expect(columns, self._wanted)
         for column, seen in zip(columns, layer.columns, strict=True):
-            if seen.type is FieldType.TEXT and (_is_odd(seen) or (column.may_be_coordinate and not column.numbers)):
+            is_odd = _is_odd(seen) or (self._doubts_types and seen.begins_empty)
+            if seen.type is FieldType.TEXT and (is_odd or (column.may_be_coordinate and not column.numbers)):
                 return None
         found = find_places(columns, self._wanted)
         by_name = {ours: at for at, ours in found[0].items()}
@@ -67,7 +70,7 @@ def _holds_numbers(column: SeenColumn) -> bool:
 
 def _is_odd(column: SeenColumn) -> bool:
     """Whether the texts in a column must be examined one by one."""
-    return bool(column.like_geometries or column.empty or column.begins_empty)
+    return bool(column.like_geometries or column.empty)
 
 
 def _is_complete(layer: SeenLayer, column: SeenColumn) -> bool:

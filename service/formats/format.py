@@ -262,6 +262,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the driver, which has no lists, reads the columns of a layer only when it is asked for them."""
     doubts_dates: bool = False
     """Whether the driver may drop the times of dates, or take numbers for dates, unless the styles are made plain."""
+    types_by_first_row: bool = False
+    """Whether the driver takes types from the first row, and columns that begin empty for texts."""
     guesses_types: bool = False
     """Whether files have untyped values, so that types follow from all values and not from the driver's guess."""
     noise_columns: Mapping[str, tuple[str, ...]] = {}

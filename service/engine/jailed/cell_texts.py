@@ -1,13 +1,14 @@
 """Writes the texts in cells of an ODS workbook as its driver reads them. Runs in the sandbox, for `opendocument`.
 
 The driver joins what is before and behind the elements that stand for spaces, tabs and line ends, and takes the texts
-of comments for those of cells. It leaves out cells that others cover. Uses only the standard library.
+of comments for those of cells. It leaves out cells that others cover, and takes several of them in one element for a
+single one. Uses only the standard library.
 """
 
 import re
 from collections import Counter
 
-from service.engine.jailed.results import REPEATED
+from service.engine.jailed.results import times_of
 
 COMMENT = re.compile(
     rb"<office:annotation(?=[\s>/])(?:[^<>]*+(?<=/)>"
@@ -20,6 +21,11 @@ CHARACTERS = re.compile(
 """An element that stands for characters, of spaces up to some thousands."""
 MEANT = {b"s": b" ", b"tab": b"\t", b"line-break": b"\n"}
 COVERED = re.compile(rb"<table:covered-table-cell\s[^<>]*?\boffice:value-type\b")
+COVERED_RUN = re.compile(
+    rb"<table:covered-table-cell(?=[^<>]*?\stable:number-columns-repeated\b)[^<>]*+"
+    rb"(?:(?<=/)>|>(?:[^<]++|<(?!/?table:(?:covered-)?+table-cell\b))*+</table:covered-table-cell\s*+>)"
+)
+"""Several cells that others cover, which the driver takes for one, so that the cells behind them move."""
 LINK = re.compile(rb"<text:a[\s>]")
 PADDED = re.compile(rb"<table:table-cell(?>[^<>]*?\soffice:value\s*+=)[^<>]*+><text:p>0\d")
 """A cell that shows zeros before its number."""
@@ -40,7 +46,10 @@ def plain_texts(part: bytes, found: Counter[str]) -> bytes:
     found[HIDDEN] += len(COVERED.findall(part))
     found[ERRORS] += len(ERROR.findall(part))
     found[LINKS] += len(LINK.findall(part))
-    found[ZEROS] += sum(int(times[1]) if (times := REPEATED.search(cell)) else 1 for cell in PADDED.findall(part))
+    found[ZEROS] += sum(map(times_of, PADDED.findall(part)))
     found[COMMENTS] += sum(comment["cut"] is None for comment in COMMENT.finditer(part))
     text = COMMENT.sub(lambda comment: b"" if comment["cut"] is None else comment[0], part)
+    text = COVERED_RUN.sub(
+        lambda run: b'<table:table-cell table:number-columns-repeated="%d"/>' % times_of(run[0]), text
+    )
     return CHARACTERS.sub(lambda element: MEANT[element["name"]] * int(element["count"] or 1), text)

@@ -15,10 +15,10 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from service.engine.jailed.cell_texts import COVERED, MARKS, PADDED, plain_texts
+from service.engine.jailed.cell_texts import COVERED, COVERED_RUN, MARKS, PADDED, plain_texts
 from service.engine.jailed.durations import PLAIN_DATE, TIME, is_finer, times_as_texts
 from service.engine.jailed.exits import Exit
-from service.engine.jailed.results import EMPTY, TRUTH, plain_results
+from service.engine.jailed.results import EMPTY, TRUTH_FORMULAS, TRUTH_VALUE, plain_results
 from service.engine.jailed.styles import UNREADABLE, copy_with
 
 MEMBER = "content.xml"
@@ -27,9 +27,16 @@ LONGEST_CELL = 1 << 16
 LONG = rb"""\soffice:value=["'](?P<long>-?\d{15,40}+)["']"""
 """A whole number of so many digits that no floating-point number may be it."""
 ODD_DATE = rb"""\boffice:date-value=["'](?!%b)""" % PLAIN_DATE
-SOUGHT = (TIME, TRUTH, *MARKS)
+SOUGHT = (TIME, TRUTH_VALUE, *TRUTH_FORMULAS, *MARKS)
 ODD = re.compile(
-    b"|".join([COVERED.pattern, EMPTY.pattern, PADDED.pattern, LONG, ODD_DATE, *(mark.encode() for mark in SOUGHT)])
+    b"|".join(
+        [
+            *(pattern.pattern for pattern in (COVERED, COVERED_RUN, EMPTY, PADDED)),
+            LONG,
+            ODD_DATE,
+            *(re.escape(mark.encode()) for mark in SOUGHT),
+        ]
+    )
 )
 ROW_OR_EXACT = re.compile(
     rb"""<table:table(?P<sheet>[\s>])|<table:table-row\b(?:[^<>]*?number-rows-repeated=["'](?P<rows>\d{1,7}+))?+|"""
@@ -47,22 +54,22 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     found: Counter[str] = Counter()
     try:
         with zipfile.ZipFile(workbook) as book:
-            if _stops_early(_parts(book)):
+            if _stops_early(parts(book)):
                 sys.exit(Exit.REPEATED_ROWS)
-            is_odd = any(map(ODD.search, _parts(book)))
+            is_odd = any(map(ODD.search, parts(book)))
         if is_odd:
             with zipfile.ZipFile(workbook) as book:
-                cells = (_plain(part, found) for part in _parts(book))
+                cells = (_plain(part, found) for part in parts(book))
                 copy_with({MEMBER: cells}, workbook, plain)
-                _count_exact(_parts(book), found)
+                _count_exact(parts(book), found)
     except UNREADABLE:
         Path(plain).unlink(missing_ok=True)  # the driver reports what is wrong
         return
     Path(found_file).write_text(json.dumps(found), encoding="utf-8")
 
 
-def _parts(book: zipfile.ZipFile) -> Iterator[bytes]:
-    """The cells of the workbook, cut before one of them."""
+def parts(book: zipfile.ZipFile) -> Iterator[bytes]:
+    """The cells of a workbook, cut before one of them; raises `UNREADABLE`."""
     rest = b""
     with book.open(MEMBER) as file:
         for piece in iter(partial(file.read, CHUNK), b""):

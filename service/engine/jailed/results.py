@@ -11,8 +11,13 @@ from functools import partial
 
 from service.engine.jailed.durations import CELL
 
-TRUTH = "boolean-value"
-"""What every cell with true or false holds."""
+TRUTH_VALUE = "boolean-value"
+"""What cells with true or false hold, unless the driver wrote them."""
+TRUTH_FORMULAS = ("of:=TRUE()", "of:=FALSE()")
+"""The formulas of which the driver makes true and false, and which it writes for them."""
+TRUTH = re.compile(rb"""\stable:formula\s*+=\s*+["']of:=(?:TRUE|FALSE)\(\)["']""")
+"""What is in the start tag of such a cell."""
+CELL_TAG = re.compile(rb"<table:table-cell\b[^<>]*+>")
 UNCALCULATED, TRUTHS = "uncalculated", "truths"
 EMPTY = re.compile(
     rb"<table:table-cell(?=[^<>]*?\stable:formula\s*+=)(?![^<>]*?\soffice:(?:date-|time-|boolean-)?+value\s*+=)"
@@ -24,7 +29,7 @@ TEXT = b"<text:p"
 """LibreOffice writes that a result is an empty text without its type, but with the text."""
 TYPE = re.compile(rb"""\soffice:value-type\s*+=""")
 FORMULA = re.compile(rb"""\stable:formula\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
-TRUTH_CELL = re.compile(CELL % (TRUTH.encode(), b"(?i:true|false)"))
+TRUTH_CELL = re.compile(CELL % (TRUTH_VALUE.encode(), b"(?i:true|false)"))
 SAID = re.compile(rb"""\s(?:table:formula|office:value-type|office:boolean-value)\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
 REPEATED = re.compile(rb"""\stable:number-columns-repeated\s*+=\s*+["'](\d{1,7})["']""")
 AS_DRIVER_WRITES = {
@@ -38,8 +43,16 @@ def plain_results(part: bytes, found: Counter[str]) -> bytes:
 
     And how many cells hold true or false.
     """
-    plain = EMPTY.sub(partial(_without_formula, found=found), part)
-    return TRUTH_CELL.sub(partial(_truth, found=found), plain)
+    plain = TRUTH_CELL.sub(_truth, EMPTY.sub(partial(_without_formula, found=found), part))
+    if b"of:=" in plain:
+        found[TRUTHS] += sum(times_of(cell) for cell in CELL_TAG.findall(plain) if TRUTH.search(cell))
+    return plain
+
+
+def times_of(cell: bytes) -> int:
+    """How many cells the start tag of one stands for."""
+    repeated = REPEATED.search(cell)
+    return int(repeated[1]) if repeated else 1
 
 
 def _without_formula(cell: re.Match[bytes], found: Counter[str]) -> bytes:
@@ -47,7 +60,5 @@ def _without_formula(cell: re.Match[bytes], found: Counter[str]) -> bytes:
     return b"<table:table-cell%b%b" % (FORMULA.sub(b"", cell["said"]), cell["content"])
 
 
-def _truth(cell: re.Match[bytes], found: Counter[str]) -> bytes:
-    repeated = REPEATED.search(cell["said"])
-    found[TRUTHS] += int(repeated[1]) if repeated else 1
+def _truth(cell: re.Match[bytes]) -> bytes:
     return AS_DRIVER_WRITES[cell["value"].lower() == b"true"] % SAID.sub(b"", cell["said"])

@@ -1,6 +1,6 @@
 """Turns the sheets of a workbook into normalized tables. Runs in the sandbox.
 
-`python -m …sheets GPKG TABLES WANTED DECLARED`: GPKG is what the driver read, a table without geometry per sheet.
+`python -m …sheets GPKG TABLES WANTED WORKBOOK`: GPKG is what the driver read, a table without geometry per sheet.
 Uses only the standard library.
 """
 
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from service.engine.jailed.cell_kinds import CellKind, ColumnKinds, kinds_of_columns
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import MAX_LAYERS, columns, open_work_file, quoted, tables
 from service.engine.jailed.kinds import Kind, kind_of_cell, type_of
@@ -37,30 +38,42 @@ CSV_TYPES = {
     "DATETIME": "DateTime",
 }
 
+GUESSED = frozenset({CellKind.NUMBER, CellKind.NUMBER | CellKind.TRUTH, CellKind.DATE})
+"""What columns hold whose types follow from their values."""
 
-def main(work_file: str, tables_file: str, wanted: str, declared: str = "") -> None:
+
+def main(work_file: str, tables_file: str, wanted: str, workbook: str = "") -> None:
     """Write every table of `work_file` as a normalized CSV, and their descriptions to `tables_file`.
 
-    `wanted` is JSON of `Wanted`; `declared` is not empty if the file declares the types of its columns.
+    `wanted` is JSON of `Wanted`; `workbook` is what the driver read if it takes columns that begin empty for texts.
     """
     connection = open_work_file(work_file)
     names = list(tables(connection))
     if len(names) > MAX_LAYERS:
         sys.exit(Exit.TOO_MANY_LAYERS)
     asked = Wanted(**json.loads(wanted))
-    found = [_write(connection, name, number, asked, is_declared=bool(declared)) for number, name in enumerate(names)]
+    doubtful = [_doubtful(connection, name) if workbook else set[int]() for name in names]
+    kinds = kinds_of_columns(workbook) if any(doubtful) else []
+    held: list[ColumnKinds] = kinds if len(kinds) == len(names) else [{}] * len(names)
+    found = [
+        _write(connection, name, number, asked, {place: of.get(place, CellKind.NONE) for place in places})
+        for number, (name, places, of) in enumerate(zip(names, doubtful, held, strict=True))
+    ]
     write_tables(tables_file, found)
 
 
-def _write(connection: sqlite3.Connection, table: str, number: int, wanted: Wanted, *, is_declared: bool) -> Table:
+def _write(connection: sqlite3.Connection, table: str, number: int, wanted: Wanted, doubtful: ColumnKinds) -> Table:
+    """`doubtful` tells what columns hold that the driver may have taken for texts."""
     declared = columns(connection, table)
     originals = [name for name, _ in declared]
     names = unique_names(originals)
     seen = [Column(name, type=CSV_TYPES.get(kind, "String")) for name, (_, kind) in zip(names, declared, strict=True)]
     expect(seen, wanted)
-    for column, original in zip(seen, originals, strict=True):
-        guesses = not is_declared and column.type == "String" and _begins_empty(connection, table, original)
-        _look(connection, table, original, column, guesses=guesses)
+    for place, (column, original) in enumerate(zip(seen, originals, strict=True)):
+        kind = doubtful.get(place, CellKind.TEXT)
+        if kind is CellKind.TRUTH:
+            column.type = CSV_TYPES["BOOLEAN"]
+        _look(connection, table, original, column, guesses=kind in GUESSED)
     path = Path(f"t{number}.csv")
     layout = lay_out(path.name, table, originals, seen, wanted=wanted, delimiter="")
     rows = _rows(connection, table, declared)
@@ -90,10 +103,14 @@ def _kind(text: str) -> Kind:
     return Kind.TEXT if "," in text else kind_of_cell(text)
 
 
-def _begins_empty(connection: sqlite3.Connection, table: str, column: str) -> bool:
-    """Whether the first cell is empty: the driver takes the type from it, and falls back to text."""
-    query = f"SELECT {quoted(column)} IS NULL FROM {quoted(table)} LIMIT 1"  # noqa: S608 -- quoted
-    return bool(connection.execute(query).fetchone() == (1,))
+def _doubtful(connection: sqlite3.Connection, table: str) -> set[int]:
+    """The positions of columns of texts whose first cell is empty."""
+    declared = columns(connection, table)
+    values = ", ".join(quoted(name) for name, _ in declared)
+    first = connection.execute(f"SELECT {values or 'NULL'} FROM {quoted(table)} LIMIT 1").fetchone() or ()  # noqa: S608 -- quoted
+    kinds = (CSV_TYPES.get(kind, "String") for _, kind in declared)
+    pairs = enumerate(zip(kinds, first, strict=False))
+    return {place for place, (kind, value) in pairs if kind == "String" and value is None}
 
 
 def _rows(

@@ -180,7 +180,7 @@ async def read_workbook(place: Workplace, source: Source, request: ConversionReq
     file, found = await prepare_workbook(place, staged_names(source)[0], source.parts[0].extension, reading)
     told = tuple(workbook_warnings(found))
     if place.input_bytes <= LARGEST_WORKBOOK_BYTES:
-        placing = Placing(Wanted(**_wanted_columns(request)))
+        placing = Placing(Wanted(**_wanted_columns(request)), doubts_types=reading.types_by_first_row)
         facts = await hold(place, reading, [Opening(file)], placing)
         if facts is not None:
             require_places(placing.tables, request)
@@ -195,7 +195,8 @@ async def read_workbook(place: Workplace, source: Source, request: ConversionReq
         await place.session.abandon()
     read = await read_layers(place, reading, file)
     await place.rename(WORK_FILE, SHEETS_FILE)
-    tables = await _read_tables(place, request, await _sheets(place, request))
+    written = await _sheets(place, request, file if reading.types_by_first_row else "")
+    tables = await _read_tables(place, request, written)
     names = {table: read.names.get(name, name) for table, name in tables.names.items()}
     told = (*told, *read.warnings, *tables.warnings)
     return msgspec.structs.replace(
@@ -203,8 +204,9 @@ async def read_workbook(place: Workplace, source: Source, request: ConversionReq
     )
 
 
-async def _sheets(place: Workplace, request: ConversionRequest, declared: str = "") -> Tables:
-    await place.python(sheets.__name__, SHEETS_FILE, TABLES_FILE, _wanted(request), declared)
+async def _sheets(place: Workplace, request: ConversionRequest, workbook: str = "") -> Tables:
+    """The tables of what the driver read, of a `workbook` if it does not tell the types of all its columns."""
+    await place.python(sheets.__name__, SHEETS_FILE, TABLES_FILE, _wanted(request), workbook)
     return await _written_tables(place)
 
 
@@ -271,7 +273,7 @@ async def read_parquet(place: Workplace, source: Source, request: ConversionRequ
     if await place.has(WORK_FILE):
         facts = await _hold_work_file(place, reading_of(source.format))
         return WorkFile(tuple(changes.warnings()), facts=facts, was=changes.was)
-    tables = await _sheets(place, request, declared="declared")
+    tables = await _sheets(place, request)
     places = {name for table in tables for name in table.originals.values()}
     spelled = {name: count for name, count in changes.spelled.items() if name not in places}
     told = msgspec.structs.replace(changes, spelled=spelled).warnings()

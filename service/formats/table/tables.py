@@ -60,6 +60,7 @@ ODS = Format(
         reader=Reader.WORKBOOK,
         environment={"OGR_ODS_HEADERS": "FORCE"},
         records_crs=False,
+        types_by_first_row=True,
         overflows=frozenset({"at_64_bits", "infinite", "no_day"}),
         properties="meta.xml",
     ),

@@ -130,6 +130,7 @@ TRUE_CELLS = {
     "a.xlsx": '<c r="B{0}" t="b"><v>1</v></c>',
     "a.ods": '<table:table-cell office:value-type="boolean" office:boolean-value="true"><text:p>JA</text:p>'
     "</table:table-cell>",
+    "ours.ods": '<table:table-cell table:formula="of:=TRUE()" office:value-type="float" office:value="1"/>',
 }
 
 

@@ -439,7 +439,7 @@ TABLES: Mapping[str, tuple[str, bool]] = {
     "two pairs": ("x,y,lon,lat,name\n1,2,3,4,a\n5,6,7,8,b\n", True),
     "geometries": ("wkt,name\nPOINT (1 2),a\nPOINT (3 4),b\n", False),
     "like geometries": ("x,y,name\n1,2,Point Street\n3,4,b\n", False),
-    "begins empty": ("x,y,name\n1,2,\n3,4,b\n", False),
+    "begins empty": ("x,y,name\n1,2,\n3,4,b\n", True),
 }
 """Tables, and whether they need no work file."""
 
