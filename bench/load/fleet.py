@@ -36,7 +36,6 @@ def small_fleet() -> Iterator[BenchFleet]:
     with whole_fleet(executed, 1, 1, {"GEOMILL_LEASE_SECONDS": str(LEASE_SECONDS)}) as fleet:
         site = fleet.site
         overflow = site.start(OVERFLOW, ("serve",), executed(OVERFLOW))
-        site.await_workers()
         members = {GATEWAY: site.gateway, WORKER: site.workers[0], OVERFLOW: overflow}
         keys = anyio.run(make_accounts, site.dsn)
         yield BenchFleet(
