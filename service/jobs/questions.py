@@ -1,4 +1,8 @@
-"""Questions that a process without GDAL asks any worker: messages that are not stored, each with one answer."""
+"""Questions that a process without GDAL asks any worker: messages that are not stored, each with one answer.
+
+The subject of a question has its version, so that it comes only to workers that understand it; the answer is of the
+same version. If no such worker is there, the server says so at once.
+"""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -13,6 +17,9 @@ from nats.aio.subscription import Subscription
 
 from service.errors import Overloaded
 
+VERSION: Final = 1
+READS: Final = (VERSION,)
+"""The versions that this process answers. A worker that is updated before its gateways answers the previous one, too."""
 _ASKED: Final = "geomill.ask"
 _WORKERS: Final = "workers"
 _NO_ANSWER: Final = b""
@@ -39,7 +46,8 @@ class Questions:
         answer = _NO_ANSWER
         with suppress(nats.errors.Error, TimeoutError):
             if self._connection.is_connected:
-                answer = (await self._connection.request(f"{_ASKED}.{topic}", question, timeout=seconds)).data
+                subject = subject_of(topic, VERSION)
+                answer = (await self._connection.request(subject, question, timeout=seconds)).data
         if answer == _NO_ANSWER:
             raise Overloaded(UNANSWERED, RETRY_AFTER_SECONDS)
         return answer
@@ -50,7 +58,9 @@ class Questions:
         async def hear(message: Msg) -> None:
             tasks.start_soon(self._answer, message, reply)
 
-        self._answered.append(await self._connection.subscribe(f"{_ASKED}.{topic}", queue=_WORKERS, cb=hear))
+        for version in READS:
+            subject = subject_of(topic, version)
+            self._answered.append(await self._connection.subscribe(subject, queue=_WORKERS, cb=hear))
 
     async def leave(self) -> None:
         """Answer no further questions."""
@@ -65,3 +75,8 @@ class Questions:
         finally:
             with anyio.CancelScope(shield=True), suppress(nats.errors.Error):
                 await message.respond(answer)
+
+
+def subject_of(topic: str, version: int) -> str:
+    """Return the subject on which workers are asked; that of version 1 does not name it."""
+    return f"{_ASKED}.{topic}" if version == 1 else f"{_ASKED}.{topic}.{version}"

@@ -65,7 +65,7 @@ class Preview(msgspec.Struct, frozen=True, tag_field="type", tag="FeatureCollect
     features: tuple[()] = ()
 
 
-class _Question(msgspec.Struct, frozen=True):
+class Question(msgspec.Struct, frozen=True):
     """The job whose preview a gateway, which has no GDAL, asks a worker for."""
 
     account_id: AccountId
@@ -163,7 +163,7 @@ async def answer_preview(services: Services, question: bytes) -> bytes:
     Raises:
         GeomillError: as `preview_result`.
     """
-    asked = msgspec.msgpack.decode(question, type=_Question)
+    asked = msgspec.msgpack.decode(question, type=Question)
     job = (await read_job(services, asked.account_id, str(asked.job_id))).job
     key = await _key(services, asked.account_id, job)
     async with _making:
@@ -177,7 +177,7 @@ async def _made(services: Services, account_id: AccountId, job: Job, key: Object
         if services.asked is None:
             await _make_stored(services, account_id, job, key)
         else:
-            await services.asked.ask(TOPIC, msgspec.msgpack.encode(_Question(account_id, job.id)), _ASKED_SECONDS)
+            await services.asked.ask(TOPIC, msgspec.msgpack.encode(Question(account_id, job.id)), _ASKED_SECONDS)
         with observed("read"):
             return await _open(read_while_kept(services, job, key, NoResult(GONE)))
     except StorageUnavailable as unavailable:
