@@ -19,7 +19,7 @@ from service.errors import Overloaded
 
 VERSION: Final = 1
 READS: Final = (VERSION,)
-"""The versions that this process answers. A worker that is updated before its gateways answers the previous one, too."""
+"""The versions that this process answers: also the previous one, as workers are updated before gateways."""
 _ASKED: Final = "geomill.ask"
 _WORKERS: Final = "workers"
 _NO_ANSWER: Final = b""
