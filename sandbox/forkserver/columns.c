@@ -11,11 +11,39 @@
 
 enum { DBF_BYTES = 254, LEAST_WKB = 18 };
 
-/* Numbers without leading zeros, with at most 18 digits before the point. */
+enum { MOST_EXACT = 17, MOST_EXACT_WHOLE = 15, LONGEST_EXACT = 800 }; /* no floating-point number has more than 767 digits */
+
+/* The digits of a number from its first to its last one that is not zero; returns how many there are, at most LONGEST_EXACT. */
+static size_t significant(const char *text, char *digits)
+{
+    size_t count = 0, size = 0;
+    for (; *text && *text != 'e' && *text != 'E' && count < LONGEST_EXACT; text++)
+        if (*text >= '0' && *text <= '9' && (count || *text != '0')) {
+            digits[count++] = *text;
+            size = *text == '0' ? size : count;
+        }
+    digits[size] = 0;
+    return size;
+}
+
+/* Whether a number has digits that the floating-point number it becomes does not have. Programs that write more digits than
+   they know write those of that one, or zeros; see kinds.py. */
+static int loses_digits(const char *text, int is_whole)
+{
+    char digits[LONGEST_EXACT + 1], exact[LONGEST_EXACT + 16], same[LONGEST_EXACT + 1];
+    size_t count = significant(text, digits);
+    if (count <= (is_whole ? MOST_EXACT_WHOLE : MOST_EXACT))
+        return 0;
+    snprintf(exact, sizeof exact, "%.*e", (int)count - 1, CPLStrtod(text, NULL));
+    significant(exact, same);
+    return strcmp(digits, same) != 0;
+}
+
+/* Numbers without leading zeros, with at most 18 digits before the point, all of which a floating-point number has. */
 static int fits_real(const char *text)
 {
     text += *text == '-';
-    const char *at = *text == '0' ? text + 1 : past_digits(text), *next;
+    const char *at = *text == '0' ? text + 1 : past_digits(text), *whole = at, *next;
     if (at == text || at - text > MOST_DIGITS)
         return 0;
     if (*at == '.') {
@@ -29,14 +57,22 @@ static int fits_real(const char *text)
             return 0;
         at = next;
     }
-    return !*at;
+    return !*at && (at - text <= MOST_EXACT_WHOLE || !loses_digits(text, at == whole));
 }
 
+/* Whole numbers of 64 bits without leading zeros. */
 static int fits_integer(const char *text, size_t size)
 {
+    enum { LONGEST = 20 };
+    char same[LONGEST + 1];
     const char *first = text + (*text == '-');
     int is_plain = *first == '0' ? size == 1 : *first != 0;
-    return is_plain && size <= MOST_DIGITS && first[strspn(first, "0123456789")] == 0 && *first;
+    if (!is_plain || size > LONGEST || first[strspn(first, "0123456789")])
+        return 0;
+    if (size <= MOST_DIGITS)
+        return 1;
+    snprintf(same, sizeof same, "%lld", strtoll(text, NULL, 10));
+    return strcmp(same, text) == 0;
 }
 
 static int fits_date(const char *text, size_t size)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from service.engine.jailed.gpkg import FID, GEOMETRY, columns, has_geometry, quoted
-from service.engine.jailed.kinds import is_in_calendar
+from service.engine.jailed.kinds import Kind, is_in_calendar, loses_digits
 
 ROW_NUMBER = "#"
 """The end of a usual value that stands for the number of its row, from 0 or from 1 on."""
@@ -18,7 +18,6 @@ NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d+)?\Z", re.AS
 DATE = re.compile(r"\d{4}-\d\d-\d\d\Z", re.ASCII)
 DATETIME = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,3}0*)?Z?\Z", re.ASCII)
 """A time that is kept whole: to the millisecond."""
-MAX_DIGITS = 18
 TRUE, FALSE, NEITHER = "TtYy", "FfNn", "?"
 """How logical columns of a .dbf say so; an empty text says neither, too."""
 NUMBERS = ("INT", "MEDIUMINT", "REAL", "DOUBLE", "FLOAT")
@@ -135,14 +134,20 @@ def _none_where(condition: str) -> Callable[[sqlite3.Connection, str, str], bool
     return fits
 
 
-def _all_match(pattern: re.Pattern[str], *, is_date: bool = False) -> Callable[[sqlite3.Connection, str, str], bool]:
+def _all_match(
+    pattern: re.Pattern[str], is_kept: Callable[[str], bool]
+) -> Callable[[sqlite3.Connection, str, str], bool]:
     def fits(connection: sqlite3.Connection, table: str, name: str) -> bool:
-        connection.create_function(
-            "fits", 1, lambda value: bool(pattern.match(str(value))) and (not is_date or is_in_calendar(str(value)))
-        )
+        connection.create_function("fits", 1, lambda value: bool(pattern.match(str(value))) and is_kept(str(value)))
         return _none_where("NOT fits({0})")(connection, table, name)
 
     return fits
+
+
+def _is_kept(number: str) -> bool:
+    """Whether a floating-point number has all digits of `number`."""
+    is_whole = number.removeprefix("-").isdigit()
+    return int(number) == int(float(number)) if is_whole else not loses_digits(number, Kind.POINT)
 
 
 _TYPES: tuple[tuple[str, str, Callable[[sqlite3.Connection, str, str], bool]], ...] = (
@@ -150,11 +155,11 @@ _TYPES: tuple[tuple[str, str, Callable[[sqlite3.Connection, str, str], bool]], .
     (
         "INTEGER",
         "CAST({0} AS INTEGER)",
-        _none_where(f"{{0}} <> CAST(CAST({{0}} AS INTEGER) AS TEXT) OR length({{0}}) > {MAX_DIGITS}"),
+        _none_where("{0} <> CAST(CAST({0} AS INTEGER) AS TEXT)"),
     ),
-    ("REAL", "CAST({0} AS REAL)", _all_match(NUMBER)),
-    ("DATE", "{0}", _all_match(DATE, is_date=True)),
-    ("DATETIME", "{0}", _all_match(DATETIME, is_date=True)),
+    ("REAL", "CAST({0} AS REAL)", _all_match(NUMBER, _is_kept)),
+    ("DATE", "{0}", _all_match(DATE, is_in_calendar)),
+    ("DATETIME", "{0}", _all_match(DATETIME, is_in_calendar)),
 )
 
 
