@@ -4,34 +4,55 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from service.formats.kml_schemas import CHARACTERS, COMMENT, declared_in_folders, respelled_in, undeclared_in
+from service.errors import Rejection
+from service.formats.kml_positions import ODD_POSITIONS, spaced
+from service.formats.kml_schemas import (
+    CHARACTERS,
+    COMMENT,
+    declared_in_folders,
+    has_stray_data,
+    referred,
+    respelled_in,
+    schema_ids,
+    undeclared_in,
+)
 from service.formats.left_out import PIECE, chunks, has_match, written
 from service.formats.names import listed, quotes
 
 SIMPLE = re.compile(rb"<SimpleData\s")
 SCHEMA = re.compile(rb"<Schema[\s/>]")
 DOCUMENT = re.compile(rb"<Document[\s>]")
-ODD_RING = re.compile(rb"</LinearRing>\s*+<(?!/(?:outer|inner)BoundaryIs\b)[^<>]*+>")
-"""The end of a ring that is not alone in a boundary of an area, as it should be."""
-MODEL = re.compile(rb"<Model[\s/>]")
+ODD: Sequence[tuple[re.Pattern[bytes], bytes]] = (
+    (re.compile(rb"</LinearRing>\s*+<(?!/(?:outer|inner)BoundaryIs\b)[^<>]*+>"), b"</LinearRing>"),
+    (re.compile(rb"<Model[\s/>]"), b"<Model"),
+    (re.compile(ODD_POSITIONS), b"<gx:coord"),
+)
+"""What is mended wherever it is, each with what it contains: the end of a ring that is not alone in a boundary of an
+area, as it should be, models, and positions of tracks."""
 _ATTRIBUTES = rb"\s(?:[^<>\"']++|\"[^<\"]*+\"|'[^<']*+')*+"
 TAG = re.compile(
-    rb"(?=<[!/DSLMio])(?:" + COMMENT + rb"(?P<comment>\Z)?+|" + CHARACTERS + rb"(?P<characters>\Z)?+"
+    rb"(?=<[!/DSLMiog])(?:" + COMMENT + rb"(?P<comment>\Z)?+|" + CHARACTERS + rb"(?P<characters>\Z)?+"
     rb"|<(?:(?P<document>Document(?=[\s>])[^<>]*+(?<!/)>)"
-    rb"|(?P<declares>Schema\s(?>[^<>]*?\bid\s*=\s*(?:\"(?P<id>[^\"<>]*)\"|'(?P<other_id>[^'<>]*)'))[^<>]*+>)"
+    rb"|(?P<declares>Schema\s(?>[^<>]*?\bid\s*=\s*(?:\"(?P<id>[^\"<>]*)\"|'(?P<other_id>[^'<>]*)')"
+    rb"|[^<>]*?\bname\s*=\s*(?:\"(?P<called>[^\"<>]*)\"|'(?P<other_called>[^'<>]*)'))[^<>]*+>)"
     rb"|(?P<schema>/?SchemaData(?=[\s>])[^<>]*+>)"
     rb"|(?P<data>SimpleData(?P<rest>" + _ATTRIBUTES + rb"(?P<empty>(?<=/))?+>))|(?P<end>/SimpleData\s*+>)"
+    rb"|(?P<track>gx:Track\b)|(?P<position>gx:coord\s*+(?:/>|>(?P<numbers>[^<]*+)</gx:coord\s*+>))"
     rb"|(?P<boundary>/?(?:outer|inner)BoundaryIs)\s*+>|(?P<ring>/?)LinearRing\b|(?P<model>/?)Model(?=[\s/>])))"
 )
 """What may be mended, and comments and the like, in which nothing is a tag: with an empty group if they do not end."""
 NAME = re.compile(rb"(?P<before>\sname\s*=\s*[\"'])(?P<name>[^\"'<>]*+)")
+URL = re.compile(rb"\sschemaUrl\s*=\s*(?:\"([^\"<>]*+)\"|'([^'<>]*+)')")
 HOLE = b"innerBoundaryIs"
 LONGEST_TAG = 16 << 10
 LONGEST_END = len("-->")
+MOST_EMPTY, LONGEST_POSITION = 100_000, 100
+"""How many empty positions of tracks, and how many bytes of others, are taken: a crafted file would become GiBs."""
 NO_MODEL = b"NoModel"
 """What models are called, which the driver does not know."""
 UNTYPED = "Typed data was read as texts, because the Document has no Schema for it."
 UNDECLARED = "Typed data that no Schema of the file declares ({}) was read as texts."
+EMPTY = "Empty positions of tracks ({count:,}) became those before them, or the first one of the track."
 FIELD = b'<SimpleField name="%b" type="string"/>'
 
 
@@ -42,9 +63,13 @@ def mended(path: Path, target: Path, text: Path | None = None) -> tuple[Path, st
     SimpleData that no Schema declares would be left out: what is in the first MiB is declared, or gets the name that
     is declared in another case. So would be what a Schema declares within a Folder, as GDAL 1 wrote it: the Document
     gets a copy. Of several rings in one innerBoundaryIs, all but the last would be. Rings that bound no area become
-    lines: the driver makes geometries of them that most formats lack. Models, which have none, get an unknown name:
-    the driver crashes on one among several geometries. `text` is where to look for all this, if not in
-    the file itself.
+    lines: the driver makes geometries of them that most formats lack. Positions of tracks get single blanks between
+    their numbers, since it takes others for 0, and empty ones, which it takes for 0, 0, repeat another. Data that names
+    no Schema of the file is of the first one. Models, which have none, get an unknown name: the driver crashes on one
+    among several geometries. `text` is where to look for all this, if not in the file itself.
+
+    Raises:
+        Rejection: very many positions of tracks are empty.
     """
     text = text or path
     is_typed = has_match(text, SIMPLE)
@@ -52,13 +77,16 @@ def mended(path: Path, target: Path, text: Path | None = None) -> tuple[Path, st
     moved = declared_in_folders(text) if is_typed and not lacks_schema else b""
     lacks_schema |= bool(moved) and not has_match(text, DOCUMENT)
     start = next(chunks(text), b"") if is_typed else b""
-    missing, respelled = undeclared_in(start), respelled_in(start)
-    if not (lacks_schema or moved or missing or respelled or has_match(text, ODD_RING) or has_match(text, MODEL)):
+    ids = schema_ids(text) if not lacks_schema and has_stray_data(start) else {}
+    missing, respelled = undeclared_in(start, ids), respelled_in(start)
+    if not (lacks_schema or moved or ids or missing or respelled or any(has_match(text, *odd) for odd in ODD)):
         return path, ""
     names = [name.decode("utf-8", "replace") for names in missing.values() for name in names]
-    mender = _Mender(missing, moved, respelled, lacks_schema=lacks_schema)
+    mender = _Mender(missing, moved, respelled, ids, lacks_schema=lacks_schema)
     told = UNTYPED if lacks_schema else UNDECLARED.format(listed(quotes(names))) if names else ""
-    return written(target, map(mender.mend, _pieces(path))), told
+    new = written(target, map(mender.mend, _pieces(path)))
+    empty = EMPTY.format(count=mender.empty_positions) if mender.empty_positions else ""
+    return new, " ".join(filter(None, (told, empty)))
 
 
 class _Mender:
@@ -69,15 +97,21 @@ class _Mender:
         missing: Mapping[bytes, Sequence[bytes]],
         moved: bytes,
         respelled: Mapping[bytes, bytes],
+        ids: Mapping[bytes, None],
         *,
         lacks_schema: bool,
     ) -> None:
         self._missing = dict(missing)
         self._moved = moved
         self._respelled = respelled
+        self._ids = ids
         self._lacks_schema = lacks_schema
         self._boundary = b""
         self._has_ring = False
+        self._position = b""
+        self._awaited = 0
+        """How many empty positions of a track come before its first one."""
+        self.empty_positions = 0
         self._inside = b""
         """What ends the comment or the like in which the piece before ended."""
 
@@ -106,11 +140,39 @@ class _Mender:
             mended = tag[0] + TAG.sub(self._mend, moved)
         elif tag["declares"]:
             mended = self._declare(tag)
-        elif self._lacks_schema and (tag["schema"] or tag["data"] or tag["end"]):
-            mended = self._as_data(tag)
-        elif self._respelled and tag["data"]:
-            mended = NAME.sub(self._respell, tag[0])
+        elif tag["schema"] or tag["data"] or tag["end"]:
+            mended = self._typed(tag)
+        elif tag["track"]:
+            self._position, self._awaited = b"", 0
+        elif tag["position"]:
+            mended = self._place(tag)
         return mended
+
+    def _place(self, tag: re.Match[bytes]) -> bytes:
+        """A position of a track: in place of an empty one, that before it, or else the first that is not."""
+        numbers = (tag["numbers"] or b"").strip()
+        if not numbers:
+            self.empty_positions += 1
+            if self.empty_positions > MOST_EMPTY:
+                raise Rejection(
+                    f"More than {MOST_EMPTY:,} positions of tracks (gx:coord) are empty. Leave them out, with their "
+                    "times, and send the file again."
+                )
+            self._awaited += not self._position
+            return self._position
+        if len(numbers) > LONGEST_POSITION:
+            return tag[0]
+        times, self._awaited = self._awaited + 1, 0
+        self._position = spaced(numbers, tag[0])
+        return times * self._position
+
+    def _typed(self, tag: re.Match[bytes]) -> bytes:
+        """Typed data, or what is around it, as the driver finds its Schema."""
+        if self._lacks_schema:
+            return self._as_data(tag)
+        if tag["schema"]:
+            return self._refer(tag[0]) if self._ids else tag[0]
+        return NAME.sub(self._respell, tag[0]) if self._respelled and tag["data"] else tag[0]
 
     def _ring(self, tag: re.Match[bytes]) -> bytes:
         """A ring in a boundary of its own, or a line outside of one."""
@@ -121,12 +183,31 @@ class _Mender:
         return b"</%b><%b>%b" % (HOLE, HOLE, tag[0]) if is_next else tag[0]
 
     def _declare(self, schema: re.Match[bytes]) -> bytes:
-        """The start of a Schema, the first of its id with what it lacks: a crafted file may repeat it a lot."""
-        names = self._missing.pop(schema["id"] or schema["other_id"] or b"", ())
+        """The start of a Schema, with its name as its id if it has none, and the first of its id with what it lacks.
+
+        A crafted file may repeat it a lot.
+        """
+        own = schema["id"] or schema["other_id"]
+        name = own or schema["called"] or schema["other_called"] or b""
+        start = schema[0] if own else b'<Schema id="%b" %b' % (name, schema[0].removeprefix(b"<Schema").lstrip())
+        names = self._missing.pop(name, ())
         fields = b"".join(FIELD % name.replace(b'"', b"&quot;") for name in names)
-        if fields and schema[0].endswith(b"/>"):
-            return schema[0].removesuffix(b"/>") + b">" + fields + b"</Schema>"
-        return schema[0] + fields
+        if fields and start.endswith(b"/>"):
+            return start.removesuffix(b"/>") + b">" + fields + b"</Schema>"
+        return start + fields
+
+    def _refer(self, data: bytes) -> bytes:
+        """The start of typed data that names its Schema as the driver finds it; its end stays as it is."""
+        if data.startswith(b"</"):
+            return data
+        url = URL.search(data)
+        named = (url[1] or url[2] or b"") if url else b""
+        if url and named.removeprefix(b"#") in self._ids:
+            return data
+        return b'<SchemaData schemaUrl="#%b"%b' % (
+            referred(named, self._ids),
+            URL.sub(b"", data, 1).removeprefix(b"<SchemaData"),
+        )
 
     def _respell(self, name: re.Match[bytes]) -> bytes:
         """The name of typed data as a Schema declares it."""
@@ -142,11 +223,18 @@ class _Mender:
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
-    """The content of the file at `path`, of which no piece ends within a tag, unless the tag is too long."""
+    """The content of the file at `path`, of which no piece ends within a tag, or an element with nothing but a text.
+
+    Unless that is too long.
+    """
     rest = b""
     for chunk in chunks(path, PIECE):
         text = rest + chunk
         start = text.rfind(b"<")
+        opening = start
+        while text[opening : opening + 2] in {b"</", b"<"} and len(text) - opening <= LONGEST_TAG:
+            opening = text.rfind(b"<", 0, opening)
+        start = opening if len(text) - opening <= LONGEST_TAG else start
         end = start if len(text) - start <= LONGEST_TAG else len(text) - LONGEST_END
         yield text[:end]
         rest = text[end:]

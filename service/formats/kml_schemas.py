@@ -7,7 +7,8 @@ here, ASCII letters are the same as their capitals.
 import html
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 from service.formats.left_out import pieces
@@ -17,7 +18,14 @@ from service.formats.xml_columns import Room
 _QUOTED = rb"\s*=\s*(?:\"([^\"<]*)\"|'([^'<]*)')"
 NAMED = re.compile(rb"<Simple(Field|Data)\s[^<>]*?\bname" + _QUOTED)
 """What declares data, or is some."""
-SCHEMA_OR_NAMED = re.compile(rb"<Schema(Data\s[^<>]*?\bschemaUrl|\s[^<>]*?\bid)" + _QUOTED + rb"|" + NAMED.pattern)
+_ATTRIBUTE = rb"(?>[^<>]*?\b%b" + _QUOTED + rb")"
+_ID = rb"(?:" + _ATTRIBUTE % b"id" + rb"|" + _ATTRIBUTE % b"name" + rb")"
+"""The id of a Schema, or else its name, by which some programs refer to it."""
+SCHEMA_ID = re.compile(rb"<Schema\s" + _ID)
+SCHEMA_URL = re.compile(rb"<SchemaData(?=[\s>])(?:" + _ATTRIBUTE % b"schemaUrl" + rb")?+")
+SCHEMA_OR_NAMED = re.compile(
+    rb"<Schema(?:(Data)(?=[\s>])(?:" + _ATTRIBUTE % b"schemaUrl" + rb")?+|\s" + _ID + rb")|" + NAMED.pattern
+)
 COMMENT = rb"<!--[^-]*+(?:-(?!->)[^-]*+)*+"
 CHARACTERS = rb"<!\[CDATA\[[^\]]*+(?:\](?!\]>)[^\]]*+)*+"
 """A comment and the like, in which nothing is a tag, without its end. No byte is read twice."""
@@ -28,6 +36,7 @@ IN_FOLDER = re.compile(
 )
 LONGEST_TAG = 16 << 10
 MOST_MOVED = 1 << 20
+MOST_SCHEMAS = 10_000
 LISTED = 20
 
 
@@ -64,18 +73,48 @@ class UndeclaredData:
         return [f"Typed data that no Schema of the file declares ({shown}) was left out."]
 
 
-def undeclared_in(text: bytes) -> Mapping[bytes, Sequence[bytes]]:
-    """By the id of each Schema in a text: the names of data there that refers to it, but that it does not declare."""
+def referred(url: bytes, ids: Collection[bytes]) -> bytes:
+    """Which of the Schemas with `ids` typed data with a `schemaUrl` is of: the first one if it names none of them.
+
+    The driver leaves out data in a Folder that names none.
+    """
+    name = url.rpartition(b"#")[2]
+    return name if name in ids else next(iter(ids), name)
+
+
+def has_stray_data(text: bytes) -> bool:
+    """Whether a text has a Schema without an id, or typed data that does not name a Schema of the text by its id."""
+    bare = NO_MARKUP.sub(b"", text)
+    ids = {double or single for double, single, *_ in SCHEMA_ID.findall(bare)}
+    urls = {b"".join(found) for found in SCHEMA_URL.findall(bare)}
+    return b"" in ids or any(url.removeprefix(b"#") not in ids for url in urls)
+
+
+def schema_ids(path: Path) -> Mapping[bytes, None]:
+    """The ids of the Schemas of the KML at `path`, or their names if they have none, in their order. Blocking.
+
+    None of too many.
+    """
+    texts = (NO_MARKUP.sub(b"", text) for text in pieces(path))
+    found = (b"".join(names) for text in texts for names in SCHEMA_ID.findall(text))
+    ids = dict.fromkeys(filter(None, islice(found, MOST_SCHEMAS)))
+    return {} if len(ids) == MOST_SCHEMAS else ids
+
+
+def undeclared_in(text: bytes, ids: Collection[bytes]) -> Mapping[bytes, Sequence[bytes]]:
+    """By the id of each Schema in a text: the names of data there that refers to it, but that it does not declare.
+
+    `ids` are those of all Schemas.
+    """
     declared: defaultdict[bytes, set[bytes]] = defaultdict(set)
     used: defaultdict[bytes, dict[bytes, bytes]] = defaultdict(dict)
-    schema = b""
-    for kind, *ids, element, double, single in SCHEMA_OR_NAMED.findall(NO_MARKUP.sub(b"", text)):
+    schema = referred(b"", ids)
+    for kind, *named, element, double, single in SCHEMA_OR_NAMED.findall(NO_MARKUP.sub(b"", text)):
         name = (double or single).strip()
-        if kind.startswith(b"Data"):
-            url = b"".join(ids)
-            schema = url.partition(b"#")[2] or url
-        elif kind:
-            schema = b"".join(ids)
+        if kind == b"Data":
+            schema = referred(b"".join(named), ids)
+        elif not element:
+            schema = b"".join(named)
             declared[schema].update()
         elif element == b"Field":
             declared[schema].add(_key(name))

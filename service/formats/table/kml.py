@@ -21,7 +21,15 @@ from service.formats.format import (
 )
 from service.formats.gpx_times import FINE, FINE_TOLD, PLAIN_TIME
 from service.formats.kml_mended import NO_MODEL
-from service.formats.kml_positions import MISPLACED_POSITIONS, POSITIONS, UNREAD_POSITIONS
+from service.formats.kml_positions import (
+    FURTHER_POSITIONS,
+    MISPLACED_POSITIONS,
+    POSITION,
+    POSITIONS,
+    SPACED,
+    UNREAD_POSITIONS,
+    UNREAD_TRACK_POSITIONS,
+)
 from service.formats.table.xml_parts import HOLDS, XML_LOSSES, of_the_file
 
 _PREFIX = "kml_element_"
@@ -140,6 +148,16 @@ _KML_LEFT_OUT = (
         pattern=UNREAD_POSITIONS,
     ),
     LeftOut(
+        "Positions of tracks ({count}) that are not two or three numbers were read wrongly, or in part. Write them "
+        "like 13.4 52.5 100, with decimal points.",
+        pattern=UNREAD_TRACK_POSITIONS,
+        within=b"<gx:coord",
+    ),
+    LeftOut(
+        "Points ({count}) have several positions, of which only the first was read. Give each a Point of its own.",
+        pattern=FURTHER_POSITIONS,
+    ),
+    LeftOut(
         "Coordinates ({count}) were left out, because they are not where KML has them: in the element coordinates of a "
         "Point, LineString or LinearRing, and rings of a Polygon in outerBoundaryIs or innerBoundaryIs.",
         pattern=MISPLACED_POSITIONS,
@@ -252,7 +270,7 @@ _KML_LEFT_OUT = (
     ),
     LeftOut("Regions, in which features are shown ({count}), were left out.", words=(b"<Region>", b"<Region ")),
     LeftOut(
-        "Altitude modes other than absolute ({count}) were left out; elevations were taken as they are.",
+        "Altitude modes other than absolute ({count}) were not applied; elevations were taken as they are.",
         words=_MODES,
     ),
 )
@@ -263,7 +281,8 @@ _KML_ALIKE = Alike(
     elements=rb"<(Placemark)[\s>]",
     text=_TEXT,
     texts={
-        b"coordinates": (POSITIONS,),
+        b"coordinates": (POSITION, POSITIONS),
+        b"coord": (SPACED,),
         **dict.fromkeys(
             (b"when", b"begin", b"end"), (_SHORT_TIME, rb"(?!" + FINE + rb")(?:" + PLAIN_TIME + rb"|" + _MINUTE + rb")")
         ),

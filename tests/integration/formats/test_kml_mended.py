@@ -1,11 +1,13 @@
 """KML of which the driver alone would read less than the file says."""
 
+import json
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from service.formats.kml_mended import LONGEST_TAG, UNDECLARED, UNTYPED, mended
+from service.errors import Rejection
+from service.formats.kml_mended import EMPTY, LONGEST_TAG, MOST_EMPTY, UNDECLARED, UNTYPED, mended
 from service.formats.left_out import CHUNK
 from service.formats.looks import look_at
 from service.formats.registry import find_output
@@ -194,11 +196,29 @@ CRAFTED = (
         "<a>",
         "<",
         "Data xmlns",
+        "<gx:coord>",
+        "<gx:coord>1 ",
+        "</gx:coord>",
+        "<gx:Track>",
+        "<Schema name='",
+        "<SchemaData ",
+        "<SchemaData schemaUrl='",
+        "<Point>",
+        "<Point><a>",
+        "<Point><coordinates>1,2 ",
+        "1,2 ",
     ),
 )
 LONG_TAGS = tuple(
     (f"<{name} ", f" {attribute}=''")
-    for name, attribute in (("Schema", "id"), ("SimpleData", "name"), ("Data", "name"), ("SimpleField", "type"))
+    for name, attribute in (
+        ("Schema", "id"),
+        ("Schema", "name"),
+        ("SchemaData", "schemaUrl"),
+        ("SimpleData", "name"),
+        ("Data", "name"),
+        ("SimpleField", "type"),
+    )
 )
 
 
@@ -251,3 +271,92 @@ async def test_a_model_among_geometries_is_left_out(pipeline: Pipeline, tmp_path
     done = await pipeline.to("Csv", write(tmp_path / name, "".join(map(PLACE.format, places))))
     assert [row["WKT"] for row in readers.table(done.path)] == ["MULTIPOINT ((1 2))", "", ""]
     assert any(warning.startswith("Tours and models (") for warning in done.output.warnings)
+
+
+POSITIONS = {
+    ("1 2 3", "", "4 5 6"): ([[1, 2, 3], [1, 2, 3], [4, 5, 6]], 1),
+    ("", " ", "1 2 3", "", ""): ([[1, 2, 3]] * 5, 4),
+    ("1\t2\n3", " 4  5 "): ([[1, 2, 3], [4, 5, 0]], 0),
+    ("1,2,3", "4 , 5,6"): ([[1, 2, 3], [4, 5, 6]], 0),
+    ("-1e0 2 3", "4 5 6"): ([[-1, 2, 3], [4, 5, 6]], 0),
+}
+"""By texts of positions in a track: the positions, and how many of them are told."""
+
+
+@pytest.mark.parametrize("texts", POSITIONS)
+@pytest.mark.parametrize("form", ["<gx:coord>{}</gx:coord>", "<gx:coord\n>{}</gx:coord >"])
+async def test_positions_of_tracks_are_read_whatever_is_between_their_numbers(
+    pipeline: Pipeline, tmp_path: Path, texts: tuple[str, ...], form: str
+) -> None:
+    """The driver alone takes what follows a tab or a comma for 0, and an empty position for 0, 0."""
+    positions, empty = POSITIONS[texts]
+    content = "".join(WHENS.format(at) for at in range(len(texts))) + "".join(map(form.format, texts))
+    path = write(tmp_path / "a.kml", PLACE.format(f"<gx:Track>{content}</gx:Track>"))
+    done = await pipeline.to("GeoJson", path)
+    (feature,) = json.loads(done.path.read_text(encoding="utf-8"))["features"]
+    assert feature["geometry"]["coordinates"] == positions
+    assert feature["properties"]["end"] == f"2020-01-01T00:0{len(texts) - 1}:00Z"
+    told = [warning for warning in done.output.warnings if "ositions of tracks" in warning]
+    assert told == ([EMPTY.format(count=empty)] if empty else [])
+
+
+@pytest.mark.parametrize("text", ["1,5 2,5 3", "1 2 3 4", "a b c", "1"])
+async def test_positions_of_tracks_that_are_no_numbers_are_told(pipeline: Pipeline, tmp_path: Path, text: str) -> None:
+    """What they were to be is not known."""
+    track = WHENS.format(1) + WHENS.format(2) + COORDS.format(1) + f"<gx:coord>{text}</gx:coord>"
+    path = write(tmp_path / "a.kml", PLACE.format(f"<gx:Track>{track}</gx:Track>"))
+    done = await pipeline.to("GeoJson", path)
+    assert any(warning.startswith("Positions of tracks (1) that are not two") for warning in done.output.warnings)
+
+
+def test_a_position_is_not_repeated_without_end(tmp_path: Path) -> None:
+    """A crafted file of some MiB would become one of GiBs."""
+    track = f"<gx:Track>{COORDS.format(1)}{'<gx:coord/>' * (MOST_EMPTY + 1)}</gx:Track>"
+    with pytest.raises(Rejection, match="Leave them out"):
+        mended(write(tmp_path / "a.kml", track), tmp_path / "new" / "mended.kml")
+    long = f"<gx:Track><gx:coord>{'1' * LONGEST_TAG} 2</gx:coord>{'<gx:coord/>' * 99}</gx:Track>"
+    found, _ = mended(write(tmp_path / "b.kml", long), tmp_path / "new" / "b.kml")
+    assert found.stat().st_size < 2 * LONGEST_TAG
+
+
+@pytest.mark.parametrize("cut", range(1, len("<gx:coord>1,2</gx:coord></gx:Track>")))
+def test_positions_are_mended_across_the_pieces_of_a_file(tmp_path: Path, cut: int) -> None:
+    before, position, after = KML.format("<gx:Track><gx:coord>1,2</gx:coord></gx:Track>").partition("<gx:coord>1,2")
+    path = tmp_path / "a.kml"
+    path.write_text(before + " " * (CHUNK - len(before) - cut) + position + after, encoding="utf-8")
+    found, _ = mended(path, tmp_path / "new" / "mended.kml")
+    assert "<gx:coord>1 2</gx:coord>" in found.read_text(encoding="utf-8")
+
+
+STRAY = {
+    "a Schema with a name alone": ("name='s'", ' schemaUrl="#s"'),
+    "no Schema named": ("id='s' name='s'", ""),
+    "another Schema named": ("id='s'", " schemaUrl='#t'"),
+    "a Schema of another file": ("id='s'", " schemaUrl='http://example.org/a.kml#s'"),
+    "a name alone, and no Schema named": ("name='s'", ""),
+}
+"""What a Schema is called, and by what data refers to it."""
+
+
+@pytest.mark.parametrize("kind", STRAY)
+@pytest.mark.parametrize("around", ["{}", "<Folder><name>a</name>{}</Folder>"])
+async def test_typed_data_that_names_no_schema_is_read(
+    pipeline: Pipeline, tmp_path: Path, kind: str, around: str
+) -> None:
+    """In a Folder, the driver alone leaves it out; what the Schema does not declare is read as texts, and told once."""
+    called, url = STRAY[kind]
+    schema = f"<Schema {called}><SimpleField type='int' name='n'/></Schema>"
+    data = f"<SchemaData{url}><SimpleData name='n'>5</SimpleData><SimpleData name='m'>07</SimpleData></SchemaData>"
+    place = PLACE.format(f"<ExtendedData>{data}</ExtendedData>{POINT}")
+    done = await pipeline.to("GeoPackage", write(tmp_path / "a.kml", schema + around.format(place)))
+    (row,) = readers.geopackage(done.path)["a"]
+    assert (row["n"], row["m"]) == (5, "07")
+    assert done.output.warnings == (UNDECLARED.format("'m'"),)
+
+
+async def test_points_with_several_positions_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """The driver reads the first."""
+    points = [f"<Point><extrude>0</extrude><coordinates>{text}</coordinates></Point>" for text in ("1,2 3,4", "1, 2\n")]
+    done = await pipeline.to("Csv", write(tmp_path / "a.kml", "".join(map(PLACE.format, points))))
+    told = [warning for warning in done.output.warnings if "several positions" in warning]
+    assert [warning[:10] for warning in told] == ["Points (1)"]
