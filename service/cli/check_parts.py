@@ -171,11 +171,12 @@ async def _check_belonging(settings: Settings, storage: Storage) -> Finding:
     try:
         async with open_database(settings) as database:
             for region in ("", *sorted(storage.regions)):
-                await OwnStore(database, storage).require(region)
+                await (own_store := OwnStore(database, storage)).require(region)
+                await own_store.require_original(region)
     except ForeignStore as foreign:
         advice = (
-            "Set database and store as for the service. If results really are lost, `geomill reconcile` names the "
-            "command that gives them up."
+            "Set database and store as for the service. If results really are lost, or a copy of the database has "
+            "taken the place of its original, `geomill reconcile` names the command that says so."
         )
         return Finding("store", "fail", foreign.detail, advice)
     except (DatabaseUnavailable, EmbeddedPostgresError, MigrationError):

@@ -1,7 +1,7 @@
 """Checks that ledger, jobs, store and queue agree (interface 6), and makes the others agree with the jobs again."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
@@ -41,7 +41,8 @@ class StoreComparison(msgspec.Struct, frozen=True, kw_only=True):
     shared: Mapping[str, str] = {}
     """The regions that have outputs without a job, which may belong to another database: a sentence for each."""
     doubtful: Mapping[str, str] = {}
-    """The regions in which outputs have no job, or jobs no output, and none belong together: a sentence for each."""
+    """The regions in which outputs have no job, or jobs no output, and none belong together, and those of the original
+    of this database: a sentence for each."""
     not_compared: Mapping[str, str] = {}
     """The other regions that were not compared, and why: a sentence for each."""
     out_of_reach: Mapping[JobId, str] = {}
@@ -154,7 +155,8 @@ async def compare_store(
         doubtful={
             region: _doubtful(region, unknown[region], lacking[region])
             for region in sorted({*unknown, *lacking} - matching)
-        },
+        }
+        | await _copied(own_store, others),
         not_compared=not_compared,
         out_of_reach={}
         if regions is not None
@@ -186,6 +188,20 @@ def _doubtful(region: str, orphans: int, missing: int) -> str:
         "output. It may be the store of another database; check the settings of both. If the outputs really are lost, "
         f"run `geomill reconcile {_option(region)}--force`."
     )
+
+
+async def _copied(own_store: OwnStore, regions: Iterable[str]) -> dict[str, str]:
+    """Return a sentence for each of the regions that belong to the original of this database."""
+    copied = {}
+    for region in regions:
+        try:
+            await own_store.require_original(region)
+        except ForeignStore as error:
+            copied[region] = (
+                f"{_place(region).capitalize()} stays as it is: {error.detail}. If it has taken the place of its "
+                f"original, run `geomill reconcile {_option(region)}--force`; otherwise give it a store of its own."
+            )
+    return copied
 
 
 def _place(region: str) -> str:
@@ -265,6 +281,7 @@ async def _adopt(own_store: OwnStore, regions: Collection[str]) -> None:
     for region in regions:
         try:
             await own_store.require(region)
+            await own_store.require_original(region)
         except ForeignStore:
             await own_store.adopt(region)
 

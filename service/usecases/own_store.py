@@ -4,6 +4,9 @@ A process or command with the database of a service and another store would take
 deleted. Each region therefore has a mark, an object whose name the database has recorded. Two databases that share a
 region have a mark each.
 
+A copy of a database, as one restored from a dump, has the mark of its original, and all its results. It stores, but
+deletes nothing in a region until an operator has it adopt the region. A copy of a whole cluster cannot be told apart.
+
 A region without a mark is adopted, as a new one or that of an earlier version, unless the database knows results in it
 and none is there. One that has lost its mark is adopted only if some of these results are there.
 """
@@ -64,7 +67,7 @@ class OwnStore:
         left: dict[str, StorageUnavailable] = {}
         for region in {_region_of(key) for key in keys}:
             try:
-                await self._kept[region].ensure(partial(self.keep, region))
+                await self._kept[region].ensure(partial(self._keep_original, region))
             except StorageUnavailable as error:
                 left |= {key: error for key in keys if _region_of(key) == region}
         try:
@@ -88,6 +91,16 @@ class OwnStore:
             StorageUnavailable: the store is.
         """
         await self._lacks_mark(self._database, region)
+
+    async def require_original(self, region: str) -> None:
+        """Check that this database is not a copy of the one whose results are in a region.
+
+        Raises:
+            ForeignStore: it is; nothing is deleted in the region.
+        """
+        row = await self._database.fetchrow(_SQL["mark"], region)
+        if row is not None and row["is_copy"]:
+            raise ForeignStore(f"this database is a copy of the one that has its results in {_place(region)}")
 
     async def keep(self, region: str = HOME) -> None:
         """Check that a region belongs to this database, and mark it if it is new or the mark is old.
@@ -121,6 +134,10 @@ class OwnStore:
         row = await self._database.fetchrow(_SQL["mark"], region)
         return sorted(await self._storage.marks(region) - {row["mark"] if row else ""})
 
+    async def _keep_original(self, region: str) -> None:
+        await self.keep(region)
+        await self.require_original(region)
+
     async def _mark(self, region: str, *, is_adopted: bool) -> None:
         await self._database.execute(_SQL["name_mark"], region, f"mark-{secrets.token_hex(16)}")
         try:
@@ -139,7 +156,7 @@ class OwnStore:
             mark = await connection.fetchval(_SQL["lock_mark"], region)
             if mark is not None and (is_adopted or await self._lacks_mark(connection, region)):
                 await self._storage.mark(region, mark)
-                await connection.execute(_SQL["note_mark"], region)
+                await connection.execute(_SQL["note_mark"], region, is_adopted)
         return mark is not None
 
     async def _lacks_mark(self, source: "Database | Connection", region: str) -> bool:
@@ -165,9 +182,12 @@ class OwnStore:
 
 
 def _description(region: str, mark: str) -> str:
-    place = f"the region {region}" if region else "the store"
     lacks = f"has no object {mark}" if mark else "has none of the newest results"
-    return f"{place} {lacks}, so it belongs to another database, or its content was lost"
+    return f"{_place(region)} {lacks}, so it belongs to another database, or its content was lost"
+
+
+def _place(region: str) -> str:
+    return f"the region {region}" if region else "the store"
 
 
 def _region_of(key: str) -> str:

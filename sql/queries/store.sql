@@ -1,6 +1,7 @@
 -- name: mark
 -- The mark of a region, whether it was ever stored, and whether it is a day old, by which a bucket's rules may delete it.
-SELECT mark, stored_at IS NOT NULL AS was_stored,
+-- If another database has stored it, this one is a copy.
+SELECT mark, stored_at IS NOT NULL AS was_stored, marked_by <> database_identity() IS TRUE AS is_copy,
        stored_at NOT BETWEEN service_time() - interval '1 day' AND service_time() AS is_old
   FROM store_mark WHERE region = $1;
 
@@ -13,8 +14,10 @@ INSERT INTO store_mark (region, mark) VALUES ($1, $2) ON CONFLICT DO NOTHING;
 SELECT mark FROM store_mark WHERE region = $1 FOR UPDATE SKIP LOCKED;
 
 -- name: note_mark
--- Record that the mark of a region is stored.
-UPDATE store_mark SET stored_at = service_time() WHERE region = $1;
+-- Record that the mark of a region is stored, and who has stored it first, or has adopted the region.
+UPDATE store_mark
+   SET stored_at = service_time(), marked_by = CASE WHEN $2 OR marked_by IS NULL THEN database_identity() ELSE marked_by END
+ WHERE region = $1;
 
 -- name: newest_outputs
 -- Outputs that should be in a region of the store for longest.

@@ -123,7 +123,7 @@ def test_a_restored_database_and_an_older_store_are_reconciled(restored: Path, e
             f"The stored output {later} belongs to no job.",
         }
 
-        mended = geomill.json("reconcile")
+        mended = geomill.json("reconcile", "--force")
         assert (set(mended["expiredJobs"]), mended["deletedOutputs"]) == (lost, [later])
         assert geomill.json("audit") == {"differences": []}
         members = ("expiredJobs", "deletedOutputs", "handedOverJobs", "deletedMessages", "differences")

@@ -1,5 +1,8 @@
 """A database and its store know each other: with another store, nothing is stored, deleted or taken for deleted."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -7,14 +10,17 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from service.errors import ForeignStore
+from service.errors import ForeignStore, ObjectsLeft
+from service.postgres_embedded.server_user import find_server_user
 from service.storage.local import LocalStorage, open_local
 from service.usecases.audit import audit
 from service.usecases.maintenance import GRACE, sweep
 from service.usecases.own_store import OwnStore
-from tests.database import TestServer
+from tests.database import TestServer, database_name, fast_directory
+from tests.e2e.test_backup import postgres_program
 from tests.support.data import lakes
 from tests.support.geomill import Geomill
+from tests.support.replication import PostgresServer
 from tests.support.world import World, world
 
 RETENTION = timedelta(days=60)
@@ -136,6 +142,58 @@ async def test_two_databases_that_share_a_store_delete_nothing_of_each_other(
         [told] = await audit(other.services.database, other.services.storage)
         assert "1 outputs" in told
     postgres.drop_database(other_url)
+
+
+@contextmanager
+def copied(postgres: TestServer, dsn: str, directory: Path, *, is_elsewhere: bool) -> Iterator[str]:
+    """The address of a copy of a database, beside it or in another cluster."""
+    if not is_elsewhere:
+        yield (copy := postgres.create_database(database_name(dsn)))
+        postgres.drop_database(copy)
+        return
+    with fast_directory() as place:
+        if (user := find_server_user()).switched:
+            os.chown(place, user.uid, user.gid)
+        server = PostgresServer(place)
+        server.create()
+        server.start()
+        try:
+            postgres_program("pg_dump", "--format=custom", f"--file={directory / 'dump'}", dsn)
+            postgres_program(
+                "pg_restore", "--no-owner", "--exit-on-error", f"--dbname={server.dsn}", str(directory / "dump")
+            )
+            yield server.dsn
+        finally:
+            server.stop()
+
+
+@pytest.mark.parametrize("is_elsewhere", [True, False])
+async def test_a_copy_of_a_database_deletes_nothing_of_its_original_until_it_is_told(
+    postgres: TestServer, database_url: str, tmp_path: Path, *, is_elsewhere: bool
+) -> None:
+    """Neither what it knows nor what was stored since. It converts meanwhile, and deletes once told."""
+    async with world(database_url, tmp_path) as original:
+        known, key = str((await original.convert())["jobId"]), original.client.headers["X-API-Key"]
+    with copied(postgres, database_url, tmp_path, is_elsewhere=is_elsewhere) as copy_url:
+        geomill = Geomill(tmp_path, {"GEOMILL_DATABASE_URL": copy_url})
+        async with world(database_url, tmp_path) as original:
+            await original.convert()
+        async with world(copy_url, tmp_path) as copy:
+            await copy.convert()
+            copy.client.headers["X-API-Key"] = key
+            assert await erase(copy, known) == 503
+            left = await anyio.to_thread.run_sync(geomill, "reconcile")
+            assert (left.returncode, "run `geomill reconcile --region home --force`" in left.stdout) == (1, True), left
+            doctor = await anyio.to_thread.run_sync(geomill, "doctor")
+            assert "this database is a copy of the one that has its results in the store" in doctor.stdout
+            await copy.advance(RETENTION + GRACE)
+            with pytest.raises(ObjectsLeft):
+                await sweep(copy.services)
+            assert await copy.stored() == 3
+            told = await anyio.to_thread.run_sync(geomill, "reconcile", "--region", "home", "--force")
+            assert told.returncode == 0, told
+            await sweep(copy.services)
+            assert await copy.stored() == 0
 
 
 async def test_a_store_whose_results_are_lost_is_used_again_once_it_is_forced(
