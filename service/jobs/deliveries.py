@@ -82,6 +82,31 @@ class Delivery:
             await self._message.in_progress()
 
 
+class _Answers:
+    """What one subscription hears. The client's own way to wait for a message makes two tasks for each."""
+
+    def __init__(self) -> None:
+        self._heard: deque[Msg] = deque()
+        self._came = anyio.Event()
+
+    async def hear(self, message: Msg) -> None:
+        """Note a message."""
+        self._heard.append(message)
+        self._came.set()
+
+    async def next(self) -> Msg:
+        """Return the next message.
+
+        Raises:
+            TimeoutError: none has come for a while.
+        """
+        if not self._heard:
+            self._came = anyio.Event()
+            with anyio.fail_after(ANSWER_SECONDS):
+                await self._came.wait()
+        return self._heard.popleft()
+
+
 class Deliveries:
     """The messages of the queue as one worker takes them."""
 
@@ -94,9 +119,10 @@ class Deliveries:
         self._check = check
         self._lanes = Lanes()
         self._looked_at = -math.inf
-        self._looking = anyio.Lock()
+        self._looking = anyio.Lock(fast_acquire=True)
         self._stirred = anyio.Event()
-        self._answers: Subscription | None = None
+        self._subscription: Subscription | None = None
+        self._answers = _Answers()
         self._takers = 0
         self._found: deque[Delivery] = deque()
         self.is_left = False
@@ -192,16 +218,18 @@ class Deliveries:
 
     async def _ask(self, left: dict[str, int]) -> None:
         """Ask for jobs of lanes, and count down how many are left that each lane does not have."""
-        if self._answers is None:
-            self._answers = await self._connection.subscribe(self._connection.new_inbox())
+        if self._subscription is None:
+            self._answers = _Answers()
+            inbox = self._connection.new_inbox()
+            self._subscription = await self._connection.subscribe(inbox, cb=self._answers.hear)
         empty = 0
         try:
             for lane, most in left.items():
                 question = b'{"batch":%d,"no_wait":true}' % most
                 subject = next_of(lane)
-                await self._connection.publish(subject, question, reply=self._answers.subject)
+                await self._connection.publish(subject, question, reply=self._subscription.subject)
             while empty < sum(missing > 0 for missing in left.values()):
-                answer = await self._answers.next_msg(ANSWER_SECONDS)
+                answer = await self._answers.next()
                 if answer.headers and api.Header.STATUS in answer.headers:
                     empty += 1
                     continue
@@ -211,8 +239,8 @@ class Deliveries:
                         left[delivery.lane] -= 1
                         if not left[delivery.lane] and delivery.is_followed:
                             self._lanes.stir(delivery.lane)
-        except nats.errors.Error:  # a late answer must not be taken for that to another question
-            stale, self._answers = self._answers, None
+        except (nats.errors.Error, TimeoutError):  # a late answer must not be taken for that to another question
+            stale, self._subscription = self._subscription, None
             with suppress(nats.errors.Error):
                 await stale.unsubscribe()
             if not self._found:

@@ -70,9 +70,9 @@ class ClaimedJobs:
         """Whether jobs are returned at once that no converter has begun: others can have them."""
         return self._company.is_closed or self._company.is_reserved
 
-    async def leave(self) -> None:
+    def leave(self) -> None:
         """Return the jobs that no converter has begun, and let none begin."""
-        await self._company.close()
+        self._company.close()
         self._let_go()
 
     def _let_go(self) -> None:

@@ -27,18 +27,17 @@ class Company:
 
     def __init__(self, make_room: Callable[[], None]) -> None:
         self._make_room = make_room
-        self._changed = anyio.Condition()
+        self._changed = anyio.Event()
         self._together = 0
         self.is_reserved = False
         """Whether a job runs alone here, or waits for the others to end."""
         self.is_closed = False
         """Whether nobody may join any more."""
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Let no other job join, and none wait for the others to end."""
         self.is_closed = True
-        async with self._changed:
-            self._changed.notify_all()
+        self._tell()
 
     @asynccontextmanager
     async def joined(self, *, alone: bool, is_open: Callable[[], Awaitable[bool]]) -> AsyncIterator[None]:
@@ -60,10 +59,8 @@ class Company:
                         raise Displaced
             yield
         finally:
-            with anyio.CancelScope(shield=True):
-                async with self._changed:
-                    self.is_reserved, self._together = self.is_reserved and not alone, self._together - (not alone)
-                    self._changed.notify_all()
+            self.is_reserved, self._together = self.is_reserved and not alone, self._together - (not alone)
+            self._tell()
 
     async def _have_others_ended(self) -> bool:
         """Wait a moment for the jobs that run together; return whether they have ended.
@@ -72,9 +69,13 @@ class Company:
             Displaced: nobody may join any more.
         """
         with anyio.move_on_after(LOOK_SECONDS):
-            async with self._changed:
-                while self._together and not self.is_closed:
-                    await self._changed.wait()
+            while self._together and not self.is_closed:
+                await self._changed.wait()
         if self.is_closed:
             raise Displaced
         return not self._together
+
+    def _tell(self) -> None:
+        """Have whoever waits look what has changed."""
+        self._changed.set()
+        self._changed = anyio.Event()

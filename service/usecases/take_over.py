@@ -95,7 +95,7 @@ class Worker:
         """Take no further jobs, and return those that no converter has begun."""
         self._queue.leave()
         if self._claimed is not None:
-            await self._claimed.leave()
+            self._claimed.leave()
         await self._queue.questions.leave()
 
     async def finished(self) -> None:

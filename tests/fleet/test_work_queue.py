@@ -234,9 +234,9 @@ async def test_a_stray_message_is_no_answer(server: NatsServer) -> None:
     async with fresh_queue(server) as (queue, operator):
         await queue.offer(message_of(handover()))
         await taken(queue)
-        assert queue.deliveries._answers is not None
+        assert queue.deliveries._subscription is not None
         for reply in ("", "geomill.reply"):
-            await operator._nc.publish(queue.deliveries._answers.subject, b"stray", reply=reply)
+            await operator._nc.publish(queue.deliveries._subscription.subject, b"stray", reply=reply)
         await operator._nc.flush()
         assert await queue.offer(message_of(offered := handover()))
         assert await taken(queue) == offered.job.id

@@ -24,9 +24,11 @@ async def test_who_runs_alone_has_no_company() -> None:
             try:
                 async with company.joined(alone=number % 3 == 0, is_open=always):
                     running.add(number)
-                    await anyio.sleep(0.001)
-                    seen.append(frozenset(running))
-                    running.remove(number)
+                    try:
+                        await anyio.sleep(0.001)
+                        seen.append(frozenset(running))
+                    finally:
+                        running.remove(number)
             except Displaced:
                 await anyio.sleep(0.001)
             else:
@@ -59,7 +61,7 @@ async def test_room_is_made_for_who_runs_alone() -> None:
         tasks.start_soon(run_alone)
         while not made:
             await anyio.lowlevel.checkpoint()
-        await company.close()
+        company.close()
     assert made == [True]
     with pytest.raises(Displaced):
         async with company.joined(alone=False, is_open=always):
