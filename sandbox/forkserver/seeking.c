@@ -104,7 +104,27 @@ static int is_odd_date(const char *at)
     return (!last || *last != mark) && strchr(at, mark);
 }
 
-/* Whether there is such a date, or a whole number of so many digits that no floating-point number may be it. */
+/* Whether a cell shows letters or signs beside its number, from behind its value on; see cell_texts.py. */
+static int shows_words(const char *at, const char *end)
+{
+    const char *text = memchr(at, '>', (size_t)(end - at));
+    text = text ? past_blanks(text + 1, end) : end;
+    if (!begins(text, end, "<text:p>"))
+        return 0;
+    for (text += strlen("<text:p>"); text < end && *text != '<'; text++) {
+        if (*text == '&')
+            text += strcspn(text, ";<");
+        int is_letter = isalpha((unsigned char)*text) && *text != 'E' && *text != 'e';
+        if (is_letter || *text == '$' || begins(text, end, "\xc2\xb0") || begins(text, end, "\xe2\x82"))
+            return 1;
+        if (*text == '\xc2' && text + 1 < end && (unsigned char)text[1] >= 0xa2 && (unsigned char)text[1] <= 0xa5)
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether there is such a date, a whole number of so many digits that no floating-point number may be it, or a number beside
+   which its cell shows more. */
 static int has_odd_value(const char *at, const char *end)
 {
     enum { LEAST_DIGITS = 16 };
@@ -117,7 +137,7 @@ static int has_odd_value(const char *at, const char *end)
         at += mark != 0;
         at += *at == '-';
         const char *last = past_digits(at);
-        if (last - at >= LEAST_DIGITS && *last == mark)
+        if ((last - at >= LEAST_DIGITS && *last == mark) || shows_words(at, end))
             return 1;
     }
     return 0;

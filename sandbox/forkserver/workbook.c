@@ -27,7 +27,7 @@
 enum { CHUNK = 1 << 20, MOST_SCANNED = 256 << 20, MOST_SHEETS = 1000, LONGEST_TAG = 400, LONGEST_PATH = 512 };
 enum { MOST_PLACES = 4096, MOST_NUMBERS = 200, LONGEST_CODE = 255, NO_NUMBER = -1, FIRST_OWN = 164 };
 
-/* Cells of a format that matter if it is one of dates or times: those that the driver takes for the next second, those in the
+/* Cells of a format that matter if it is one of dates or times: those that the driver takes for whole seconds, those in the
  * first row, texts and errors of formulas, those with a time of day, those beyond one day, and all numbers; and the rows of the
  * first of the last three. Also the fewest digits of a whole number without a sign, of which the format may show more. */
 struct moments {
@@ -147,7 +147,7 @@ static void see_number_in(struct workbook *book, struct moments *moments, struct
     double seconds = strtod(copy, &last) * 86400, fraction = seconds - floor(seconds);
     if (last == copy)
         return;
-    moments->late += fraction >= 0.99899 && fraction < 0.9995;
+    moments->late += (fraction >= 0.99899 && fraction < 0.9995) || (fraction >= 0.0005 && fraction < 0.00101);
     moments->named += is_in_first_row(book, cell);
     size_t digits = strspn(copy, "0123456789");
     int timed = has_time(seconds), dated = seconds < 0 || seconds >= 86400;

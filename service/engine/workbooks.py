@@ -4,7 +4,7 @@ The run that will hold the workbook examines it and, if the driver would mistake
 understands. `jailed.styles` does both where there is no such run, or the two could differ.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated
 
 import msgspec
@@ -57,7 +57,7 @@ _SENTENCES = {
     "uncalculated": "The workbook holds no results for some of its formulas ({count:,}); their cells are empty. Open "
     "and save it in a spreadsheet program, which calculates them, and send it again.",
     "escaped": "Characters that the workbook writes as escapes, such as _x000D_ ({count:,}), may have stayed escapes.",
-    "late": "Times with 0.999 s ({count:,}) may have become the next second when the workbook was read.",
+    "late": "Times with 0.001 or 0.999 s ({count:,}) may have become whole seconds when the workbook was read.",
     "named": "Cells of the first row that are dates or times ({count:,}) became names of columns as numbers, such as "
     "45293. Write them as texts.",
     "iso": "Dates that the workbook writes in the ISO notation ({count:,}) are texts, such as 2024-01-02T03:04:05. "
@@ -71,6 +71,9 @@ _SENTENCES = {
     "elapsed": "Elapsed times ({count:,}) are numbers of days, such as 1.5 for 36:00:00.{first}",
     "padded": "Zeros that formats show before numbers, as in 00501, were left out ({count:,} cells have such formats). "
     "To keep the zeros, store these as texts.",
+    "worded": "Words and signs that formats show beside numbers, as in 5 km and 5 €, were left out ({count:,} cells "
+    "have such formats).{first} To keep them, put them into the names of columns, or store these cells as texts.",
+    "percent": "Percentages ({count:,}) are fractions, such as 0.5 for 50 %.{first}",
     "phonetic": "Phonetic guides of texts (furigana, {count:,}) were left out.",
     "comments": COMMENTS,
     "covered": "Values of cells that merged cells cover ({count:,}) were left out. To keep them, undo the merging of "
@@ -82,7 +85,7 @@ _SENTENCES = {
 
 
 class Moments(msgspec.Struct, frozen=True, array_like=True):
-    """The cells of a format: times with 0.999 s, those in the first row, and texts.
+    """The cells of a format: times that become whole seconds, those in the first row, and texts.
 
     And those with a time of day, those beyond one day, and all numbers, each with the lowest of their rows; and the
     fewest digits of whole numbers.
@@ -120,7 +123,8 @@ class Examined(Answer, frozen=True):
     def found(self) -> FoundCells:
         """What the driver does not tell."""
         kinds = (styles.MOMENTS, styles.ONLY_DATES, styles.ONLY_CLOCKS, styles.ELAPSED_TIMES)
-        moments, dates, clocks, elapsed = map(self._of, kinds)
+        moments, dates, clocks, elapsed = (self._of(kind.has) for kind in kinds)
+        worded, percent = self._of(styles.shows_words), self._of(styles.shows_percent)
         return {
             "uncalculated": self.uncalculated,
             "escaped": self.escaped,
@@ -134,6 +138,10 @@ class Examined(Answer, frozen=True):
             "first_dated": _first(of.first_dated for of in clocks),
             "elapsed": sum(of.numbers for of in elapsed),
             "first_elapsed": _first(of.first_number for of in elapsed),
+            "worded": sum(of.numbers for of in worded),
+            "first_worded": _first(of.first_number for of in worded),
+            "percent": sum(of.numbers for of in percent),
+            "first_percent": _first(of.first_number for of in percent),
             "padded": sum(of.numbers for of, code in self._each() if of.fewest_digits in styles.padded_by(code)),
             "rounded": self.rounded,
             "first_rounded": self.first_rounded,
@@ -142,12 +150,12 @@ class Examined(Answer, frozen=True):
 
     def is_clear(self) -> bool:
         """Whether the driver takes no text for a date, and knows all built-in formats."""
-        has_texts = any(of.texts for of in self._of(styles.MOMENTS))
+        has_texts = any(of.texts for of in self._of(styles.MOMENTS.has))
         return self.ok and not self.messages and not has_texts and not any(map(styles.is_east_asian, self.built_in))
 
-    def _of(self, kind: styles.FormatKind) -> list[Moments]:
+    def _of(self, is_of_kind: Callable[[str | int], bool]) -> list[Moments]:
         """What there is of the formats of a kind."""
-        return [of for of, code in self._each() if kind.has(code)]
+        return [of for of, code in self._each() if is_of_kind(code)]
 
     def _each(self) -> Iterator[tuple[Moments, str | int]]:
         """What there is of each format."""

@@ -29,11 +29,20 @@ COVERED_RUN = re.compile(
 LINK = re.compile(rb"<text:a[\s>]")
 PADDED = re.compile(rb"<table:table-cell(?>[^<>]*?\soffice:value\s*+=)[^<>]*+><text:p>0\d")
 """A cell that shows zeros before its number."""
+SIGN = rb"(?:[A-DF-Za-df-z$]|\xc2[\xa2-\xa5\xb0]|\xe2\x82[\xa0-\xbf])"
+"""A letter other than that of an exponent, or one of ¢, £, ¤, ¥, ° and the other signs of currencies."""
+WORDED = re.compile(
+    rb"<table:table-cell\b(?=[^<>]*?\soffice:value\s*+=)(?:(?=[^<>]*?[\"']currency[\"'])[^<>]*+>"
+    rb"|[^<>]*+>\s*+<text:p\b[^<>]*+>(?:&[#\w]{1,8}+;|(?!" + SIGN + rb")[^<&])*+" + SIGN + rb")"
+)
+"""A cell that shows letters or signs beside its number."""
+PERCENT = re.compile(rb"<table:table-cell\b(?=[^<>]*?[\"']percentage[\"'])[^<>]*+>")
 COMMENTS, HIDDEN, ERRORS, LINKS, ZEROS = "comments", "covered", "errors", "links", "padded"
+SHOWN = {"worded": WORDED, "percent": PERCENT}
 ERROR = re.compile(rb"\bcalcext:value-type\s*+=\s*+[\"']error[\"']")
 MARKS = (
     *("<text:s/", "<text:s ", "<text:tab", "<text:line-break", "<text:a "),
-    *("<office:annotation", '="error"'),
+    *("<office:annotation", '="error"', '="percentage"', '="currency"'),
 )
 """The texts that show that there may be something of this in a workbook, beside covered values."""
 
@@ -41,12 +50,14 @@ MARKS = (
 def plain_texts(part: bytes, found: Counter[str]) -> bytes:
     """Cells whose texts the driver reads as they are; adds to `found` what is left out, and errors, which are texts.
 
-    What is left out includes zeros that a cell shows before its number.
+    What is left out includes what a cell shows beside its number: zeros, letters, signs.
     """
     found[HIDDEN] += len(COVERED.findall(part))
     found[ERRORS] += len(ERROR.findall(part))
     found[LINKS] += len(LINK.findall(part))
     found[ZEROS] += sum(map(times_of, PADDED.findall(part)))
+    for kind, pattern in SHOWN.items():
+        found[kind] += sum(times_of(cell[0]) for cell in pattern.finditer(part))
     found[COMMENTS] += sum(comment["cut"] is None for comment in COMMENT.finditer(part))
     text = COMMENT.sub(lambda comment: b"" if comment["cut"] is None else comment[0], part)
     text = COVERED_RUN.sub(

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from service.engine.jailed.cell_texts import COVERED, COVERED_RUN, MARKS, PADDED, plain_texts
+from service.engine.jailed.cell_texts import COVERED, COVERED_RUN, MARKS, PADDED, WORDED, plain_texts
 from service.engine.jailed.durations import PLAIN_DATE, TIME, is_finer, times_as_texts
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.results import EMPTY, TRUTH_FORMULAS, TRUTH_VALUE, plain_results
@@ -31,7 +31,7 @@ SOUGHT = (TIME, TRUTH_VALUE, *TRUTH_FORMULAS, *MARKS)
 ODD = re.compile(
     b"|".join(
         [
-            *(pattern.pattern for pattern in (COVERED, COVERED_RUN, EMPTY, PADDED)),
+            *(pattern.pattern for pattern in (COVERED, COVERED_RUN, EMPTY, PADDED, WORDED)),
             LONG,
             ODD_DATE,
             *(re.escape(mark.encode()) for mark in SOUGHT),

@@ -16,9 +16,10 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from html import unescape
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import NamedTuple
+from unicodedata import category
 
 from service.engine.jailed.cells import (
     CHUNK,
@@ -104,6 +105,12 @@ ROW_OR_CELL = re.compile(
 """The start of a row, or of a cell as above."""
 LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\[\]]*\]', re.DOTALL)
 """Parts of a format that are not placeholders: texts, blanks, colors, conditions."""
+WORDS = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\[\]-]*)[^\[\]]*\]', re.DOTALL)
+"""Texts in a format, and the currency in `[$€-407]`."""
+SIGNS = frozenset({"Sc", "So"})
+"""The categories of € and °."""
+CURRENCIES, PERCENTAGES = frozenset({5, 6, 7, 8, 42, 44}), frozenset({9, 10})
+"""The numbers of such built-in formats."""
 ZEROS = re.compile(r"[0 ()/+-]*")
 """What is left of a format for numbers that consist of digits, such as postal codes, without its literal parts."""
 ELAPSED = re.compile(r"\[(?:h+|m+|s+)\]")
@@ -132,14 +139,15 @@ UNREADABLE = (*DAMAGED, OSError, MemoryError)
 def main(workbook: str, plain: str, found_file: str) -> None:
     """Write a copy of `workbook` to `plain` whose formats and cells the driver understands, unless it understands all.
 
-    Also write to `found_file`, as JSON, what the driver does not tell: whether it, which counts days from 1900, reads
-    dates as earlier ones (`early`), how many formulas have no result, how many characters are escaped, how many cells
-    hold true or false (`truths`), how many times become `late`, how many moments are cells of a header (`named`), and
-    how many ISO dates (`iso`) and errors (`errors`) are texts in the copy, the row of the first in its sheet
-    (`first_errors`), how many readings of texts the copy lacks (`phonetic`), and how many dates lose a time of day
-    (`timed`), times of day lose days (`dated`), and times are numbers of days (`elapsed`), each with the lowest row of
-    these, how many numbers have formats that show zeros before some of them (`padded`), and how many whole numbers are
-    `rounded` beside decimals.
+    Also write to `found_file`, as JSON, what the driver does not tell: whether it, which counts days from 1900,
+    reads dates as earlier ones (`early`), how many formulas have no result, how many characters are escaped, how
+    many cells hold true or false (`truths`), how many times become `late`, how many moments are cells of a header
+    (`named`), and how many ISO dates (`iso`) and errors (`errors`) are texts in the copy, the row of the first in
+    its sheet (`first_errors`), how many readings of texts the copy lacks (`phonetic`), and how many dates lose a
+    time of day (`timed`), times of day lose days (`dated`), times are numbers of days (`elapsed`), and numbers have
+    formats that show words (`worded`) or percentages (`percent`), each with the lowest row of these, how many
+    numbers have formats that show zeros before some of them (`padded`), and how many whole numbers are `rounded`
+    beside decimals.
     """
     try:
         with zipfile.ZipFile(workbook) as book:
@@ -153,7 +161,11 @@ def main(workbook: str, plain: str, found_file: str) -> None:
             moments = _moments(
                 book,
                 _with_known_numbers(understood, built_in, largest),
-                elapsed=_places(content, ELAPSED_TIMES),
+                shown={
+                    "elapsed": _places(content, ELAPSED_TIMES.has),
+                    "worded": _places(content, shows_words),
+                    "percent": _places(content, shows_percent),
+                },
                 padded=_padded(content),
             )
             ours = mistaken(book)
@@ -186,6 +198,27 @@ def padded_by(code: str | int) -> range:
     """The numbers of digits that whole numbers have to which a format, as `FormatKind.has` takes it, adds zeros."""
     placeholders = "" if isinstance(code, int) else LITERAL.sub("", unescape(code)).partition(";")[0]
     return range(1, placeholders.count("0") if ZEROS.fullmatch(placeholders) else 0)
+
+
+def shows_words(code: str | int) -> bool:
+    """Whether a format, as `FormatKind.has` takes it, shows letters or signs beside numbers, as in 5 km and 5 €."""
+    if isinstance(code, int):
+        return code in CURRENCIES
+    text = unescape(code)
+    literal = "".join(chain.from_iterable(WORDS.findall(text)))
+    signs = literal + LITERAL.sub("", text)
+    return not _is_moment(code) and (any(map(str.isalnum, literal)) or any(category(sign) in SIGNS for sign in signs))
+
+
+def shows_percent(code: str | int) -> bool:
+    """Whether a format, as `FormatKind.has` takes it, shows 0.5 as 50 %."""
+    if isinstance(code, int):
+        return code in PERCENTAGES
+    return not _is_moment(code) and "%" in LITERAL.sub("", unescape(code))
+
+
+def _is_moment(code: str) -> bool:
+    return _kind(code) in {*PLAIN, ELAPSED_KIND}
 
 
 def is_east_asian(number: int) -> bool:
@@ -249,10 +282,10 @@ def _largest(book: zipfile.ZipFile, wanted: Mapping[int, float]) -> dict[int, fl
     return found
 
 
-def _places(styles: bytes, kind: FormatKind) -> set[int]:
+def _places(styles: bytes, is_of_kind: Callable[[str | int], bool]) -> set[int]:
     """The positions of the formats of a kind."""
     codes = {number: code.decode("utf-8", "replace") for number, code in _own(styles).items()}
-    return {place for place, number in enumerate(_numbers(styles)) if kind.has(codes.get(number, int(number)))}
+    return {place for place, number in enumerate(_numbers(styles)) if is_of_kind(codes.get(number, int(number)))}
 
 
 def _padded(styles: bytes) -> dict[int, tuple[bytes, range]]:
@@ -262,18 +295,22 @@ def _padded(styles: bytes) -> dict[int, tuple[bytes, range]]:
 
 
 def _moments(
-    book: zipfile.ZipFile, styles: bytes, *, elapsed: set[int], padded: Mapping[int, tuple[bytes, range]]
+    book: zipfile.ZipFile,
+    styles: bytes,
+    *,
+    shown: Mapping[str, set[int]],
+    padded: Mapping[int, tuple[bytes, range]],
 ) -> dict[str, int]:
-    """How many times the driver takes for the next second, and how many dates and times are in a first row.
+    """How many times the driver takes for whole seconds, and how many dates and times are in a first row.
 
     Also how many dates lose a time of day that their format does not show, how many times of day lose days, and how
-    many times are of the formats `elapsed`; with the lowest row of each. And how many numbers are of formats that have
-    `padded` one with zeros.
+    many numbers are of formats that are `shown`, by kind; with the lowest row of each. And how many numbers are of
+    formats that have `padded` one with zeros.
     """
-    wanted, days, clocks = (_places(styles, kind) for kind in (MOMENTS, ONLY_DATES, ONLY_CLOCKS))
+    wanted, days, clocks = (_places(styles, kind.has) for kind in (MOMENTS, ONLY_DATES, ONLY_CLOCKS))
     found: Counter[str] = Counter()
     numbers, are_padded = Counter[bytes](), set[bytes]()
-    looked_at = wanted | elapsed | padded.keys()
+    looked_at = wanted.union(padded, *shown.values())
     for name in filter(SHEET.fullmatch, book.namelist()) if looked_at else ():
         for row, place, number in _moments_of(_rows(pieces(book, name)), looked_at):
             if place in padded:
@@ -281,14 +318,13 @@ def _moments(
                 numbers[code] += 1
                 if number.isdigit() and len(number) in digits:
                     are_padded.add(code)
-                continue
             value = float(number)
             found["late"] += place in wanted and is_late(value)
             found["named"] += place in wanted and row == 1
             kinds = {
                 "timed": place in days and has_time(value),
                 "dated": place in clocks and not 0 <= value < 1,
-                "elapsed": place in elapsed,
+                **{kind: place in places for kind, places in shown.items()},
             }
             for kind in filter(kinds.get, kinds):
                 found[kind] += 1

@@ -73,6 +73,40 @@ async def test_zeros_that_cells_show_before_numbers_are_told(
     assert done.output.warnings == (told,) * (count > 0)
 
 
+SHOWN = {
+    "5 km": "as in 5 km",
+    "$5.00": "as in 5 km",
+    "5 \u20ac": "as in 5 km",
+    "5\u00b0": "as in 5 km",
+    "5&apos;000": "",
+    "5\u00a0000,0": "",
+    "1.5E+10": "",
+    "-5": "",
+}
+"""Texts of cells with numbers, and a part of what is told."""
+TYPES = {"float": "", "currency": "as in 5 km", "percentage": "Percentages (3) are fractions"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown", "told"),
+    [*(("float", *pair) for pair in SHOWN.items()), *((kind, "5", told) for kind, told in TYPES.items())],
+)
+async def test_what_cells_show_beside_numbers_is_told(
+    either: Pipeline, tmp_path: Path, kind: str, shown: str, told: str
+) -> None:
+    """Units, currencies and percentages are in no value."""
+    said = f'office:value-type="{kind}" office:value="5"'
+    cells = [
+        f"<table:table-cell {said}><text:p>{shown}</text:p></table:table-cell>",
+        f'<table:table-cell table:number-columns-repeated="2" {said}><text:p>{shown}</text:p></table:table-cell>',
+        text_cell("5 km"),
+    ]
+    done = await either.to("Csv", workbook(tmp_path / "a.ods", [text_cell(name) for name in "abcd"], cells))
+    assert list(readers.table(done.path)[0].values()) == ["5", "5", "5", "5 km"]
+    assert len(done.output.warnings) == bool(told)
+    assert told in "".join(done.output.warnings)
+
+
 async def test_a_workbook_with_empty_cells_that_others_cover_is_read_as_it_is(
     converters: Converters, tmp_path: Path
 ) -> None:

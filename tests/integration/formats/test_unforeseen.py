@@ -585,7 +585,7 @@ async def test_moments_that_reading_a_workbook_changes_are_told(either: Pipeline
     written = (await either.to("Xlsx", write_geojson(tmp_path / "a.geojson", rows))).path
     done = await either.to("GeoPackage", written)
     assert done.output.warnings == (
-        "Times with 0.999 s (1) may have become the next second when the workbook was read.",
+        "Times with 0.001 or 0.999 s (1) may have become whole seconds when the workbook was read.",
         UNPLACED,
     )
     dated = tmp_path / "dated.xlsx"

@@ -5,6 +5,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
 import msgspec
 import pytest
@@ -161,26 +162,29 @@ MOMENTS = b"".join(
         (b"C2", 1, b"", b"%.12f" % (45293 + 100.998 / 86400)),
         (b"D2", 1, b"", b"%.12f" % (45293 + 100.9996 / 86400)),
         (b"E2", 3, b"", b"%.15f" % (100.999 / 86400)),
+        (b"F2", 1, b"", b"%.12f" % (45293 + 100.001 / 86400)),
+        (b"G2", 1, b"", b"%.12f" % (45293 + 100.0002 / 86400)),
+        (b"H2", 1, b"", b"%.12f" % (45293 + 100.002 / 86400)),
     )
 )
 MOMENTS += b"<c s='1' r='F1'><f>A1</f><v>2.5</v></c><c r='G1' s='1'/><c r='H1' s='1'><v>no</v></c>"
 DAY = b"<c s='1'><v>45293</v></c>"
 LATE_AND_NAMED = {
-    MOMENTS: (2, 3),
-    b"<row>%b</row><row>%b</row>" % (DAY, MOMENTS): (2, 4),
+    MOMENTS: (3, 3),
+    b"<row>%b</row><row>%b</row>" % (DAY, MOMENTS): (3, 4),
     b"<row r='1' spans='1:2'>%b%b</row>\n<row r='2'>%b</row>" % (DAY, DAY, DAY): (0, 2),
     b"<row r='2'>%b</row><row>%b</row>" % (DAY, DAY): (0, 0),
     b"<row r='1'/><row>%b</row>" % DAY: (0, 0),
     b"<row>%b</row><row>%b</row>" % (DAY, DAY * REPEATED): (0, 1),
 }
-"""Sheets, their times with 0.999 s, and their moments in the first row; cells and rows need not say where they are."""
+"""Sheets, their times with 0.001 or 0.999 s, and moments in a first row; cells and rows need not say where they are."""
 
 
 @pytest.mark.parametrize("sheet", LATE_AND_NAMED, ids=range(len(LATE_AND_NAMED)))
 async def test_moments_that_the_driver_changes_are_counted_as_by_the_other_program(
     converters: Converters, sheet: bytes
 ) -> None:
-    """Those in a first row, and those with 0.999 s, if their format is one of dates or times."""
+    """Those in a first row, and those within 0.001 s of a whole second, if their format is one of dates or times."""
     formats = DATES.replace(b"</cellXfs>", b"<xf numFmtId='21'/></cellXfs>")
     found = await found_by_both(converters, {styles.MEMBER: formats, SHEET: sheet})
     assert (found["late"], found["named"]) == LATE_AND_NAMED[sheet]
@@ -229,6 +233,48 @@ async def test_days_behind_formats_of_times_are_told_by_both_programs(converters
     assert tuple(found[kind] for kind in kinds) == BEHIND_CLOCKS[sheet]
     warnings = " ".join(workbook_warnings(found))
     assert ("lost the days" in warnings, "Elapsed times" in warnings) == (found["dated"] > 0, found["elapsed"] > 0)
+
+
+BESIDE_NUMBERS = {
+    '0" km"': "worded",
+    '"No. "0': "worded",
+    "0\\d": "worded",
+    "0.0,\\M": "worded",
+    '[Red]0;-0" below"': "worded",
+    'General" d"': "worded",
+    '"yes";"no"': "worded",
+    "[$€-407]#,##0.00": "worded",
+    "[$EUR] 0": "worded",
+    "#,##0.00 $": "worded",
+    '0"°"00': "worded",
+    "0.0%": "percent",
+    '_-* #,##0.00_-;-* "-"??_-': "",
+    "[$-409]0": "",
+    "[Blue][>5]0.0": "",
+    "0.00E+00": "",
+    "000\\-00": "",
+    "General": "",
+    'yyyy"年"': "",
+    'h" h"': "",
+    "[h]:mm": "",
+}
+"""Formats, and what of them is left out beside numbers."""
+
+
+@pytest.mark.parametrize("code", BESIDE_NUMBERS)
+async def test_what_formats_show_beside_numbers_is_told_by_both_programs(converters: Converters, code: str) -> None:
+    """Units, currencies and percentages are in no value; formats of dates and times have none."""
+    formats = f"""<styleSheet><numFmts><numFmt numFmtId="164" formatCode={quoteattr(code)}/></numFmts><cellXfs>
+    <xf numFmtId="0"/><xf numFmtId="164"/><xf numFmtId="9"/><xf numFmtId="44"/></cellXfs></styleSheet>"""
+    sheet = b"<row r='2'><c s='1'><v>0.5</v></c><c s='0'><v>1</v></c></row><row r='4'><c s='1'><v>0.25</v></c></row>"
+    found = await found_by_both(converters, {styles.MEMBER: formats.encode(), SHEET: sheet})
+    assert {kind: (found[kind], found[f"first_{kind}"]) for kind in ("worded", "percent") if found.get(kind)} == (
+        {BESIDE_NUMBERS[code]: (2, 2)} if BESIDE_NUMBERS[code] else {}
+    )
+    built_in = b"<row r='7'><c s='2'><v>0.5</v></c><c s='3'><v>1</v></c><c s='3' t='s'><v>0</v></c></row>"
+    found = await found_by_both(converters, {styles.MEMBER: formats.encode(), SHEET: built_in})
+    assert [found[kind] for kind in ("worded", "first_worded", "percent", "first_percent")] == [1, 7, 1, 7]
+    assert sum("as in 5 km" in told or told.startswith("Percentages (1)") for told in workbook_warnings(found)) == 2
 
 
 CODES = b"""<styleSheet><numFmts><numFmt numFmtId="164" formatCode="00000"/>
