@@ -42,6 +42,7 @@ SELECT coalesce(p.geodetic_crs_code, c.code)
  WHERE c.auth_name = 'EPSG' AND c.code = ?
 """
 """The geographic system on which a projected one is based; other systems are their own."""
+HORIZONTAL = "SELECT horiz_crs_code FROM compound_crs WHERE auth_name = 'EPSG' AND code = ?"
 DATUM = """
 SELECT d.auth_name || ':' || d.code, e.semi_major_axis * u.conv_factor
   FROM geodetic_crs g
@@ -131,6 +132,7 @@ MODIFIED_KROVAK, MODIFIED_KROVAK_SINCE = frozenset({5224, 5225, 5515, 5516}), (9
 VERSION = "SELECT value FROM metadata WHERE key = 'PROJ.VERSION'"
 PLANE_TYPES = frozenset({"geographic 2D", "projected"})
 MAP_TYPES = frozenset({"geographic 2D", "geographic 3D", "projected", "compound"})
+PLACED_TYPES = MAP_TYPES | {"geocentric", "other"}
 EVERY = """
 SELECT CAST(c.code AS INTEGER), c.name, coalesce(min(e.description), '')
   FROM crs_view c
@@ -176,6 +178,7 @@ class CrsCatalogue:
         self._every = cache(partial(_every, uri))
         self._remembered = lru_cache(REMEMBERED)(partial(_ask, uri))
         self._related = cache(partial(_related, uri, database.parent))
+        self._defined_by = cache(partial(_defined_by, uri, database.parent))
         self._operations = lru_cache(REMEMBERED)(partial(operations_between, uri, database.parent))
         self.depends_on_place = lru_cache(REMEMBERED)(self._depends_on_place)
 
@@ -187,6 +190,15 @@ class CrsCatalogue:
         """Whether the coordinates of `epsg` are degrees of longitude and latitude, or the like."""
         row = self._find(epsg)
         return row is not None and row[1].startswith("geographic")
+
+    def is_in_degrees(self, epsg: int) -> bool:
+        """Whether its horizontal coordinates are such, also beside the heights of a compound system."""
+        return any(self.is_geographic(int(code)) for (code,) in [*self._ask(HORIZONTAL, epsg), (epsg,)])
+
+    def has_positions(self, epsg: int) -> bool:
+        """Whether coordinates in `epsg` are positions on the Earth: not so of heights, and of systems of a site."""
+        row = self._find(epsg)
+        return row is None or row[1] in PLACED_TYPES
 
     def is_plane(self, epsg: int) -> bool:
         """Whether `epsg` has two axes."""
@@ -239,17 +251,30 @@ class CrsCatalogue:
     def relates(self, one: int, other: int) -> bool:
         """Whether PROJ can change between the datums of two systems with the grids of this host, or by way of another.
 
-        It takes datums for the same if it cannot. Those of modern systems count as related: they nearly are the same.
-        The first question about systems of which one is older takes some 20 milliseconds.
+        It takes datums for the same if it cannot. Those of modern systems count as related, since they nearly are the
+        same, unless a grid defines one. The first question about different datums takes some 20 milliseconds.
         """
         found = [*self._datums(one), *self._datums(other)]
         if len(found) < 2:  # noqa: PLR2004 -- both
             return True
-        (datum, axis), (other_datum, other_axis) = found
-        if datum == other_datum or abs(axis - other_axis) < ALIKE_METERS:
+        datum, other_datum = (datum for datum, _ in found)
+        if datum == other_datum or (self.are_modern(one, other) and not self.defining_grid(one, other)):
             return True
         related = self._related(RELATED)
         return other_datum in related[datum] or bool(related[datum] & related[other_datum])
+
+    def are_modern(self, one: int, other: int) -> bool:
+        """Whether the datums of two systems nearly are the same, by their ellipsoids."""
+        axes = [axis for _, axis in (*self._datums(one), *self._datums(other))]
+        return max(axes, default=0) - min(axes, default=0) < ALIKE_METERS
+
+    def defining_grid(self, one: int, other: int) -> str:
+        """The grid that alone relates one of two datums to others, if not even PROJ's collection has it; or "".
+
+        The intermediate frames of British railways are such: they bend the Earth along a line.
+        """
+        known = self._defined_by()
+        return next((known[datum] for epsg in (one, other) for datum, _ in self._datums(epsg) if datum in known), "")
 
     def knows_datum(self, name: str, axis: float) -> bool:
         """Whether PROJ knows what a datum of this name is, or its ellipsoid says that it is a modern one.
@@ -381,6 +406,20 @@ def _every(uri: str) -> list[_Entry]:
     with closing(sqlite3.connect(uri, uri=True)) as connection:
         rows = connection.execute(EVERY).fetchall()
     return [_Entry(epsg, name, area, f"{epsg} {name} {area}".casefold()) for epsg, name, area in rows]
+
+
+def _defined_by(uri: str, grids: Path) -> dict[str, str]:
+    """The datums for which all operations need grids that are neither there nor in PROJ's collection, and the grid."""
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        rows = connection.execute(RELATED).fetchall()
+    there = {file.name for file in grids.iterdir()}
+    defined, others = dict[str, str](), set[str]()
+    for one, other, grid, name, _ in rows:
+        if grid is None or name is not None or grid in there:
+            others |= {one, other} if one != other else set()
+        else:
+            defined |= {one: grid, other: grid}
+    return {datum: grid for datum, grid in defined.items() if datum not in others}
 
 
 def _related(uri: str, grids: Path, query: str) -> defaultdict[str, set[str]]:

@@ -52,7 +52,9 @@ def choose_systems(
     target_epsg = catalogue.resolve(request.target_epsg, "targetEpsg")
     spatial = [layer for layer in layers if layer.is_spatial]
     if source_epsg is None and request.keep_coordinates:
-        unknown = [layer for layer in spatial if not layer.crs.known or not _may_be_degrees(layer, None, catalogue)]
+        unknown = [
+            layer for layer in spatial if not _is_known(layer, catalogue) or not _may_be_degrees(layer, None, catalogue)
+        ]
         if unknown:
             _refuse_to_keep(target, spatial, unknown)
             return Systems(source_epsg=None, output_epsg=None, keeps_coordinates=True, warnings=(KEPT_AS_THEY_ARE,))
@@ -125,13 +127,14 @@ def _refuse_to_keep(target: Format, spatial: Sequence[Layer], unknown: Sequence[
 
 def _require_system(target: Format, layer: Layer, source_epsg: int | None, catalogue: CrsCatalogue) -> None:
     """Refuse a layer in an unknown system, and numbers that cannot be the degrees that they are said to be."""
-    if not layer.crs.known and source_epsg is None:
+    if not _is_known(layer, catalogue) and source_epsg is None:
         named = f"{layer.crs.name!r}" if PLAIN_NAME.fullmatch(layer.crs.name) else "a system of its own"
-        reason = (
-            f"The file says that its coordinates are in {named}, which is not a known system."
-            if layer.crs.name
-            else f"The file does not record the coordinate system of {shown(layer.name)!r}."
-        )
+        if layer.crs.known:
+            reason = f"The coordinates are in EPSG:{layer.crs.epsg}, which does not say where on the Earth they are."
+        elif layer.crs.name:
+            reason = f"The file says that its coordinates are in {named}, which is not a known system."
+        else:
+            reason = f"The file does not record the coordinate system of {shown(layer.name)!r}."
         raise Rejection(
             f"{reason} Send its EPSG code as sourceEpsg, for example 4326 for longitude and latitude{_keep(target)}."
         )
@@ -142,6 +145,11 @@ def _require_system(target: Format, layer: Layer, source_epsg: int | None, catal
             f"not degrees, which EPSG:{source_epsg or layer.crs.epsg} requires. The first are in feature "
             f"{layer.first_beyond_degrees:,}. {_remedy(target, layer, source_epsg, catalogue)}."
         )
+
+
+def _is_known(layer: Layer, catalogue: CrsCatalogue) -> bool:
+    """Whether the system that a file records says where positions are."""
+    return layer.crs.known and (layer.crs.epsg is None or catalogue.has_positions(layer.crs.epsg))
 
 
 def _require_projections(sources: Iterable[int | None], output_epsg: int, catalogue: CrsCatalogue) -> None:
@@ -161,7 +169,7 @@ def _remedy(target: Format, layer: Layer, source_epsg: int | None, catalogue: Cr
     """What to do about coordinates that are not the degrees that the file, or the client, says they are."""
     if source_epsg is None:
         return f"Correct it, or send their EPSG code as sourceEpsg{_keep(target)}"
-    if not layer.crs.known or not _may_be_degrees(layer, None, catalogue):
+    if not _is_known(layer, catalogue) or not _may_be_degrees(layer, None, catalogue):
         return f"Correct it, or send another code as sourceEpsg{_keep(target, ' instead of sourceEpsg')}"
     recorded = "" if layer.crs.epsg is None else f", EPSG:{layer.crs.epsg}"
     return f"Send no sourceEpsg, because the file records its system{recorded}; or send another code"
@@ -199,13 +207,15 @@ def _less_accurate(
     for source, each in sorted(extents.items()):
         grid = catalogue.lacking_grid(source, output_epsg, _around(each))
         if not catalogue.relates(source, output_epsg):
+            name = grid.name if grid else catalogue.defining_grid(source, output_epsg)
             yield (
                 f"No transformation between the datums of EPSG:{source} and EPSG:{output_epsg} is known, so they were "
                 "taken for the same: places may be off by hundreds of meters. If you know the transformation for your "
                 f"area, apply it first; or choose a targetEpsg with the datum of EPSG:{source}."
-            ) + (f" The operator may install the grid {grid.name}, which is for such transformations." if grid else "")
+            ) + (f" The operator may install the grid {name}, which is for such transformations." if name else "")
         elif grid is not None:
-            without = "by several meters" if isinf(grid.meters_without) else f"by {grid.meters_without:g} m"
+            few = "by one or two meters" if catalogue.are_modern(source, output_epsg) else "by several meters or more"
+            without = few if isinf(grid.meters_without) else f"by {grid.meters_without:g} m"
             yield (
                 f"Places may be off {without}. They would be accurate to {grid.meters:g} m with the grid {grid.name} "
                 f"for transformations from EPSG:{source} to EPSG:{output_epsg}, which is not installed here. If that "
@@ -284,7 +294,7 @@ def _beyond_mercator(
 def _may_be_degrees(layer: Layer, source_epsg: int | None, catalogue: CrsCatalogue) -> bool:
     """Whether coordinates are in the range of degrees, or their system does not use degrees."""
     system = source_epsg or layer.crs.epsg
-    if system is None or layer.extent is None or not catalogue.is_geographic(system):
+    if system is None or layer.extent is None or not catalogue.is_in_degrees(system):
         return True
     west, south, east, north = layer.extent
     return south >= -POLE and north <= POLE and west >= -FARTHEST and east <= FARTHEST

@@ -133,11 +133,6 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
             return self
         return msgspec.structs.replace(self, fields=tuple(field.as_text() for field in self.fields))
 
-    @property
-    def is_mislabelled(self) -> bool:
-        """Whether coordinates that cannot be degrees are declared as degrees, so the converter must inspect them."""
-        return self.exceeds_degrees and self.crs_epsg in {WGS84, None}
-
     def facts(self, name: str) -> Facts:
         """The findings as facts about a dataset with one layer, `name`."""
         with_z = sum(self.types_with_z.values())

@@ -23,6 +23,8 @@ from tests.support.converters import Converters
 UNRELATED = "No transformation between the datums of EPSG:{} and EPSG:{} is known"
 TWD67, TWD97 = 3828, 3826
 """Two systems of Taiwan with the same projection, whose datums are 830 m apart."""
+HS2, HS2_GRID = 9299, 9300
+"""A frame of a British railway, on a modern ellipsoid, which only a grid relates to others; and its projection."""
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,9 @@ TWD67, TWD97 = 3828, 3826
         (6318, 4326, True),
         (3857, 4326, True),
         (999_999, 4326, True),
+        (HS2, 4326, False),
+        (4258, HS2, False),
+        (HS2, HS2_GRID, True),
     ],
 )
 def test_it_is_known_which_datums_are_related(converters: Converters, one: int, other: int, *, related: bool) -> None:
@@ -80,6 +85,36 @@ def test_it_is_known_which_grid_is_missing(converters: Converters, tmp_path: Pat
     halifax = (-63.6, 44.6, -63.6, 44.6)
     found = lacking_grid(operations_between(uri, tmp_path, "EPSG:6122", "EPSG:6326"), halifax)
     assert found == LackingGrid("NS778301.gsb", 1.5, inf)
+
+
+def test_the_grid_of_a_frame_that_it_alone_defines_is_named(converters: Converters, tmp_path: Path) -> None:
+    """As such frames were taken for modern ones, places on Snake projections were off without a word."""
+    database = tmp_path / "proj.db"
+    database.symlink_to(converters.engine.capabilities.proj_database)
+    grid = CrsCatalogue(database).defining_grid(4326, HS2)
+    assert grid.startswith("HS2TN15")
+    (tmp_path / grid).touch()
+    catalogue = CrsCatalogue(database)
+    assert (catalogue.defining_grid(4326, HS2), catalogue.relates(HS2, 4326)) == ("", True)
+
+
+@pytest.mark.parametrize(
+    ("systems", "place", "told"),
+    [
+        ((HS2, 4326), "-1,52", "places may be off by hundreds of meters. If"),
+        ((8237, 4269), "-75,45", "Places may be off by one or two meters."),
+        ((4139, 4269), "-66,18", "Places may be off by several meters or more."),
+    ],
+)
+async def test_how_far_places_may_be_off_is_told(
+    pipeline: Pipeline, tmp_path: Path, systems: tuple[int, int], place: str, told: str
+) -> None:
+    """Realizations of one modern datum differ by little, even if EPSG does not say how far."""
+    path = tmp_path / "in.csv"
+    path.write_text(f"lon,lat,name\n{place},a\n")
+    source, target = systems
+    done = await pipeline.to("GeoPackage", path, source_epsg=source, target_epsg=target)
+    assert any(told in warning for warning in done.output.warnings), done.output.warnings
 
 
 DEPRECATED, SUCCESSOR = 26826, 26856

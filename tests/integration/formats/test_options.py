@@ -102,6 +102,19 @@ async def test_geojson_of_a_projection_is_not_taken_for_degrees(either: Pipeline
             plan_conversion(found.source, target, found.facts, request, either.engine.catalogue)
 
 
+@pytest.mark.parametrize("code", [4258, 4979, 8360])
+async def test_meters_are_not_taken_for_degrees_of_any_system(pipeline: Pipeline, tmp_path: Path, code: int) -> None:
+    """Those other than WGS 84, and those with heights, were believed, and nothing was told."""
+    crs = {"type": "name", "properties": {"name": f"urn:ogc:def:crs:EPSG::{code}"}}
+    path = write_geojson(tmp_path / "a.geojson", [point(604344, 6609153, 5, a=1)], crs=crs)
+    directory, source = pipeline.receive(path)
+    target, request = choose_target(source.format, "Csv"), ConversionRequest(output="Csv")
+    async with pipeline.engine.session(pipeline.run, target) as run:
+        found = await inspect_source(pipeline.engine, run, source, target, directory, request=request)
+        with pytest.raises(Rejection, match=f"not degrees, which EPSG:{code} requires"):
+            plan_conversion(found.source, target, found.facts, request, pipeline.engine.catalogue)
+
+
 async def test_coordinates_that_mapinfo_cannot_store_are_refused(either: Pipeline, tmp_path: Path) -> None:
     """They came out as others; what the error advises works."""
     path = write_geojson(tmp_path / "a.geojson", [point(10, 50, a=1), point(10, 89.9, a=2)])

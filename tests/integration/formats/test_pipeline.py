@@ -186,6 +186,17 @@ async def test_projected_numbers_in_geojson_ask_for_source_epsg(pipeline: Pipeli
     assert done.output.output_epsg == 4326
 
 
+@pytest.mark.parametrize("code", [5783, 6360])
+async def test_heights_alone_are_no_system_of_positions(pipeline: Pipeline, tmp_path: Path, code: int) -> None:
+    """The converter would exchange the coordinates."""
+    named = {"type": "name", "properties": {"name": f"EPSG:{code}"}}
+    path = write_geojson(tmp_path / "a.geojson", [feature(geometry("Point", [10, 50, 3]), a=1)], crs=named)
+    with pytest.raises(Rejection, match=f"EPSG:{code}, which does not say where on the Earth"):
+        await pipeline.to("Csv", path)
+    done = await pipeline.to("Csv", path, keep_coordinates=True)
+    assert "POINT Z (10 50 3)" in done.path.read_text(encoding="utf-8")
+
+
 async def test_a_shapefile_without_prj_needs_source_epsg(pipeline: Pipeline, points: Path, tmp_path: Path) -> None:
     """An unknown system is refused rather than guessed."""
     there = await pipeline.convert(points, DEFAULT)

@@ -46,7 +46,7 @@ def catalogue(tmp_path: Path) -> CrsCatalogue:
         for table in (*bases, "compound_crs", "vertical_crs"):
             connection.execute(
                 f"CREATE TABLE {table} (auth_name, code, name, type, geodetic_crs_code, datum_auth_name, datum_code, "
-                "vertical_crs_auth_name, vertical_crs_code, "
+                "horiz_crs_code, vertical_crs_auth_name, vertical_crs_code, "
                 "ellipsoid_auth_name, ellipsoid_code, semi_major_axis, uom_auth_name, uom_code, conv_factor)"
             )
         connection.execute("INSERT INTO deprecation VALUES ('projected_crs', 'EPSG', '3785', 'EPSG', '3857')")
