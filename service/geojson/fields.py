@@ -43,7 +43,15 @@ _OF_MOMENTS = (*_LENGTHS, "reworded_moments", "rounded_moments", "rounded_up")
 _TOLD: Mapping[FieldType, tuple[str, ...]] = {
     FieldType.TEXT: _LENGTHS,
     FieldType.INTEGER: ("beyond_32_bits",),
-    FieldType.REAL: ("infinite", "nans", "near_infinite", "first_near_infinite", "beyond_dbf", "first_beyond_dbf"),
+    FieldType.REAL: (
+        "integers_as_reals",
+        "infinite",
+        "nans",
+        "near_infinite",
+        "first_near_infinite",
+        "beyond_dbf",
+        "first_beyond_dbf",
+    ),
     FieldType.DATE: (*_OF_MOMENTS, "before_1000"),
     FieldType.DATETIME: _OF_MOMENTS,
     FieldType.TIME: _OF_MOMENTS,
@@ -93,6 +101,7 @@ class FieldTally:
     like_json = 0
     before_1000 = 0
     inexact_integers = 0
+    integers_as_reals = 0
     integers_over_width = 0
     clamped_integers = 0
     wide_integers = 0
@@ -187,7 +196,9 @@ class FieldTally:
             self.beyond_32_bits += sum(not ~LARGEST_OF_32_BITS <= value <= LARGEST_OF_32_BITS for value in values)
         if largest <= EXACT_IN_REAL:
             return
-        self.inexact_integers += sum(int(float(value)) != value for value in values)
+        inexact = [value for value in values if int(float(value)) != value]
+        self.inexact_integers += len(inexact)
+        self.integers_as_reals += sum(INT64_MIN <= value <= INT64_MAX for value in inexact)
         self.integers_over_width += sum(len(str(value)) > INTEGER_WIDTH for value in values)
         self.clamped_integers += sum(not INT64_MIN <= value <= INT64_MAX for value in values)
         self.wide_integers += sum(abs(value) > EXACT_IN_REAL for value in values)

@@ -27,6 +27,8 @@ class FieldFindings(Field, frozen=True, kw_only=True, omit_defaults=True):
     clamped_integers: Count = 0
     rounded_integers: Count = 0
     """Values that releases of GDAL round which read negative whole numbers of 19 digits as reals."""
+    integers_as_reals: Count = 0
+    """Whole numbers of 64 bits that lost digits because other values are decimals."""
     reals_as_texts: Count = 0
     """Numbers that became texts because other values are texts, lists or objects."""
     others_as_texts: Count = 0

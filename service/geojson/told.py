@@ -26,6 +26,8 @@ _READ_VALUES = {
     "Write them as texts to keep them.",
     "others_as_texts": "{count} in {fields}: integers, true and false became texts, because other values of the column "
     "are texts, lists or objects.",
+    "integers_as_reals": "{count} in {fields}: integers beyond 53 bits lost digits, because other values of the column "
+    "are decimal numbers. Write them as texts to keep them.",
     "booleans_as_numbers": "{count} in {fields}: true and false became 1 and 0, because other values of the column are "
     "numbers.",
 }

@@ -11,6 +11,7 @@ from service.formats.facts import FieldType
 from service.geojson.fields import FieldTally
 from service.geojson.findings import FieldFindings
 from service.geojson.scan import scan_bytes
+from service.geojson.told import reading_warnings
 from tests.support.geojson import collection, feature, with_value
 
 
@@ -150,6 +151,25 @@ def test_numbers_that_do_not_fit_are_counted(numbers: list[Any], inexact: int, c
     """An integer column becomes floating-point if one of its numbers has more than 18 characters."""
     field = found_numbers(numbers)
     assert (field.inexact_in_dbf, field.clamped_integers) == (inexact, clamped)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "count"),
+    [
+        ([2**53 + 1, 0.5], 1),
+        ([0.5, -(2**53) - 1, 2**63 - 1], 2),
+        ([2**53 + 2, 0.5], 0),
+        ([2**53 + 1, 5], 0),
+        ([2**53 + 1, "x"], 0),
+        ([2**64 + 1, 0.5], 0),
+    ],
+)
+def test_integers_that_lose_digits_beside_decimals_are_told(numbers: list[Any], count: int) -> None:
+    """Every target has the same column of floating-point numbers."""
+    scan = scan_bytes(collection(*(feature({"a": number}) for number in numbers)))
+    assert scan.fields[0].integers_as_reals == count
+    told = f"{count} value{'s' * (count > 1)} in a: integers beyond 53 bits lost digits"
+    assert any(warning.startswith(told) for warning in reading_warnings(scan)) == (count > 0)
 
 
 @pytest.mark.parametrize(
