@@ -1,7 +1,8 @@
 """Refuses a Shapefile whose .dbf does not match its .shp.
 
 The driver goes by the .dbf: without a message, it leaves out shapes beyond the last record, adds features without
-geometry for further records, and reads no attributes at all if the .dbf is cut off in its header.
+geometry for further records and for shapes that are cut off, and reads no attributes at all if the .dbf is cut off in
+its header.
 """
 
 import os
@@ -15,10 +16,12 @@ from service.formats.detect import Part
 from service.formats.facts import Count
 from service.formats.names import shown
 from service.formats.opened import opened
+from service.formats.shx import is_whole
 
 SHAPES_FILE = "shapes.json"
 SHX_HEADER = 100
 SHX_RECORD = 8
+SHP_WORDS_AT, WORD_BYTES = slice(24, 28), 2
 DBF_HEADER = 32
 DBF_RECORDS_AT = slice(4, 8)
 DBF_HEADER_BYTES_AT = slice(8, 10)
@@ -28,28 +31,44 @@ REMEDY = (
 )
 
 
-async def require_match(place: Workplace, part: Part, name: str) -> None:
-    """Refuse the Shapefile `part`, whose .shp a converter opens as `name`, unless each shape has one record.
+async def has_index(place: Workplace, part: Part, name: str) -> bool:
+    """Whether the .shx of the Shapefile `part` leads to a shape for each record; a converter opens its .shp as `name`.
 
-    A damaged .shx does not matter, because the driver repairs it; only then are the shapes themselves counted.
+    If it does not, the driver repairs it, and the shapes themselves are counted. Entries for null shapes may be empty.
 
     Raises:
         Rejection: the numbers of shapes and records differ, or the .dbf has no complete header.
     """
     files = part.files
     if ".dbf" not in files:
-        return
+        await place.look(partial(_require_length, files[".shp"], part.layer))
+        return False
     records, indexed = await place.look(partial(counts, files[".dbf"], files[".shx"]))
     if records is None:
         raise Rejection(f"The .dbf of {shown(part.layer)!r} is empty or cut off. {REMEDY}")
-    if records == indexed:
-        return
+    leads = partial(is_whole, files[".shx"], files[".shp"])
+    if records == indexed and await place.look(leads):
+        return True
     await place.python(shape_records.__name__, name, SHAPES_FILE)
     shapes = await place.read_json(SHAPES_FILE, Count)
+    if shapes < records == indexed and await place.look(partial(leads, records - shapes)):
+        return True
     if shapes != records:
         raise Rejection(
             f"The .shp and the .dbf of {shown(part.layer)!r} do not match (shapes: {shapes:,}, records: {records:,}). "
             f"{REMEDY}"
+        )
+    return False
+
+
+def _require_length(shp: Path, layer: str) -> None:
+    """Refuse a .shp that is shorter than it says, of which the driver would leave out the last shapes. Blocking."""
+    with opened(shp) as file:
+        head, size = file.read(SHX_HEADER), os.fstat(file.fileno()).st_size
+    said = int.from_bytes(head[SHP_WORDS_AT], "big") * WORD_BYTES
+    if size < said:
+        raise Rejection(
+            f"The .shp of {shown(layer)!r} is cut off: it has {size:,} of {said:,} bytes. Send the whole file."
         )
 
 

@@ -20,11 +20,17 @@ WORD_BYTES = 2
 NUMBER_BYTES = 4
 SHAPE_HEAD = 2 * NUMBER_BYTES
 FIRST_SHAPE = HEADER_BYTES // WORD_BYTES
+NO_SHAPE = bytes(NUMBER_BYTES)
+SHORTEST_BYTES = SHAPE_HEAD
+"""Less than a null shape has, so that no two shapes begin within so many."""
 ENTRIES_AT_ONCE = 1 << 15
 
 
-def is_whole(shx: Path, shp: Path) -> bool:
-    """Whether `shx` is as long as it says, and each entry leads to a whole shape of `shp` of its length. Blocking."""
+def is_whole(shx: Path, shp: Path, nulls: int = 0) -> bool:
+    """Whether `shx` is as long as it says, and each entry leads to a whole shape of `shp` of its length. Blocking.
+
+    All but `nulls` empty ones, which stand for null shapes. No two that are looked at one by one lead to the same.
+    """
     size = shx.stat().st_size
     with opened(shx) as index:
         header = index.read(HEADER_BYTES)
@@ -33,25 +39,34 @@ def is_whole(shx: Path, shp: Path) -> bool:
             return False
         if length != size or (size - HEADER_BYTES) % ENTRY.size:
             return False
-        return _leads_to_shapes(index, shp)
+        return _leads_to_shapes(index, shp, nulls)
 
 
-def _leads_to_shapes(index: BinaryIO, shp: Path) -> bool:
+def _leads_to_shapes(index: BinaryIO, shp: Path, nulls: int) -> bool:
     if not shp.stat().st_size:
         return False
     with opened(shp) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as shapes:
-        return all(
-            _are_even(entries, shapes)
-            or all(_leads_to_shape(start, words, shapes) for start, words in ENTRY.iter_unpack(entries))
-            for entries in iter(partial(index.read, ENTRIES_AT_ONCE * ENTRY.size), b"")
-        )
+        taken = bytearray(len(shapes) // SHORTEST_BYTES + 1)
+        for entries in iter(partial(index.read, ENTRIES_AT_ONCE * ENTRY.size), b""):
+            if _are_even(entries, shapes):
+                continue
+            for start, words in ENTRY.iter_unpack(entries):
+                if not start and words == NO_SHAPE:
+                    nulls -= 1
+                elif not _leads_to_shape(start, words, shapes, taken):
+                    return False
+    return nulls == 0
 
 
-def _leads_to_shape(start: int, words: bytes, shapes: mmap.mmap) -> bool:
+def _leads_to_shape(start: int, words: bytes, shapes: mmap.mmap, taken: bytearray) -> bool:
+    """Whether an entry leads to a shape that is not `taken`, which it is then."""
     at = start * WORD_BYTES
     is_its_length = shapes[at + NUMBER_BYTES : at + SHAPE_HEAD] == words
     ends_at = at + SHAPE_HEAD + int.from_bytes(words, "big") * WORD_BYTES
-    return start >= FIRST_SHAPE and is_its_length and ends_at <= len(shapes)
+    if start < FIRST_SHAPE or not is_its_length or ends_at > len(shapes) or taken[at // SHORTEST_BYTES]:
+        return False
+    taken[at // SHORTEST_BYTES] = True
+    return True
 
 
 def _are_even(entries: bytes, shapes: mmap.mmap) -> bool:

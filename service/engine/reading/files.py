@@ -23,7 +23,6 @@ from service.engine.reading.work_file import (
 )
 from service.engine.seen import SeenLayer, with_logical
 from service.engine.session import Session
-from service.engine.shape_records import require_match
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Part, Source
@@ -102,9 +101,8 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
     """Read several files, each as a layer."""
     reading = reading_of(source.format)
     names = {f"t{number}": part.layer for number, part in enumerate(source.parts)}
-    for part, name in zip(source.parts, staged_names(source), strict=True):
-        await require_match(place, part, name)
-    ways = [await how_to_read(place, part, reading) for part in source.parts]
+    staged = zip(source.parts, staged_names(source), strict=True)
+    ways = [await how_to_read(place, part, reading, name) for part, name in staged]
     openings = [
         Opening(name, (*reading.options, *way.options)) for name, way in zip(staged_names(source), ways, strict=True)
     ]

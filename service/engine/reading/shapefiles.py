@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 from service.engine.reading.work_file import TAKEN_FOR_WINDOWS
-from service.engine.shape_records import counts
+from service.engine.shape_records import has_index
 from service.engine.workspace import Workplace
 from service.formats.cpg import declared_encoding, impossible_encoding
 from service.formats.dbf_columns import LOGICAL, dbf_columns, filled_foreign
@@ -17,7 +16,6 @@ from service.formats.detect import Part
 from service.formats.format import Reading
 from service.formats.mid_values import logical_columns
 from service.formats.names import listed, quotes, shown
-from service.formats.shx import is_whole
 
 WHOLE_NUMBERS = "ADJUST_TYPE=YES"
 """Integers of more than 18 digits are read with 64 bits if they fit; otherwise they lose digits."""
@@ -36,27 +34,17 @@ class Way(NamedTuple):
     """The positions of its logical columns, which some releases of the driver report as texts."""
 
 
-async def how_to_read(place: Workplace, part: Part, reading: Reading) -> Way:
-    """How to read a shapefile, or a table of MapInfo, which may have logical columns, too."""
-    reads_logical = place.host.is_of(reading.reads_logical)
-    return await place.look(partial(_how_to_read, part, reads_logical=reads_logical))
+async def how_to_read(place: Workplace, part: Part, reading: Reading, name: str) -> Way:
+    """How to read a shapefile, or a table of MapInfo, which may have logical columns, too; raises as `has_index`.
 
-
-def _how_to_read(part: Part, *, reads_logical: bool) -> Way:
-    shp = part.files.get(".shp")
-    if shp is None:
-        return Way(logical=logical_columns(part.path))
-    options, told, logical = _how_to_read_columns(part, reads_logical=reads_logical)
-    return Way(options, told, {} if _has_index(part, shp) else INDEX_ANEW, logical)
-
-
-def _has_index(part: Part, shp: Path) -> bool:
-    """Whether the .shx leads to a shape for each record."""
-    shx, dbf = part.files.get(".shx"), part.files.get(".dbf")
-    if shx is None or dbf is None:
-        return False
-    records, indexed = counts(dbf, shx)
-    return records == indexed and is_whole(shx, shp)
+    A converter opens it as `name`.
+    """
+    if ".shp" not in part.files:
+        return Way(logical=await place.look(partial(logical_columns, part.path)))
+    environment = {} if await has_index(place, part, name) else INDEX_ANEW
+    columns = partial(_how_to_read_columns, part, reads_logical=place.host.is_of(reading.reads_logical))
+    options, told, logical = await place.look(columns)
+    return Way(options, told, environment, logical)
 
 
 def _how_to_read_columns(

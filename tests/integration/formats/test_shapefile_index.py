@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from service.errors import Rejection
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
@@ -56,6 +57,7 @@ DAMAGES = {
     "another length": (SHP_HEADER, struct.pack(">2i", 50, 11)),
     "an entry between shapes": (SHP_HEADER, struct.pack(">2i", 52, 10)),
     "an empty entry": (SHP_HEADER, bytes(8)),
+    "an entry like the next": (SHP_HEADER, struct.pack(">2i", 64, 10)),
     "a header with fewer entries": (LENGTH_AT, struct.pack(">i", 54)),
     "a header with more entries": (LENGTH_AT, struct.pack(">i", 5000)),
 }
@@ -84,3 +86,30 @@ async def test_an_index_that_misleads_is_made_anew(pipeline: Pipeline, tmp_path:
     index = whole[".shx"][:at] + wrong + whole[".shx"][at + len(wrong) :]
     damaged = _packed(tmp_path / "damaged.zip", a={**whole, ".shx": index})
     assert _placed((await pipeline.to("GeoJson", damaged)).path) == IN_PLACE
+
+
+@pytest.mark.parametrize("left", [SHP_HEADER, SHP_HEADER + POINT_RECORD, SHP_HEADER + 3 * POINT_RECORD - 1])
+async def test_shapes_that_are_cut_off_are_not_taken_for_null_shapes(
+    pipeline: Pipeline, tmp_path: Path, left: int
+) -> None:
+    """The .dbf and the .shx are whole, so the driver alone added features without geometry."""
+    whole = await _shapefile(pipeline, tmp_path)
+    cut = {**whole, ".shp": whole[".shp"][:left]}
+    with pytest.raises(Rejection, match=r"do not match \(shapes: [0-2], records: 3\)"):
+        await pipeline.to("GeoJson", _packed(tmp_path / "cut.zip", a=cut))
+    lone = tmp_path / "a.shp"
+    lone.write_bytes(cut[".shp"])
+    with pytest.raises(Rejection, match=f"is cut off: it has {left} of 184 bytes"):
+        await pipeline.to("GeoJson", lone, source_epsg=4326)
+
+
+async def test_an_entry_for_a_null_shape_may_be_empty(either: Pipeline, tmp_path: Path) -> None:
+    """If the .shp has no shape for it; each other record keeps its own."""
+    whole = await _shapefile(either, tmp_path)
+    shp, shx = whole[".shp"], whole[".shx"]
+    words = struct.pack(">i", (len(shp) - POINT_RECORD) // WORD_BYTES)
+    short = shp[:LENGTH_AT] + words + shp[LENGTH_AT + 4 : SHP_HEADER] + shp[SHP_HEADER + POINT_RECORD :]
+    files = {**whole, ".shp": short, ".shx": shx[:SHP_HEADER] + bytes(8) + shx[SHP_HEADER : SHP_HEADER + 16]}
+    rows = readers.geojson((await either.to("GeoJson", _packed(tmp_path / "a.zip", a=files))).path)
+    places = [row["geometry"] and row["geometry"]["coordinates"] for row in rows]  # type: ignore[index]  # JSON is untyped
+    assert places == [None, [2, 2], [3, 3]]
