@@ -166,10 +166,11 @@ def written_names(writing: Writing, layer: Layer) -> tuple[str, ...]:
     """The names under which the columns of `layer` are written, in the same order."""
     held = {name: types for family in layer.families for name, types in writing.typed_columns.get(family, {}).items()}
     filled = [field for field in layer.fields if field.filled != 0]
-    typed = [field for field in filled if field.name.casefold() in held]
+    typed = [field for field in filled if field.name.casefold() in held] if held else []
     unheld = [field.name for field in typed if field.type not in held[field.name.casefold()] or _is_extreme(field)]
-    named_like_times = [field for field in filled if field.name.casefold() in writing.time_columns]
-    unheld += [field.name for field in named_like_times if field.type not in _MOMENTS]
+    if writing.time_columns:
+        named_like_times = [field for field in filled if field.name.casefold() in writing.time_columns]
+        unheld += [field.name for field in named_like_times if field.type not in _MOMENTS]
     names = [field.name for field in layer.fields]
     if layer.has_z and Family.POINT in layer.families:  # the third coordinates go there
         unheld += [name for name in names if name.casefold() == writing.elevation_column]

@@ -150,8 +150,8 @@ def _refuse_size(target: Format, writing: Writing, layer: Layer) -> None:
             f"{target.title} holds {writing.max_rows:,} rows a sheet; {shown(layer.name)!r} has {layer.features:,}. "
             "Choose CSV, or split the file."
         )
-    filled = {field.name.casefold() for field in layer.fields if field.filled != 0}
     for family in layer.families & writing.own_columns.keys():
+        filled = {field.name.casefold() for field in layer.fields if field.filled != 0}
         own = writing.own_columns[family]
         further, most = len(filled - own), writing.max_with_own - len(own)
         if further > most:
@@ -269,6 +269,8 @@ def _told_of(sentences: Mapping[Flaw, str], layers: Sequence[Layer]) -> Iterator
 
 def flaw_warnings(sentences: Mapping[Flaw, str], layers: Sequence[tuple[str, Flaws]]) -> Iterator[str]:
     """Of each flaw that has a sentence and occurs, how often it does in all layers, and where first."""
+    if not any(flaws for _, flaws in layers):
+        return
     for flaw, sentence in sentences.items():
         found = [(name, flaws.get(flaw, Occurrence())) for name, flaws in layers]
         if count := sum(one.count for _, one in found):

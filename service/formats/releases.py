@@ -1,8 +1,10 @@
 """Releases of GDAL, between which its drivers differ: "3.9-" are those from 3.9 on, "-3.9" those before it."""
 
 import re
+from functools import cache
 
 
+@cache
 def covers(releases: str, version: str) -> bool:
     """Whether a version, such as "3.13.3", is one of `releases`; an unknown version counts as an old one."""
     since, _, until = map(_numbers, releases.partition("-"))

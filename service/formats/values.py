@@ -1,6 +1,7 @@
 """Values that a target changes or leaves out: one row per kind, reported in one sentence with columns and counts."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import TypeAlias
 
 import msgspec
@@ -286,14 +287,19 @@ def _told(kind: str, loss: Loss, layers: Sequence[Layer], typed: TypedColumns, *
     member = loss.count or kind
     counts: dict[str, int] = {}
     for layer in layers:
-        for field in layer.fields:
-            is_spared = field.type in loss.spared and _is_held(field, layer, typed)
-            count = member(field, layer) if callable(member) else getattr(field, member)
-            if count > 0 and not is_spared:
+        for field, count in zip(layer.fields, _counted(member, layer), strict=True):
+            if count > 0 and not (field.type in loss.spared and _is_held(field, layer, typed)):
                 counts[field.name] = counts.get(field.name, 0) + count
     if counts:
         firsts = ((layer.name, [getattr(field, f"first_{member}", 0) for field in layer.fields]) for layer in layers)
         yield loss.sentence.format(values=values_of(counts), **title) + first_of(firsts)
+
+
+def _counted(member: str | Callable[[Field, Layer], int], layer: Layer) -> Iterable[int]:
+    """How many values of each column are of a kind; see `Loss.count`."""
+    if callable(member):
+        return [member(field, layer) for field in layer.fields]
+    return map(attrgetter(member), layer.fields)
 
 
 def _is_held(field: Field, layer: Layer, typed: TypedColumns) -> bool:

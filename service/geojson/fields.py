@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
+from operator import attrgetter
 from types import NoneType
 from typing import Any, ClassVar
 
@@ -40,7 +41,7 @@ LIKE_JSON = re.compile(
 
 _LENGTHS = ("longest_bytes", "over_dbf_limit")
 _OF_MOMENTS = (*_LENGTHS, "reworded_moments", "rounded_moments", "rounded_up")
-_TOLD: Mapping[FieldType, tuple[str, ...]] = {
+_TOLD_OF_TYPE: Mapping[FieldType, tuple[str, ...]] = {
     FieldType.TEXT: _LENGTHS,
     FieldType.INTEGER: ("beyond_32_bits",),
     FieldType.REAL: (
@@ -68,6 +69,9 @@ _TOLD_OF_ALL = (
     "control",
     "like_json",
 )
+_TOLD = {kind: (*_TOLD_OF_ALL, *_TOLD_OF_TYPE.get(kind, ())) for kind in FieldType}
+_COUNTS = {kind: attrgetter(*names) for kind, names in _TOLD.items()}
+"""For each type: what is told of a column of it, and what returns that."""
 _NUMBERS = (FieldType.BOOLEAN, FieldType.INTEGER, FieldType.REAL)
 
 
@@ -165,7 +169,7 @@ class FieldTally:
             FieldType.INTEGER: self.wide_integers if self.long_negatives else 0,
             FieldType.TEXT: self.long_negatives,
         }
-        told = {each: getattr(self, each) for each in (*_TOLD_OF_ALL, *_TOLD.get(column, ()))}
+        told = dict(zip(_TOLD[column], _COUNTS[column](self), strict=True))
         told["rounded_integers"] = rounded.get(column, 0)
         if column is FieldType.TEXT:
             told |= {"reals_as_texts": self.reals, "others_as_texts": self.booleans + self.integers}

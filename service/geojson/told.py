@@ -1,6 +1,7 @@
 """What is lost when a document is read, whatever its target: the sentences about the findings of its scan."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from service.formats.facts import Flaw
 from service.formats.geometry import FAMILIES
@@ -87,8 +88,8 @@ def field_warnings(scans: Sequence[Scan], sentences: Mapping[str, str]) -> Itera
     """A sentence for each kind of loss in columns, by the member that counts it, with the columns."""
     fields = [field for scan in scans for field in scan.fields]
     for kind, sentence in sentences.items():
-        affected = [(field.name, count) for field in fields if (count := getattr(field, kind))]
-        if affected:
+        if any(map(attrgetter(kind), fields)):  # hardly ever
+            affected = [(field.name, count) for field in fields if (count := getattr(field, kind))]
             names = listed(list(dict.fromkeys(name for name, _ in affected)), NAMES_SHOWN)
             values = counted(sum(count for _, count in affected), "value")
             numbers = [[getattr(field, f"first_{kind}", 0) for field in scan.fields] for scan in scans]
