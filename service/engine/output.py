@@ -23,7 +23,8 @@ PACKED = "packed"
 class Output(msgspec.Struct, frozen=True, kw_only=True):
     """The file to deliver. `output_epsg` is the system that it is actually in, None if it has no geometry."""
 
-    path: Path
+    file: str
+    """Its path as text: creating a `Path` costs more than packing a small result."""
     size_bytes: int
     extension: str
     media_type: str
@@ -31,6 +32,11 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     is_little: bool
     """Whether it, and all that the converters left beside it, can be removed at negligible cost."""
+
+    @property
+    def path(self) -> Path:
+        """Its path."""
+        return Path(self.file)
 
 
 def collect(place: str, plan: ConversionPlan, *, is_little: bool) -> Output:
@@ -45,7 +51,7 @@ def collect(place: str, plan: ConversionPlan, *, is_little: bool) -> Output:
     if not size and any(expected_in(writing, dataset)[0] for dataset in plan.datasets):
         raise Rejection(NO_RESULT)
     return Output(
-        path=path,
+        file=path,
         size_bytes=size,
         extension=writing.extension,
         media_type=writing.media_type,
@@ -55,14 +61,14 @@ def collect(place: str, plan: ConversionPlan, *, is_little: bool) -> Output:
     )
 
 
-def _single(place: str, plan: ConversionPlan) -> tuple[Path, int]:
+def _single(place: str, plan: ConversionPlan) -> tuple[str, int]:
     path = f"{place}/{result_name(plan)}"
-    return Path(path), size_of_written(path, plan.writing.trailer)
+    return path, size_of_written(path, plan.writing.trailer)
 
 
-def _packed(place: str, plan: ConversionPlan) -> tuple[Path, int]:
+def _packed(place: str, plan: ConversionPlan) -> tuple[str, int]:
     target = f"{place}/{PACKED}"
-    return Path(target), write_zip(target, _entries(place, plan))
+    return target, write_zip(target, _entries(place, plan))
 
 
 def _entries(place: str, plan: ConversionPlan) -> list[Entry]:

@@ -1,10 +1,10 @@
 """The objects of one bucket of an S3-compatible server."""
 
+import os
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
@@ -17,8 +17,9 @@ from service.storage.clients import PROBE, Clients, Effort, open_clients
 from service.storage.disk import open_output
 from service.storage.faults import refusal, within
 from service.storage.names import content_disposition
-from service.storage.port import READ_BYTES
-from service.storage.upload import Destination, Metadata, upload
+from service.storage.port import READ_BYTES, PathLike
+from service.storage.small_puts import SmallPuts
+from service.storage.upload import SMALL_BYTES, Destination, Metadata, upload
 
 if TYPE_CHECKING:
     from types_aiobotocore_s3.type_defs import ObjectIdentifierTypeDef
@@ -68,17 +69,21 @@ class Bucket:
     ) -> None:
         self.links = links
         self._client = clients.client
+        self._small_puts = SmallPuts(clients, bucket_config, timeout_seconds)
         self._reader = clients.reader
         self._probe = clients.probe
         self._bucket_config = bucket_config
         self._seconds = timeout_seconds
         self._probe_name = f"probe-{secrets.randbelow(PROBE_NAMES)}"
 
-    async def put(self, name: str, path: Path, *, media_type: str, download_name: str) -> None:
+    async def put(self, name: str, path: PathLike, *, media_type: str, download_name: str) -> None:
         """Store the file, with type and name for servers that ignore those of a link."""
         with open_output(path) as file:
-            metadata = self._metadata(media_type, download_name)
-            await upload(self._client, self._destination(name), metadata, file, self._seconds)
+            destination, metadata = self._destination(name), self._metadata(media_type, download_name)
+            if os.fstat(file.fileno()).st_size <= SMALL_BYTES:
+                await self._small_puts.put(destination, metadata, file.read())  # a thread hop would cost more
+            else:
+                await upload(self._client, destination, metadata, file, self._seconds)
 
     async def read(self, name: str) -> AsyncGenerator[bytes]:
         """Iterate over the content of the object; each piece may take the timeout of a request."""

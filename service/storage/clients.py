@@ -38,20 +38,24 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
 PROBE = Effort(timeout_seconds=5, attempts=1, connections=2)
 """For readiness, which is polled every few seconds: a prompt result is worth more than one after retries."""
 
+USER_AGENT = "geomill"
 CONTINUE_SECONDS = 1.0
 """How long a server may take to say that it wants a body; after that, it is sent unasked, as other clients do."""
 
 
 class Clients(msgspec.Struct, frozen=True):
-    """The clients and credentials of a bucket; `public_url` is its URL for clients of the service.
+    """The clients and credentials of a bucket; `url` is its URL, and `public_url` that for clients of the service.
 
+    `again` makes one attempt less than `client`, after one that was made otherwise; None if no attempt is left.
     `reader` has connections of its own: a read may last as long as a slow client takes, and no upload waits for it.
     """
 
     client: "S3Client"
+    again: "S3Client | None"
     reader: "S3Client"
     probe: "S3Client"
     credentials: CredentialSource
+    url: str
     public_url: str
 
 
@@ -68,19 +72,21 @@ async def open_clients(bucket_config: BucketConfig, effort: Effort) -> AsyncIter
     async with AsyncExitStack() as stack:
         with within(effort.timeout_seconds):
             credentials = await session.get_credentials()
-            public_url = await _public_url(session, bucket_config)
-            client, reader, probe = [
+            url = await _url(session, bucket_config, bucket_config.endpoint)
+            public_url = await _url(session, bucket_config, bucket_config.public_endpoint or bucket_config.endpoint)
+            fewer = msgspec.structs.replace(effort, attempts=effort.attempts - 1 or 1)
+            client, again, reader, probe = [
                 await stack.enter_async_context(
                     _client(session, bucket_config.endpoint, _config(bucket_config, its_effort))
                 )
-                for its_effort in (effort, effort, PROBE)
+                for its_effort in (effort, fewer, effort, PROBE)
             ]
         if credentials is None:
             raise StorageUnavailable("misconfigured", "there are no credentials for the object store")
         # As a file, what is in memory would be announced first, and sent once the server has answered that.
-        for puts in (client, probe):
+        for puts in (client, again, probe):
             puts.meta.events.unregister("before-parameter-build.s3.PutObject", convert_body_to_file_like_object)
-        yield Clients(client, reader, probe, credentials, public_url)
+        yield Clients(client, again if effort.attempts > 1 else None, reader, probe, credentials, url, public_url)
 
 
 def _client(session: AioSession, endpoint: str, config: AioConfig) -> "AbstractAsyncContextManager[S3Client]":
@@ -95,7 +101,7 @@ def _config(bucket_config: BucketConfig, effort: Effort) -> AioConfig:
     signing = {"payload_signing_enabled": False} if not bucket_config.endpoint.startswith("http://") else {}
     return AioConfig(
         region_name=bucket_config.region,
-        user_agent="geomill",  # otherwise built for each request, at a tenth of its cost
+        user_agent=USER_AGENT,  # otherwise built for each request, at a tenth of its cost
         signature_version="s3v4",
         s3={"addressing_style": bucket_config.addressing_style, **signing},
         # Many servers other than AWS reject additional checksums, which cost as much as the rest of the request.
@@ -152,13 +158,13 @@ def _open_socket(address: "AddrInfoType", lost_after_seconds: float) -> socket.s
     return opened
 
 
-async def _public_url(session: AioSession, bucket_config: BucketConfig) -> str:
-    """Return the public URL of the bucket as botocore builds it: path or host, by region and partition."""
+async def _url(session: AioSession, bucket_config: BucketConfig, endpoint: str) -> str:
+    """Return the URL of the bucket at `endpoint` as botocore builds it: path or host, by region and partition."""
     config = AioConfig(
         region_name=bucket_config.region,
         signature_version=UNSIGNED,
         s3={"addressing_style": bucket_config.addressing_style},
     )
-    async with _client(session, bucket_config.public_endpoint or bucket_config.endpoint, config) as client:
+    async with _client(session, endpoint, config) as client:
         url = await client.generate_presigned_url("get_object", Params={"Bucket": bucket_config.bucket, "Key": "key"})
     return url.removesuffix("/key")

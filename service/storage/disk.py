@@ -22,11 +22,12 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from types import TracebackType
 from typing import BinaryIO
 
-from service.storage.port import MARK
+from service.storage.port import MARK, PathLike
 
 ABANDONED_SECONDS = 6 * 3600
 COPY_BYTES = 1 << 20
@@ -66,32 +67,24 @@ class Disk:
             if found.st_mtime < oldest:
                 draft.unlink(missing_ok=True)
 
-    @contextmanager
-    def placed(self, name: str, output: Path) -> Iterator[int]:
+    def placed(self, name: str, output: PathLike) -> AbstractContextManager[int]:
         """Make the file `output` the object `name`, atomically, for a block that gives its descriptor to `sync`.
 
         The object is deleted if that fails.
         """
-        descriptor = self._place(output, self._file(name))
-        try:
-            yield descriptor
-        except OSError:
-            self.delete([name])
-            raise
-        finally:
-            os.close(descriptor)
+        return _Placed(self, name, self._place(output, self._file(name)))
 
     def sync(self, name: str, descriptor: int) -> None:
         """Make the object `name` durable."""
         os.fsync(descriptor)
         _sync(self._shard(name))
 
-    def store(self, name: str, output: Path) -> None:
+    def store(self, name: str, output: PathLike) -> None:
         """Do both."""
         with self.placed(name, output) as descriptor:
             self.sync(name, descriptor)
 
-    def _place(self, output: Path, target: str) -> int:
+    def _place(self, output: PathLike, target: str) -> int:
         """Make `output` the object at `target`; return a descriptor of it."""
         source = _open_regular(output)  # first: once there is an object, nothing may fail
         try:
@@ -200,7 +193,28 @@ class Disk:
         return f"{self._incoming}/{secrets.token_hex(16)}"
 
 
-def open_output(path: Path) -> BinaryIO:
+class _Placed(AbstractContextManager[int]):
+    """An object that is not durable yet, and its open descriptor."""
+
+    def __init__(self, disk: Disk, name: str, descriptor: int) -> None:
+        self._disk = disk
+        self._name = name
+        self._descriptor = descriptor
+
+    def __enter__(self) -> int:
+        return self._descriptor
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if isinstance(error, OSError):
+                self._disk.delete([self._name])
+        finally:
+            os.close(self._descriptor)
+
+
+def open_output(path: PathLike) -> BinaryIO:
     """Open a file that an untrusted program left; links are not followed, and only a regular file is accepted.
 
     Raises:
@@ -210,7 +224,7 @@ def open_output(path: Path) -> BinaryIO:
     return os.fdopen(_open_regular(path), "rb")
 
 
-def _open_regular(path: Path) -> int:
+def _open_regular(path: PathLike) -> int:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _require_regular(os.fstat(descriptor))
@@ -220,7 +234,7 @@ def _open_regular(path: Path) -> int:
     return descriptor
 
 
-def size_of_output(path: Path) -> int:
+def size_of_output(path: PathLike) -> int:
     """Return the size in bytes of a file that an untrusted program left, without opening it.
 
     Raises:

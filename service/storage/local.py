@@ -19,7 +19,7 @@ from service.errors import DownloadExpired, ObjectMissing, StorageFault, Storage
 from service.storage.disk import SHARDS, Disk, open_output, size_of_output
 from service.storage.links import Grant, LinkSigner
 from service.storage.names import clean_name
-from service.storage.port import READ_BYTES, Link, ObjectKey, StoredObject, is_key, link_seconds, split_key
+from service.storage.port import READ_BYTES, Link, ObjectKey, PathLike, StoredObject, is_key, link_seconds, split_key
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ class LocalStorage:
         self._min_free_bytes = min_free_bytes
         self._threads = Threads(THREADS)
 
-    async def put(self, key: ObjectKey, path: Path, *, media_type: str, download_name: str) -> None:  # noqa: ARG002 - the link carries them
+    async def put(self, key: ObjectKey, path: PathLike, *, media_type: str, download_name: str) -> None:  # noqa: ARG002 - the link carries them
         """See `Storage.put`."""
         name = _name(key)
         with _faults():

@@ -1,16 +1,18 @@
 """The storage port: the operations that every store supports."""
 
+import os
 import re
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import NewType, Protocol
 
 import msgspec
 
 ObjectKey = NewType("ObjectKey", str)
 """32 hexadecimal digits, after `in-` if it is an input, and after `region/` if the object is in a chosen region."""
+
+PathLike = str | os.PathLike[str]
 
 READ_BYTES = 256 * 1024
 """The most that `Storage.read` gives at a time."""
@@ -48,7 +50,7 @@ class Storage(Protocol):
     def regions(self) -> frozenset[str]:
         """The regions that `new_key` may name, except the home region."""
 
-    async def put(self, key: ObjectKey, path: Path, *, media_type: str, download_name: str) -> None:
+    async def put(self, key: ObjectKey, path: PathLike, *, media_type: str, download_name: str) -> None:
         """Store the file at `path` under `key` atomically, replacing an existing object.
 
         The file may be hard-linked instead of copied: it must not be written to afterwards, only deleted. After a

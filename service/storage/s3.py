@@ -4,14 +4,13 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from datetime import datetime
-from pathlib import Path
 
 from service.clock import DatabaseClock
 from service.errors import ObjectsLeft, StorageUnavailable
 from service.storage.bucket import Bucket, open_bucket
 from service.storage.bucket_config import HOME, BucketConfig
 from service.storage.clients import Effort
-from service.storage.port import MARK, Link, ObjectKey, StoredObject, is_key, split_key
+from service.storage.port import MARK, Link, ObjectKey, PathLike, StoredObject, is_key, split_key
 
 
 @asynccontextmanager
@@ -39,7 +38,7 @@ class S3Storage:
         self._buckets = buckets
         self.regions = frozenset(buckets) - {HOME}
 
-    async def put(self, key: ObjectKey, path: Path, *, media_type: str, download_name: str) -> None:
+    async def put(self, key: ObjectKey, path: PathLike, *, media_type: str, download_name: str) -> None:
         """See `Storage.put`."""
         region, name = split_key(key)
         await self._bucket(region).put(name, path, media_type=media_type, download_name=download_name)

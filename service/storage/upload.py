@@ -1,8 +1,8 @@
-"""Upload of a file to a bucket: in one request if it is small, otherwise in parts, without holding it in memory.
+"""Upload of a large file to a bucket: in one request, or in parts if it is larger, without holding it in memory.
 
 What a server has confirmed and does not have would be charged and never found. So its answer must name what it has
 stored, as that of a proxy in its place does not, and it is asked for the size of all but small objects: for those this
-would take a tenth of the whole conversion.
+would take a tenth of the whole conversion. `small_puts` stores small ones.
 
 The HTTP client takes each part in small pieces, which the system still has in memory because the file was just written,
 and can take it again, so that a failed part is sent again without the others. Several parts are sent at a time. A
@@ -113,12 +113,11 @@ async def upload(
     if size > PART_BYTES:
         await _upload_parts(client, destination, metadata, file, timeout_seconds)
     else:
-        # Read a small file directly: a thread hop would cost more than the request.
-        body = FileSlice(file, 0, size).body() if size > SMALL_BYTES else file.read()
-        with within(_allowed(timeout_seconds, size)):
-            _named(await client.put_object(**destination, **metadata, Body=body, ContentLength=size), "ETag")
-    if size > SMALL_BYTES:
-        await _confirm(client, destination, size, timeout_seconds)
+        body = FileSlice(file, 0, size).body()
+        with within(allowed_seconds(timeout_seconds, size)):
+            answer = await client.put_object(**destination, **metadata, Body=body, ContentLength=size)
+            require_named(answer, "ETag")
+    await _confirm(client, destination, size, timeout_seconds)
 
 
 async def _confirm(client: "S3Client", destination: Destination, size: int, timeout_seconds: float) -> None:
@@ -135,7 +134,7 @@ async def _upload_parts(
     client: "S3Client", destination: Destination, metadata: Metadata, file: BinaryIO, timeout_seconds: float
 ) -> None:
     with within(timeout_seconds):
-        upload_id = _named(await client.create_multipart_upload(**destination, **metadata), "UploadId")
+        upload_id = require_named(await client.create_multipart_upload(**destination, **metadata), "UploadId")
     try:
         parts = await _send_parts(client, destination, upload_id, _cut(file), timeout_seconds)
         with within(timeout_seconds):
@@ -154,11 +153,11 @@ async def _send_parts(
 
     async def send() -> None:
         for number, part in waiting:
-            with within(_allowed(timeout_seconds, part.size)):
+            with within(allowed_seconds(timeout_seconds, part.size)):
                 answer = await client.upload_part(
                     **destination, UploadId=upload_id, PartNumber=number, Body=part.body(), ContentLength=part.size
                 )
-            sent.append({"PartNumber": number, "ETag": _named(answer, "ETag")})
+            sent.append({"PartNumber": number, "ETag": require_named(answer, "ETag")})
 
     try:
         async with create_task_group() as group:
@@ -169,7 +168,7 @@ async def _send_parts(
     return sorted(sent, key=lambda part: part["PartNumber"])
 
 
-def _named(answer: "Answer", field: Literal["ETag", "UploadId"]) -> str:
+def require_named(answer: "Answer", field: Literal["ETag", "UploadId"]) -> str:
     """Return what the server calls what it has stored or begun."""
     if name := answer.get(field):
         return str(name)
@@ -182,5 +181,6 @@ def _cut(file: BinaryIO) -> list[FileSlice]:
     return [FileSlice(file, start, min(length, size - start)) for start in range(0, size, length)]
 
 
-def _allowed(timeout_seconds: float, size_bytes: int) -> float:
+def allowed_seconds(timeout_seconds: float, size_bytes: int) -> float:
+    """Return how long a request with so large a body may take."""
     return timeout_seconds + size_bytes / LEAST_BYTES_PER_SECOND

@@ -16,7 +16,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import aclosing
 from functools import partial
-from pathlib import Path
 
 import anyio
 
@@ -25,7 +24,7 @@ from service.db.queries import load
 from service.errors import ForeignStore, ObjectMissing, ObjectsLeft, StorageUnavailable
 from service.storage.bucket_config import HOME
 from service.storage.observed import delete_observed, observed
-from service.storage.port import ObjectKey, Storage, split_key
+from service.storage.port import ObjectKey, PathLike, Storage, split_key
 from service.usecases.recent_success import RecentSuccess
 
 _SQL = load("store")
@@ -47,7 +46,7 @@ class OwnStore:
         self._foreign: dict[str, ForeignStore] = {}
         self._kept = defaultdict[str, RecentSuccess](partial(RecentSuccess, HOLDS_SECONDS))
 
-    async def put(self, key: ObjectKey, path: Path, *, media_type: str, download_name: str) -> None:
+    async def put(self, key: ObjectKey, path: PathLike, *, media_type: str, download_name: str) -> None:
         """Store an object; see `Storage.put`.
 
         Raises:

@@ -90,7 +90,7 @@ async def store(outbound: Outbound, packed: Packed) -> Stored:
     key, output = ObjectKey(packed.spec.object_key), packed.output
     with stage("store"):
         await outbound.parts.own_store.put(
-            key, output.path, media_type=output.media_type, download_name=packed.download_name
+            key, output.file, media_type=output.media_type, download_name=packed.download_name
         )
     return Stored(**msgspec.structs.asdict(packed))
 

@@ -315,12 +315,50 @@ async def test_a_connection_that_the_network_has_lost_is_given_up(tmp_path: Path
                 assert "Connect timeout" in failure.value.detail  # of the new connection, not "Read timeout" of the old
 
 
-async def test_attempts_are_bounded(hasty: Stage, wire: Wire) -> None:
+@pytest.mark.parametrize("size", [1000, len(CONTENT)])
+@pytest.mark.parametrize("attempts", [1, 2, 3])
+async def test_attempts_are_bounded(wire: Wire, tmp_path: Path, clock: MovableClock, size: int, attempts: int) -> None:
     """Retries end, so that a failing server is not overwhelmed, even if the HTTP client retries once by itself."""
-    wire.breaks = 1000
-    with failing("down"):
-        await hasty.put(CONTENT)
-    assert 1000 - wire.breaks <= 2 * HASTY.attempts
+    effort = msgspec.structs.replace(HASTY, attempts=attempts)
+    async with s3_stage({HOME: place(wire.url)}, clock, tmp_path, effort) as stage:
+        wire.breaks = 1000
+        with failing("down"):
+            await stage.put(bytes(size))
+    assert attempts <= 1000 - wire.breaks <= 2 * attempts
+
+
+async def test_a_server_that_refuses_a_small_object_is_asked_as_botocore_asks_it(
+    tmp_path: Path, clock: MovableClock
+) -> None:
+    """As where a bucket takes signatures that only botocore makes; the next objects are not tried in vain."""
+    asked: list[bool] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            while head := (await reader.readuntil(b"\r\n\r\n")).lower():
+                await reader.readexactly(int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0]))
+                asked.append(b"amz-sdk-invocation-id" in head)
+                status = b"200 OK\r\nETag: x" if asked[-1] else b"403 Forbidden"
+                writer.write(b"HTTP/1.1 %s\r\nContent-Length: 0\r\n\r\n" % status)
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1") as picky:
+        host, port = picky.sockets[0].getsockname()
+        async with s3_stage({HOME: place(f"http://{host}:{port}")}, clock, tmp_path, HASTY) as stage:
+            await stage.put(b"one")
+            await stage.put(b"another")
+    assert asked == [False, True, True]
+
+
+@pytest.mark.parametrize("size", [0, 1, SMALL_BYTES])
+async def test_a_small_object_takes_its_name_and_type_along(hasty: Stage, wire: Wire, size: int) -> None:
+    """For servers that ignore those of a link."""
+    key = await hasty.put(bytes(size), name="Straße, 1.zip")
+    head = bytes(wire.sent).partition(b"\r\n\r\n")[0].lower()
+    assert b"\r\ncontent-type: application/zip\r\n" in head
+    assert b"filename*=utf-8''stra%c3%9fe%2c%201.zip\r\n" in head
+    assert b"amz-sdk-invocation-id" not in head
+    assert (await hasty.get(key)).content == bytes(size)
 
 
 async def test_a_full_server_fails_the_put_and_works_again_when_there_is_room(
