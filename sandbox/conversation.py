@@ -53,10 +53,10 @@ class Conversation:
     def close(self) -> None:
         """Let the run read the end of its questions, and leave no pipe behind. Doing it twice changes nothing."""
         self.end()
+        if len(self._ends) == len(self._paths):
+            self._loop.remove_reader(self._ends[1])
         while self._ends:
-            end = self._ends.pop()
-            self._loop.remove_reader(end)
-            os.close(end)
+            os.close(self._ends.pop())
         for path in self._paths:
             with suppress(OSError):  # whatever the run has put there goes with its directory
                 os.unlink(path)  # noqa: PTH108 - creating a Path costs more

@@ -1,10 +1,11 @@
 """The engine: inspects files and converts them. Every untrusted byte is read in the sandbox."""
 
 import json
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from pathlib import Path
+from types import TracebackType
 
 import msgspec
 
@@ -249,8 +250,7 @@ class Engine:
         is_little = holds_little(place)
         return await run_blocking(partial(collect, place, plan, is_little=is_little), inline=is_little)
 
-    @asynccontextmanager
-    async def session(self, run: Run, target: Format, traced: Traced = untraced) -> AsyncIterator[Run]:
+    def session(self, run: Run, target: Format, traced: Traced = untraced) -> AbstractAsyncContextManager[Run]:
         """A `Run` for one conversion into `target` that may hold one converter open over several steps.
 
         `traced` is called with each question that it asks that one, and entered until the answer.
@@ -260,17 +260,33 @@ class Engine:
             EngineDefect: it failed.
         """
         if not self.has_sessions:
-            yield run
-            return
-        try:
-            async with Session(run, drivers_for(target), environment_for(target), traced) as held:
-                yield held
-        except SessionOver as over:
-            require_success(over.verdict, Subject(input=target.title))
-            raise EngineDefect("the run that was held open did not answer") from None
+            return nullcontext(run)
+        return _Held(Session(run, drivers_for(target), environment_for(target), traced), target)
 
     def _place(self, run: Run, directory: Path, source: Source, subject: Subject) -> Workplace:
         return Workplace(run, self.capabilities, self.limits, directory, source=source, subject=subject)
+
+
+class _Held(AbstractAsyncContextManager[Run]):
+    """A session whose end without an answer is a rejection or a defect."""
+
+    def __init__(self, session: Session, target: Format) -> None:
+        self._session = session
+        self._target = target
+
+    async def __aenter__(self) -> Run:
+        return self._session
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._session.__aexit__(kind, error, trace)
+            if isinstance(error, SessionOver):
+                raise error
+        except SessionOver as over:
+            require_success(over.verdict, Subject(input=self._target.title))
+            raise EngineDefect("the run that was held open did not answer") from None
 
 
 def _tidying(place: Workplace, reading: Reading, found: WorkFile) -> str:

@@ -4,11 +4,12 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ContextDecorator, suppress
 from io import FileIO
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
+from types import TracebackType
 
 from sandbox.verdict import Ending, Verdict
 from service.engine.diagnostics import rejection
@@ -28,19 +29,21 @@ NO_RESULT = "The conversion gave no result: the file holds nothing that could be
 NO_USABLE_RESULT = "The conversion gave no usable result."
 
 
-@contextmanager
-def told_lack_of_room() -> Iterator[None]:
+class told_lack_of_room(ContextDecorator):  # noqa: N801 - used like a function
     """Tell that there is no space left, in the words for a converter that has none. Also a decorator.
 
     Raises:
         NoRoom: there is none.
     """
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _NO_ROOM:
-            raise
-        raise rejection(Verdict(ending=Ending.DISK_FULL)) from error
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            raise rejection(Verdict(ending=Ending.DISK_FULL)) from error
 
 
 def open_written(path: PathLike) -> tuple[int, int]:

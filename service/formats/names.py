@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 from operator import itemgetter
-from pathlib import PurePosixPath
 from xml.parsers import expat
 
 from service.formats.dbf_names import clip, numbered, written_names
@@ -38,7 +37,7 @@ LISTED = 20
 
 def stem_of(untrusted_name: str) -> str:
     """A safe stem for output names, from the client's file name or a layer's name: letters, digits, `_`, `-`, `.`."""
-    base = PurePosixPath(untrusted_name.replace("\\", "/")).name
+    base = untrusted_name.replace("\\", "/").rstrip("/").rpartition("/")[2]
     return safe_name(base[: base.rfind(".")] if "." in base[1:] else base)
 
 

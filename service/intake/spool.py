@@ -5,11 +5,10 @@ backpressure slows the client down to the speed of the disk and memory stays con
 length is written in the loop at its end, because writing a few kilobytes costs less than a thread hop.
 """
 
+import asyncio
 import math
 import time
 from collections.abc import AsyncIterable
-
-from anyio import CancelScope
 
 from service.blocking import INLINE_BYTES
 from service.errors import UploadTimeout
@@ -79,6 +78,7 @@ class _Reception:
         self._assembly = Assembly(form, limits, workspace, small=small)
         self._workspace = workspace
         self._pace = Pace(limits, time.monotonic())
+        self._deadline = self._pace.deadline
         self._grain_seconds = limits.idle_seconds / 20
         self._form = form
         self._limits = limits
@@ -86,10 +86,14 @@ class _Reception:
         self._received = 0
 
     async def run(self, body: AsyncIterable[bytes]) -> Form:
-        with CancelScope(deadline=self._pace.deadline) as waiting:
-            await self._read(body, waiting)
-        if waiting.cancelled_caught:
-            raise UploadTimeout(self._pace.complaint)
+        waiting = asyncio.timeout_at(self._deadline)
+        try:
+            async with waiting:
+                await self._read(body, waiting)
+        except TimeoutError:
+            if not waiting.expired():
+                raise
+            raise UploadTimeout(self._pace.complaint) from None
         self._parser.finish()
         if self._small:
             self._assembly.flush()
@@ -100,7 +104,7 @@ class _Reception:
     def close(self) -> None:
         self._assembly.close()
 
-    async def _read(self, body: AsyncIterable[bytes], waiting: CancelScope) -> None:
+    async def _read(self, body: AsyncIterable[bytes], waiting: asyncio.Timeout) -> None:
         async for chunk in body:
             if not chunk:
                 continue
@@ -114,12 +118,14 @@ class _Reception:
                 await self._flush(waiting)
             self._extend(waiting)
 
-    def _extend(self, waiting: CancelScope) -> None:
+    def _extend(self, waiting: asyncio.Timeout) -> None:
         deadline = self._pace.deadline
-        if abs(deadline - waiting.deadline) > self._grain_seconds:  # a timer per chunk costs more than parsing it
-            waiting.deadline = deadline
+        if abs(deadline - self._deadline) > self._grain_seconds:  # a timer per chunk costs more than parsing it
+            self._deadline = deadline
+            waiting.reschedule(deadline)
 
-    async def _flush(self, waiting: CancelScope) -> None:
-        waiting.deadline = math.inf
+    async def _flush(self, waiting: asyncio.Timeout) -> None:
+        self._deadline = math.inf
+        waiting.reschedule(None)
         await self._workspace.run_blocking(self._assembly.flush)
         self._pace.resume(time.monotonic())

@@ -7,7 +7,9 @@ and changes nothing through a link, so nothing outside is affected even while th
 
 import os
 import secrets
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 _NO_LINK = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -26,17 +28,23 @@ def remove_tree(root: Path) -> None:
     Raises:
         OSError: something cannot be deleted.
     """
-    outside = str(root.parent)
     pending = [str(root)]
+    names = _new_names(pending[0].rpartition("/")[0])
     while pending:
         directory = pending.pop()
         with suppress(FileNotFoundError):
-            pending.extend(_empty(directory, outside))
+            pending.extend(_empty(directory, names))
             os.rmdir(directory)  # noqa: PTH106 -- creating a Path for every directory costs more than deleting it
 
 
-def _empty(directory: str, outside: str) -> list[str]:
-    """Delete the files in `directory`, and move its subdirectories `outside` and return them."""
+def _new_names(outside: str) -> Iterator[str]:
+    first = f"{outside}/{new_name()}"
+    for number in count():
+        yield f"{first}-{number}"
+
+
+def _empty(directory: str, names: Iterator[str]) -> list[str]:
+    """Delete the files in `directory`, and give its subdirectories other `names` and return these."""
     descriptor = _open(directory)
     try:
         os.fchmod(descriptor, 0o700)
@@ -44,7 +52,7 @@ def _empty(directory: str, outside: str) -> list[str]:
         with os.scandir(descriptor) as listing:
             for entry in list(listing):
                 if entry.is_dir(follow_symlinks=False):
-                    directories.append(_move(entry.name, descriptor, outside))
+                    directories.append(_move(entry.name, descriptor, next(names)))
                 else:
                     os.unlink(entry.name, dir_fd=descriptor)
         return directories
@@ -60,8 +68,7 @@ def _open(directory: str) -> int:
         return os.open(directory, os.O_RDONLY | _NO_LINK)
 
 
-def _move(name: str, parent: int, outside: str) -> str:
-    moved = f"{outside}/{new_name()}"
+def _move(name: str, parent: int, moved: str) -> str:
     try:
         os.rename(name, moved, src_dir_fd=parent)
     except PermissionError:  # its entry `..` changes

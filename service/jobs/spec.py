@@ -38,12 +38,11 @@ class SourceSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     def resolve(self, directory: Path) -> Source:
         """Return the source whose files are in `directory` on this host."""
-        root = f"{directory}/"
         parts = (
             Part(
-                {end: Path(root + name) for end, name in part.files.items()},
+                {end: directory / name for end, name in part.files.items()},
                 part.layer,
-                Path(root + part.shorter) if part.shorter else None,
+                directory / part.shorter if part.shorter else None,
             )
             for part in self.parts
         )

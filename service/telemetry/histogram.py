@@ -4,7 +4,8 @@ Most lines of `/metrics` are buckets. The library makes a record of each, joins 
 here a set of labels keeps the form of its lines, so that only the values are written.
 """
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Self, cast
 
@@ -16,6 +17,11 @@ from service.telemetry.lines import Piece, header, series
 
 class Histogram(prometheus_client.Histogram):
     """The library's histogram, with another writer of the same text."""
+
+    def observe(self, amount: float, exemplar: Mapping[str, str] | None = None) -> None:  # noqa: ARG002 - theirs
+        """Observe an amount; there are no exemplars here."""
+        self._sum.inc(amount)
+        self._buckets[bisect_left(self._upper_bounds, amount)].inc(1)
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the text of this family: its header, then the samples of each set of labels."""

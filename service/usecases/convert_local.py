@@ -70,7 +70,7 @@ async def _convert(parts: LocalParts, spec: JobSpec, directory: Path, watch: Wat
     """Run the steps that need a converter; once more from the start if a run crashes."""
     [ticket] = parts.pool.queue.enqueue(str(_NOBODY))
     begun = start(spec, directory)
-    async with converter(parts.pool, ticket) as run:
+    with converter(parts.pool, ticket) as run:
         while True:
             try:
                 async with parts.engine.session(run, begun.target) as session:

@@ -5,8 +5,8 @@ run that the sandbox lost or could not start. The first such run of a file raise
 over; only the second one counts.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 
 import structlog
 
@@ -38,41 +38,47 @@ def _run_span(_command: Command) -> AbstractContextManager[object]:
     return span("run")
 
 
-@asynccontextmanager
-async def converter(
-    pool: Pool,
-    ticket: QueueTicket,
-    on_started: Callable[[], Awaitable[None]] = _nothing,
-    traced: Callable[[Command], AbstractContextManager[object]] = _run_span,
-) -> AsyncIterator[Run]:
-    """Use a converter; yields a function that runs a command. The first command waits for its turn.
+class converter:  # noqa: N801 - used like a function
+    """Use a converter; gives a `Run`, whose first command waits for its turn.
 
     `on_started` is awaited then, and `traced` called for the span of each run. The ticket is released at the end in any
     case. A command that is still running when the lease ends, and every later one, gets the verdict for a run that took
     too long. The first run that crashes or is lost raises `RunCrashed`.
     """
-    lease: ConverterLease | None = None
-    has_crashed = False
 
-    async def run(command: Command) -> Verdict:
-        nonlocal lease, has_crashed
-        if lease is None:
+    def __init__(
+        self,
+        pool: Pool,
+        ticket: QueueTicket,
+        on_started: Callable[[], Awaitable[None]] = _nothing,
+        traced: Callable[[Command], AbstractContextManager[object]] = _run_span,
+    ) -> None:
+        self._pool = pool
+        self._ticket = ticket
+        self._on_started = on_started
+        self._traced = traced
+        self._lease: ConverterLease | None = None
+        self._has_crashed = False
+
+    def __enter__(self) -> Run:
+        return self._run
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.release(self._ticket)
+
+    async def _run(self, command: Command) -> Verdict:
+        if self._lease is None:
             with stage("wait"):
-                lease = await pool.acquire(ticket)
-            await on_started()
-        with traced(command):
-            verdict = await lease.run(command)
+                self._lease = await self._pool.acquire(self._ticket)
+            await self._on_started()
+        with self._traced(command):
+            verdict = await self._lease.run(command)
         metrics.labelled(metrics.CONVERTER_RUNS, verdict.ending).inc()
-        if verdict.ending in _MAY_BE_THE_HOSTS and not has_crashed:
-            has_crashed = True
+        if verdict.ending in _MAY_BE_THE_HOSTS and not self._has_crashed:
+            self._has_crashed = True
             metrics.CONVERTER_RETRIES.inc()
             _log.warning(
                 events.CONVERTER_CRASHED, signal=verdict.signal, launcher=verdict.launcher, detail=verdict.detail
             )
             raise RunCrashed
         return verdict
-
-    try:
-        yield run
-    finally:
-        pool.release(ticket)

@@ -188,7 +188,7 @@ async def _made(services: Services, account_id: AccountId, job: Job, key: Object
 async def _make_stored(services: Services, account_id: AccountId, job: Job, key: ObjectKey) -> None:
     async with services.work_area.workspace() as workspace:
         [ticket] = services.runner.enqueue(account_id)
-        async with converter(services.pool, ticket) as run:
+        with converter(services.pool, ticket) as run:
             made = await _make(services, run, job, workspace.new_directory())
         await services.own_store.put(key, made, media_type=MEDIA_TYPE, download_name="preview.geojson")
 

@@ -105,7 +105,7 @@ async def _convert(
             spent.begin(begun.source.format.token, begun.target.token)
             parts.jobs.begin(begun.job, progress.situation)
 
-        async with converter(parts.pool, ticket, on_started, spent.run) as run:
+        with converter(parts.pool, ticket, on_started, spent.run) as run:
             while True:
                 in_memory = parts.work_area.is_in_memory(progress.record.directory)
                 try:
