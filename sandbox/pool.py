@@ -78,13 +78,13 @@ class Pool:
 
     def release(self, ticket: QueueTicket) -> None:
         """Release the place and the converter; releasing twice has no effect."""
-        is_first = ticket.state is not State.RELEASED
+        if ticket.state is State.RELEASED:
+            return
         changed = self.queue.release(ticket, time.monotonic())
         self._turns.pop(ticket, None)
         self._connection.resume(ticket.slot)
         self._apply(changed)
-        if is_first:
-            self.on_released()
+        self.on_released()
 
     @asynccontextmanager
     async def lease(self, tenant: str) -> AsyncIterator[ConverterLease]:

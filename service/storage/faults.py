@@ -1,11 +1,9 @@
 """Translation of the clients' exceptions into `StorageUnavailable`; no other module catches them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import UnionType
+from types import TracebackType, UnionType
 
 from aiohttp import ClientPayloadError
-from anyio import fail_after
+from anyio import CancelScope, current_time
 from botocore import exceptions
 from botocore.exceptions import ConnectionError as UnreachableError
 
@@ -31,24 +29,42 @@ _BY_CLASS: tuple[tuple[type[exceptions.BotoCoreError] | UnionType, StorageFault]
 )
 
 
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Limit the requests in the block to `seconds` in total, including retries, and translate their errors."""
-    try:
-        with fail_after(seconds):
-            yield
-    except exceptions.ParamValidationError:
-        raise  # a defect in Geomill
-    except exceptions.ClientError as error:
+class within:  # noqa: N801 - used like a function
+    """Limit the requests in the block to `seconds` in total, including retries, and translate their errors.
+
+    Raises:
+        StorageUnavailable: one of them failed, or they took too long.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._scope = CancelScope(deadline=current_time() + seconds)
+
+    def __enter__(self) -> None:
+        self._scope.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        is_over = self._scope.__exit__(kind, error, trace)
+        if is_over or isinstance(error, TimeoutError):
+            reason = f"the server did not respond within {self._seconds:.0f} s"
+            raise StorageUnavailable("slow", reason) from None
+        if isinstance(error, Exception) and (unavailable := _translated(error)) is not None:
+            raise unavailable from error
+
+
+def _translated(error: Exception) -> StorageUnavailable | None:
+    if isinstance(error, exceptions.ParamValidationError):
+        return None  # a defect in Geomill
+    if isinstance(error, exceptions.ClientError):
         status = int(error.response["ResponseMetadata"]["HTTPStatusCode"])
-        raise refusal(str(error.response["Error"]["Code"]), status) from error
-    except exceptions.BotoCoreError as error:
-        fault = next(fault for kind, fault in _BY_CLASS if isinstance(error, kind))
-        raise StorageUnavailable(fault, str(error)) from error
-    except ClientPayloadError as error:  # aiobotocore has no exception of its own for an answer that breaks off
-        raise StorageUnavailable("down", f"the answer broke off: {error}") from error
-    except TimeoutError:
-        raise StorageUnavailable("slow", f"the server did not respond within {seconds:.0f} s") from None
+        return refusal(str(error.response["Error"]["Code"]), status)
+    if isinstance(error, exceptions.BotoCoreError):
+        return StorageUnavailable(next(fault for kind, fault in _BY_CLASS if isinstance(error, kind)), str(error))
+    if isinstance(error, ClientPayloadError):  # aiobotocore has no exception of its own for an answer that breaks off
+        return StorageUnavailable("down", f"the answer broke off: {error}")
+    return None
 
 
 def refusal(code: str, status: int) -> StorageUnavailable:
