@@ -3,7 +3,9 @@
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -16,6 +18,23 @@ STANDARD_ERROR = 2
 _encoder = msgspec.json.Encoder(enc_hook=str)
 _LEVELS = {"warn": "warning", "exception": "error"}
 """The names of levels that are those of others."""
+_bound: ContextVar[Mapping[str, Any]] = ContextVar("bound")
+"""What the events of a context have in common; structlog would look for it among all variables of the context."""
+
+
+def bind(**values: object) -> None:
+    """Add `values`, and nothing else, to all events of this context from now on."""
+    _bound.set(values)
+
+
+@contextmanager
+def bound(**values: object) -> Iterator[None]:
+    """Add `values` to the events of the block, beside those that it has anyway."""
+    token = _bound.set({**_bound.get({}), **values})
+    try:
+        yield
+    finally:
+        _bound.reset(token)
 
 
 def configure_log(
@@ -30,7 +49,7 @@ def configure_log(
     """
     console = form == "console" or (form == "auto" and sys.stderr.isatty())
     shared: list[structlog.typing.Processor] = [
-        structlog.contextvars.merge_contextvars,
+        _merge,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
@@ -91,12 +110,16 @@ _OF_LIBRARIES = _Libraries()
 
 def _render(logger: object, level: str, event: structlog.typing.EventDict) -> bytes:
     """Render an event as JSON: what a console shows, in one step, because a conversion logs three events."""
-    event = structlog.contextvars.merge_contextvars(logger, level, event)
+    event = _merge(logger, level, event)
     if "exc_info" in event:
         event = structlog.processors.format_exc_info(logger, level, event)
     event["level"] = _LEVELS.get(level, level)
     event["timestamp"] = datetime.now(UTC)
     return _encoder.encode(event)
+
+
+def _merge(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    return {**_bound.get({}), **event}
 
 
 def _simplify(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TypeVar
 
-from prometheus_client import Counter, Gauge, disable_created_metrics
+from prometheus_client import Gauge, disable_created_metrics
 
 from service.telemetry.build import VERSION
+from service.telemetry.counter import Counter
 from service.telemetry.histogram import Histogram
 from service.telemetry.shared_directory import prepare
 

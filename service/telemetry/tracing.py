@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 
-import structlog
-
 from service.settings import SettingsError
 from service.telemetry import traceparent
+from service.telemetry.log import bound
 from service.telemetry.spans import OpenSpan, RequestSpan, Tracer, Value
 from service.telemetry.traceparent import TraceParent
 
@@ -91,7 +90,7 @@ def continued_span(parent: str, name: str, **attributes: Value) -> Iterator[None
     of_caller = traceparent.parse(parent) or traceparent.fresh()
     with (
         _tracer.continued(of_caller, name, attributes),
-        structlog.contextvars.bound_contextvars(trace_id=of_caller.trace_id),
+        bound(trace_id=of_caller.trace_id),
     ):
         yield
 

@@ -18,6 +18,7 @@ from service.http.middleware.response_headers import missing
 from service.http.problems import problem_of_defect, problem_of_fault
 from service.ids import tracking_id
 from service.telemetry import events, metrics, traceparent
+from service.telemetry.log import bind
 from service.telemetry.spans import RequestSpan
 from service.telemetry.tracing import request_span
 
@@ -52,8 +53,7 @@ class RequestContext:
         metrics.REQUESTS_RUNNING.inc()
         try:
             with request_span(headers) as span:
-                structlog.contextvars.clear_contextvars()
-                structlog.contextvars.bind_contextvars(request_id=request_id, trace_id=span.traceparent.trace_id)
+                bind(request_id=request_id, trace_id=span.traceparent.trace_id)
                 await _LoggedExchange(app, scope, receive, send, span).run()
         finally:
             metrics.REQUESTS_RUNNING.dec()
