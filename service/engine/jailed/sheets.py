@@ -5,6 +5,7 @@ Uses only the standard library.
 """
 
 import json
+import re
 import sqlite3
 import sys
 from collections.abc import Iterable, Sequence
@@ -38,6 +39,9 @@ CSV_TYPES = {
     "DATETIME": "DateTime",
 }
 
+LEAST, MOST = -(2**63), 2**63 - 1
+NINETEEN_DIGITS = re.compile(r"-?[1-9]\d{18}", re.ASCII)
+"""An integer that may have 64 bits; elsewhere, a text of so many digits is an identifier."""
 GUESSED = frozenset({CellKind.NUMBER, CellKind.NUMBER | CellKind.TRUTH, CellKind.DATE})
 """What columns hold whose types follow from their values."""
 
@@ -100,7 +104,9 @@ def _look(connection: sqlite3.Connection, table: str, original: str, column: Col
 
 def _kind(text: str) -> Kind:
     """What a cell holds if the driver tells all as texts: it writes numbers with a point, so no number has a comma."""
-    return Kind.TEXT if "," in text else kind_of_cell(text)
+    if "," in text:
+        return Kind.TEXT
+    return Kind.LONG if NINETEEN_DIGITS.fullmatch(text) and LEAST <= int(text) <= MOST else kind_of_cell(text)
 
 
 def _doubtful(connection: sqlite3.Connection, table: str) -> set[int]:

@@ -35,6 +35,7 @@ CELLS: dict[str, tuple[list[str], list[object]]] = {
     "a text among numbers": ([NUMBER.format("float", "2.50"), text_cell("7")], ["2.50", "7"]),
     "numbers": ([NUMBER.format("float", "2"), NUMBER.format("currency", "7.5")], [2.0, 7.5]),
     "whole numbers": ([NUMBER.format("float", "2"), NUMBER.format("percentage", "7")], [2, 7]),
+    "of 64 bits": ([NUMBER.format("float", "9223372036854775807"), NUMBER.format("float", "-5")], [2**63 - 1, -5]),
     "numbers and an empty text": ([NO_TEXT, NUMBER.format("float", "2")], [None, 2]),
     "true": ([TRUE, OURS], [True, True]),
     "true beside numbers": ([TRUE, NUMBER.format("float", "7")], [1, 7]),
