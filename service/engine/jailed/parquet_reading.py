@@ -277,11 +277,14 @@ def _write_gpkg(
 
 
 def _add_fractions(gpkg: str, fractions: Mapping[str, Sequence[tuple[int, int]]]) -> None:
-    """Add to times of whole seconds what `without_late_fractions` took from them: by column, milliseconds and row."""
+    """Add to times of whole seconds what `without_late_fractions` took from them: by column, milliseconds and row.
+
+    Some drivers write these with three zeros behind the point.
+    """
     with closing(sqlite3.connect(gpkg)) as connection, connection:
         for column, late in fractions.items():
             time = quoted(column)
-            finer = f"substr({time}, 1, 19) || printf('.%03d', ?) || substr({time}, 20)"
+            finer = f"substr({time}, 1, 19) || printf('.%03d', ?) || ltrim(substr({time}, 20), '.0')"
             connection.executemany(f"UPDATE {LAYER} SET {time} = {finer} WHERE {FID} = ?", late)  # noqa: S608 -- quoted
 
 
