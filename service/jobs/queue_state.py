@@ -68,7 +68,8 @@ async def look_at_queue(url: str) -> QueueState:
     """
     async with connected(url) as connection:
         stream = connection.jetstream(timeout=ANSWER_SECONDS)
-        version, message_bytes = str(connection.connected_server_version), connection.max_payload
+        server, message_bytes = connection.connected_server_version, connection.max_payload
+        version = f"{server.major}.{server.minor}.{server.patch}"
         try:
             found = await stream.stream_info(STREAM)
             consumers = await stream.consumers_info(STREAM)
