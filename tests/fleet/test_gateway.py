@@ -59,6 +59,7 @@ from service.usecases.take_over import Worker
 from tests.fleet.nats import NatsServer, nats_server
 from tests.sandbox.processes import state_of
 from tests.support.data import lakes
+from tests.support.endless import NAME, endless_file
 from tests.support.geomill import Geomill
 from tests.support.jobs import application
 from tests.support.patience import PATIENCE_SECONDS
@@ -179,6 +180,7 @@ async def opened(
     async with world(dsn, directory) as here, open_work_queue(nats.url, LEASE.total_seconds()) as queue:
         services = here.services
         parts = parts_of(services)
+        giving_back = msgspec.structs.replace(parts, gives_back=True)
         handovers = HandOvers(services.database, services.leases.server_id, LEASE)
 
         gateway = Gateway(
@@ -188,7 +190,7 @@ async def opened(
             windows=Windows(most),
             inline_bytes=MOST_INSIDE,
             again_seconds=again_seconds,
-            converter=Converter(services.leases, run_here(parts), run_here(parts)) if converts else None,
+            converter=Converter(services.leases, run_here(parts), run_here(giving_back)) if converts else None,
         )
         await queue.hear_ended(handovers.gateway, gateway.hear)
         with ExitStack() as held:
@@ -625,6 +627,27 @@ async def test_a_job_runs_here_if_the_queue_does_not_accept_it(
         with anyio.fail_after(PATIENCE_SECONDS):
             ended = await here.run(spec, content)
         assert (ended.id, ended.status, ended.attempt) == (spec.job.id, Status.COMPLETED, 2), ended.error_message
+
+
+@pytest.mark.parametrize(("is_promised", "left"), [(True, Status.PROCESSING), (False, Status.FAILED)])
+async def test_a_job_that_runs_here_is_left_to_others_if_they_can_have_it(
+    database_url: str, tmp_path: Path, nats: NatsServer, left: Status, *, is_promised: bool
+) -> None:
+    """When this process stops: if the input is stored. Otherwise the job fails, free."""
+    async with (
+        opened(database_url, tmp_path, nats, NEVER, converts=True) as here,
+        refusing(nats),
+        anyio.create_task_group() as tasks,
+    ):
+        jobs, spec = here.world.services.jobs, await here.admit(is_promised=is_promised)
+        spec = await here.detected(msgspec.structs.replace(spec, upload=NAME), content := endless_file())
+        tasks.start_soon(here.run, spec, content)
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while (await jobs.find(spec.job.id, spec.account_id)).status is not Status.PROCESSING:  # noqa: ASYNC110 -- nothing announces it
+                await anyio.sleep(SOON)
+        tasks.cancel_scope.cancel()
+    async with world(database_url, tmp_path) as later:
+        assert (await later.services.jobs.find(spec.job.id, spec.account_id)).status is left
 
 
 @asynccontextmanager
