@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from service.accounts.administration import Terms
+from service.settings import Settings
 from tests.fleet.site import Site
 from tests.fleet.test_losses import assert_each_ended_once, promise
 from tests.support.data import lakes, lengthy
@@ -16,6 +17,7 @@ from tests.support.server import Client, Server, create_account
 pytestmark = pytest.mark.xdist_group("fleet")
 
 EVERYTHING = ("serve",)
+INLINE_BYTES = Settings().inline_bytes
 BUSINESS = Terms(plan="business")
 MANY = 8
 DRAIN_SECONDS = 120
@@ -48,19 +50,23 @@ def test_a_process_takes_what_gateways_hand_over(fleet: Site, everything: Server
         assert_each_ended_once(fleet, promise(client))
 
 
-def claimed_of_a_batch(fleet: Site, client: Client) -> int:
+def claimed_of_a_batch(fleet: Site, client: Client, least_bytes: int = 0) -> int:
     """How many of a batch's files the process has claimed, which it either took back or could not hand over."""
-    answers = client.batch(*((f"{number}.geojson", lakes()) for number in range(MANY)))["results"]
+    content = lakes().ljust(least_bytes)
+    answers = client.batch(*((f"{number}.geojson", content) for number in range(MANY)))["results"]
     assert [answer["success"] for answer in answers] == [True] * MANY
     jobs = [answer["jobId"] for answer in answers]
     assert len(fleet.rows("SELECT FROM ledger WHERE job_id = ANY($1)", jobs)) == MANY
     return len(fleet.rows("SELECT FROM job WHERE id = ANY($1) AND worker_id IS NOT NULL", jobs))
 
 
-def test_a_process_converts_everything_while_the_queue_accepts_nothing(fleet: Site, everything: Server) -> None:
-    """It runs what it wanted to hand over; nothing waits for the queue."""
+@pytest.mark.parametrize("least_bytes", [0, 2 * INLINE_BYTES])
+def test_a_process_converts_everything_while_the_queue_accepts_nothing(
+    fleet: Site, everything: Server, least_bytes: int
+) -> None:
+    """It runs what it wanted to hand over, also what it has stored for that; nothing waits for the queue."""
     with create_account(everything, BUSINESS) as client, fleet.frozen_workers(), fleet.full_queue():
-        wait_until(lambda: claimed_of_a_batch(fleet, client))
+        wait_until(lambda: claimed_of_a_batch(fleet, client, least_bytes))
     wait_until(fleet.is_clean)
 
 
