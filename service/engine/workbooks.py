@@ -52,8 +52,6 @@ def workbook_warnings(found: FoundCells) -> Iterator[str]:
 
 
 _SENTENCES = {
-    "early": "The workbook counts days from 1904, but was read as if it counted them from 1900: dates came out 1,462 "
-    "days (4 years and 1 day) too early. For correct dates, save the workbook with days counted from 1900.",
     "uncalculated": "The workbook holds no results for some of its formulas ({count:,}); their cells are empty. Open "
     "and save it in a spreadsheet program, which calculates them, and send it again.",
     "escaped": "Characters that the workbook writes as escapes, such as _x000D_ ({count:,}), may have stayed escapes.",

@@ -15,6 +15,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from decimal import Decimal
 from html import unescape
 from itertools import chain, count, islice
 from pathlib import Path
@@ -48,16 +49,19 @@ FORMATS = re.compile(rb"(?>.*?<(?:\w++:)?cellXfs\b)(?P<listed>.*?)</(?:\w++:)?ce
 FORMAT = re.compile(rb"<(?:\w++:)?xf\b[^<>]*+>")
 NUMBER = re.compile(rb"""(\bnumFmtId\s*=\s*["'])(\d{1,9})(["'])""")
 OWN = re.compile(rb"<(?:\w++:)?numFmt\b[^<>]*+>")
-CELL = re.compile(rb"""<(?:\w++:)?c\b[^<>]{0,400}?\bs\s*+=\s*+["'](\d{1,9})["'][^<>]{0,400}+(?<!/)>""")
+CELL = re.compile(rb"""<(?:\w++:)?c\b[^<>]{0,400}?\bs\s*+=\s*+["'](?P<place>\d{1,9})["'][^<>]{0,400}+(?<!/)>""")
 """The start of a cell that names its format; its content is looked at only if that matters."""
 VALUE = re.compile(
     rb"\s*+(?:<(?:\w++:)?f\b[^<>]{0,400}+(?:(?<=/)>|>[^<]*+</(?:\w++:)?f>)\s*+)?+<(?:\w++:)?v\b[^<>]{0,400}+>\s*+"
-    rb"([-+]?(?:\d{1,400}+\.?\d{0,400}+|\.\d{1,400}+)(?:[eE][-+]?\d{1,3})?)"
+    rb"(?P<number>[-+]?(?:\d{1,400}+\.?\d{0,400}+|\.\d{1,400}+)(?:[eE][-+]?\d{1,3})?)"
 )
 """The number in a cell, from the end of its start tag, past a formula."""
 TEXT_CELL = re.compile(rb"""\bt\s*=\s*["'](?!n["'])""")
-ANY, DAY_ONE = 0.0, 1.0
-"""Numbers of cells: any shows that a format is used, and one of 1 or more is no time of day."""
+DATED = re.compile(rb"(?P<tag>%b)%b(?=\s*+<)" % (CELL.pattern, VALUE.pattern))
+"""Such a cell with a number in it."""
+DAYS_UNTIL_1904 = 1462
+DAY_ONE = 1.0
+"""The number of a cell from which on it is no time of day."""
 FIRST_OWN, MOVED = 164, 1_000_000
 """The first number of formats that the driver looks up in the workbook; lower ones, as Gnumeric writes, are moved."""
 DATE, CLOCK = b"14", b"21"
@@ -139,15 +143,16 @@ UNREADABLE = (*DAMAGED, OSError, MemoryError)
 def main(workbook: str, plain: str, found_file: str) -> None:
     """Write a copy of `workbook` to `plain` whose formats and cells the driver understands, unless it understands all.
 
-    Also write to `found_file`, as JSON, what the driver does not tell: whether it, which counts days from 1900,
-    reads dates as earlier ones (`early`), how many formulas have no result, how many characters are escaped, how
-    many cells hold true or false (`truths`), how many times become `late`, how many moments are cells of a header
-    (`named`), and how many ISO dates (`iso`) and errors (`errors`) are texts in the copy, the row of the first in
-    its sheet (`first_errors`), how many readings of texts the copy lacks (`phonetic`), and how many dates lose a
-    time of day (`timed`), times of day lose days (`dated`), times are numbers of days (`elapsed`), and numbers have
-    formats that show words (`worded`) or percentages (`percent`), each with the lowest row of these, how many
-    numbers have formats that show zeros before some of them (`padded`), and how many whole numbers are `rounded`
-    beside decimals.
+    In the copy, days are counted from 1900.
+
+    Also write to `found_file`, as JSON, what the driver does not tell: how many formulas have no result, how many
+    characters are escaped, how many cells hold true or false (`truths`), how many times become `late`, how many
+    moments are cells of a header (`named`), and how many ISO dates (`iso`) and errors (`errors`) are texts in the
+    copy, the row of the first in its sheet (`first_errors`), how many readings of texts the copy lacks
+    (`phonetic`), and how many dates lose a time of day (`timed`), times of day lose days (`dated`), times are
+    numbers of days (`elapsed`), and numbers have formats that show words (`worded`) or percentages (`percent`),
+    each with the lowest row of these, how many numbers have formats that show zeros before some of them (`padded`),
+    and how many whole numbers are `rounded` beside decimals.
     """
     try:
         with zipfile.ZipFile(workbook) as book:
@@ -155,7 +160,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
             understood = _moved(CODE.sub(lambda found: found[1] + _understood(found[3]) + found[4], content))
             built_in = _built_in(understood)
             is_early = SINCE_1904.search(description) is not None
-            largest = _largest(book, _wanted(understood, built_in, is_early=is_early))
+            largest = _largest(book, {place: DAY_ONE for place, number in built_in.items() if number in EAST_ASIAN})
             uncalculated, escaped, truths = scan(book)
             long, first_long = rounded(book)
             moments = _moments(
@@ -174,15 +179,20 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     except UNREADABLE:
         return  # the driver reports what is wrong
     understood = _with_known_numbers(understood, built_in, largest)
-    restyled = {MEMBER: [understood]} if is_whole and understood != content else {}
-    if restyled or ours:
+    changed: dict[str, Iterable[bytes]] = {MEMBER: [understood]} if is_whole and understood != content else {}
+    dates = frozenset(_dates(understood)) if is_early else ()
+    if changed or ours or dates:
         try:
             with zipfile.ZipFile(workbook) as book:
-                copy_with({**restyled, **{name: with_texts(book, name) for name in ours}}, workbook, plain)
+                changed |= {name: with_texts(book, name) for name in ours}
+                if dates:
+                    sheets = filter(SHEET.fullmatch, book.namelist())
+                    changed |= {name: _since_1900(with_texts(book, name), dates) for name in sheets}
+                    changed[BOOK_MEMBER] = [SINCE_1904.sub(b"", description)]
+                copy_with(changed, workbook, plain)
         except DAMAGED:  # such as a member that begins before the workbook; the driver may not see that
             sys.exit(Exit.DAMAGED)
-    early = is_early and any(place in largest for place in _dates(understood))
-    found = {"early": int(early), "uncalculated": uncalculated, "escaped": escaped, "truths": truths, **moments}
+    found = {"uncalculated": uncalculated, "escaped": escaped, "truths": truths, **moments}
     texts = sum(ours.values(), Counter())
     found |= {"iso": texts[ISO], "errors": texts[ERROR], "first_errors": error, "phonetic": texts[PHONETIC]}
     found |= {"rounded": long, "first_rounded": first_long}
@@ -255,28 +265,28 @@ def _dates(styles: bytes) -> list[int]:
     ]
 
 
-def _wanted(styles: bytes, built_in: Mapping[int, bytes], *, is_early: bool) -> dict[int, float]:
-    """The positions of the formats whose numbers matter, and the number from which on larger ones do not."""
-    unclear = {place: DAY_ONE for place, number in built_in.items() if number in EAST_ASIAN}
-    if not is_early:
-        return unclear
-    dates = [place for place, number in built_in.items() if number in EAST_ASIAN_DATES]
-    return dict.fromkeys((*_dates(styles), *dates), ANY) | unclear
+def _since_1900(parts: Iterable[bytes], dates: Container[int]) -> Iterator[bytes]:
+    """The cells of a sheet that counts days from 1904, with dates, which have the formats at `dates`, as from 1900."""
+
+    def counted(cell: re.Match[bytes]) -> bytes:
+        if int(cell["place"]) not in dates or TEXT_CELL.search(cell["tag"]):
+            return cell[0]
+        days = Decimal(cell["number"].decode()) + DAYS_UNTIL_1904
+        return cell[0].removesuffix(cell["number"]) + str(days).encode()
+
+    return (DATED.sub(counted, part) for part in parts)
 
 
 def _largest(book: zipfile.ZipFile, wanted: Mapping[int, float]) -> dict[int, float]:
-    """The largest number in the cells of each format by its position, at least as far as it matters (`wanted`)."""
+    """The largest number in the cells of each format by its position, at least up to the one that is `wanted`."""
     found: dict[int, float] = {}
     left = dict(wanted)
-    anything = [place for place, enough in wanted.items() if enough == ANY]
     for name in filter(SHEET.fullmatch, book.namelist()) if left else ():
         for text in _rows(pieces(book, name)):
             for place, value in _numbers_of(text, left):
                 found[place] = max(found.get(place, 0.0), value)
                 if found[place] >= left[place]:
                     del left[place]
-                    while anything:  # one date is enough
-                        left.pop(anything.pop(), None)
             if not left:
                 return found
     return found

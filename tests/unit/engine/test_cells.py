@@ -105,7 +105,6 @@ def test_parts_in_utf_16_are_read(tmp_path: Path, encoding: str) -> None:
             packed.writestr(name, ('<?xml version="1.0" encoding="UTF-16"?>' + text).encode(encoding))
     styles.main(str(source), str(plain), str(found))
     told = {
-        "early": True,
         "uncalculated": 20_000,
         "escaped": 20_000,
         "truths": 0,
@@ -154,23 +153,50 @@ def test_cells_without_ends_are_passed_once(crafted: bytes) -> None:
 
 
 def test_a_format_is_left_when_its_numbers_do_not_matter_any_more() -> None:
-    """A number of a whole day decides; of a date, any number, and then no other date matters either."""
+    """A number of a whole day decides."""
     text = b'<c s="1"><v>2</v></c><c s="1"><v>9</v></c><c s="2"><v>0</v></c><c s="3"><v>7</v></c><c s="4"><v>8</v></c>'
-    wanted = {1: styles.DAY_ONE, 2: styles.ANY, 3: styles.ANY, 4: styles.DAY_ONE}
+    wanted = {1: styles.DAY_ONE, 2: styles.DAY_ONE, 4: styles.DAY_ONE}
     with zipfile.ZipFile(workbook(text)) as book:
-        assert styles._largest(book, wanted) == {1: 2.0, 4: 8.0}
-        assert styles._largest(book, {2: styles.ANY, 3: styles.ANY}) == {2: 0.0}
+        assert styles._largest(book, wanted) == {1: 2.0, 2: 0.0, 4: 8.0}
         assert styles._largest(book, {}) == {}
 
 
 def test_a_sheet_is_not_read_on_when_all_is_known() -> None:
-    """Its damaged rest is not reached: the first date of a workbook that counts from 1904 is enough."""
+    """Its damaged rest is not reached."""
     content = workbook(b'<row><c s="1"><v>2</v></c></row>' * 100_000)
     damaged = content.getvalue()[:-4000] + bytes(3000) + content.getvalue()[-1000:]
     with zipfile.ZipFile(io.BytesIO(damaged)) as book:
-        assert styles._largest(book, {1: styles.ANY, 2: styles.ANY}) == {1: 2.0}
+        assert styles._largest(book, {1: styles.DAY_ONE}) == {1: 2.0}
         with pytest.raises(styles.UNREADABLE):
-            styles._largest(book, {2: styles.ANY})
+            styles._largest(book, {2: styles.DAY_ONE})
+
+
+DAYS = {
+    b"<c s='1'><v>2</v></c>": b"<c s='1'><v>1464</v></c>",
+    b'<x:c s = "3"><x:f>A2</x:f>\n<x:v> -0.5 </x:v></x:c>': b'<x:c s = "3"><x:f>A2</x:f>\n<x:v> 1461.5 </x:v></x:c>',
+    b"<c s='1' t='n'><v>43831.520833333336</v></c>": b"<c s='1' t='n'><v>45293.520833333336</v></c>",
+    b"<c s='1'><v>4.3831E4</v></c>": b"<c s='1'><v>45293</v></c>",
+    b"<c s='2'><v>2</v></c>": b"",
+    b"<c><v>2</v></c>": b"",
+    b"<c s='1' t='s'><v>2</v></c>": b"",
+    b"<c s='1' t='b'><v>1</v></c>": b"",
+    b"<c s='1'/><c s='1'><v/></c>": b"",
+    b"<c s='1'><v>2 days</v></c>": b"",
+}
+"""Cells of a sheet that counts days from 1904, and what becomes of those with dates; nothing of others."""
+
+
+@pytest.mark.parametrize("text", DAYS)
+def test_dates_that_are_counted_from_1904_are_counted_from_1900(text: bytes) -> None:
+    """Those in cells with the formats of dates, here 1 and 3."""
+    assert b"".join(styles._since_1900([text * 3, text], {1, 3})) == (DAYS[text] or text) * 4
+
+
+@pytest.mark.parametrize("crafted", [b'<c s="3">', b"<c s='3'><f>", b"<c <f", b'<c s="3"><f></f> ', b"<c s='3'><v>"])
+def test_dates_without_ends_are_passed_once(crafted: bytes) -> None:
+    """The one after them is found."""
+    text = crafted * REPEATED
+    assert b"".join(styles._since_1900([text + b'</row><c s="3"><v>5</v></c>'], {3})).endswith(b"<v>1467</v></c>")
 
 
 @pytest.mark.parametrize("crafted", [b"<cellXfs ", b"<xf ", b"<numFmt ", b"<numFmt formatCode='", b"</cellXfs "])
@@ -182,7 +208,6 @@ def test_formats_that_do_not_end_are_passed_once(tmp_path: Path, crafted: bytes)
     styles.main(str(source), str(tmp_path / "plain.xlsx"), str(tmp_path / "found.json"))
     found = json.loads((tmp_path / "found.json").read_text())
     assert found == {
-        "early": False,
         "uncalculated": 1,
         "escaped": 0,
         "truths": 0,
