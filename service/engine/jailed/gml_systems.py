@@ -25,7 +25,7 @@ PAIR = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 """Names of a system of positions and one of heights."""
-UNUSUAL = re.compile(r"urn:x-ogc:def:crs,|urn:EPSG:|https?://[\w.]+/def/crs-compound\?|https:.*#", re.IGNORECASE)
+UNUSUAL = re.compile(r"urn:(?:x-)?ogc:def:crs,|urn:EPSG:|https?://[\w.]+/def/crs-compound\?|https:.*#", re.IGNORECASE)
 """How names begin that some releases of the driver do not know, or take for those of axes in another order."""
 CRS84 = re.compile(r"(?:urn:ogc:def:crs:OGC:[\d.]*:|https?://(?:www\.)?opengis\.net/def/crs/OGC/[\d.]+/)CRS84")
 MEMBERS = re.compile(r"\w*[mM]embers?")
@@ -114,7 +114,7 @@ class _Reader:
             self._begin = self._parser.CurrentByteIndex
             self._used = set()
             self._inside(local, own)
-        if self._geometry and own.system != written:
+        if self._geometry and _spelled(own.system) != written:
             self._respell(own.system)
 
     def _respell(self, system: str) -> None:
@@ -196,7 +196,15 @@ class _Reader:
 
 
 def _naming(system: str) -> bytes:
-    return f'srsName="{system.translate(ESCAPED)}"'.encode("ascii", "xmlcharrefreplace")
+    return f'srsName="{_spelled(system).translate(ESCAPED)}"'.encode("ascii", "xmlcharrefreplace")
+
+
+def _spelled(name: str) -> str:
+    """`name` as the driver is told it: of two systems that of positions, of which it knows the order of axes."""
+    pair = PAIR.fullmatch(name)
+    if pair is None or not UNUSUAL.match(name):
+        return name
+    return f"urn:ogc:def:crs:EPSG::{next(number for number in pair.groups() if number)}"
 
 
 def usual(name: str) -> str:

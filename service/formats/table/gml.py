@@ -14,6 +14,7 @@ from service.formats.format import (
     Writing,
 )
 from service.formats.gml_geometries import GEOMETRIES
+from service.formats.gml_radii import UNKNOWN_RADII
 from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
 
 BEGINS_BLANK = (
@@ -164,6 +165,18 @@ GML = Format(
                 pattern=CENTERED_ARCS,
                 beside=IN_DEGREES,
                 within=b"ByCenterPoint",
+            ),
+            LeftOut(
+                "Radii of circles and arcs ({count}) without a unit, or in an unknown one, were taken for numbers in "
+                'the unit of the coordinates. Write them in meters (uom="m").',
+                pattern=UNKNOWN_RADII,
+                within=b"radius",
+            ),
+            LeftOut(
+                "Geodesic lines ({count}), the shortest ways on the Earth, became straight ones between the same "
+                "positions.",
+                pattern=rb"<(?:\w{1,20}+:)?+Geodesic(?:String)?+[\s>]",
+                within=b"Geodesic",
             ),
         ),
         alike=_ALIKE,

@@ -214,6 +214,8 @@ async def test_a_system_that_is_sent_replaces_one_that_is_not_known(pipeline: Pi
 BOTH = "urn:ogc:def:crs,crs:EPSG::4326,crs:EPSG::5773"
 EPSG = "http://www.opengis.net/def/crs/EPSG/0/"
 ADDRESS_OF_BOTH = f"http://www.opengis.net/def/crs-compound?1={EPSG}4326&amp;2={EPSG}5773"
+UNCODED = "urn:ogc:def:crs,crs:EPSG::4258,crs:EPSG::5783"
+"""Two systems that are none together, of which the driver does not know that latitudes are first."""
 WITH_HEIGHTS = "urn:ogc:def:crs:EPSG::7409"
 HEIGHTS = {
     "two systems": ([point(BOTH, "50 9 100")], BOTH),
@@ -245,7 +247,9 @@ async def test_a_system_of_heights_is_told(either: Pipeline, tmp_path: Path, nam
 
 
 UNUSUAL = {
+    UNCODED: "50 9 1",
     ADDRESS_OF_BOTH: "50 9 1",
+    ADDRESS_OF_BOTH.replace("4326", "4258"): "50 9 1",
     ADDRESS_OF_BOTH.replace("http:", "https:"): "50 9 1",
     BOTH.replace("ogc", "x-ogc"): "50 9 1",
     "urn:EPSG:geographicCRS:4326": "50 9",

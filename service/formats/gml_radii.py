@@ -1,0 +1,66 @@
+"""Writes the radii of circles and arcs around a center in units that the driver of GML knows.
+
+It knows few notations, and only where coordinates are degrees: elsewhere, a kilometer would become a meter.
+"""
+
+import re
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from service.formats.left_out import has_match, pieces_to, written
+
+METER, FOOT = b"m", b"ft"
+_NAMES = {
+    ("1", METER): "m M metre meter metres meters {epsg}9001",
+    ("1", FOOT): "ft FT [ft_i] {epsg}9002",
+    ("1000", METER): "km KM {epsg}9036",
+    ("1852", METER): "nm NM [nmi_i] {epsg}9030",
+    ("1609.344", METER): "mi MI [mi_i] {epsg}9093",
+}
+UNITS = {
+    name.format(epsg=start).encode(): (Decimal(factor), unit)
+    for (factor, unit), names in _NAMES.items()
+    for name in names.split()
+    for start in ("urn:ogc:def:uom:EPSG::", "http://www.opengis.net/def/uom/EPSG/0/", "#")
+}
+"""By the name of a unit: the factor to the one that is written, and its name."""
+_UOM = rb"uom\s*+=\s*+[\"'](?:%b)[\"']"
+_KNOWN = rb"|".join(map(re.escape, UNITS))
+RADIUS = re.compile(
+    rb"<gml:radius\s++uom\s*+=\s*+[\"'](?P<unit>(?!(?:m|ft)[\"'])(?:"
+    + _KNOWN
+    + rb"))[\"']\s*+>\s*+(?P<radius>[\d.]{1,40}+)\s*+</"
+)
+"""A radius that is to be written anew."""
+_CENTERED = rb"(?:\w{1,20}+:)?+(?:Circle|Arc)ByCenterPoint\b"
+UNKNOWN_RADII = (
+    rb"<"
+    + _CENTERED
+    + rb"[^<>]*+>(?:[^<]*+<(?!(?:\w{1,20}+:)?+radius\b|/?"
+    + _CENTERED
+    + rb")[^<>]*+>)*+[^<]*+<(?:\w{1,20}+:)?+radius\b(?![^<>]*?\s"
+    + _UOM % _KNOWN
+    + rb")[^<>]*+>"
+)
+"""Radii in other units, and without any. So that no byte is read twice, no match goes on to another arc."""
+END, LONGEST = b"</", 1 << 20
+
+
+def with_known_radii(path: Path, target: Path, text: Path | None = None) -> tuple[Path, str]:
+    """The file to read in place of the GML at `path`, and no warning. Blocking.
+
+    It is `path` if no radius has to be written anew; otherwise `target`, a new file whose directory is created if
+    needed. `text` is where to look for them, if not in the file itself.
+    """
+    if not has_match(text or path, RADIUS, b"radius"):
+        return path, ""
+    return written(target, (RADIUS.sub(_in_known_unit, piece) for piece in pieces_to(path, END, LONGEST))), ""
+
+
+def _in_known_unit(found: re.Match[bytes]) -> bytes:
+    factor, unit = UNITS[found["unit"]]
+    try:
+        radius = format(Decimal(found["radius"].decode()) * factor, "f").encode()
+    except InvalidOperation:
+        return found[0]  # the driver tells that it is no number
+    return b'<gml:radius uom="%b">%b</' % (unit, radius)
