@@ -1,7 +1,10 @@
-"""Keeps a private copy of PROJ's database without its triggers.
+"""Keeps a private copy of PROJ's database without its triggers, and with indexes of names.
 
 Every process that looks up a coordinate system parses the schema of proj.db. The triggers are more than half of it and
 only guard writes. Without them, a small conversion takes a third less time, with the same results.
+
+PROJ looks up a datum or system by name in every transformation to another datum and in every search for the code of a
+definition. Without an index, each look-up reads a table of 16,000 names, which takes a millisecond.
 """
 
 import os
@@ -13,16 +16,22 @@ from pathlib import Path
 import structlog
 
 DATABASE = "proj.db"
+_NAMES = (("alias_name", "alt_name"), ("geodetic_crs", "name"), ("geodetic_datum", "name"), ("projected_crs", "name"))
+"""Tables and their columns with the names that PROJ looks up, as they are written or in any case.
+
+PROJ sorts what it finds, or takes it in the order of the table, which entries of one name have in an index as well.
+"""
+_CASES = ("BINARY", "NOCASE")
 log = structlog.get_logger(__name__)
 
 
 def private_database(original: Path, directory: Path) -> Path:
-    """The directory with a copy of `original` (a proj.db) without triggers, made once below `directory`.
+    """The directory with such a copy of `original` (a proj.db), made once below `directory`.
 
     Returns the directory of `original` if the copy cannot be made or does not hold the same rows.
     """
     found = original.stat()
-    home = directory / f"{found.st_size:x}-{found.st_mtime_ns:x}"
+    home = directory / f"{found.st_size:x}-{found.st_mtime_ns:x}-named"
     try:
         if not (home / DATABASE).is_file():
             _make(original, home)
@@ -40,7 +49,7 @@ def _make(original: Path, home: Path) -> None:
     draft = home / f".{DATABASE}.{os.getpid()}"
     try:
         shutil.copyfile(original, draft)
-        _drop_triggers(draft)
+        _rearrange(draft)
         if _is_damaged(draft) or _fingerprint(original) != _fingerprint(draft):
             raise ValueError("the copy is damaged, or differs from the original")
         draft.chmod(0o644)
@@ -49,12 +58,20 @@ def _make(original: Path, home: Path) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _drop_triggers(database: Path) -> None:
-    """Drop them all at once and without a journal: whoever is interrupted leaves a draft, which nobody uses."""
+def _rearrange(database: Path) -> None:
+    """Drop triggers and add indexes, without a journal: whoever is interrupted leaves a draft, which nobody uses."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
-        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")]
-        dropped = "".join(f'DROP TRIGGER "{name}";' for name in names)
-        connection.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN; {dropped} COMMIT;")
+        rows = connection.execute("SELECT name, type FROM sqlite_master").fetchall()
+        dropped = [f'DROP TRIGGER "{name}";' for name, kind in rows if kind == "trigger"]
+        added = [
+            f"CREATE INDEX geomill_{table}_{case} ON {table} ({column} COLLATE {case});"
+            for table, column in _NAMES
+            for case in _CASES
+            if (table, "table") in rows
+        ]
+        connection.executescript(
+            f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN; {''.join(dropped + added)} COMMIT;"
+        )
 
 
 def _is_damaged(database: Path) -> bool:

@@ -17,6 +17,8 @@ def original(tmp_path: Path) -> Path:
         connection.execute("CREATE TABLE crs (code INTEGER)")
         connection.execute("CREATE TRIGGER t BEFORE INSERT ON crs BEGIN SELECT 1; END")
         connection.execute("INSERT INTO crs VALUES (4326)")
+        connection.execute("CREATE TABLE alias_name (code INTEGER, alt_name TEXT)")
+        connection.executemany("INSERT INTO alias_name VALUES (?, ?)", [(2, "Same"), (9, "same"), (1, "Same")])
         connection.commit()
     return path
 
@@ -30,6 +32,18 @@ def test_the_copy_has_the_same_rows_and_no_triggers(original: Path, tmp_path: Pa
     made = (home / DATABASE).stat().st_mtime_ns
     assert private_database(original, tmp_path / "proj") == home
     assert (home / DATABASE).stat().st_mtime_ns == made
+
+
+@pytest.mark.parametrize(("case", "found"), [("BINARY", [2, 1]), ("NOCASE", [2, 9, 1])])
+def test_names_are_looked_up_in_an_index(original: Path, tmp_path: Path, case: str, found: list[int]) -> None:
+    """It finds those of one name in the order of the table, which a search without an index has."""
+    home = private_database(original, tmp_path / "proj")
+    search = f"SELECT code FROM alias_name WHERE alt_name = 'Same' COLLATE {case}"  # noqa: S608 -- ours
+    with closing(sqlite3.connect(home / DATABASE)) as connection:
+        assert f"USING INDEX geomill_alias_name_{case}" in str(
+            connection.execute(f"EXPLAIN QUERY PLAN {search}").fetchall()
+        )
+        assert [code for (code,) in connection.execute(search)] == found
 
 
 def test_a_damaged_original_is_used_as_it_is(tmp_path: Path) -> None:
