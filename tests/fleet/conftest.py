@@ -10,6 +10,9 @@ from tests.fleet.nats import nats_server
 from tests.fleet.site import Site
 from tests.integration.storage.servers import s3_server
 from tests.support.collector import Collector, running_collector
+from tests.support.world import here, shared_world
+
+__all__ = ["collector", "fleet", "here", "shared_fleet", "shared_world"]
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ import anyio.to_thread
 import msgspec
 import nats as nats_client
 import pytest
+import pytest_asyncio
 
 from sandbox.command import Limits
 from service.app.fleet import run_here
@@ -66,7 +67,7 @@ from tests.support.patience import PATIENCE_SECONDS
 from tests.support.world import MAY, World, parts_of, world
 from tests.unit.jobs.test_handover import handover
 
-pytestmark = pytest.mark.xdist_group("fleet")
+pytestmark = [pytest.mark.xdist_group("fleet"), pytest.mark.asyncio(loop_scope="session")]
 
 LEASE = timedelta(seconds=30)
 SOON = 0.05
@@ -166,6 +167,13 @@ class Here(NamedTuple):
             await anyio.sleep(SOON)
 
 
+@pytest_asyncio.fixture(loop_scope="session")
+async def shared(here: World) -> AsyncIterator[World]:
+    """The service that tests share which look only at their own jobs; what they have handed over is nobody's then."""
+    yield here
+    await here.services.database.execute("UPDATE job SET handover = NULL WHERE completed_at IS NULL")
+
+
 @asynccontextmanager
 async def opened(
     dsn: str,
@@ -176,8 +184,22 @@ async def opened(
     *,
     converts: bool = False,
 ) -> AsyncIterator[Here]:
-    """Open it; each account may have `most` jobs in the queue. If it `converts`, it runs what the queue refuses."""
-    async with world(dsn, directory) as here, open_work_queue(nats.url, LEASE.total_seconds()) as queue:
+    """Open a service of the test's own, and its gateway as `opened_in` does."""
+    async with world(dsn, directory) as own, opened_in(own, nats, again_seconds, most, converts=converts) as here:
+        yield here
+
+
+@asynccontextmanager
+async def opened_in(
+    here: World,
+    nats: NatsServer,
+    again_seconds: float,
+    most: Callable[[], int] = lambda: MANY,
+    *,
+    converts: bool = False,
+) -> AsyncIterator[Here]:
+    """Open a gateway; an account may have `most` jobs queued. If it `converts`, it runs what the queue refuses."""
+    async with open_work_queue(nats.url, LEASE.total_seconds()) as queue:
         services = here.services
         parts = parts_of(services)
         giving_back = msgspec.structs.replace(parts, gives_back=True)
@@ -208,9 +230,9 @@ async def test_a_job_that_a_crash_has_undone_fails(database_url: str, tmp_path: 
         assert (found.status, found.error_message) == (Status.FAILED, FORGOTTEN)
 
 
-async def test_the_end_of_a_job_is_what_the_database_says(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
+async def test_the_end_of_a_job_is_what_the_database_says(shared: World, nats: NatsServer) -> None:
     """Whatever a message says without the seal of the job. Afterwards the gateway forgets the admission."""
-    async with opened(database_url, tmp_path, nats, NEVER) as here, anyio.create_task_group() as tasks:
+    async with opened_in(shared, nats, NEVER) as here, anyio.create_task_group() as tasks:
         services, ends = here.world.services, list[Job]()
         spec = await here.admit()
 
@@ -246,9 +268,9 @@ async def test_what_a_worker_has_recorded_is_not_looked_up(database_url: str, tm
     assert [(job.status, job.error_message) for job in ends] == [(Status.FAILED, "no")]
 
 
-async def test_a_job_is_announced_once(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
+async def test_a_job_is_announced_once(shared: World, nats: NatsServer) -> None:
     """It is offered again only if it has not ended for long: the message has its whole input."""
-    async with opened(database_url, tmp_path, nats, NEVER) as here, await nats_client.connect(nats.url) as worker:
+    async with opened_in(shared, nats, NEVER) as here, await nats_client.connect(nats.url) as worker:
         spec, services = await here.admit(), here.world.services
         announced = await worker.subscribe(STIRRED)
         await worker.flush()
@@ -269,11 +291,9 @@ async def test_a_job_is_announced_once(database_url: str, tmp_path: Path, nats: 
         assert announced.pending_msgs == 0
 
 
-async def test_a_doubtful_job_that_has_ended_is_not_converted(
-    database_url: str, tmp_path: Path, nats: NatsServer
-) -> None:
+async def test_a_doubtful_job_that_has_ended_is_not_converted(shared: World, nats: NatsServer) -> None:
     """Its client has cancelled it while it waited for a converter; two workers may have died of it."""
-    async with opened(database_url, tmp_path, nats, NEVER) as here:
+    async with opened_in(shared, nats, NEVER) as here:
         services, spec = here.world.services, await here.admit()
         await services.ledger.release(Release(job_id=spec.job.id, attempt=1, error_message="no", details={}))
         path = (directory := services.work_area.new_directory()) / spec.upload
@@ -292,9 +312,9 @@ def converter_runs() -> float:
     return sum(sample.value for family in metrics.CONVERTER_RUNS.collect() for sample in family.samples)
 
 
-async def test_an_ended_job_is_forgotten(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
+async def test_an_ended_job_is_forgotten(shared: World, nats: NatsServer) -> None:
     """Otherwise a gateway would keep some memory for each job."""
-    async with opened(database_url, tmp_path, nats, SOON) as here:
+    async with opened_in(shared, nats, SOON) as here:
         spec, services = await here.admit(), here.world.services
         worker = Leases(services.database, ServerId(uuid4()), LEASE)
         await worker.claim(spec.job.id, spec.account_id, services.leases.server_id, new_key())
@@ -304,9 +324,9 @@ async def test_an_ended_job_is_forgotten(database_url: str, tmp_path: Path, nats
         assert not await services.ledger.is_durable(spec.job.id)  # it asks the database, because it knows nothing
 
 
-async def test_a_job_that_was_not_handed_over_yet_fails(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
+async def test_a_job_that_was_not_handed_over_yet_fails(shared: World, nats: NatsServer) -> None:
     """The gateway stops while it stores the input of a job that it has not yet promised."""
-    async with opened(database_url, tmp_path, nats, NEVER) as here:
+    async with opened_in(shared, nats, NEVER) as here:
         spec, services = await here.admit(is_promised=True), here.world.services
         waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
         stopped = anyio.CancelScope()
@@ -349,14 +369,14 @@ async def test_a_job_that_is_lost_before_it_is_kept_is_not_promised() -> None:
 
 
 async def test_who_waits_for_a_job_learns_that_the_store_has_failed(
-    database_url: str, tmp_path: Path, nats: NatsServer
+    shared: World, tmp_path: Path, nats: NatsServer
 ) -> None:
     """And not that the service restarts, which nobody who looks for the cause could find."""
 
     async def run(*_: object, **_named: object) -> NoReturn:
         raise StorageUnavailable("down", "refused")
 
-    async with opened(database_url, tmp_path, nats, NEVER) as here, anyio.create_task_group() as tasks:
+    async with opened_in(shared, nats, NEVER) as here, anyio.create_task_group() as tasks:
         services, spec = here.world.services, await here.admit()
         runner = JobRunner(services.pool, run, tasks, lambda: 1, services.ends)
         submission = runner.submit(spec, tmp_path, *runner.enqueue(spec.account_id))
@@ -448,11 +468,9 @@ async def test_a_lost_queue_is_filled_again_at_once(database_url: str, tmp_path:
             assert await here.queue.check() == len(jobs)
 
 
-async def test_a_gateway_hands_over_again_what_it_has_dropped(
-    database_url: str, tmp_path: Path, nats: NatsServer
-) -> None:
+async def test_a_gateway_hands_over_again_what_it_has_dropped(shared: World, nats: NatsServer) -> None:
     """And not what still waits for its turn there."""
-    async with opened(database_url, tmp_path, nats, NEVER) as here:
+    async with opened_in(shared, nats, NEVER) as here:
         waits, dropped, before = await here.record(), await here.record(), await here.queue.check()
         assert await hand_over_dropped(here.handovers, here.queue, [waits.job.id, dropped.job.id]) == 0
         assert await hand_over_dropped(here.handovers, here.queue, [waits.job.id]) == 1
@@ -534,9 +552,9 @@ async def test_a_limit_of_messages_that_is_too_small_is_named(tmp_path: Path, na
             assert found["message size"] == expected
 
 
-async def test_the_known_jobs_are_hashed(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
+async def test_the_known_jobs_are_hashed(shared: World, nats: NatsServer) -> None:
     """A plan that knows nothing of their number would otherwise compare each job with all of them."""
-    async with opened(database_url, tmp_path, nats, NEVER) as here:
+    async with opened_in(shared, nats, NEVER) as here:
         database, gateway = here.world.services.database, here.handovers.gateway
         async with database.connection() as connection:
             statement = f"EXPLAIN {load('jobs')['dropped']}"
@@ -544,11 +562,11 @@ async def test_the_known_jobs_are_hashed(database_url: str, tmp_path: Path, nats
         assert any("hashed SubPlan" in line for line in plan), plan
 
 
-async def test_further_workers_get_jobs_at_once(database_url: str, tmp_path: Path, nats: NatsServer) -> None:
+async def test_further_workers_get_jobs_at_once(shared: World, nats: NatsServer) -> None:
     """They need not wait until another job of the account has ended."""
     known = list[KnownWorkers]()
     async with (
-        opened(database_url, tmp_path, nats, NEVER, lambda: known[0].most_each) as here,
+        opened_in(shared, nats, NEVER, lambda: known[0].most_each) as here,
         anyio.create_task_group() as tasks,
     ):
         services, before = here.world.services, await here.queue.check()
@@ -563,12 +581,10 @@ async def test_further_workers_get_jobs_at_once(database_url: str, tmp_path: Pat
         tasks.cancel_scope.cancel()
 
 
-async def test_a_job_that_waits_for_a_place_hears_of_its_end(
-    database_url: str, tmp_path: Path, nats: NatsServer
-) -> None:
+async def test_a_job_that_waits_for_a_place_hears_of_its_end(shared: World, nats: NatsServer) -> None:
     """As when its owner cancels it through another gateway; it does not wait for the job before it."""
     async with (
-        opened(database_url, tmp_path, nats, NEVER, lambda: 1) as here,
+        opened_in(shared, nats, NEVER, lambda: 1) as here,
         anyio.create_task_group() as tasks,
     ):
         jobs, before = here.world.services.jobs, await here.queue.check()
@@ -616,10 +632,10 @@ async def test_a_job_that_waits_for_a_place_runs_here_once_the_queue_is_away(dat
 
 @pytest.mark.parametrize(("size_bytes", "is_promised"), [(10, False), (2 * MOST_INSIDE, False), (10, True)])
 async def test_a_job_runs_here_if_the_queue_does_not_accept_it(
-    database_url: str, tmp_path: Path, nats: NatsServer, size_bytes: int, *, is_promised: bool
+    shared: World, nats: NatsServer, size_bytes: int, *, is_promised: bool
 ) -> None:
     """In a process that converts, whatever the size of its input and whether or not its client waits."""
-    async with opened(database_url, tmp_path, nats, NEVER, converts=True) as here, refusing(nats):
+    async with opened_in(shared, nats, NEVER, converts=True) as here, refusing(nats):
         spec = await here.admit(is_promised=is_promised)
         content = lakes().ljust(size_bytes)
         job = msgspec.structs.replace(spec.job, input_size_bytes=len(content))
@@ -669,11 +685,9 @@ async def all_threads_stopped(pid: int) -> None:
         await anyio.sleep(SOON)
 
 
-async def test_a_gateway_whose_queue_accepts_nothing_refuses_conversions(
-    database_url: str, tmp_path: Path, nats: NatsServer
-) -> None:
+async def test_a_gateway_whose_queue_accepts_nothing_refuses_conversions(shared: World, nats: NatsServer) -> None:
     """And is not ready, although it is connected: the disk of NATS is full, or its stream is."""
-    async with opened(database_url, tmp_path, nats, SOON) as here, anyio.create_task_group() as tasks:
+    async with opened_in(shared, nats, SOON) as here, anyio.create_task_group() as tasks:
         await Leases(here.world.services.database, ServerId(uuid4()), LEASE, [], converters=1).beat()
         offer = Offer()
         workers = KnownWorkers(here.world.services.leases, offer)
