@@ -46,6 +46,7 @@ COPIES: Mapping[str, tuple[str, ...]] = {
     "kml": ("-f", "KML"),
     "fgb": ("-f", "FlatGeobuf"),
     "gml": ("-f", "GML"),
+    "geojsonl": ("-f", "GeoJSONSeq"),
     "csv": ("-f", "CSV", "-lco", "GEOMETRY=AS_XY"),
     "gpx": ("-f", "GPX", "-dsco", "GPX_USE_EXTENSIONS=YES"),
     "sqlite": ("-f", "SQLite", "-dsco", "SPATIALITE=YES", "-dsco", "INIT_WITH_EPSG=NO"),
