@@ -177,7 +177,7 @@ async def scan_document(engine: Engine, run: Run, source: Source, *, seeks_edges
         Rejection: it is JSON of another kind that has a name or in another encoding, or the scan exceeds the limits.
     """
     try:
-        return await _scan(engine, run, source.path, seeks_edges=seeks_edges)
+        return await scan_file(engine, run, source.path, seeks_edges=seeks_edges)
     except Unreadable as unreadable:
         if unreadable.reason in UNKNOWN_JSON:
             await require_features(source)
@@ -186,7 +186,13 @@ async def scan_document(engine: Engine, run: Run, source: Source, *, seeks_edges
         raise
 
 
-async def _scan(engine: Engine, run: Run, path: Path, *, seeks_edges: bool) -> Scan:
+async def scan_file(engine: Engine, run: Run, path: Path, *, seeks_edges: bool = False) -> Scan:
+    """Scan the GeoJSON at `path` as `scan_document` does, which finds out why one cannot be read.
+
+    Raises:
+        Unreadable: it is no GeoJSON.
+        Rejection: the scan exceeds the limits.
+    """
     document = read_light(path)
     if document is not None:
         is_quick = document.count(b":") <= INLINE_COLUMNS  # one follows each name of a column

@@ -8,13 +8,13 @@ from service.engine.arguments import result_name
 from service.engine.convert import Engine
 from service.engine.files import size_of_written
 from service.engine.workspace import FOLDER, Run
-from service.formats.detect import Part, Source
+from service.formats.detect import Source
 from service.formats.plan import ConversionPlan
 from service.formats.straying import Astray, stray_warnings
 from service.formats.values import value_warnings
 from service.formats.verify import ReadBack, compare, verified_from
 from service.geojson.refusals import Unreadable
-from service.usecases.inspect_source import scan_document
+from service.usecases.inspect_source import scan_file
 
 JSON = "json"
 ODD_TIMES = (
@@ -52,9 +52,8 @@ async def verify_output(
 async def _scan(engine: Engine, run: Run, plan: ConversionPlan, directory: Path) -> ReadBack | None:
     path = directory / FOLDER / result_name(plan)
     size_of_written(path)  # it is there, and a file
-    written = Source(format=plan.target, parts=(Part({path.suffix: path}, plan.stem),), stem=plan.stem)
     try:
-        scan = await scan_document(engine, run, written)
+        scan = await scan_file(engine, run, path)
     except Unreadable:
         return ReadBack()
     (dataset,) = plan.datasets
