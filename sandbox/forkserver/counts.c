@@ -12,6 +12,7 @@
 #include "batches.h"
 #include "counted.h"
 #include "counts.h"
+#include "parsing.h"
 #include "progress.h"
 #include "shapefile.h"
 
@@ -86,9 +87,23 @@ static void count_layer(handle layer, int64_t most_cells, int in_columns)
     free(counted.columns);
 }
 
+/* Count a result without its driver. Returns 0, and has put nothing, if that must read it. */
+static int is_counted_by_us(const char *name)
+{
+    static const struct {
+        const char *extension;
+        int (*count)(const char *);
+    } counters[] = {{".shp", count_shapefile}, {".kml", count_kml}, {".gpx", count_gpx}};
+    const char *extension = strrchr(name, '.');
+    for (size_t number = 0; extension && number < sizeof counters / sizeof *counters; number++)
+        if (strcmp(extension, counters[number].extension) == 0)
+            return counters[number].count(name);
+    return 0;
+}
+
 int count_result(const char *name, int64_t most_cells, options drivers, options open_options)
 {
-    if (count_shapefile(name))
+    if (is_counted_by_us(name))
         return 1;
     handle written = GDALOpenEx(name, OF_VECTOR | OF_VERBOSE, drivers, open_options, NULL);
     begin_reading(written);

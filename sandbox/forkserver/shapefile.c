@@ -202,7 +202,7 @@ int count_shapefile(const char *name)
 {
     static struct field fields[MOST_FIELDS];
     size_t size = strlen(name);
-    if (size >= LONGEST_NAME || size <= strlen(".shp") || strcmp(name + size - strlen(".shp"), ".shp") != 0)
+    if (size >= LONGEST_NAME)
         return 0;
     struct mapped index = map_beside(name, ".shx"), shapes = map_beside(name, ".shp"), table = map_beside(name, ".dbf");
     struct counted_layer counted = {.counts_values = 1};

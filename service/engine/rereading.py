@@ -89,7 +89,7 @@ def _tallying(plan: ConversionPlan) -> tuple[str, ...]:
 
 
 def _counting(name: str, how: Reread) -> tuple[str, ...]:
-    return ("count", name, str(MOST_CELLS), *how.drivers, "", *how.options, "")
+    return ("count", name, str(MOST_CELLS if how.columns else 0), *how.drivers, "", *how.options, "")
 
 
 async def tally(place: Workplace, plan: ConversionPlan) -> ReadBack | None:

@@ -1,0 +1,171 @@
+"""What a result in KML or GPX holds is counted in its text as its driver would count it."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from sandbox.command import Command, Limits
+from sandbox.verdict import Verdict
+from service.engine.environment import MEMORY_DRIVERS, converter_environment
+from service.engine.rereading import Counted, CountedColumn, CountedLayer
+from service.engine.session import Session
+from service.formats.format import Reread, writing_of
+from service.formats.registry import find_output
+from tests.integration.formats.pipeline import Json, feature, geometry, write_geojson
+from tests.integration.formats.samples import point
+from tests.support.converters import Converters
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+LINE, HIGH_LINE = geometry("LineString", [[0, 0], [1, 1]]), geometry("LineString", [[0, 0, 5], [1, 1, 6]])
+RINGS = [[[0, 0], [4, 0], [4, 4], [0, 0]], [[1, 0.5], [2, 0.5], [2, 1], [1, 0.5]]]
+AREAS = geometry("MultiPolygon", [RINGS, [[[9, 9], [8, 9], [8, 8], [9, 9]]]])
+PLAIN = [point(1, 2, name="a", n=1, v=-0.5), point(3, 4, name=None, n=None, v=2.5e300)]
+CONTENTS: Mapping[str, list[Json]] = {
+    "points": PLAIN,
+    "without geometry": [*PLAIN, feature(None, name="c", n=3)],
+    "no geometry at all": [feature(None, name="c", n=3)],
+    "no features": [],
+    "heights": [point(1, 2, 3, a="x"), feature(HIGH_LINE, a="y")],
+    "lines": [feature(LINE, a=1), feature(geometry("MultiLineString", [[[0, 0], [1, 1]], [[2, 2], [3, 3]]]), a=2)],
+    "areas": [feature(AREAS, a=1), feature(geometry("Polygon", RINGS), a=2)],
+    "collections": [feature({"type": "GeometryCollection", "geometries": [point(1, 2)["geometry"], LINE]}, a=1)],
+    "empty texts": [point(1, 2, name="", description="", a="", b="0", c=" 1")],
+    "texts": [point(1, 2, name="<b>&amp;</b>\n", description="ü" * 3000, a="1" * 70, b="]]>", Placemark="wpt")],
+    "empty columns": [point(1, 2, a=None, b=1), point(1, 2, a=None, b=None)],
+    "columns that come later": [point(1, 2, **{f"c{n}": n for n in range(at, 90, 7)}) for at in range(5)],
+    "times": [point(1, 2, timestamp="2020-01-02T03:04:05Z", begin="2020-01-02T00:00:00Z", end=None)],
+}
+
+
+def numbers_of(layer: CountedLayer) -> tuple[object, ...]:
+    """What is compared with a plan: elevations only of what has places."""
+    return layer.features, layer.geometries, layer.has_z and layer.geometries > 0, layer.has_m
+
+
+def columns_of(layer: CountedLayer) -> dict[str, CountedColumn]:
+    return {name.casefold(): column for name, column in (layer.columns or {}).items()}
+
+
+async def count_both_ways(
+    converters: Converters, how: Reread, written: Path
+) -> tuple[Sequence[CountedLayer], Sequence[CountedLayer]]:
+    """By the text, and by the driver, which knows a file by its content."""
+    host, directory = converters.engine.capabilities, written.parent
+    if host.spare_for(how.drivers):
+        pytest.skip("a program of ours takes the place of the driver")
+    shutil.copy(written, directory / "by_driver")
+    environment = converter_environment(host, (*how.drivers, *MEMORY_DRIVERS), how.environment)
+    async with Session(converters.run, (), {}) as held:
+        held.begin(host.ogr2ogr, directory, environment, Limits())
+        asked = [
+            await held.ask(Counted, "count", name, "300000", *how.drivers, "", *how.options, "")
+            for name in (written.name, "by_driver")
+        ]
+    assert all(counted.ok for counted in asked)
+    return asked[0].layers, asked[1].layers
+
+
+def reread_of(output: str) -> Reread:
+    how = writing_of(find_output(output)).reread
+    assert how is not None
+    return how
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+async def test_kml_is_counted_as_by_its_driver(converters: Converters, name: str) -> None:
+    """Its layers and their columns of data, in a file of one and of two layers."""
+    directory = converters.new_directory()
+    options = ("-f", "KML", "-mapFieldType", "DateTime=String", "-dsco", "AltitudeMode=absolute")
+    write_geojson(directory / "in.geojson", CONTENTS[name])
+    assert await converters.ogr2ogr(directory, *options, "out.kml", "in.geojson", "-nln", "a b")
+    write_geojson(directory / "other.geojson", PLAIN)
+    await converters.ogr2ogr(directory, "-f", "GPKG", "two.gpkg", "in.geojson", "-nln", "first")
+    await converters.ogr2ogr(directory, "-f", "GPKG", "-update", "two.gpkg", "other.geojson", "-nln", "ünï <2>")
+    assert await converters.ogr2ogr(directory, *options, "two.kml", "two.gpkg")
+    for written in ("out.kml", "two.kml"):
+        ours, drivers = await count_both_ways(converters, reread_of("Kml"), directory / written)
+        by_name = {layer.name: layer for layer in ours}
+        for layer in drivers:
+            assert numbers_of(by_name[layer.name]) == numbers_of(layer)
+            found, expected = columns_of(by_name[layer.name]), columns_of(layer)
+            assert {
+                column: expected.get(column) for column in found if column not in ("timestamp", "begin", "end")
+            } == {column: told for column, told in found.items() if column not in ("timestamp", "begin", "end")}
+        assert {layer.name for layer in ours if layer.features} <= {layer.name for layer in drivers}
+
+
+@pytest.mark.parametrize("name", [name for name in CONTENTS if name not in {"areas", "collections"}])
+async def test_gpx_is_counted_as_by_its_driver(converters: Converters, name: str) -> None:
+    """All of its layers together, apart from the points of routes and tracks."""
+    directory = converters.new_directory()
+    write_geojson(directory / "in.geojson", CONTENTS[name])
+    options = ("-f", "GPX", "-dsco", "GPX_USE_EXTENSIONS=YES", "-lco", "FORCE_GPX_TRACK=YES", "-skipfailures")
+    await converters.ogr2ogr(directory, *options, "out.gpx", "in.geojson")
+    (ours,), drivers = await count_both_ways(converters, reread_of("Gpx"), directory / "out.gpx")
+    layers = [layer for layer in drivers if not layer.name.endswith("_points")]
+    assert (ours.features, ours.geometries) == (
+        sum(layer.features for layer in layers),
+        sum(layer.geometries for layer in layers),
+    )
+    assert ours.has_z == any(layer.has_z and layer.geometries for layer in layers)
+    assert ours.columns is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"<kml><Document><Folder><name>a</name><Placemark></Folder></Document></kml>",
+        b"<kml><Document><Folder><name>a</name><Folder><name>b</name><Placemark/></Folder></Folder></Document></kml>",
+        b"<kml><Document><name>a</name><Placemark/></Document></kml>",
+        b"<kml><Document><Folder><Placemark/></Folder></Document></kml>",
+        b"<kml><Document><Folder><name>" + b"a" * 2000 + b"</name><Placemark/></Folder></Document></kml>",
+        b"<kml>" + b"<Document>" * 40 + b"</Document>" * 40 + b"</kml>",
+        b"<kml><Document><Folder><name>a</name><Placemark><name><b>c</b></name></Placemark></Folder></Document></kml>",
+        b"\xff" * 64,
+        b"",
+    ],
+)
+async def test_kml_that_we_would_not_write_is_left_to_its_driver(converters: Converters, text: bytes) -> None:
+    """And nothing of what was counted before that is told."""
+    how, host, directory = reread_of("Kml"), converters.engine.capabilities, converters.new_directory()
+    if host.spare_for(how.drivers):
+        pytest.skip("a program of ours takes the place of the driver")
+    (directory / "a.kml").write_bytes(text)
+    (directory / "by_driver").write_bytes(text)
+    environment = converter_environment(host, (*how.drivers, *MEMORY_DRIVERS), how.environment)
+    async with Session(converters.run, (), {}) as held:
+        held.begin(host.ogr2ogr, directory, environment, Limits())
+        told = [
+            await held.ask(Counted, "count", name, "300000", *how.drivers, "", "") for name in ("a.kml", "by_driver")
+        ]
+    assert told[0].layers == told[1].layers
+    assert told[0].ok == told[1].ok
+
+
+async def test_counting_a_large_kml_takes_little_memory(converters: Converters) -> None:
+    """The driver would keep the whole document as objects: 90 MB of GeoJSON to KML took 1.4 GB."""
+    how, host, directory, peaks = (
+        reread_of("Kml"),
+        converters.engine.capabilities,
+        converters.new_directory(),
+        list[int](),
+    )
+    if host.spare_for(how.drivers):
+        pytest.skip("a program of ours takes the place of the driver")
+    write_geojson(directory / "in.geojson", [point(1, 2, name="a", n=1)] * 30_000)
+    assert await converters.ogr2ogr(directory, "-f", "KML", "out.kml", "in.geojson")
+    (directory / "small.kml").write_text("<kml/>")
+
+    async def run(command: Command) -> Verdict:
+        verdict = await converters.run(command)
+        peaks.append(verdict.peak_memory_bytes)
+        return verdict
+
+    environment = converter_environment(host, (*how.drivers, *MEMORY_DRIVERS), how.environment)
+    for name in ("small.kml", "out.kml"):
+        async with Session(run, (), {}) as held:
+            held.begin(host.ogr2ogr, directory, environment, Limits())
+            await held.ask(Counted, "count", name, "300000", *how.drivers, "", "")
+    assert peaks[1] - peaks[0] < 8 << 20
