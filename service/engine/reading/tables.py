@@ -52,8 +52,9 @@ GATHERED_FILE = "gathered.gpkg"
 WHOLE_FILE = "whole.wkt"
 PARQUET_READING = f"{jailed.__name__}.parquet_reading"
 """Named, not imported: it needs optional packages."""
-LARGEST_WORKBOOK_BYTES = 1 << 20
-"""Many larger ones would be read twice, because some of their content must be examined one by one."""
+LARGEST_WORKBOOK_BYTES = 8 << 20
+"""Larger ones would take 200 MB and more, for their driver holds a copy of the rows. Some are read twice, because their
+content must be examined one by one: that costs a third more, but the other way costs twice as much for all."""
 _OF_OURS = ("HEADERS=YES", "EMPTY_STRING_AS_NULL=YES", "KEEP_GEOM_COLUMNS=NO")
 """The driver would take a header in which a name is a number for data."""
 _XY = (f"X_POSSIBLE_NAMES={X}", f"Y_POSSIBLE_NAMES={Y}")
