@@ -148,7 +148,6 @@ static void see_integer(struct column *column, int64_t value)
 {
     column->total += fabs((double)value);
     column->at_32_bits += value == INT32_MIN || value == INT32_MAX;
-    see_kind(column, value == INT64_MIN || value == INT64_MAX, &column->at_64_bits, &column->first_at_64_bits);
     column->beyond_32_bits += value < INT32_MIN || value > INT32_MAX;
     column->beyond_53_bits += value < -(1LL << 53) || value > 1LL << 53;
     column->inexact_whole += value < -99999999999999999 || value > 999999999999999999;

@@ -1,7 +1,7 @@
 /*
  * Examines the parts of a workbook (XLSX) before its driver reads them: the formats that its cells use, the formulas that
  * have no result, and the characters that are escaped. The counts are those of service/engine/jailed/cells.py. Workbooks
- * that count days from 1904, hold ISO dates, texts of formulas that may look like numbers, readings of texts, or texts of several
+ * that count days from 1904, hold ISO dates, whole numbers that may have more than 64 bits, texts of formulas that may look like numbers, readings of texts, or texts of several
  * runs in cells, have prefixes before the names of elements, have parts in UTF-16, or are unusual in another way count as odd
  * and are left to service/engine/jailed/styles.py.
  * Whether the driver mistakes a format is for the service to decide.
@@ -159,8 +159,11 @@ static void see_number_in(struct workbook *book, struct moments *moments, struct
     });
 }
 
-/* Whether the value in a cell, from the end of its start tag, is a whole number that no floating-point number is. */
-static int is_rounded(const char *at, const char *end)
+#define MOST_OF_64_BITS 9223372036854775807.0
+
+/* Whether the value in a cell, from the end of its start tag, is a whole number that no floating-point number is; also tells if
+   it may have more than 64 bits. */
+static int is_rounded(const char *at, const char *end, int *is_beyond)
 {
     enum { LEAST_DIGITS = 16, LONGEST_NUMBER = 40 };
     char number[LONGEST_NUMBER + 2] = "", exact[2 * LONGEST_NUMBER];
@@ -170,7 +173,9 @@ static int is_rounded(const char *at, const char *end)
     if (!value || last == end || *last != '<' || last - value < LEAST_DIGITS)
         return 0;
     memcpy(number, value, (size_t)(last - value));
-    snprintf(exact, sizeof exact, "%.0f", strtod(number, NULL));
+    double nearest = strtod(number, NULL);
+    *is_beyond |= fabs(nearest) >= MOST_OF_64_BITS;
+    snprintf(exact, sizeof exact, "%.0f", nearest);
     return strcmp(exact, number) != 0;
 }
 
@@ -192,7 +197,7 @@ static void see_cell(struct workbook *book, struct tag cell, const char *end)
         book->first_error = book->row;
     book->uncalculated += !is_text && lacks_result(cell.end + 1, end);
     int is_number = !type.end || begins(type.start, type.end, "n");
-    if (is_number && is_filled && is_rounded(cell.end + 1, end) && !book->rounded++)
+    if (is_number && is_filled && is_rounded(cell.end + 1, end, &book->is_odd) && !book->rounded++)
         book->first_rounded = book->row;
     if (place < 0 || place >= MOST_PLACES)
         return;

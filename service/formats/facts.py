@@ -94,10 +94,6 @@ class Field(msgspec.Struct, frozen=True, gc=False):
     that holds the upload they are missing, and a work file never has any."""
     at_32_bits: Count = 0
     """Integers that are the largest or the smallest of 32 bits."""
-    at_64_bits: Count = 0
-    """Integers that are the largest or the smallest of 64 bits."""
-    first_at_64_bits: Count = 0
-    """The number of the first feature with one, from 1; 0 if there is none."""
     beyond_32_bits: Count = 0
     beyond_53_bits: Count = 0
     """Integers that a floating-point number cannot represent exactly."""

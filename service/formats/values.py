@@ -259,11 +259,6 @@ OVERFLOWS: Mapping[str, Loss] = {
         "{source} is read with integers of 32 bits; {values} became 2,147,483,647 or -2,147,483,648, unless "
         "they are these numbers.",
     ),
-    "at_64_bits": Loss(
-        "integers beyond 64 bits",
-        "{source} is read with integers of 64 bits; {values} became 9,223,372,036,854,775,807 or "
-        "-9,223,372,036,854,775,808, unless they are these numbers. Store them as texts to keep them.",
-    ),
 }
 """What reading may do to values; `Reading.overflows` names the kinds for each format."""
 

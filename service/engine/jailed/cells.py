@@ -49,6 +49,10 @@ LONG = (
 )
 ROW_OR_LONG = re.compile(rb"<(?:\w++:)?row\b(?P<row>[^<>]*+)>|" + LONG)
 """A row, or a cell with a whole number of so many digits that no floating-point number may be it."""
+NUMBER_CELL = re.compile(LONG)
+MOST_OF_64_BITS = 2**63 - 1
+BEYOND = b"beyond"
+MAY_BE_BEYOND = re.compile(rb">-?\d{19}")
 MAY_BE_LONG = re.compile(rb">-?\d{15}")
 ROW_NUMBER = re.compile(rb"""\sr\s*+=\s*+["'](\d{1,9})["']""")
 """Rows need not say where they are."""
@@ -82,7 +86,7 @@ def scan(book: zipfile.ZipFile) -> tuple[int, int, int]:
 
 
 def mistaken(book: zipfile.ZipFile) -> dict[str, Counter[bytes]]:
-    """How many cells of each type, readings and runs of texts the driver may mistake, in each part that has such.
+    """How many cells of each type, readings, runs of texts and numbers the driver may mistake, in each part with such.
 
     Raises what `zipfile` does if the workbook is damaged.
     """
@@ -127,13 +131,22 @@ def _in_rows(book: zipfile.ZipFile, sheet: str, pattern: re.Pattern[bytes]) -> I
 def with_texts(book: zipfile.ZipFile, member: str) -> Iterator[bytes]:
     """The content of `member`, in which these cells are texts of the type that the driver knows.
 
-    They have no readings, and each is one run.
+    They have no readings, and each is one run. Whole numbers beyond 64 bits are decimals.
     """
     for part in _cut(pieces(book, member)):
+        plain = part
         if MAY_BE_MISTAKEN.search(part):
-            yield INLINE.sub(_one_run, READING.sub(b"", MISTAKEN.sub(rb"\1inlineStr", part)))
-        else:
-            yield part
+            plain = INLINE.sub(_one_run, READING.sub(b"", MISTAKEN.sub(rb"\1inlineStr", part)))
+        yield NUMBER_CELL.sub(_as_decimal, plain) if MAY_BE_BEYOND.search(plain) else plain
+
+
+def as_decimal(number: bytes) -> bytes:
+    """A whole number as a decimal if it has more than 64 bits, in which the driver would take the largest of these."""
+    return number + b".0" if abs(int(number)) > MOST_OF_64_BITS else number
+
+
+def _as_decimal(cell: re.Match[bytes]) -> bytes:
+    return cell[0].removesuffix(b"<").removesuffix(cell["long"]) + as_decimal(cell["long"]) + b"<"
 
 
 def _one_run(cell: re.Match[bytes]) -> bytes:
@@ -183,6 +196,9 @@ def _types(book: zipfile.ZipFile, member: str) -> Iterator[bytes]:
             yield from (cell[1] for cell in MISTAKEN.findall(part))
             yield from (PHONETIC for _ in READING.finditer(part))
             yield from (RICH for cell in INLINE.finditer(part) if RUN.search(cell["runs"]))
+        if MAY_BE_BEYOND.search(part):
+            longs = (cell["long"] for cell in NUMBER_CELL.finditer(part))
+            yield from (BEYOND for long in longs if as_decimal(long) != long)
 
 
 def _parts(book: zipfile.ZipFile) -> Iterator[bytes]:

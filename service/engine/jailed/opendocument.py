@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from service.engine.jailed.cell_texts import COVERED, COVERED_RUN, MARKS, PADDED, WORDED, plain_texts
+from service.engine.jailed.cells import as_decimal
 from service.engine.jailed.durations import PLAIN_DATE, TIME, is_finer, times_as_texts
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.results import EMPTY, TRUTH_FORMULAS, TRUTH_VALUE, plain_results
@@ -26,6 +27,8 @@ CHUNK = 1 << 20
 LONGEST_CELL = 1 << 16
 LONG = rb"""\soffice:value=["'](?P<long>-?\d{15,40}+)["']"""
 """A whole number of so many digits that no floating-point number may be it."""
+BEYOND_64 = re.compile(rb"""(\soffice:value=["'])(-?\d{19,40}+)(?=["'])""")
+"""A whole number that may have more than 64 bits, of which the driver makes the largest one of these."""
 ODD_DATE = rb"""\boffice:date-value=["'](?!%b)""" % PLAIN_DATE
 SOUGHT = (TIME, TRUTH_VALUE, *TRUTH_FORMULAS, *MARKS)
 ODD = re.compile(
@@ -113,7 +116,8 @@ def _count_exact(parts: Iterator[bytes], found: Counter[str]) -> None:
 
 
 def _plain(part: bytes, found: Counter[str]) -> bytes:
-    return times_as_texts(plain_results(plain_texts(part, found), found))
+    whole = BEYOND_64.sub(lambda number: number[1] + as_decimal(number[2]), plain_texts(part, found))
+    return times_as_texts(plain_results(whole, found))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,6 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
     },
     "integer": {
         "at_32_bits": "{0} IN (-2147483648, 2147483647)",
-        "at_64_bits": "{0} IN (-9223372036854775808, 9223372036854775807)",
         "beyond_32_bits": "{0} NOT BETWEEN -2147483648 AND 2147483647",
         "beyond_53_bits": "{0} NOT BETWEEN -9007199254740992 AND 9007199254740992",
         "inexact_in_dbf": "{0} NOT BETWEEN -99999999999999999 AND 999999999999999999",
@@ -68,7 +67,7 @@ LIKE_NUMBER = re.compile(r" *(?:[-+]?(?:\d+\.?\d*|\.\d+)(?:[eEdD](?:[-+]\d*|\d+)
 """What a program that infers types takes for a number; even a sign is one to some."""
 AS_WRITTEN = re.compile(r"(?!-0$)-?(?:(?:0|[1-9]\d{0,17})|(?=-?.{2,16}$)(?:0|[1-9]\d*)\.\d*[1-9])", re.ASCII)
 """Numbers that it writes in the same way; others have signs, zeros or exponents that it omits, or too many digits."""
-LOCATED = frozenset({"at_64_bits", "near_infinite", "beyond_dbf", "leap_seconds", "no_day"})
+LOCATED = frozenset({"near_infinite", "beyond_dbf", "leap_seconds", "no_day"})
 """What warnings name the first row of."""
 
 

@@ -33,9 +33,9 @@ CELLS: Mapping[str, bytes] = {
     b"<c t='str'/><c t='str'></c><c t='str'><f>A1</f><v/></c><c t='str'><v></v ></c>",
     "long numbers": b"<row r='2'><c r='A2'><v>12345678901234568</v></c><c r='B2' t='n'><f>1</f>"
     b"<v>-12345678901234567</v></c></row>"
-    b"<row r='7'><c><v>123456789012345678901</v></c><c t='s'><v>12345678901234567</v></c></row>"
+    b"<row r='7'><c><v>1234567890123456789</v></c><c t='s'><v>12345678901234567</v></c></row>"
     b"<row><c t='str'><v>b 1234567890123456789</v></c><c><v>1234567890123456.5</v></c>"
-    b"<c><v>100000000000000000000</v></c><c><v>9007199254740993</v></c><c><v>123456789012345</v></c></row>",
+    b"<c><v>1000000000000000000</v></c><c><v>9007199254740993</v></c><c><v>123456789012345</v></c></row>",
     "escapes": b"<c><is><t>_x000D__x00e4_ _x00_x000A_ _x12_ _xyz_ _x000g_ _x0041</t></is></c>",
     "no end of a tag": b"<c <f" * REPEATED + UNCALCULATED,
     "no end of a formula": b"<c><f>" * REPEATED + UNCALCULATED,
@@ -47,6 +47,8 @@ CELLS: Mapping[str, bytes] = {
 ODD: Mapping[str, Mapping[str, bytes]] = {
     "days from 1904": {styles.BOOK_MEMBER: b"<workbook><workbookPr date1904='1'/></workbook>"},
     "perhaps days from 1904": {styles.BOOK_MEMBER: b'<workbook><workbookPr date1904 = "0"/></workbook>'},
+    "beyond 64 bits": {SHEET: b"<c><v>100000000000000000000</v></c>"},
+    "perhaps beyond 64 bits": {SHEET: b"<c r='A1'><f>B1</f><v>-9223372036854775808</v></c>"},
     "an ISO date": {SHEET: b"<c r='A1'><v>1</v></c><c r='B1' s='1' t='d'><v>2024-01-02</v></c>"},
     "an ISO date between blanks": {SHEET: b'<c r="A1"\n\tt = "d"\n><v>2024-01-02</v></c>'},
     "a text that looks like a number": {SHEET: b"<c r='A1' t='str'><f>B1</f><v> 00501</v></c>"},
