@@ -43,6 +43,10 @@ class FeatureDecoder:
         """The features in an array; raises `msgspec.DecodeError` if one is not a regular feature."""
         return self._decoded(lambda: self._several.decode(text))
 
+    def in_a_row(self, text: bytes) -> list[Feature]:
+        """The features that follow each other without commas; raises `msgspec.DecodeError` as `several` does."""
+        return self._decoded(lambda: self._one.decode_lines(text))
+
     def one(self, text: memoryview | Raw) -> Feature:
         """The feature in an object; raises `msgspec.DecodeError` if it is not a regular feature."""
         return self._decoded(lambda: self._one.decode(text))

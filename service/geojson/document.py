@@ -9,7 +9,7 @@ element by element, and an element that the strict decoder rejects is read by th
 import codecs
 import mmap
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from types import NoneType
 from typing import Any
@@ -39,10 +39,10 @@ LINE_STARTS = frozenset({b"\n", b"\r", b"\x1e"})
 
 _BETWEEN = re.compile(rb'[^ \t\r\n][ \t\r\n]*,[ \t\r\n]*\{(?:[ \t\r\n]*"[^"\\]{0,64}"[ \t\r\n]*:)?')
 _KINDS = {name.lower(): name for name in (COLLECTION, FEATURE, *FAMILIES)}
-_ELEMENTS = msgspec.json.Decoder(list[Raw])
+_ELEMENTS, _ELEMENT = msgspec.json.Decoder(list[Raw]), msgspec.json.Decoder(Raw)
 _GEOMETRY = msgspec.json.Decoder(Geometry)
 _OBJECT_OR_NULL = frozenset({dict, NoneType})
-_properties, _geometry = attrgetter("properties"), attrgetter("geometry")
+_properties, _geometry, _type = attrgetter("properties"), attrgetter("geometry"), attrgetter("type")
 
 
 class Document:
@@ -195,20 +195,29 @@ class Document:
 
     def _decoded(self, chunk: bytes) -> list[Feature] | None:
         """The features of a window, or None if the window is not strict JSON."""
-        try:
-            features = self._decoder.several(chunk)
-            properties = list(map(_properties, features))
-            if set(map(type, properties)) <= _OBJECT_OR_NULL and UnsetType not in map(type, map(_geometry, features)):
-                self._decoder.note(features)
-                if may_repeat(chunk, properties):
-                    self.repeated += sum(repeats(bytes(element)) for element in _ELEMENTS.decode(chunk))
-                return features
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            pass
+        features = self._regular(chunk, self._decoder.several, _ELEMENTS.decode)
+        if features is not None:
+            return features
         try:
             return [feature for element in _ELEMENTS.decode(chunk) for feature in self._feature(element)]
         except (msgspec.DecodeError, RecursionError):
             return None
+
+    def _regular(
+        self, text: bytes, decode: Callable[[bytes], list[Feature]], divide: Callable[[bytes], list[Raw]]
+    ) -> list[Feature] | None:
+        """The features in a text, or None if one of them is not regular or the text is not strict JSON."""
+        try:
+            features = decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        properties = list(map(_properties, features))
+        if not set(map(type, properties)) <= _OBJECT_OR_NULL or UnsetType in map(type, map(_geometry, features)):
+            return None
+        self._decoder.note(features)
+        if may_repeat(text, properties):
+            self.repeated += sum(repeats(bytes(element)) for element in divide(text))
+        return features
 
     def _one_by_one(self, limit: int) -> list[Feature]:
         """The features of the elements that start before `limit`; reads at least one element."""
@@ -286,7 +295,7 @@ class Document:
             if self.kind == COLLECTION or cursor.byte() != b"{":
                 raise Unreadable(Reason.OTHER_LINES)
             limit = cursor.position + WINDOW_BYTES
-            batch = []
+            batch = self._in_a_row()
             while cursor.position < limit and cursor.byte() == b"{":
                 start = cursor.position
                 cursor.pass_value()
@@ -294,6 +303,24 @@ class Document:
                 cursor.skip(SPACE_OR_SEPARATOR)
             yield batch
             cursor.release()
+
+    def _in_a_row(self) -> list[Feature]:
+        """The features of one window of a sequence; advances past it. None if one is not regular."""
+        cursor = self._cursor
+        end = cursor.data.rfind(b"\n", cursor.position, cursor.position + WINDOW_BYTES) + 1
+        text = bytes(cursor.view[cursor.position : end])
+
+        def decode(text: bytes) -> list[Feature]:
+            features = self._decoder.in_a_row(text)
+            if any(kind != "Feature" for kind in map(_type, features)):
+                raise msgspec.ValidationError
+            return features
+
+        features = self._regular(text, decode, _ELEMENT.decode_lines) or []
+        if features:
+            cursor.position = end
+            cursor.skip(SPACE_OR_SEPARATOR)
+        return features
 
 
 def _bare_geometry(text: memoryview) -> Geometry:

@@ -3,13 +3,14 @@
 Unpaired surrogates are replaced, and numbers beyond 64 bits by the nearest within them. A single object or a sequence
 of objects becomes a FeatureCollection, because the converter would read it with another parser, which formats numbers
 in objects differently and has fewer options. Runs in the sandbox as
-`python -m service.geojson.normalize FILE OUTPUT wrap|keep`.
+`python -m service.geojson.normalize FILE OUTPUT wrap|mend|keep`.
 """
 
 import codecs
 import json
 import mmap
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,45 +27,71 @@ from service.geojson.surrogates import REPLACEMENT, find_lone, replace_lone
 _MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 _FEATURE = "feature"
 _AS_WRITTEN = b'"Feature"'
-WRAP, KEEP = "wrap", "keep"
+_ELEMENT = msgspec.json.Decoder(Raw)
+WRAP, MEND, KEEP = "wrap", "mend", "keep"
+"""Wrap a sequence that needs nothing else; mend its objects as well; mend a collection."""
+WINDOW_BYTES = 256 << 10
 _GEOMETRIES = frozenset(map(str.lower, FAMILIES))
 
 
-def normalize(document: Path, target: Path, *, wrap_in_collection: bool) -> None:
-    """Write the normalized copy of a scanned document; a sequence of objects can be wrapped in a collection."""
-    if wrap_in_collection:
-        with document.open("rb") as file, target.open("wb") as out:
-            _wrap(out, Cursor(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
-        return
+def normalize(document: Path, target: Path, mode: str) -> None:
+    """Write the normalized copy of a scanned document."""
     with document.open("rb") as file, target.open("wb") as out:
-        out.writelines(pieces_within_64_bits(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
-    with target.open("r+b") as copy, mmap.mmap(copy.fileno(), 0) as text:
-        for at in find_lone(text):
-            text[at : at + len(REPLACEMENT)] = REPLACEMENT
+        text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if mode == KEEP:
+            out.writelines(pieces_within_64_bits(text))
+        else:
+            _wrap(out, Cursor(text), _mended if mode == MEND else bytes)
+    if mode == KEEP:
+        with target.open("r+b") as copy, mmap.mmap(copy.fileno(), 0) as text:
+            for at in find_lone(text):
+                text[at : at + len(REPLACEMENT)] = REPLACEMENT
 
 
-def _wrap(out: BinaryIO, cursor: Cursor) -> None:
+def _mended(text: bytes) -> bytes:
+    return replace_lone(b"".join(pieces_within_64_bits(text)))
+
+
+def _wrap(out: BinaryIO, cursor: Cursor, mend: Callable[[bytes], bytes]) -> None:
     """Write a sequence of objects as the features of a collection."""
     has_mark = bytes(cursor.view[: len(codecs.BOM_UTF8)]) == codecs.BOM_UTF8
     cursor.position = len(codecs.BOM_UTF8) if has_mark else 0
     cursor.skip(SPACE_OR_SEPARATOR)
-    text, members = _next(cursor)
+    text = mend(_next(cursor))
+    members = _members(text)
     crs = b'"crs": %b, ' % bytes(members["crs"]) if "crs" in members else b""
     out.write(b'{"type": "%b", %b"features": [\n%b' % (COLLECTION.encode(), crs, _feature(text, members)))
     cursor.skip(SPACE_OR_SEPARATOR)
     while cursor.byte():
-        out.write(b",\n%b" % _feature(*_next(cursor)))
+        features = mend(_in_a_row(cursor))
+        if not features:
+            text = mend(_next(cursor))
+            features = _feature(text, _members(text))
+        out.write(b",\n%b" % features)
         cursor.skip(SPACE_OR_SEPARATOR)
         cursor.release()
     out.write(b"\n]}\n")
 
 
-def _next(cursor: Cursor) -> tuple[bytes, dict[str, Raw]]:
-    """The normalized object that starts here, and its members; advances past it."""
+def _next(cursor: Cursor) -> bytes:
+    """The object that starts here; advances past it."""
     start = cursor.position
     cursor.pass_value()
-    text = replace_lone(b"".join(pieces_within_64_bits(bytes(cursor.view[start : cursor.position]))))
-    return text, _members(text)
+    return bytes(cursor.view[start : cursor.position])
+
+
+def _in_a_row(cursor: Cursor) -> bytes:
+    """The features of one window as elements of an array; advances past it. Empty if one must be changed."""
+    end = cursor.data.rfind(b"\n", cursor.position, cursor.position + WINDOW_BYTES) + 1
+    text = bytes(cursor.view[cursor.position : end])
+    try:
+        if any(bytes(members.get("type", b"")) != _AS_WRITTEN for members in _MEMBERS.decode_lines(text)):
+            return b""
+        elements = _ELEMENT.decode_lines(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return b""
+    cursor.position = max(cursor.position, end)
+    return b",\n".join(map(bytes, elements))
 
 
 def _members(text: bytes) -> dict[str, Raw]:
@@ -91,4 +118,4 @@ def _feature(text: bytes, members: dict[str, Raw]) -> bytes:
 
 
 if __name__ == "__main__":
-    normalize(Path(sys.argv[1]), Path(sys.argv[2]), wrap_in_collection=sys.argv[3] == WRAP)
+    normalize(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

@@ -29,7 +29,7 @@ from service.formats.systems import is_projected
 from service.geojson import normalize as normalize_program
 from service.geojson import scan as scan_program
 from service.geojson.findings import Scan, read_scan
-from service.geojson.normalize import KEEP, WRAP, normalize
+from service.geojson.normalize import KEEP, MEND, WRAP, normalize
 from service.geojson.refusals import Reason, Unreadable
 from service.geojson.scan import EDGES, read_light, scan_bytes
 from service.geojson.told import reading_warnings
@@ -210,13 +210,14 @@ async def normalized(engine: Engine, run: Run, source: Source, found: Scan) -> S
         *(reading.text_options if found.dates_are_texts else ()),
         *(reading.options if found.lists_are_texts else ()),
     )
-    if found.is_collection and not found.half_letters and not found.is_beyond_64_bits:
+    needs_mending = bool(found.half_letters or found.is_beyond_64_bits)
+    if found.is_collection and not needs_mending:
         return msgspec.structs.replace(source, options=options)
     target = source.path.parent / NORMALIZED_FILE
+    mode = KEEP if found.is_collection else MEND if needs_mending else WRAP
     if read_light(source.path) is not None:
-        normalize(source.path, target, wrap_in_collection=not found.is_collection)
+        normalize(source.path, target, mode)
     else:
-        mode = KEEP if found.is_collection else WRAP
         await _run_program(engine, run, normalize_program.__name__, source.path, NORMALIZED_FILE, mode)
     part = Part({NORMALIZED_EXTENSION: target}, source.parts[0].layer)
     return msgspec.structs.replace(source, options=options, parts=(part,), prefix="")

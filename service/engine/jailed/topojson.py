@@ -20,7 +20,7 @@ from service.formats.facts import MAX_LAYERS, Count
 from service.geojson.cursor import text_of
 from service.geojson.features import lenient_decode
 from service.geojson.findings import Name, Scan
-from service.geojson.normalize import normalize
+from service.geojson.normalize import KEEP, normalize
 from service.geojson.refusals import MAX_NAME_CHARACTERS, Reason, Unreadable
 from service.geojson.scan import scan
 from service.geojson.surrogates import replace_lone
@@ -201,7 +201,7 @@ def _scanned(path: Path) -> Scan:
     found = scan(path).keeping_texts()
     if found.half_letters or found.is_beyond_64_bits:
         target = path.with_suffix(".normalized")
-        normalize(path, target, wrap_in_collection=False)
+        normalize(path, target, KEEP)
         target.replace(path)
     return found
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.geojson.normalize import normalize
+from service.geojson.normalize import KEEP, MEND, normalize
 from service.geojson.scan import scan, scan_bytes
 from service.geojson.surrogates import find_lone, replace_lone
 from tests.support.geojson import collection, feature
@@ -29,7 +29,7 @@ def test_a_document_is_normalized_in_a_copy(tmp_path: Path) -> None:
     """A copy of equal length; the upload is unchanged."""
     document = collection(feature({"a": "\ud83dé", "b": "😀"}))
     (tmp_path / "in").write_bytes(document)
-    normalize(tmp_path / "in", tmp_path / "out", wrap_in_collection=False)
+    normalize(tmp_path / "in", tmp_path / "out", KEEP)
     copy = (tmp_path / "out").read_bytes()
     assert (tmp_path / "in").read_bytes() == document
     assert len(copy) == len(document)
@@ -60,7 +60,7 @@ SEQUENCES = {
 def test_what_is_no_collection_is_made_one(tmp_path: Path, name: str) -> None:
     """With the same content, as a scan sees it."""
     (tmp_path / "in").write_text(SEQUENCES[name], encoding="utf-8")
-    normalize(tmp_path / "in", tmp_path / "out", wrap_in_collection=True)
+    normalize(tmp_path / "in", tmp_path / "out", MEND)
     before, after = scan(tmp_path / "in"), scan(tmp_path / "out")
     assert after.is_collection
     assert (after.features, after.fields, after.geometry_types) == (
@@ -75,5 +75,5 @@ def test_the_system_of_a_lone_feature_goes_to_the_collection(tmp_path: Path) -> 
     """The converter looks for it there."""
     crs = {"type": "name", "properties": {"name": "EPSG:25833"}}
     (tmp_path / "in").write_text(json.dumps(feature({"a": 1}, crs=crs)))
-    normalize(tmp_path / "in", tmp_path / "out", wrap_in_collection=True)
+    normalize(tmp_path / "in", tmp_path / "out", MEND)
     assert scan(tmp_path / "out").crs_epsg == 25833
