@@ -15,7 +15,15 @@ import structlog
 
 from sandbox.pool import Pool
 from service.engine.convert import Engine
-from service.errors import JobNotFound, LimitRefusal, MultipleLayers, Overloaded, RetryableFault, StorageUnavailable
+from service.errors import (
+    DatabaseUnavailable,
+    JobNotFound,
+    LimitRefusal,
+    MultipleLayers,
+    Overloaded,
+    RetryableFault,
+    StorageUnavailable,
+)
 from service.intake.workspace import WorkArea
 from service.jobs.dispatch import RETRY_AFTER_SECONDS
 from service.jobs.lifecycle import ENDED, Status
@@ -23,7 +31,6 @@ from service.jobs.records import Details, Job
 from service.jobs.register import JobRegister
 from service.jobs.spec import JobSpec
 from service.metering.ledger import Ledger, Release
-from service.storage.observed import delete_observed
 from service.storage.port import Storage
 from service.telemetry import events
 from service.usecases.own_store import OwnStore
@@ -144,6 +151,8 @@ async def retry_while_unavailable(change: Callable[[], Awaitable[_T]]) -> _T:
 
 async def _discard_output(parts: JobParts, spec: JobSpec) -> None:
     try:
-        await delete_observed(parts.storage, [spec.object_key])
+        await parts.own_store.delete([spec.object_key])
+    except DatabaseUnavailable:  # the sweep removes it
+        return
     except StorageUnavailable as unavailable:
         _log.warning(events.STORAGE_FAILED, job_id=spec.job.id, fault=unavailable.fault)

@@ -5,15 +5,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from uuid import UUID, uuid4
 
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
 from service.errors import ForeignStore, ObjectsLeft
+from service.formats.request import ConversionRequest
+from service.ids import AccountId, JobId
+from service.jobs.records import Job
+from service.jobs.spec import JobSpec, SourceSpec
 from service.postgres_embedded.server_user import find_server_user
 from service.storage.local import LocalStorage, open_local
 from service.usecases.audit import audit
+from service.usecases.ending import end_on_record
 from service.usecases.maintenance import GRACE, sweep
 from service.usecases.own_store import OwnStore
 from tests.database import TestServer, database_name, fast_directory
@@ -21,7 +27,7 @@ from tests.e2e.test_backup import postgres_program
 from tests.support.data import lakes
 from tests.support.geomill import Geomill
 from tests.support.replication import PostgresServer
-from tests.support.world import World, world
+from tests.support.world import World, parts_of, world
 
 RETENTION = timedelta(days=60)
 
@@ -167,6 +173,22 @@ def copied(postgres: TestServer, dsn: str, directory: Path, *, is_elsewhere: boo
             server.stop()
 
 
+def attempt_at(job: Job) -> JobSpec:
+    """An attempt of a job that a process has not ended, and whose output it has perhaps stored."""
+    return JobSpec(
+        job=job,
+        account_id=AccountId(uuid4()),
+        upload="a.geojson",
+        source=SourceSpec(
+            format="geojson", parts=(), stem="a", prefix="", options=(), warnings=(), warnings_without={}
+        ),
+        target="csv",
+        request=ConversionRequest(output="csv"),
+        retention_hours=4,
+        object_key=job.object_key or "",
+    )
+
+
 @pytest.mark.parametrize("is_elsewhere", [True, False])
 async def test_a_copy_of_a_database_deletes_nothing_of_its_original_until_it_is_told(
     postgres: TestServer, database_url: str, tmp_path: Path, *, is_elsewhere: bool
@@ -177,7 +199,8 @@ async def test_a_copy_of_a_database_deletes_nothing_of_its_original_until_it_is_
     with copied(postgres, database_url, tmp_path, is_elsewhere=is_elsewhere) as copy_url:
         geomill = Geomill(tmp_path, {"GEOMILL_DATABASE_URL": copy_url})
         async with world(database_url, tmp_path) as original:
-            await original.convert()
+            since = JobId(UUID(str((await original.convert())["jobId"])))
+            later = await original.services.jobs.find(since, original.account.account_id)
         async with world(copy_url, tmp_path) as copy:
             await copy.convert()
             copy.client.headers["X-API-Key"] = key
@@ -189,6 +212,7 @@ async def test_a_copy_of_a_database_deletes_nothing_of_its_original_until_it_is_
             await copy.advance(RETENTION + GRACE)
             with pytest.raises(ObjectsLeft):
                 await sweep(copy.services)
+            await end_on_record(parts_of(copy.services), attempt_at(later), may_have_stored=True)
             assert await copy.stored() == 3
             told = await anyio.to_thread.run_sync(geomill, "reconcile", "--region", "home", "--force")
             assert told.returncode == 0, told
