@@ -142,7 +142,7 @@ def with_texts(book: zipfile.ZipFile, member: str) -> Iterator[bytes]:
 
 def as_decimal(number: bytes) -> bytes:
     """A whole number as a decimal if it has more than 64 bits, in which the driver would take the largest of these."""
-    return number + b".0" if abs(int(number)) > MOST_OF_64_BITS else number
+    return number if -MOST_OF_64_BITS - 1 <= int(number) <= MOST_OF_64_BITS else number + b".0"
 
 
 def _as_decimal(cell: re.Match[bytes]) -> bytes:

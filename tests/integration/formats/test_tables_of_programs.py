@@ -57,6 +57,7 @@ async def test_whole_numbers_of_workbooks_beyond_64_bits_become_decimals(
         replace_in(written.path, path, rb"123454", str(whole).encode())
         done = await either.to("GeoPackage", path, source_epsg=4326)
         assert [row["n"] for row in rows_of(done.path)] == [12, whole]
+        assert [field.type for field in done.facts.layers[0].fields] == ["integer"]
         assert done.output.warnings == ()
 
 
