@@ -55,6 +55,11 @@ COPIES: Mapping[str, tuple[str, ...]] = {
 """How bare ogr2ogr makes a file of points from GeoJSON."""
 ARCHIVES: Mapping[str, str] = {"shp": "ESRI Shapefile", "tab": "MapInfo File"}
 """The drivers of files that are sent in a ZIP with those beside them, by their extensions."""
+AS_OURS: Mapping[str, tuple[str, ...]] = {
+    "SpatiaLite": ("-dsco", "SPATIALITE=YES", "-dsco", "INIT_WITH_EPSG=NO"),
+    "Gpx": ("-dsco", "GPX_USE_EXTENSIONS=YES"),
+}
+"""Without these, bare ogr2ogr writes another format, or leaves out most columns."""
 SHEETS: Mapping[str, str] = {"xlsx": "XLSX", "ods": "ODS"}
 """The drivers of workbooks, which are made from CSV."""
 RUNS = re.compile(r'^geomill_converter_runs_total\{ending="\w+"\} ([0-9.e+]+)', re.MULTILINE)
@@ -221,7 +226,16 @@ def _bare(path: Path, target: str) -> float:
         written = f"{directory}/out{writing.member or writing.extension}".replace(".zip", ".shp")
         before = os.times()
         _ogr2ogr(
-            "-f", writing.driver, *opens, *system, "-t_srs", "EPSG:4326", written, source, check=False
+            "-f",
+            writing.driver,
+            *AS_OURS.get(target, ()),
+            *opens,
+            *system,
+            "-t_srs",
+            "EPSG:4326",
+            written,
+            source,
+            check=False,
         )  # GPX has layers that GeoJSON has not
         after = os.times()
     return after.children_user + after.children_system - before.children_user - before.children_system
