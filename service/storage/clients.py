@@ -22,6 +22,7 @@ from service.storage.faults import within
 if TYPE_CHECKING:
     from asyncio import Future
 
+    from aiobotocore.endpoint import AioEndpoint
     from aiohttp.abc import AbstractStreamWriter
     from aiohttp.connector import AddrInfoType, Connection
     from types_aiobotocore_s3.client import S3Client
@@ -46,12 +47,14 @@ CONTINUE_SECONDS = 1.0
 class Clients(msgspec.Struct, frozen=True):
     """The clients and credentials of a bucket; `url` is its URL, and `public_url` that for clients of the service.
 
-    `again` makes one attempt less than `client`, after one that was made otherwise; None if no attempt is left.
+    `again` makes one attempt less than `client`, after one that was made with `http`, the HTTP client of both; None if
+    no attempt is left.
     `reader` has connections of its own: a read may last as long as a slow client takes, and no upload waits for it.
     """
 
     client: "S3Client"
     again: "S3Client | None"
+    http: "AIOHTTPSession"
     reader: "S3Client"
     probe: "S3Client"
     credentials: CredentialSource
@@ -86,7 +89,15 @@ async def open_clients(bucket_config: BucketConfig, effort: Effort) -> AsyncIter
         # As a file, what is in memory would be announced first, and sent once the server has answered that.
         for puts in (client, again, probe):
             puts.meta.events.unregister("before-parameter-build.s3.PutObject", convert_body_to_file_like_object)
-        yield Clients(client, again if effort.attempts > 1 else None, reader, probe, credentials, url, public_url)
+        http = _endpoint_of(client).http_session
+        _endpoint_of(again).http_session = http  # both together make as many connections as one may
+        again_if_left = again if effort.attempts > 1 else None
+        yield Clients(client, again_if_left, http, reader, probe, credentials, url, public_url)
+
+
+def _endpoint_of(client: "S3Client") -> "AioEndpoint":
+    endpoint: AioEndpoint = getattr(client, "_endpoint")  # noqa: B009 - it has no public name
+    return endpoint
 
 
 def _client(session: AioSession, endpoint: str, config: AioConfig) -> "AbstractAsyncContextManager[S3Client]":

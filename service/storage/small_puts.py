@@ -7,7 +7,6 @@ it is left to botocore, which tries again, follows the server to another region,
 
 import hashlib
 import time
-from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from botocore.awsrequest import AWSPreparedRequest
@@ -19,9 +18,6 @@ from service.storage.clients import USER_AGENT, Clients
 from service.storage.faults import within
 from service.storage.presign import DEFAULT_PORTS, UNSIGNED, authorize
 from service.storage.upload import Destination, Metadata, allowed_seconds, require_named
-
-if TYPE_CHECKING:
-    from aiobotocore.httpsession import AIOHTTPSession
 
 REFUSED_SECONDS = 60.0
 """How long botocore makes the first attempt itself, too, after the server has refused one of these."""
@@ -44,7 +40,7 @@ class SmallPuts:
         url = urlsplit(clients.url)
         self._client = clients.client
         self._again = clients.again
-        self._http: AIOHTTPSession = getattr(clients.client, "_endpoint").http_session  # noqa: B009 - it has no public name
+        self._http = clients.http
         self._credentials = clients.credentials
         self._origin = f"{url.scheme}://{url.netloc}"
         self._host = url.netloc.lower().removesuffix(DEFAULT_PORTS[url.scheme])

@@ -330,10 +330,14 @@ async def test_attempts_are_bounded(wire: Wire, tmp_path: Path, clock: MovableCl
 async def test_a_server_that_refuses_a_small_object_is_asked_as_botocore_asks_it(
     tmp_path: Path, clock: MovableClock
 ) -> None:
-    """As where a bucket takes signatures that only botocore makes; the next objects are not tried in vain."""
-    asked: list[bool] = []
+    """As where a bucket takes signatures that only botocore makes; the next objects are not tried in vain.
+
+    All attempts share the connections for writing.
+    """
+    asked, connections = list[bool](), list[asyncio.StreamReader]()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(reader)
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             while head := (await reader.readuntil(b"\r\n\r\n")).lower():
                 await reader.readexactly(int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0]))
@@ -348,6 +352,7 @@ async def test_a_server_that_refuses_a_small_object_is_asked_as_botocore_asks_it
             await stage.put(b"one")
             await stage.put(b"another")
     assert asked == [False, True, True]
+    assert len(connections) == 1
 
 
 @pytest.mark.parametrize("size", [0, 1, SMALL_BYTES])
