@@ -146,6 +146,8 @@ class Crs(msgspec.Struct, frozen=True):
     """The datum of a system without a code, if its name alone says how to transform it."""
     axis: Axis = 0.0
     """The semi-major axis of the ellipsoid of this datum, in meters."""
+    heights: Name = ""
+    """What elevations are in a system without a code, if it describes that."""
 
 
 class DeclaredGeometry(msgspec.Struct, frozen=True):

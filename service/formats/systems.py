@@ -23,7 +23,7 @@ MERCATOR = frozenset({3395, 3785, 3857})
 """The systems whose y grows without limit towards the poles."""
 MERCATOR_EDGE = 85.06
 """The latitude at which maps in Web Mercator end."""
-PLAIN_NAME = re.compile(r"[\w:. -]{1,60}")
+PLAIN_NAME = re.compile(r"[\w:. /-]{1,80}")
 """Names of systems that messages repeat: others may be paths, addresses or whole definitions."""
 KEPT_AS_THEY_ARE = "The coordinates were written as they are, without a coordinate system."
 KEEP = "; or, for a drawing or a local grid, send keepCoordinates=true{instead} to write the coordinates as they are"
@@ -74,7 +74,9 @@ def choose_systems(
             warnings += tuple(_unknown_datums(spatial, output_epsg, catalogue))
         high = {source_epsg or layer.crs.epsg for layer in spatial if layer.has_z}
         if writing_of(target).z:
+            described = {layer.crs.heights for layer in spatial if layer.has_z and source_epsg is None}
             warnings += tuple(_kept_heights(sorted(filter(None, high)), output_epsg, catalogue))
+            warnings += tuple(_described_heights(sorted(filter(None, described)), output_epsg, catalogue))
     if output_epsg is not None and not catalogue.is_geographic(output_epsg):
         in_degrees = list(_in_degrees(spatial, source_epsg, catalogue))
         warnings += tuple(_beyond_dateline(in_degrees, output_epsg, catalogue))
@@ -262,6 +264,23 @@ def _kept_heights(sources: Sequence[int], output_epsg: int, catalogue: CrsCatalo
             yield (
                 f"Elevations were kept as they are: EPSG:{source} does not say what they are, and EPSG:{output_epsg}, "
                 f"in which the result is, says {new!r}."
+            )
+
+
+def _described_heights(described: Sequence[str], output_epsg: int, catalogue: CrsCatalogue) -> Iterator[str]:
+    """What is told of elevations of which a file says what they are, but not by a code."""
+    new = catalogue.heights(output_epsg)
+    for old in described:
+        if new:
+            yield (
+                f"Elevations are {shown(old)!r}, as the file describes them, and {new!r} in EPSG:{output_epsg}, in "
+                "which the result is. Whether they could be transformed is not known: they may be off by tens of "
+                "meters. Transform them first, or choose a targetEpsg without heights."
+            )
+        else:
+            yield (
+                f"Elevations were kept as they are: {shown(old)!r}, as the file describes them. The result is in "
+                f"EPSG:{output_epsg}, which does not say what they are."
             )
 
 

@@ -36,6 +36,8 @@ DATUM = re.compile(
     r"""\bDATUM\[\s*"(?P<datum>[^"]{1,200})"\s*,\s*(?:SPHEROID|ELLIPSOID)\[\s*"[^"]{0,200}"\s*,\s*(?P<axis>\d{1,9}(?:\.\d{1,20})?)"""
 )
 """The datum of a system and the axis of its ellipsoid in meters."""
+HEIGHTS = re.compile(r'\b(?:VERT_?CS|VERT(?:ICAL)?CRS)\[\s*"([^"]{1,200})"')
+"""The system of heights in one of positions and heights."""
 SHIFT = "TOWGS84["
 """What follows if the system says how its datum is transformed."""
 NO_SYSTEM = ("LOCAL_CS", "ENGCRS", "ENGINEERINGCRS", "UNDEFINED")
@@ -136,7 +138,7 @@ def has_geometry(connection: sqlite3.Connection, table: str) -> bool:
 
 
 def system_of(connection: sqlite3.Connection, table: str) -> dict[str, object]:
-    """Whether the coordinate system of `table` is known, and its EPSG code, or the datum that only its name describes.
+    """Whether the coordinate system of `table` is known, and its EPSG code, or what only its description names.
 
     A system with three axes has its code, or no definition but in the newer column. A .prj may be in any encoding, and
     with it the definition.
@@ -158,4 +160,6 @@ def system_of(connection: sqlite3.Connection, table: str) -> dict[str, object]:
     text = newer_text if text.lower() == "undefined" else text
     described = None if SHIFT in text else DATUM.search(text)
     datum = {"datum": described["datum"], "axis": float(described["axis"])} if described else {}
-    return {"known": not text.upper().lstrip().startswith(NO_SYSTEM), **datum}
+    high = HEIGHTS.search(text)
+    heights = {"heights": high[1]} if high else {}
+    return {"known": not text.upper().lstrip().startswith(NO_SYSTEM), **datum, **heights}

@@ -123,8 +123,9 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
     if all(environment == environments[0] for environment in environments):
         held = msgspec.structs.replace(reading, environment=environments[0])
         facts = await hold(place, held, openings, count_labels)
+    system = ways[0].system if len(ways) == 1 else ""
     if facts is not None:
-        return WorkFile((*warnings, *_label_warnings(labels)), names, facts)
+        return WorkFile((*warnings, *_label_warnings(labels)), names, facts, system=system)
     messages = []
     for number, (opening, environment) in enumerate(zip(openings, environments, strict=True)):
         own = msgspec.structs.replace(reading, environment=environment)
@@ -137,7 +138,8 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
         *find_changes(told, values=not source.parts[0].files.keys() & {".dbf"}),
         *_label_warnings(labels),
     )
-    return WorkFile(changes, names, logical=logical, has_other_texts=has_other_texts(told), was=former_types(told))
+    texts, was = has_other_texts(told), former_types(told)
+    return WorkFile(changes, names, logical=logical, has_other_texts=texts, was=was, system=system)
 
 
 async def _count_labels(place: Workplace, reading: Reading, opening: Opening) -> int:

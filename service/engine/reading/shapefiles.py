@@ -1,5 +1,6 @@
 """Decides how a shapefile is read, and reports what its driver changes without a warning."""
 
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
@@ -16,12 +17,20 @@ from service.formats.detect import Part
 from service.formats.format import Reading
 from service.formats.mid_values import logical_columns
 from service.formats.names import listed, quotes, shown
+from service.formats.opened import opened
 
 WHOLE_NUMBERS = "ADJUST_TYPE=YES"
 """Integers of more than 18 digits are read with 64 bits if they fit; otherwise they lose digits."""
 INDEX_ANEW: Mapping[str, str] = {"SHAPE_RESTORE_SHX": "YES"}
 """The driver makes the .shx anew, even if there is one. It takes the shapes in the order in which they are in the .shp,
 also those that a program has replaced and left there, so that records would get the shapes of others."""
+
+
+HEAD_BYTES = 4096
+SYSTEM = re.compile(rb"\s*+(?P<kind>\w{4,20}+)\s*+\[\s*+\"(?P<name>[\w:. /-]{1,60}+)\"", re.ASCII)
+"""How a .prj begins."""
+KINDS: Mapping[bytes, str] = {b"GEOCCS": "geocentric ", b"LOCAL_CS": "local ", b"ENGCRS": "local "}
+"""What is told of kinds of systems that have no maps."""
 
 
 class Way(NamedTuple):
@@ -32,6 +41,8 @@ class Way(NamedTuple):
     environment: Mapping[str, str] = {}
     logical: tuple[int, ...] = ()
     """The positions of its logical columns, which some releases of the driver report as texts."""
+    system: str = ""
+    """What its .prj calls its system."""
 
 
 async def how_to_read(place: Workplace, part: Part, reading: Reading, name: str) -> Way:
@@ -44,7 +55,17 @@ async def how_to_read(place: Workplace, part: Part, reading: Reading, name: str)
     environment = {} if await has_index(place, part, name) else INDEX_ANEW
     columns = partial(_how_to_read_columns, part, reads_logical=place.host.is_of(reading.reads_logical))
     options, told, logical = await place.look(columns)
-    return Way(options, told, environment, logical)
+    return Way(options, told, environment, logical, await place.look(partial(_system, part)))
+
+
+def _system(part: Part) -> str:
+    """What a .prj calls the system that it describes, if that is a plain name. Blocking."""
+    prj = part.files.get(".prj")
+    if prj is None:
+        return ""
+    with opened(prj) as file:
+        found = SYSTEM.match(file.read(HEAD_BYTES))
+    return f"{KINDS.get(found['kind'].upper(), '')}{found['name'].decode('ascii')}" if found else ""
 
 
 def _how_to_read_columns(

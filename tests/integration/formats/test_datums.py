@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from service.errors import Rejection
 from service.formats.crs import CrsCatalogue
 from service.formats.grids import LackingGrid, lacking_grid, operations_between
 from service.formats.plan import plan_conversion
@@ -360,3 +361,46 @@ async def test_a_datum_of_mapinfo_that_is_not_known_is_told(either: Pipeline, tm
     ).differences == ()
     warnings = (await either.to("GeoJson", made.path)).output.warnings
     assert any(warning.startswith(NO_DATUM.format("Switzerland_CH_1903")) for warning in warnings)
+
+
+IN_FEET = (
+    'COMPD_CS["x",GEOGCS["GCS_WGS_1984",DATUM["D_WGS_1984",SPHEROID["WGS_1984",6378137,298.257223563]],'
+    'PRIMEM["Greenwich",0],UNIT["Degree",0.0174532925199433]],VERT_CS["NAVD88 height (ftUS)",'
+    'VERT_DATUM["North American Vertical Datum 1988",2005],UNIT["US survey foot",0.304800609601219]]]'
+)
+"""A system of positions and heights that has no code."""
+
+
+@pytest.mark.parametrize(("target", "told"), [(4326, "does not say what they are"), (4979, "'ellipsoidal height'")])
+async def test_heights_that_a_file_only_describes_are_told(
+    either: Pipeline, tmp_path: Path, target: int, told: str
+) -> None:
+    """They stayed feet without a word, whatever the result says."""
+    high = (await either.to("Shapefile", write_geojson(tmp_path / "a.geojson", [point(-80, 40, 100, a=1)]))).path
+    path = tmp_path / "feet.zip"
+    replace_in(high, path, rb"(?s)\AGEOGCS\[.*", IN_FEET.encode())
+    done = await either.to("GeoPackage", path, target_epsg=target)
+    (warning,) = done.output.warnings
+    assert "'NAVD88 height (ftUS)', as the file describes them" in warning
+    assert told in warning
+    flat = (await either.to("Shapefile", write_geojson(tmp_path / "b.geojson", [point(-80, 40, a=1)]))).path
+    replace_in(flat, path, rb"(?s)\AGEOGCS\[.*", IN_FEET.encode())
+    assert (await either.to("GeoPackage", path, target_epsg=target)).output.warnings == ()
+
+
+WITHOUT_MAPS = {
+    'LOCAL_CS["Site grid",UNIT["metre",1]]': "'local Site grid'",
+    'GEOCCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["metre",1],'
+    'AXIS["Geocentric X",OTHER],AXIS["Geocentric Y",OTHER],AXIS["Geocentric Z",NORTH]]': "'geocentric WGS 84'",
+}
+"""What a .prj may say, and what it is called."""
+
+
+@pytest.mark.parametrize("system", WITHOUT_MAPS)
+async def test_a_prj_of_no_map_is_named(either: Pipeline, tmp_path: Path, system: str) -> None:
+    """The file was said to record no system."""
+    made = (await either.to("Shapefile", write_geojson(tmp_path / "a.geojson", [point(1, 2, a=1)]))).path
+    path = tmp_path / "b.zip"
+    replace_in(made, path, rb"(?s)\AGEOGCS\[.*", system.encode())
+    with pytest.raises(Rejection, match=f"in {WITHOUT_MAPS[system]}, which is not a known system"):
+        await either.to("GeoPackage", path)
