@@ -148,6 +148,8 @@ USUAL = ("wgs 84", "etrs89", "nad83", "gda2020")
 """Families of systems that users search for most."""
 MAX_CODE = (1 << 31) - 1
 FULL_CIRCLE = 360.0
+NEAR_DATE_LINE, NEAR_POLE = 165, 85
+"""Degrees beyond which data of a system may lie across an edge: areas are those on shore, or of a zone."""
 
 REMEMBERED = 4096
 """How many results are cached: most requests name one of a few systems, and opening the database takes the time."""
@@ -224,6 +226,13 @@ class CrsCatalogue:
         Others, also those of the poles, are continuous there.
         """
         return any(east - west == FULL_CIRCLE and south < 0 < north for west, south, east, north in self._areas(epsg))
+
+    def nears_edges(self, epsg: int) -> bool:
+        """Whether a part of the area of `epsg` is near the date line or a pole, and the system is continuous there."""
+        return not self.ends_at_date_line(epsg) and any(
+            west > east or max(-west, east) > NEAR_DATE_LINE or max(-south, north) > NEAR_POLE
+            for west, south, east, north in self._areas(epsg)
+        )
 
     def covers(self, epsg: int, extent: tuple[float, float, float, float]) -> bool:
         """Whether `extent`, in degrees, is within an area for which `epsg` is made."""

@@ -83,6 +83,12 @@ def _with_names_of_tables(writing: Writing, datasets: Sequence[Dataset]) -> tupl
     return tuple(msgspec.structs.replace(dataset, name=name) for dataset, name in pairs)
 
 
+def of_any_type(writing: Writing, dataset: Dataset) -> Dataset:
+    """`dataset` without its declared type, if that would make holes of the parts into which an area is cut."""
+    forces = dataset.geometry_type == "Polygon" and not writing.one_family
+    return msgspec.structs.replace(dataset, geometry_type="") if forces else dataset
+
+
 def needs_splitting(writing: Writing, layer: Layer) -> bool:
     """Whether one dataset of the target cannot hold all of `layer`."""
     if not writing.one_family:

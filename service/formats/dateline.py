@@ -1,5 +1,6 @@
 """Geometries at the date line: which ones must be cut there, and which ones the converter's cutting would damage."""
 
+from service.formats.crs import CrsCatalogue
 from service.formats.facts import Layer
 from service.formats.format import Writing
 
@@ -40,6 +41,18 @@ def is_within_datelines(layer: Layer, beyond: float = 0.0) -> bool:
         return False
     west, _, east, _ = layer.extent
     return max(-west, east) <= DATELINE + beyond or max(-west, east) > FARTHEST
+
+
+def may_be_cut(layer: Layer, source: int | None, output: int, catalogue: CrsCatalogue) -> bool:
+    """Whether the converter may cut areas of `layer` at the date line or a pole, into several parts.
+
+    It does so from a projection that is continuous there to degrees.
+    """
+    if not catalogue.is_in_degrees(output):
+        return False
+    if source is None:
+        return layer.extent is not None and max(map(abs, layer.extent)) > FARTHEST
+    return not catalogue.is_in_degrees(source) and catalogue.nears_edges(source)
 
 
 def is_on_map(layer: Layer) -> bool:

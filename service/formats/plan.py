@@ -11,13 +11,14 @@ import msgspec
 
 from service.errors import Rejection
 from service.formats.crs import WGS84, CrsCatalogue
-from service.formats.datasets import Dataset, make_datasets, needs_splitting, written_names
+from service.formats.datasets import Dataset, make_datasets, needs_splitting, of_any_type, written_names
 from service.formats.dateline import (
     is_cut_blindly,
     is_harmed_by_cutting,
     is_on_map,
     is_to_be_cut,
     is_within_datelines,
+    may_be_cut,
 )
 from service.formats.detect import Source
 from service.formats.facts import MAX_LAYERS, Facts, Layer
@@ -27,7 +28,7 @@ from service.formats.layers import choose_layers
 from service.formats.losses import exchanged_rings, find_losses, refuse_unrepresentable, told_of_reading
 from service.formats.names import free_name
 from service.formats.request import ConversionRequest
-from service.formats.systems import choose_systems
+from service.formats.systems import Systems, choose_systems
 from service.formats.values import KNOWN_BY_SCAN, reading_warnings
 
 GEOMETRY_NAMES = ("geometry", "geom", "the_geom")
@@ -108,6 +109,8 @@ def plan_conversion(
     if systems.output_epsg is not None and not catalogue.is_plane(systems.output_epsg):
         _refuse_flat(target, layers, systems.output_epsg)
     datasets = make_datasets(target, source.stem, layers)
+    if systems.output_epsg is not None:
+        datasets = tuple(_uncut(target, dataset, systems, systems.output_epsg, catalogue) for dataset in datasets)
     _refuse_many(target, len(datasets))
     told = told_of_reading(target, facts)
     warnings = (*told, *left_out, *systems.warnings, *reading_warnings(source.format, layers))
@@ -123,6 +126,13 @@ def plan_conversion(
         warnings=(*warnings, *find_losses(target, datasets), *exchanged),
     )
     return _with_dateline(_with_names(plan), layers, catalogue)
+
+
+def _uncut(target: Format, dataset: Dataset, systems: Systems, output_epsg: int, catalogue: CrsCatalogue) -> Dataset:
+    """`dataset` as one that holds areas of several parts, if the converter may cut some."""
+    source = systems.source_epsg or dataset.layer.crs.epsg
+    is_cut = may_be_cut(dataset.layer, source, output_epsg, catalogue)
+    return of_any_type(writing_of(target), dataset) if is_cut else dataset
 
 
 def most_to_read(target: Format, request: ConversionRequest) -> int:

@@ -2,7 +2,9 @@
 
 import json
 import re
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -200,3 +202,25 @@ async def test_the_remedy_for_coordinates_that_are_not_degrees_works(pipeline: P
             await pipeline.to("Kml", table, **wishes)
         assert "keepCoordinates" not in str(refusal.value)
     await pipeline.to("Kml", table, source_epsg=2056)
+
+
+@pytest.mark.parametrize("output", ["GeoPackage", "SpatiaLite", "FlatGeobuf", "GeoParquet"])
+async def test_an_area_that_is_cut_at_the_date_line_stays_several_parts(
+    either: Pipeline, tmp_path: Path, output: str
+) -> None:
+    """A part became a hole of the other one, because all areas were declared to have one."""
+    path = tmp_path / "a.csv"
+    ring = "1900000 5500000,2300000 5500000,2300000 5900000,1900000 5900000,1900000 5500000"
+    path.write_text(f'WKT,n\n"POLYGON (({ring}))",1\n')
+    made = await either.to(output, path, source_epsg=2193)
+    done = await either.to("Csv", made.path)
+    (row,) = readers.table(done.path)
+    assert row["WKT"].startswith("MULTIPOLYGON (((")
+
+
+async def test_areas_elsewhere_keep_their_declared_type(either: Pipeline, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('WKT,n\n"POLYGON ((500000 5500000,600000 5500000,600000 5600000,500000 5500000))",1\n')
+    done = await either.to("GeoPackage", path, source_epsg=25832)
+    with closing(sqlite3.connect(done.path)) as connection:
+        assert connection.execute("SELECT geometry_type_name FROM gpkg_geometry_columns").fetchone() == ("POLYGON",)
