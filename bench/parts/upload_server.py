@@ -9,9 +9,10 @@ import os
 import socket
 import sys
 import tempfile
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
-from typing import cast
+from typing import TypedDict, cast
 
 import anyio
 from hypercorn.asyncio import serve as serve_with_hypercorn
@@ -26,7 +27,7 @@ from starlette.types import ASGIApp
 from service.http.middleware.draining import DrainingMiddleware
 from service.intake.form import FormSpec, IntakeLimits
 from service.intake.spool import receive
-from service.intake.workspace import open_work_area
+from service.intake.workspace import WorkArea, open_work_area
 from service.server.serving import serve
 from service.server.site import ServerLimits
 
@@ -35,10 +36,16 @@ FORM = FormSpec(file_field="file")
 HASHED_FORM = FormSpec(file_field="file", digest=True)
 
 
+class RequestState(TypedDict):
+    """The state of a request."""
+
+    area: WorkArea
+
+
 async def take(request: Request) -> JSONResponse:
     """Receive a form and delete it."""
     length = request.headers.get("content-length")
-    async with request.app.state.area.workspace() as workspace, aclosing(request.stream()) as body:
+    async with request.state.area.workspace() as workspace, aclosing(request.stream()) as body:
         received = await receive(
             body,
             content_type=request.headers.get("content-type"),
@@ -58,19 +65,23 @@ async def discard(request: Request) -> JSONResponse:
     return JSONResponse({"received": received})
 
 
+@asynccontextmanager
+async def lifespan(_application: Starlette) -> AsyncIterator[RequestState]:
+    """Open a work area in the temporary directory."""
+    with tempfile.TemporaryDirectory() as root:
+        async with open_work_area(Path(root)) as area:
+            yield {"area": area}
+
+
 async def main() -> None:
     """Serve on a free port, whose number is printed, until standard input ends."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
     print(listener.getsockname()[1], flush=True)
     routes = [Route("/intake", take, methods=["POST"]), Route("/discard", discard, methods=["POST"])]
-    application = Starlette(routes=routes)
-    with tempfile.TemporaryDirectory() as root:
-        async with open_work_area(Path(root)) as application.state.area:
-            how = _serve_plainly if PLAIN in sys.argv[1:] else _serve
-            await how(DrainingMiddleware(application), listener)
-
-
-async def _serve(application: ASGIApp, listener: socket.socket) -> None:
+    application = DrainingMiddleware(Starlette(routes=routes, lifespan=lifespan))
+    if PLAIN in sys.argv[1:]:
+        await _serve_plainly(application, listener)
+        return
     ended = anyio.Event()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(serve, application, listener, ServerLimits(), ended)

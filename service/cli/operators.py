@@ -28,8 +28,8 @@ async def serving_operators(services: Services, settings: Settings, port: socket
         yield
         return
     limits = msgspec.structs.replace(limits_of(settings), max_connections=_MOST_CONNECTIONS)
-    ended, operations = anyio.Event(), operations_for(services, settings)
-    async with operations.lifespan(), anyio.create_task_group() as tasks:
-        tasks.start_soon(serve, operations, port, limits, ended)
+    ended = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve, operations_for(services, settings), port, limits, ended)
         yield
         ended.set()

@@ -96,7 +96,7 @@ async def _serve_all(
     """Serve clients until `stop`, and operators until all jobs have ended, so that they can observe the shutdown."""
     closing, limits = anyio.Event(), limits_of(settings)
     gate = Gate(services.authenticator, services.promises)
-    async with serving_operators(services, settings, ports.private), front.lifespan():
+    async with serving_operators(services, settings, ports.private):
         async with anyio.create_task_group() as serving:
             serving.start_soon(_shut_down, settings, services, stop, closing, serving.cancel_scope)
             await serve(front, ports.main, limits, closing, gate=gate, siblings=services.siblings)

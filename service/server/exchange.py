@@ -172,6 +172,7 @@ class Exchange:
             "headers": request.headers,
             "client": self._connection.client,
             "server": self._connection.server,
+            "state": dict(self._connection.site.state),
             "extensions": {ENDS_BODIES: True}
             if self._promise is None
             else {ENDS_BODIES: True, EXTENSION: self._promise},

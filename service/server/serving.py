@@ -2,9 +2,11 @@
 
 import asyncio
 import socket
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 import anyio
+from hypercorn.asyncio.lifespan import Lifespan
 from starlette.types import ASGIApp
 
 from service.server.connection import ClientConnection
@@ -114,15 +116,32 @@ async def serve(
     gate: Gate | None = None,
     siblings: Siblings | None = None,
 ) -> None:
-    """Serve `application`, whose lifespan the caller runs, until `closing` is set; then let open requests finish.
+    """Serve `application` until `closing` is set, then let open requests finish within the limits.
 
     With a `gate`, uploads are refused before they are parsed if the service is full. `siblings` are the other processes
     that accept connections from `listening`.
     """
     server = Server(application, listening, limits, gate=gate, siblings=siblings)
-    server.door.open()
+    async with _lifespan(server.site):
+        server.door.open()
+        try:
+            await closing.wait()
+            await server.stop(limits.drain_seconds + 2 * LAST_WORDS_SECONDS)
+        finally:
+            server.cut_off()
+
+
+@asynccontextmanager
+async def _lifespan(site: ListenerState) -> AsyncIterator[None]:
+    """Run the lifespan of the application."""
+    lifespan = Lifespan(site.framework, site.config, site.loop, site.state)
+    life = site.loop.create_task(lifespan.handle_lifespan())
     try:
-        await closing.wait()
-        await server.stop(limits.drain_seconds + 2 * LAST_WORDS_SECONDS)
+        await lifespan.wait_for_startup()
+        if life.done():
+            await life  # raises the reason for the failure
+        yield
+        await lifespan.wait_for_shutdown()
     finally:
-        server.cut_off()
+        life.cancel()
+        await asyncio.gather(life, return_exceptions=True)

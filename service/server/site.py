@@ -3,14 +3,18 @@
 import asyncio
 import time
 from collections.abc import Coroutine
-from email.utils import formatdate
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+from hypercorn.config import Config
+from hypercorn.utils import wrap_app
 from starlette.types import ASGIApp
 
 from service.server.gate import Gate
 from service.server.turns import ReadableSockets
+
+if TYPE_CHECKING:  # Hypercorn offers these names to type checkers only
+    from hypercorn.typing import ASGIFramework, LifespanState
 
 KEEP_ALIVE_SECONDS = 30.0
 
@@ -38,6 +42,9 @@ class ListenerState:
         self.loop = asyncio.get_running_loop()
         self.is_stopping = False
         """Whether connections end after the response under way."""
+        self.state: LifespanState = {}
+        self.config = _config()
+        self.framework = wrap_app(cast("ASGIFramework", application), 0, "asgi")
         self.tasks: set[asyncio.Task[None]] = set()
         """Those of requests in progress."""
         self._headers: list[tuple[bytes, bytes]] = []
@@ -53,5 +60,13 @@ class ListenerState:
         """Return the response headers that the server adds, which change once a second."""
         now = int(time.time())
         if now != self._headers_of:
-            self._headers, self._headers_of = [(b"date", formatdate(now, usegmt=True).encode())], now
+            self._headers, self._headers_of = self.config.response_headers("h11"), now
         return self._headers
+
+
+def _config() -> Config:
+    config = Config()
+    config.include_server_header = False
+    config.accesslog = None  # the application logs one line per request
+    config.loglevel = "WARNING"
+    return config
