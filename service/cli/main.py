@@ -13,7 +13,6 @@ from service.cli import account, audit, convert, doctor, key, migrate, reconcile
 from service.cli import settings as settings_command
 from service.cli.command import CliCommand, InvalidCommandError
 from service.cli.failures import sentence_for
-from service.selector import new_event_loop
 from service.settings import Settings, read_settings
 from service.system_encoding import names_files_in_utf8
 from service.telemetry.build import VERSION
@@ -50,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = read_settings(os.environ)
         configure_log(settings.log_format, "error")  # a command says itself what it does; a server logs more
-        code = anyio.run(chosen.run, settings, chosen, backend_options={"loop_factory": new_event_loop}) or 0
+        code = anyio.run(chosen.run, settings, chosen) or 0
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
