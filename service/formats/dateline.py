@@ -46,7 +46,7 @@ def is_within_datelines(layer: Layer, beyond: float = 0.0) -> bool:
 def may_be_cut(layer: Layer, source: int | None, output: int, catalogue: CrsCatalogue) -> bool:
     """Whether the converter may cut areas of `layer` at the date line or a pole, into several parts.
 
-    It does so from a projection that is continuous there to degrees.
+    GDAL 3.6 does so from a projection that is continuous there to degrees.
     """
     if not catalogue.is_in_degrees(output):
         return False
