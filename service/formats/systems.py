@@ -23,8 +23,8 @@ MERCATOR = frozenset({3395, 3785, 3857})
 """The systems whose y grows without limit towards the poles."""
 MERCATOR_EDGE = 85.06
 """The latitude at which maps in Web Mercator end."""
-PLAIN_NAME = re.compile(r"[\w:. /-]{1,80}")
-"""Names of systems that messages repeat: others may be paths, addresses or whole definitions."""
+PLAIN_NAME = re.compile(r"(?:[\w:.-]| (?:/(?= ))?){1,80}")
+"""Names of systems that messages repeat, such as DHDN / Soldner: others may be paths, addresses or definitions."""
 KEPT_AS_THEY_ARE = "The coordinates were written as they are, without a coordinate system."
 KEEP = "; or, for a drawing or a local grid, send keepCoordinates=true{instead} to write the coordinates as they are"
 """What to do with coordinates that are in no system of the Earth."""
