@@ -69,7 +69,8 @@ class Shelf:
         self.marked = set()
 
     async def put(self, key, path, *, media_type, download_name):
-        self.kept[key] = path.read_bytes()
+        with open(path, "rb") as file:
+            self.kept[key] = file.read()
 
     async def link(self, key, *, expires_at, download_name, media_type):
         return Link(f"shelf:{key}", expires_at)
