@@ -5,14 +5,24 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from nats.aio.client import Client
+from nats.errors import NoRespondersError
 
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.ports import free_port
 from tests.support.processes import start_companion
 
+NOBODY = "nobody.answers"
 NATS_SERVER = Path(sys.executable).with_name("nats-server")
+
+
+async def caught_up(connection: Client) -> None:
+    """Return when the server has handled all that `connection` was told to send. The client's `flush` overtakes it."""
+    with suppress(NoRespondersError):
+        await connection.request(NOBODY, timeout=PATIENCE_SECONDS)
 
 
 class NatsServer:

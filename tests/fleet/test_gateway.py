@@ -57,7 +57,7 @@ from service.usecases.run_job import run_job
 from service.usecases.services import Fleet
 from service.usecases.shutdown import begin_shutdown, end_jobs
 from service.usecases.take_over import Worker
-from tests.fleet.nats import NatsServer, nats_server
+from tests.fleet.nats import NatsServer, caught_up, nats_server
 from tests.sandbox.processes import state_of
 from tests.support.data import lakes
 from tests.support.endless import NAME, endless_file
@@ -273,7 +273,7 @@ async def test_a_job_is_announced_once(shared: World, nats: NatsServer) -> None:
     async with opened_in(shared, nats, NEVER) as here, await nats_client.connect(nats.url) as worker:
         spec, services = await here.admit(), here.world.services
         announced = await worker.subscribe(STIRRED)
-        await worker.flush()
+        await caught_up(worker)
 
         async def end() -> None:
             await announced.next_msg(PATIENCE_SECONDS)
@@ -286,8 +286,8 @@ async def test_a_job_is_announced_once(shared: World, nats: NatsServer) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(end)
             assert (await here.run(spec)).error_message == "no"
-        await here.queue._connection.flush()
-        await worker.flush()
+        await caught_up(here.queue._connection)
+        await caught_up(worker)
         assert announced.pending_msgs == 0
 
 

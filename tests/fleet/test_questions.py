@@ -15,7 +15,7 @@ from service.jobs.work_queue import open_work_queue
 from service.usecases import preview_result, search_systems
 from service.usecases.preview_result import Question
 from service.usecases.search_systems import System
-from tests.fleet.nats import NatsServer, nats_server
+from tests.fleet.nats import NatsServer, caught_up, nats_server
 from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.xdist_group("queue")
@@ -64,7 +64,7 @@ async def test_a_question_comes_only_to_workers_that_understand_it(
         anyio.create_task_group() as tasks,
     ):
         await worker.questions.answer(topic, reply, tasks)
-        await worker._connection.flush()
+        await caught_up(worker._connection)
         with anyio.fail_after(PATIENCE_SECONDS):
             if is_answered:
                 assert await gateway.questions.ask(topic, b"question", NEVER) == b"answer"

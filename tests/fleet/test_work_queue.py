@@ -25,7 +25,7 @@ from service.jobs.queue_contents import QueueContents
 from service.jobs.queue_state import look_at_queue
 from service.jobs.stream import ALL_LANES, STREAM
 from service.jobs.work_queue import MessageTooLargeError, WorkQueue, open_work_queue
-from tests.fleet.nats import NatsServer, nats_server
+from tests.fleet.nats import NatsServer, caught_up, nats_server
 from tests.support.patience import looks, until
 from tests.support.ports import free_port
 from tests.support.relay import relay_to_port
@@ -139,7 +139,7 @@ async def test_an_empty_queue_is_asked_as_a_whole(server: NatsServer, monkeypatc
 
     async with fresh_queue(server) as (queue, _), await nats.connect(server.url) as listener:
         await listener.subscribe("$JS.API.>", cb=note)
-        await listener.flush()
+        await caught_up(listener)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(queue.deliveries.take, lambda: True)
             await many_asked.wait()
@@ -165,7 +165,7 @@ async def test_only_lanes_that_have_jobs_are_asked(server: NatsServer, monkeypat
         await other.offer(message_of(offered := handover()))
         assert await other.deliveries.take(lambda: True)
         await listener.subscribe("$JS.API.CONSUMER.MSG.NEXT.>", cb=note)  # not to hear what the other worker asked
-        await listener.flush()
+        await caught_up(listener)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(queue.deliveries.take, lambda: True)
             await many_asked.wait()
@@ -237,7 +237,7 @@ async def test_a_stray_message_is_no_answer(server: NatsServer) -> None:
         assert queue.deliveries._subscription is not None
         for reply in ("", "geomill.reply"):
             await operator._nc.publish(queue.deliveries._subscription.subject, b"stray", reply=reply)
-        await operator._nc.flush()
+        await caught_up(operator._nc)
         assert await queue.offer(message_of(offered := handover()))
         assert await taken(queue) == offered.job.id
 
