@@ -121,8 +121,10 @@ static void begin_element(void *context, const char *element, const char **attri
 static void read_text(void *context, const char *text, int size)
 {
     struct reading *reading = context;
-    size_t room = reading->text_size < LONGEST_TEXT ? LONGEST_TEXT - reading->text_size : 0;
-    memcpy(reading->text + reading->text_size, text, (size_t)size < room ? (size_t)size : room);
+    if (reading->text_size < LONGEST_TEXT) {
+        size_t room = LONGEST_TEXT - reading->text_size;
+        memcpy(reading->text + reading->text_size, text, (size_t)size < room ? (size_t)size : room);
+    }
     reading->text_size += (size_t)size;
     for (int at = 0; reading->in_position && at < size; at++) {
         reading->has_position |= text[at] >= '0' && text[at] <= '9';

@@ -1,9 +1,9 @@
 /*
  * Examines the parts of a workbook (XLSX) before its driver reads them: the formats that its cells use, the formulas that
  * have no result, and the characters that are escaped. The counts are those of service/engine/jailed/cells.py. Workbooks
- * that count days from 1904, hold ISO dates, whole numbers that may have more than 64 bits, texts of formulas that may look like numbers, readings of texts, or texts of several
- * runs in cells, have prefixes before the names of elements, have parts in UTF-16, or are unusual in another way count as odd
- * and are left to service/engine/jailed/styles.py.
+ * that count days from 1904, hold ISO dates, whole numbers that may have more than 64 bits, texts of formulas that may look
+ * like numbers, readings of texts, or texts of several runs in cells, have prefixes before the names of elements, have parts in
+ * UTF-16, or are unusual in another way count as odd and are left to service/engine/jailed/styles.py.
  * Whether the driver mistakes a format is for the service to decide.
  *
  * Sheets are read in pieces, so that memory is limited; no look at a tag goes beyond the next one, so that the time it takes
