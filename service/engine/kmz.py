@@ -7,7 +7,7 @@ after the last.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, MutableMapping
 
 CHUNK = 1 << 20
 """How much is held at once, and how long what precedes the first folder and what follows the last may be."""
@@ -35,9 +35,10 @@ def with_schemas(descriptor: int, size: int) -> Iterator[bytes]:
     yield _edited(after, schemas)
 
 
-def _edited(text: bytes, schemas: Mapping[bytes, bytes]) -> bytes:
+def _edited(text: bytes, schemas: MutableMapping[bytes, bytes]) -> bytes:
+    """`text` with its layers as documents, each schema in the first of its name: more copies could fill the memory."""
     text = text.replace(ENDS, b"\n</Document>")
-    return BEGIN.sub(lambda found: b"\n<Document>" + found[1] + schemas.get(found[2], b""), text)
+    return BEGIN.sub(lambda found: b"\n<Document>" + found[1] + schemas.pop(found[2], b""), text)
 
 
 def _pieces(descriptor: int, start: int, end: int) -> Iterator[bytes]:

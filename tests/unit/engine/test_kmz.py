@@ -64,3 +64,10 @@ def test_text_made_to_take_long_is_passed_once(tmp_path: Path, crafted: bytes) -
     """A search that began anew at every tag would stop the service."""
     written = crafted * (kmz.CHUNK // len(crafted) - 9) + b"\n<Folder><name>a</name>\n</Folder>" + END
     assert len(edited(tmp_path / "a", written)) >= len(written)
+
+
+def test_a_schema_is_copied_to_one_layer(tmp_path: Path) -> None:
+    """A converter that was taken over could name thousands of layers after a schema of a megabyte."""
+    schema, folders = SCHEMA % (b"a", b"x" * 1000), FOLDER % (b"a", b"") * 1000
+    documents = DOCUMENT % (b"a", schema, b"") + DOCUMENT % (b"a", b"", b"") * 999
+    assert edited(tmp_path / "a", HEAD + schema + folders + END) == HEAD + documents + END
