@@ -7,7 +7,7 @@
 
 #include "answer.h"
 #include "columns.h"
-#include "looks.h"
+#include "text_kinds.h"
 
 enum { DBF_BYTES = 254, LEAST_WKB = 18 };
 

@@ -33,15 +33,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "data_file.h"
-#include "database.h"
 #include "drivers.h"
 #include "gdal.h"
 #include "heap.h"
 #include "large_pages.h"
+#include "library_data.h"
 #include "mappings.h"
-#include "rehearsal.h"
+#include "proj_database.h"
 #include "session.h"
+#include "warmup.h"
 
 /* The steps follow, then strings: arguments, environment. */
 struct request {

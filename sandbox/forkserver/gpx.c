@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "answer.h"
-#include "counted.h"
-#include "parsing.h"
+#include "layer_counts.h"
+#include "xml_parser.h"
 
 struct reading {
     int has_points; /* of the route or track that is read */

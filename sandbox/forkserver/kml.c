@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "answer.h"
-#include "counted.h"
-#include "parsing.h"
+#include "layer_counts.h"
+#include "xml_parser.h"
 
 enum { DEEPEST = 32, LONGEST_TEXT = 1024, LONGEST_ELEMENT = 16, MORE = 64 };
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "answer.h"
-#include "counted.h"
-#include "mapped.h"
+#include "layer_counts.h"
+#include "mapped_file.h"
 #include "shapefile.h"
 
 enum { SHP_HEADER = 100, TYPE_AT = 32, SHX_RECORD = 8, WORD = 2, NULL_SHAPE_WORDS = 2, RECORD_HEAD = 8, MEASURED = 20, IN_SPACE = 10 };

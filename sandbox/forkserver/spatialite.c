@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "messages.h"
+#include "gdal_messages.h"
 #include "spatialite.h"
 #include "writing.h"
 

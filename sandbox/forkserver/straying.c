@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "answer.h"
+#include "crs.h"
 #include "straying.h"
-#include "systems.h"
 
 enum { WEST, EAST, SOUTH, NORTH, EDGES, LATTICE = 17 };
 static const double DEGREES_A_METER = 1e-5, TURN = 360, POLE = 90, FARTHEST_METERS = 4.0e7;

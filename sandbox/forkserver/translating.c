@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "answer.h"
-#include "holding.h"
-#include "messages.h"
+#include "gdal_messages.h"
+#include "loading.h"
 #include "progress.h"
 #include "spatialite.h"
 #include "translating.h"

@@ -21,8 +21,8 @@
 
 #include "answer.h"
 #include "gdal.h"
-#include "markup.h"
 #include "workbook.h"
+#include "xml_tags.h"
 
 enum { CHUNK = 1 << 20, MOST_SCANNED = 256 << 20, MOST_SHEETS = 1000, LONGEST_TAG = 400, LONGEST_PATH = 512 };
 enum { MOST_PLACES = 4096, MOST_NUMBERS = 200, LONGEST_CODE = 255, NO_NUMBER = -1, FIRST_OWN = 164 };

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mapped.h"
+#include "mapped_file.h"
 #include "writing.h"
 
 static int create(const char *path)

@@ -1,6 +1,6 @@
 """Tells what the cells of a table look like, and the type of a column that can hold all of them. Runs in the sandbox.
 
-`looks.c` in the fork server has the same rules.
+`text_kinds.c` in the fork server has the same rules.
 """
 
 import re

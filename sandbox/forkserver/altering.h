@@ -1,3 +1,0 @@
-/* The commands that change the tables that a session holds; see altering.c. */
-void alter(char **at);
-void place(char **at);

@@ -1,5 +1,0 @@
-/* The usual systems as text; see definitions.c. */
-#include "gdal.h"
-
-/* Keep how PROJ writes a system for ESRI, for children. */
-void keep_definition(handle system);

@@ -1,0 +1,311 @@
+/*
+ * Counts what a result in GeoJSON holds, document or sequence, from its text and with none of the code that wrote it: the
+ * features, their geometries, whether any has elevations, and for each property the values that are not null. A file that
+ * is no JSON, or holds more than is expected of a result, is left to another program.
+ */
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "gdal.h"
+#include "geojson.h"
+#include "mapped_file.h"
+
+enum { MOST_PROPERTIES = 4000, DEEPEST = 64, XY = 2, CHECKED_AT_ONCE = 1 << 20 };
+
+/* A text of JSON as it is written, without its quotation marks. */
+struct text {
+    const char *start;
+    size_t size;
+};
+
+struct property {
+    struct text name;
+    int64_t filled;
+};
+
+struct tally {
+    struct mapped file;
+    const char *at, *end, *checked;
+    int is_broken, has_z, count, expected;
+    int64_t features, geometries;
+    struct property properties[MOST_PROPERTIES];
+};
+
+/* Where a text ends or may go on after a backslash: one look at each other byte is enough. */
+static const unsigned char IS_SPECIAL[256] = {[0 ... ' ' - 1] = 1, ['"'] = 1, ['\\'] = 1};
+
+static void take_value(struct tally *tally, int depth, int is_geometry);
+
+static void skip_space(struct tally *tally)
+{
+    while (tally->at < tally->end && (*tally->at == ' ' || *tally->at == '\n' || *tally->at == '\r' || *tally->at == '\t'))
+        tally->at++;
+}
+
+/* Whether `letter` is next; it is taken then. */
+static int takes(struct tally *tally, char letter)
+{
+    skip_space(tally);
+    int is_next = tally->at < tally->end && *tally->at == letter;
+    tally->at += is_next;
+    return is_next;
+}
+
+static void need(struct tally *tally, char letter)
+{
+    tally->is_broken |= !takes(tally, letter);
+}
+
+static struct text take_text(struct tally *tally)
+{
+    need(tally, '"');
+    const char *start = tally->at, *end = tally->end, *at = start;
+    for (; at < end; at += *at == '\\' && at + 1 < end ? 2 : 1) {
+        while (at < end && !IS_SPECIAL[(unsigned char)*at])
+            at++;
+        if (at >= end || *at != '\\')
+            break;
+    }
+    tally->is_broken |= at >= end || *at != '"';
+    tally->at = at + !tally->is_broken;
+    return (struct text){.start = start, .size = (size_t)(at - start)};
+}
+
+static int is_text(const struct text *text, const char *other)
+{
+    return text->size == strlen(other) && memcmp(text->start, other, text->size) == 0;
+}
+
+static void take_digits(struct tally *tally)
+{
+    const char *at = tally->at;
+    while (at < tally->end && *at >= '0' && *at <= '9')
+        at++;
+    tally->is_broken |= at == tally->at;
+    tally->at = at;
+}
+
+static int takes_at_once(struct tally *tally, char letter, char other)
+{
+    int is_next = tally->at < tally->end && (*tally->at == letter || *tally->at == other);
+    tally->at += is_next;
+    return is_next;
+}
+
+static void take_number(struct tally *tally)
+{
+    takes_at_once(tally, '-', '-');
+    take_digits(tally);
+    if (takes_at_once(tally, '.', '.'))
+        take_digits(tally);
+    if (takes_at_once(tally, 'e', 'E')) {
+        takes_at_once(tally, '-', '+');
+        take_digits(tally);
+    }
+}
+
+/* Whether a word is next; it is taken then. */
+static int takes_word(struct tally *tally, const char *word)
+{
+    size_t size = strlen(word);
+    int is_next = (size_t)(tally->end - tally->at) >= size && memcmp(tally->at, word, size) == 0;
+    tally->at += is_next ? size : 0;
+    return is_next;
+}
+
+/* Values that commas part, up to a bracket; in a geometry, numbers side by side are a position. */
+static void take_array(struct tally *tally, int depth, int is_geometry)
+{
+    int values = 0, numbers = 0;
+    need(tally, '[');
+    if (takes(tally, ']'))
+        return;
+    do {
+        skip_space(tally);
+        numbers += tally->at < tally->end && (*tally->at == '-' || (*tally->at >= '0' && *tally->at <= '9'));
+        take_value(tally, depth + 1, is_geometry);
+        values++;
+    } while (!tally->is_broken && takes(tally, ','));
+    need(tally, ']');
+    tally->has_z |= is_geometry && numbers == values && values > XY;
+}
+
+static void take_object(struct tally *tally, int depth, int is_geometry)
+{
+    need(tally, '{');
+    if (takes(tally, '}'))
+        return;
+    do {
+        take_text(tally);
+        need(tally, ':');
+        take_value(tally, depth + 1, is_geometry);
+    } while (!tally->is_broken && takes(tally, ','));
+    need(tally, '}');
+}
+
+static void take_value(struct tally *tally, int depth, int is_geometry)
+{
+    skip_space(tally);
+    char first = tally->at < tally->end ? *tally->at : 0;
+    if (tally->is_broken || depth > DEEPEST)
+        tally->is_broken = 1;
+    else if (first == '{')
+        take_object(tally, depth, is_geometry);
+    else if (first == '[')
+        take_array(tally, depth, is_geometry);
+    else if (first == '"')
+        take_text(tally);
+    else if (!takes_word(tally, "null") && !takes_word(tally, "true") && !takes_word(tally, "false"))
+        take_number(tally);
+}
+
+/* The property of a name; most features have the same in the same order. */
+static struct property *property_of(struct tally *tally, const struct text *name)
+{
+    for (int number = 0; number < tally->count; number++) {
+        struct property *property = tally->properties + (tally->expected + number) % tally->count;
+        if (property->name.size == name->size && memcmp(property->name.start, name->start, name->size) == 0) {
+            tally->expected = (int)(property - tally->properties) + 1;
+            return property;
+        }
+    }
+    if (tally->count == MOST_PROPERTIES) {
+        tally->is_broken = 1;
+        return tally->properties;
+    }
+    tally->properties[tally->count] = (struct property){.name = *name};
+    tally->expected = tally->count + 1;
+    return tally->properties + tally->count++;
+}
+
+static void take_properties(struct tally *tally)
+{
+    tally->expected = 0;
+    skip_space(tally);
+    if (takes_word(tally, "null"))
+        return;
+    need(tally, '{');
+    if (takes(tally, '}'))
+        return;
+    do {
+        skip_space(tally);
+        struct text name = take_text(tally);
+        if (tally->is_broken)
+            return;
+        struct property *property = property_of(tally, &name);
+        need(tally, ':');
+        skip_space(tally);
+        if (!takes_word(tally, "null")) {
+            property->filled++;
+            take_value(tally, 2, 0);
+        }
+    } while (!tally->is_broken && takes(tally, ','));
+    need(tally, '}');
+}
+
+static int take_geometry(struct tally *tally)
+{
+    skip_space(tally);
+    if (takes_word(tally, "null"))
+        return 0;
+    take_value(tally, 2, 1);
+    return 1;
+}
+
+/* Whether all bytes are ASCII and none is zero, which is so in most texts and is seen much faster than it is checked. The highest
+ * bit of a byte is set if it is no ASCII, or, less one, if it is zero. */
+static int is_plain(const char *at, const char *end)
+{
+    const uint64_t ones = UINT64_MAX / UINT8_MAX;
+    uint64_t all = 0, eight;
+    for (; end - at >= (ptrdiff_t)sizeof eight; at += sizeof eight) {
+        memcpy(&eight, at, sizeof eight);
+        all |= eight | (eight - ones);
+    }
+    for (; at < end; at++)
+        all |= (uint64_t)((signed char)*at <= 0) << 7;
+    return !(all & ones << 7);
+}
+
+/* Check the encoding of what was read since the last time, up to the end of a feature. */
+static void check_text(struct tally *tally)
+{
+    if (!is_plain(tally->checked, tally->at))
+        tally->is_broken |= tally->at - tally->checked > INT32_MAX || !CPLIsUTF8(tally->checked, (int)(tally->at - tally->checked));
+    tally->checked = tally->at;
+    pass(&tally->file, tally->at);
+}
+
+/* A feature, or a collection of features, which has others in it. */
+static void take_feature(struct tally *tally, int is_inside)
+{
+    int is_feature = 0, has_geometry = 0;
+    need(tally, '{');
+    do {
+        struct text name = take_text(tally);
+        need(tally, ':');
+        if (tally->is_broken)
+            return;
+        if (is_text(&name, "type")) {
+            struct text type = take_text(tally);
+            is_feature = is_text(&type, "Feature");
+        } else if (is_text(&name, "properties"))
+            take_properties(tally);
+        else if (is_text(&name, "geometry"))
+            has_geometry = take_geometry(tally);
+        else if (is_text(&name, "features") && !is_inside) {
+            need(tally, '[');
+            if (!takes(tally, ']')) {
+                do
+                    take_feature(tally, 1);
+                while (!tally->is_broken && takes(tally, ','));
+                need(tally, ']');
+            }
+        } else
+            take_value(tally, 1, 0);
+    } while (!tally->is_broken && takes(tally, ','));
+    need(tally, '}');
+    tally->features += is_feature;
+    tally->geometries += is_feature && has_geometry;
+    if (tally->at - tally->checked > CHECKED_AT_ONCE)
+        check_text(tally);
+}
+
+static void tell(const struct tally *tally)
+{
+    put("{\"ok\":true,\"layer\":{\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"columns\":{", (long long)tally->features,
+        (long long)tally->geometries, tally->has_z ? "true" : "false");
+    for (int number = 0; number < tally->count; number++) {
+        const struct property *property = tally->properties + number;
+        put(number ? ",\"" : "\"");
+        put_bytes(property->name.start, property->name.size);
+        put("\":{\"filled\":%lld}", (long long)property->filled);
+    }
+    put("}}");
+}
+
+void tally_features(const char *file)
+{
+    struct tally *tally = calloc(1, sizeof *tally);
+    if (!tally)
+        _exit(1);
+    tally->file = map_file(file);
+    tally->at = tally->checked = tally->file.start;
+    tally->end = tally->at + tally->file.size;
+    while (!tally->is_broken && tally->at < tally->end) {
+        take_feature(tally, 0);
+        skip_space(tally);
+    }
+    if (tally->file.size)
+        check_text(tally);
+    if (!tally->file.size || tally->is_broken)
+        put("{\"ok\":false");
+    else
+        tell(tally);
+    unmap_file(&tally->file);
+    free(tally);
+}

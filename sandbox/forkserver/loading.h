@@ -1,0 +1,36 @@
+/* What a session holds; see loading.c. */
+#pragma once
+#include "gdal.h"
+
+enum { MOST_COLUMNS = 2000, TABLE_NAME = 32 };
+
+/* What is held, and what is converted: that, or what was opened last. */
+extern handle memory, latest;
+
+/* A layer of a file that is read again when it is converted, in place of a copy in memory; its file, and its name in commands. */
+extern handle stayed, stayed_in;
+extern char stayed_table[TABLE_NAME];
+
+/* The number of a table that is held; -1 if there is none. */
+int memory_index(const char *table);
+
+void create_field(handle layer, const char *name, int type, int subtype, int width);
+
+/* Have the features of the layer that has stayed in its file, if there is one, wait for its table. */
+void bring_in(void);
+
+/* The next feature of a table that is held, which the caller owns; its features may wait for it. */
+handle next_held(handle layer);
+
+/* Put a feature into a layer: its geometry, and each of its `count` values at the position that `map` has for it, unless that
+ * is negative. They pass through `carrier`, a feature of the layer, which leaves those of the feature before in their place to
+ * be freed: the layer copies what it is given, and one copy is enough. Returns 0 if that fails. */
+int move_feature(handle feature, const int *map, int count, handle carrier, handle layer);
+
+/* Put the features that wait into their table. Returns 0 if that fails. */
+int seat(void);
+
+/* The commands; see session.c. */
+void open_source(char **at);
+void load(char **at);
+void query(char **at);

@@ -1,3 +1,0 @@
-/* Files of separated values, looked at as a whole; see separated.c. */
-/* Put what is in `file` into the answer; `known` is its delimiter, or empty where that is to be found out. */
-void look_at_separated(const char *file, const char *known);

@@ -1,0 +1,205 @@
+/*
+ * Tells what a text looks like: a number, a date, a time, a geometry. The rules are those of the expressions in
+ * service/engine/jailed/kinds.py and places.py.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "text_kinds.h"
+
+enum { WHOLE_DIGITS = 15, GROUP = 3, MILLI = 3, WKB_DIGITS = 18, EXACT_DIGITS = 17 };
+static const char SPACE[] = " \t\r\n";
+
+static int is_digit(char letter)
+{
+    return letter >= '0' && letter <= '9';
+}
+
+const char *past_digits(const char *at)
+{
+    while (is_digit(*at))
+        at++;
+    return at;
+}
+
+static const char *past_space(const char *at)
+{
+    return at + strspn(at, SPACE);
+}
+
+/* The position after an exponent; without one, where it would begin. */
+static const char *past_exponent(const char *at)
+{
+    if (*at != 'e' && *at != 'E')
+        return at;
+    const char *digits = at + 1 + (at[1] == '-' || at[1] == '+'), *end = past_digits(digits);
+    return end == digits ? at : end;
+}
+
+int is_number(const char *text)
+{
+    const char *at = past_space(text);
+    at += *at == '-' || *at == '+';
+    const char *whole = past_digits(at), *end = whole;
+    if (*whole == '.' || *whole == ',') {
+        end = past_digits(whole + 1);
+        if (whole == at && end == whole + 1)
+            return 0;
+    } else if (whole == at)
+        return 0;
+    return !*past_space(past_exponent(end));
+}
+
+/* A number as a column of numbers may hold it: without leading zeros, and without a sign but a minus. */
+static enum kind number_kind(const char *text)
+{
+    text += *text == '-';
+    const char *at = *text == '0' ? text + 1 : past_digits(text), *end;
+    long digits = at - text;
+    if (!*at)
+        return !digits || digits > MOST_DIGITS ? TEXT : digits > WHOLE_DIGITS ? LONG : WHOLE;
+    if (*at == '.' || *at == ',') {
+        end = past_digits(at + 1);
+        if (end == at + 1 || *past_exponent(end))
+            return TEXT;
+        int is_group = *text != '0' && digits && digits <= GROUP && end == at + 1 + GROUP && !*end;
+        return *at == '.' ? (is_group ? POINTED : DECIMAL) : is_group ? GROUPED : COMMA;
+    }
+    end = past_exponent(at);
+    return digits && end > at && !*end ? DECIMAL : TEXT;
+}
+
+const char *past_pattern(const char *at, const char *pattern)
+{
+    for (; *pattern; pattern++, at++) {
+        int fits = is_digit(*pattern) ? is_digit(*at) && *at <= *pattern
+                   : *pattern == '/'  ? *at == '/' || *at == '-'
+                                      : *at == *pattern;
+        if (!fits)
+            return NULL;
+    }
+    return at;
+}
+
+int is_in_calendar(const char *day)
+{
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    enum { MONTH_AT = 5, DAY_AT = 8, FEBRUARY = 2, MONTHS = 12 };
+    int year = atoi(day), month = atoi(day + MONTH_AT), number = atoi(day + DAY_AT);
+    int is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    return year > 0 && month >= 1 && month <= MONTHS && number >= 1 &&
+           number <= days[month - 1] + (month == FEBRUARY && is_leap);
+}
+
+static const char *past_day(const char *text)
+{
+    const char *end = past_pattern(text, "9999/99/99");
+    return end && is_in_calendar(text) ? end : NULL;
+}
+
+static int is_zone(const char *at)
+{
+    if (*at == 'Z')
+        return !at[1];
+    if ((*at != '+' && *at != '-') || !past_pattern(at + 1, "19") || (at[1] == '1' && at[2] > '4'))
+        return !*at;
+    at += 3;
+    at += *at == ':' && at[1];
+    return !*at || (strchr("0134", *at) && (!strcmp(at + 1, *at == '0' || *at == '3' ? "0" : "5")));
+}
+
+static int is_moment(const char *at)
+{
+    if ((*at != 'T' && *at != ' ') || !past_pattern(at + 1, "29:59") || (at[1] == '2' && at[2] > '3'))
+        return 0;
+    at += strlen("T00:00");
+    const char *seconds = past_pattern(at, ":59");
+    if (seconds) {
+        at = seconds;
+        const char *fraction = *at == '.' ? past_digits(at + 1) : at;
+        at = fraction > at + 1 ? fraction : at;
+    }
+    return is_zone(at);
+}
+
+int has_many_digits(const char *text)
+{
+    const char *at = text + strspn(text, "-0.,"), *whole = past_digits(at);
+    const char *end = *whole == '.' || *whole == ',' ? past_digits(whole + 1) : whole;
+    return end - at - (end > whole) > EXACT_DIGITS;
+}
+
+int is_finer(const char *text)
+{
+    const char *point = strchr(text, '.'), *digits = point ? point + 1 : text;
+    return point && past_digits(digits) > digits + MILLI && is_digit(digits[MILLI + strspn(digits + MILLI, "0")]);
+}
+
+int may_be_grouped(const char *text, char separator)
+{
+    const char *at = past_space(text);
+    at += *at == '-' || *at == '+';
+    while (*at == '0' && is_digit(at[1]))
+        at++;
+    const char *middle = past_digits(at), *end = *middle == separator ? past_digits(middle + 1) : middle;
+    return *at != '0' && middle > at && middle - at <= GROUP && end == middle + 1 + GROUP && !*past_space(end);
+}
+
+enum kind kind_of(const char *text)
+{
+    enum kind number = number_kind(text);
+    if (number != TEXT)
+        return number;
+    const char *rest = past_day(text);
+    return !rest ? TEXT : !*rest ? DAY : is_moment(rest) ? MOMENT : TEXT;
+}
+
+static int is_word(char letter)
+{
+    return is_digit(letter) || letter == '_' || (letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z');
+}
+
+/* Whether the name of a type ends here, possibly with dimensions; UNSURE if a letter of another script follows. */
+static int ends_type(const char *at)
+{
+    size_t dimensions = strncasecmp(at, "zm", 2) == 0 ? 2 : *at && strchr("zZmM", *at) ? 1 : 0;
+    if (!is_word(*at))
+        return *at & 0x80 ? UNSURE : 1;
+    return dimensions && !is_word(at[dimensions]) ? (at[dimensions] & 0x80 ? UNSURE : 1) : 0;
+}
+
+static const char *past_word(const char *at, const char *word)
+{
+    size_t size = strlen(word);
+    return (*at | ' ') == *word && strncasecmp(at, word, size) == 0 ? at + size : NULL; /* most differ at once */
+}
+
+int is_geometry(const char *text)
+{
+    static const char *const simple[] = {"point", "linestring", "polygon", "curve", "surface"};
+    static const char *const others[] = {"geometrycollection", "circularstring", "compoundcurve", "curvepolygon",
+                                         "tin", "polyhedralsurface", "triangle"};
+    const char *at = past_space(text), *rest;
+    int ends;
+    if (past_word(at, "srid="))
+        return UNSURE;
+    if (*at == '{')
+        return strcasestr(at, "\"coordinates\"") != NULL;
+    if (*at == '0') {
+        size_t size = strspn(at, "0123456789abcdefABCDEF");
+        if (size < WKB_DIGITS || (at[1] != '0' && at[1] != '1') || *past_space(at + size))
+            return 0;
+        return strchr("2367aAbBeEfF", at[at[1] == '0' ? 2 : 8]) ? UNSURE : 1; /* extended WKB may name its system */
+    }
+    const char *bare = past_word(at, "multi");
+    bare = bare ? bare : at;
+    for (size_t number = 0; number < sizeof simple / sizeof *simple; number++)
+        if ((rest = past_word(bare, simple[number])) && (ends = ends_type(rest)))
+            return ends;
+    for (size_t number = 0; number < sizeof others / sizeof *others; number++)
+        if ((rest = past_word(at, others[number])) && (ends = ends_type(rest)))
+            return ends;
+    return 0;
+}

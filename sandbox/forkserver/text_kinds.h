@@ -1,0 +1,29 @@
+/* What a text looks like; see text_kinds.c. All texts end with a zero. */
+#pragma once
+
+/* What cells look like. A column has the kinds of all its cells, and its type follows from them; see kinds.py. */
+enum kind { TEXT = 1, WHOLE = 2, LONG = 4, DECIMAL = 8, COMMA = 16, GROUPED = 32, DAY = 64, MOMENT = 128, POINTED = 256 };
+enum { MOST_DIGITS = 18, UNSURE = 2 };
+
+enum kind kind_of(const char *text);
+int is_number(const char *text);
+
+/* Whether a cell begins like a geometry in WKT, or is one in WKB or GeoJSON; UNSURE if the other program must decide. */
+int is_geometry(const char *text);
+
+/* Whether a decimal has so many digits that it may not be the floating-point number that a column holds. */
+int has_many_digits(const char *text);
+
+/* Whether a moment has fractions of milliseconds. */
+int is_finer(const char *text);
+
+/* Whether the comma or point of a number may separate thousands, whatever its sign, leading zeros and the space around it. */
+int may_be_grouped(const char *text, char separator);
+
+/* Whether the calendar has a day that is written as four, two and two digits with something between them. */
+int is_in_calendar(const char *day);
+
+const char *past_digits(const char *at);
+
+/* The position after a match, or NULL. In a pattern, a digit matches digits up to it, / matches / and -. */
+const char *past_pattern(const char *at, const char *pattern);
