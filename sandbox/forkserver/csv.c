@@ -62,7 +62,7 @@ static int32_t next_character(const unsigned char **at, const unsigned char *end
     return code < least[more] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ? -1 : code;
 }
 
-/* Whether programs could disagree about where lines end, or the text is in another encoding. */
+/* Whether programs could disagree about where lines end, the text is in another encoding, or has byte order marks. */
 static int has_odd_bytes(const char *start, const char *end)
 {
     for (const unsigned char *at = (const unsigned char *)start, *last = (const unsigned char *)end; at < last;) {
@@ -71,7 +71,7 @@ static int has_odd_bytes(const char *start, const char *end)
         if (is_control || (first == '\r' && (at + 1 == last || at[1] != '\n')))
             return 1;
         int32_t code = next_character(&at, last);
-        if (code < 0 || code == 0x85 || code == 0x2028 || code == 0x2029)
+        if (code < 0 || code == 0x85 || code == 0x2028 || code == 0x2029 || code == 0xfeff)
             return 1;
     }
     return 0;

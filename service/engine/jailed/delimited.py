@@ -22,6 +22,7 @@ from service.engine.jailed.kinds import NUMBER, Kind, kind_of_cell, loses_digits
 from service.engine.jailed.places import (
     FINER,
     GEOMETRY_TEXT,
+    MARK,
     WKT_VALUE,
     Column,
     Layout,
@@ -66,13 +67,14 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
     with Path(csv_file).open(encoding=encoding, errors="replace", newline="") as file:
         declared, start = _declared(file)
         delimiter = known_delimiter or declared or _delimiter(file)
+        file.seek(start)
         columns, header, open_row = _look(file, delimiter, asked)
         layout = lay_out(OURS, "", header, columns, wanted=asked, delimiter=delimiter)
         file.seek(start)
-        zeros, first_zero = _zeros(file)
+        zeros, first_zero, has_marks = _unseen(file)
         file.seek(start)
         quotes = quotes_in(file, delimiter, has_header=bool(header))
-        is_odd = zeros or open_row or quotes.are_bare or quotes.lost
+        is_odd = zeros or has_marks or open_row or quotes.are_bare or quotes.lost
         file.seek(start)
         written = _write(file, delimiter, layout, has_header=bool(header), is_odd=bool(is_odd))
     Path(OURS).with_suffix(".csvt").write_text(layout.types, encoding="ascii")
@@ -96,21 +98,30 @@ def encoding_of(path: str) -> str:
     return "utf-8-sig"
 
 
-def _zeros(file: TextIO) -> tuple[int, int]:
-    """How many zeros follow in the text, and in which line the first one is."""
+def _unseen(file: TextIO) -> tuple[int, int, bool]:
+    """How many zeros follow in the text, in which line the first one is, and whether byte order marks follow."""
     zeros = first = lines = 0
+    has_marks = False
     while part := file.read(SAMPLE_CHARACTERS):
+        has_marks = has_marks or MARK in part
         if not first and "\0" in part:
             first = lines + part.count("\n", 0, part.index("\0")) + 1
         zeros += part.count("\0")
         lines += part.count("\n")
-    return zeros, first
+    return zeros, first, has_marks
 
 
 def _declared(file: TextIO) -> tuple[str, int]:
-    """The delimiter that the first line declares, if it does, and where the table begins, to which `file` is set."""
+    """The delimiter that the first line declares, if it does, and where the table begins, to which `file` is set.
+
+    Programs that add a byte order mark to a text that has one make several.
+    """
+    start = 0
+    while file.read(1) == MARK:
+        start = file.tell()
+    file.seek(start)
     found = DECLARED.fullmatch(file.readline(len('"sep=;"\r\n')))
-    start = file.tell() if found else 0
+    start = file.tell() if found else start
     file.seek(start)
     return (found[1] if found else ""), start
 
@@ -118,7 +129,6 @@ def _declared(file: TextIO) -> tuple[str, int]:
 def _delimiter(file: TextIO) -> str:
     """The delimiter with which the first rows have the most columns, and all the same number, but for a title."""
     lines = list(islice(io.StringIO(file.read(SAMPLE_CHARACTERS), newline=""), SAMPLE_ROWS * 4))
-    file.seek(0)
 
     def score(delimiter: str) -> tuple[bool, int, bool]:
         rows = [row for row in islice(csv.reader(lines, delimiter=delimiter), SAMPLE_ROWS) if row]

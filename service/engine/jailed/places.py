@@ -42,6 +42,10 @@ LEADING_ZEROS = re.compile(r"(?<![\d,.])0+(?=\d)")
 DELIMITER = re.compile(r"[,;\t|]")
 LINE_ENDS = re.compile(r"[\r\n]+")
 """The driver takes the first one for the end of the header, whatever the quotes."""
+TAKEN = re.compile(r"WKT\Z|_WKT", re.IGNORECASE)
+"""Names of columns whose texts the driver takes for geometries, unless it finds coordinates in two others."""
+MARK = "\ufeff"
+"""A byte order mark, which the driver leaves out at the beginning of each row, unless it is in quotes."""
 
 
 FINER = re.compile(r".{19}\.\d{3}0*[1-9]")
@@ -234,7 +238,7 @@ def lay_out(
     """
     places, others = find_places(columns, wanted)
     _require_clear_decimals(columns, places, delimiter)
-    _replace_quotes(columns, places)
+    _make_readable(columns, places)
     table = describe(file, name, columns, (places, others))
     told = replace(
         table,
@@ -248,11 +252,17 @@ def lay_out(
     return Layout(told, names, _types_of(columns, places), geometry)
 
 
-def _replace_quotes(columns: Sequence[Column], places: Mapping[int, str]) -> None:
-    """Rename columns whose names hold quotation marks, which the driver leaves out; `places` have new names."""
-    names = [column.name if at in places else without_quotes(column.name) for at, column in enumerate(columns)]
-    for column, name in zip(columns, unique_names(names), strict=True):
+def _make_readable(columns: Sequence[Column], places: Mapping[int, str]) -> None:
+    """Rename columns whose names the driver does not keep, or takes for those of geometries; `places` have new names."""
+    kept = [column.name if at in places else _readable(column, kind_of(places)) for at, column in enumerate(columns)]
+    for column, name in zip(columns, unique_names(kept), strict=True):
         column.name = name
+
+
+def _readable(column: Column, kind: str) -> str:
+    is_taken = kind in {"", "wkt"} and column.type == "String" and column.filled and TAKEN.match(column.name)
+    name = without_quotes(column.name)
+    return f"{name.lstrip('_')}_" if is_taken else name
 
 
 def without_quotes(name: str) -> str:
@@ -308,7 +318,7 @@ def describe(
     )
 
 
-def kind_of(places: dict[int, str]) -> str:
+def kind_of(places: Mapping[int, str]) -> str:
     """How a table holds its geometry."""
     return "wkt" if WKT in places.values() else "xyz" if Z in places.values() else "xy" if places else ""
 
@@ -361,9 +371,11 @@ def write_rows(file: TextIO, delimiter: str, names: Sequence[str], rows: Iterabl
     alone = [""] if len(names) == 1 else []
     writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
     quoting = csv.writer(file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
-    header = quoting if any(map(DELIMITER.search, names)) else writer
+    header = quoting if any(map(DELIMITER.search, names)) or names[0].startswith(MARK) else writer
     header.writerow([*names, *alone])
-    writer.writerows(([*row[:1], ""] for row in rows) if alone else rows)
+    for row in rows:
+        is_marked = bool(row) and str(row[0]).startswith(MARK)
+        (quoting if is_marked else writer).writerow([*row[:1], ""] if alone else row)
 
 
 def with_plain_geometries(rows: Iterable[Sequence[object]], at: int) -> Iterator[list[object]]:

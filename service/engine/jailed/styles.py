@@ -121,9 +121,10 @@ ELAPSED = re.compile(r"\[(?:h+|m+|s+)\]")
 FRACTION = re.compile(r"s\.0+")
 DIGIT = re.compile("[0#?]")
 TIME = re.compile("[hs]")
-DAY = re.compile("[dy]")
-DAY_OR_MONTH = re.compile("[dym]")
-"""Beside hours or seconds, `m` stands for minutes."""
+DAY = re.compile("[bdegy]")
+"""Beside days and years: those of East Asian eras (`e`, `g`) and of the Buddhist calendar (`b`)."""
+DAY_OR_MONTH = re.compile("[abdegmy]")
+"""Beside hours or seconds, `m` stands for minutes and `a` for a half of a day, otherwise for a day of the week."""
 DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,

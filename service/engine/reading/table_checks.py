@@ -131,7 +131,10 @@ def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
     renamed = [pair for table in tables for pair in table.renamed]
     if renamed:
         pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in renamed], LISTED)
-        yield f"Names of columns are repeated in the header, or have line ends or quotation marks: {pairs}."
+        yield (
+            "Names of columns are repeated in the header, have line ends or quotation marks, or begin like those of "
+            f"geometries in WKT: {pairs}."
+        )
     for kind, sentence in _OF_COLUMNS.items():
         if counts := {name: count for table in tables for name, count in getattr(table, kind).items() if count}:
             yield sentence.format(values=values_of(counts, LISTED))

@@ -52,6 +52,7 @@ ODD = (
     "ends in\n",
     "POINTä",
     "a\0b",
+    "\ufeffa",
     "-0.00123456789012345678",
 )
 """What the open run does not judge."""

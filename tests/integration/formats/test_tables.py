@@ -284,9 +284,51 @@ async def test_quotation_marks_in_a_header_are_replaced_and_told(
     assert rows(done) == [{"5_ pipe": 3, "5_ pipe_2": 4, "a _b_": 5}]
     (told,) = done.output.warnings
     assert told == (
-        "Names of columns are repeated in the header, or have line ends or quotation marks: "
+        "Names of columns are repeated in the header, have line ends or quotation marks, or begin like those of "
+        "geometries in WKT: "
         "'5\" pipe' became '5_ pipe', '5_ pipe' became '5_ pipe_2', 'a \"b\"' became 'a _b_'."
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "geometries", "renamed"),
+    [
+        ("WKT", "", "WKT_"),
+        ("_wktA", "", "wktA_"),
+        ("Wkt", "geom", "Wkt_"),
+        ("_WKT2", "geom", "WKT2_"),
+        ("WKT", "lon,lat", "WKT"),
+        ("wkts", "", "wkts"),
+    ],
+)
+async def test_texts_in_columns_named_like_geometries_are_kept(
+    either: Pipeline, tmp_path: Path, name: str, geometries: str, renamed: str
+) -> None:
+    """The driver takes them for geometries, whatever column it was told to read them from."""
+    place = {"": "", "geom": "POINT (1 2),", "lon,lat": "1,2,"}[geometries]
+    columns = f"{geometries},{name}" if geometries else name
+    path = table(tmp_path / "a.csv", f"{columns},b\n{place}POINT (5 6) or so,7\n{place},8\n{place}x,9\n{place}y,9\n")
+    done = await either.to("GeoJson", path, source_epsg=4326 if place else None)
+    assert [row[renamed] for row in rows(done)] == ["POINT (5 6) or so", None, "x", "y"]
+    assert any(f"{name!r} became {renamed!r}" in told for told in done.output.warnings) == (name != renamed)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "|"])
+async def test_byte_order_marks_within_a_csv_are_kept(either: Pipeline, tmp_path: Path, delimiter: str) -> None:
+    """Those before the table are no part of it; the driver would leave out one at the beginning of each row, too."""
+    lines = ("\ufeff\ufeffid,b", "\ufeffx,1", "\ufeff,2", "y,\ufeff3", '"\ufeffz ""q""",4')
+    path = table(tmp_path / "a.csv", "\n".join(lines).replace(",", delimiter))
+    done = await either.to("GeoJson", path)
+    assert [tuple(row.items()) for row in rows(done)] == [
+        (("id", "\ufeffx"), ("b", "1")),
+        (("id", "\ufeff"), ("b", "2")),
+        (("id", "y"), ("b", "\ufeff3")),
+        (("id", '\ufeffz "q"'), ("b", "4")),
+    ]
+    alone = await either.to("GeoJson", table(tmp_path / "b.csv", "\ufeffid\n\ufeffx\ny\n"))
+    assert rows(alone) == [{"id": "\ufeffx"}, {"id": "y"}]
+    declared = await either.to("GeoJson", table(tmp_path / "c.csv", "\ufeff\ufeffsep=|\na|b\n1|2\n"))
+    assert rows(declared) == [{"a": 1, "b": 2}]
 
 
 @pytest.mark.parametrize("extension", ["xlsx", "ods"])
