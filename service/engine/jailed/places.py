@@ -253,7 +253,7 @@ def lay_out(
 
 
 def _make_readable(columns: Sequence[Column], places: Mapping[int, str]) -> None:
-    """Rename columns whose names the driver does not keep, or takes for those of geometries; `places` have new names."""
+    """Rename columns whose names the driver leaves out or takes for those of geometries; `places` have new names."""
     kept = [column.name if at in places else _readable(column, kind_of(places)) for at, column in enumerate(columns)]
     for column, name in zip(columns, unique_names(kept), strict=True):
         column.name = name
