@@ -10,7 +10,8 @@ would be taken for the rest of the body. What still arrives is discarded, so tha
 client has its response.
 
 The header of a response is sent together with the first part of its body: each write wakes the client, which costs as
-much as the rest of a small response.
+much as the rest of a small response. A large body is sent in pieces, as the client reads them: what is copied for a
+client that reads slowly is a piece or two, not the body.
 """
 
 from contextlib import suppress
@@ -33,6 +34,7 @@ from service.telemetry import events
 
 _log = structlog.get_logger()
 _DISCONNECT: Message = {"type": "http.disconnect"}
+_PIECE_BYTES = 64 * 1024
 _DEFECT = 500
 _DEFECT_HEADERS: tuple[Header, ...] = ((DECLARED, b"0"), (CONNECTION, b"close"))
 _CONTINUE = b"HTTP/1.1 100 \r\n\r\n"
@@ -123,12 +125,14 @@ class Exchange:
             self._waits_to_be_asked = False  # an interim response cannot follow
             self._head = self._response.start(int(message["status"]), headers)
         elif message["type"] == "http.response.body":
-            data, self._head = self._head, b""
-            data += self._response.data(message.get("body", b""))
-            if not message.get("more_body", False):
-                data += self._response.end()
-            if data:
-                await self._connection.write(data)
+            body, more_body = message.get("body", b""), message.get("more_body", False)
+            for start in range(0, max(1, len(body)), _PIECE_BYTES):
+                data, self._head = self._head, b""
+                data += self._response.data(body[start : start + _PIECE_BYTES])
+                if not more_body and start + _PIECE_BYTES >= len(body):
+                    data += self._response.end()
+                if data:
+                    await self._connection.write(data)
 
     def _leaves_body(self) -> bool:
         """Whether some of the body, of which what has arrived is discarded, is still to come."""

@@ -150,6 +150,19 @@ async def test_an_answer_leaves_in_one_piece(client: Client) -> None:
     assert client.pieces == [answer]
 
 
+async def test_little_of_an_answer_is_copied_for_a_client_that_does_not_read(client: Client) -> None:
+    """Thousands of clients could otherwise fill the memory with copies of a file that all of them share."""
+    client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    client.writer.write(REQUEST % b"/large")
+    (served,) = client.server.connections
+    await until(lambda: served._writable is not None)
+    assert len(served._wire._unsent) < len(LARGE)
+    assert max(map(len, client.pieces)) < len(LARGE)
+    answer = await client.reader.readuntil(b"\r\n\r\n")
+    assert await client.reader.readexactly(100 * len(LARGE)) == 100 * LARGE
+    assert answer.startswith(b"HTTP/1.1 200")
+
+
 async def test_a_head_without_its_body_leaves_all_the_same(client: Client) -> None:
     client.writer.write(REQUEST % b"/broken")
     assert (await client.reader.read()).startswith(b"HTTP/1.1 200")
