@@ -12,8 +12,8 @@ from service.geojson.told import field_warnings
 _FIELD_LOSSES = {
     "nested": "{count} in {fields}: objects and arrays are written as JSON text.",
     "inexact_in_dbf": "{count} in {fields}: numbers with more digits than a Shapefile can hold are rounded.",
-    "beyond_dbf": "{count} in {fields}: numbers beyond 1e24 or -1e23 do not fit into a Shapefile; 1e30 becomes 1e23, "
-    "say.",
+    "beyond_dbf": "{count} in {fields}: numbers beyond 1e24 or -1e23 do not fit into a Shapefile; 1e30, for example, "
+    "becomes 1e23.",
     "infinite": "{count} in {fields}: a Shapefile cannot hold infinite numbers; programs read what is written "
     "differently.",
     "times": "{count} in {fields}: times are written as text, because a Shapefile has only dates.",

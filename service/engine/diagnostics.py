@@ -107,8 +107,8 @@ _MESSAGES: tuple[_Row, ...] = (
     ),
     _row(
         r"Too much (?:repeated )?data in",
-        "A tag, text, comment or gap of the file is too long to be read: it is damaged, or holds other data in them. "
-        "Leave these out and send the file again.",
+        "A tag, text, comment or gap of the file is too long to be read: the file is damaged, or holds other data "
+        "there. Leave that out and send the file again.",
     ),
     _row(
         r"Too many nested|Too much nested|too complex|nesting depth|Too deep|File probably corrupted \(million laugh",

@@ -142,7 +142,7 @@ def size_of_written(path: PathLike, trailer: bytes = b"") -> int:
     finally:
         os.close(descriptor)
     if size and not tail.rstrip().endswith(trailer):
-        raise Rejection("The conversion was cut off before its end, so its result was thrown away. Try again.")
+        raise Rejection("The result was cut off before its end, so it was discarded. Try again.")
     return size
 
 

@@ -166,7 +166,7 @@ def _checked(zip_file: zipfile.ZipFile, bounds: Bounds) -> Iterator[Member]:
         if not info.is_dir() and not member.is_clutter:
             _refuse_unreadable(member)
             if bounds.in_steps and info.compress_type == zipfile.ZIP_BZIP2:
-                raise TooMuch("The ZIP holds a member that does not unpack in small steps.")
+                raise TooMuch("A file in the ZIP is packed by bzip2. Create the ZIP with ordinary deflate.")
             yield member
 
 

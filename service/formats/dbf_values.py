@@ -52,12 +52,13 @@ NO_NUMBERS = (
     "them."
 )
 NO_DATES = (
-    "Values of {column} in {layer} that are no dates, as declared ({count}, first {first!r} in feature {feature:,}), "
+    "Values of {column} in {layer} that are not dates, although the column is declared as one ({count}, first "
+    "{first!r} in feature {feature:,}), "
     "became other dates or missing. Declare the column as text (string) to keep them."
 )
 NO_TRUTHS = (
     "Values of {column} in {layer} that are neither true nor false ({count}, first {first!r} in feature "
-    "{feature:,}) were read as false. Write ? for what is unknown, or declare the column as text (string)."
+    "{feature:,}) were read as false. Write ? for unknown values, or declare the column as text (string)."
 )
 TOO_WIDE = (
     "Numbers of {column} in {layer} that were too long when the file was written ({count}, first {first!r} in "

@@ -48,7 +48,7 @@ IN_UTF8: Mapping[Declares, Callable[[Path, Path, int], tuple[Path, str]]] = {
 REMEDIES: Mapping[str, str] = {
     extension: sentence
     for extensions, sentence in (
-        (".tsv .txt .psv", "Name a table of such text .csv: its delimiter is found."),
+        (".tsv .txt .psv", "If it is a table, name it .csv: its delimiter is detected."),
         (".jsonl .ndjson .geojsons .geojsonseq", "Name a file with a GeoJSON feature in each line .geojsonl."),
         (".db .db3 .sqlite3 .spatialite", "Name an SQLite database .sqlite."),
         (".7z .rar .tar .tgz .bz2 .xz .zst", "Put the files in it into a ZIP."),
@@ -203,7 +203,7 @@ def _unknown(extension: str) -> Rejection:
             return Rejection(f"A {extension} file alone is not a {row.title} dataset. {remedy(bundle)}")
     advice = f"{REMEDIES[extension]} " if extension in REMEDIES else ""
     wrong = f"Files with the extension {shown(extension)} cannot be converted." if extension else NO_EXTENSION
-    return Rejection(f"{wrong} {advice}Accepted are {', '.join(INPUT_EXTENSIONS)}, and {GZ} around one of them.")
+    return Rejection(f"{wrong} {advice}Accepted: {', '.join(INPUT_EXTENSIONS)}, and {GZ} around one of them.")
 
 
 def _single(

@@ -44,14 +44,14 @@ IN_USE = (
         "-wal",
         rb"(?s).{33}",  # more than a header
         "changes that the database beside it lacks",
-        "The program that has it open writes them into it when it is closed",
+        "The program that has the database open writes them into it when it is closed",
     ),
     InUse(
         "-journal",
         rb"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7(?!\0{4})",  # not one of an ended change, nor one that changed nothing yet
-        "which says that the database beside it may hold a part of a change that has not ended",
-        "Close the program that changes it; if it was ended early, open the database once in any that can change it, "
-        "which takes the change back",
+        "which says that the database beside it may hold part of an unfinished change",
+        "Close the program that is changing the database. If that program has crashed, open the database once in one "
+        "that can change it, which undoes the change",
     ),
 )
 IN_USE_BYTES = 33

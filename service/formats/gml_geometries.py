@@ -82,11 +82,11 @@ class FurtherGeometries:
     def told(self) -> list[str]:
         """What to tell of the text; a feature that has not ended is none."""
         further = (
-            f"Of features with several geometries ({self._features:,}), one geometry each was read; the others "
+            f"Features with several geometries ({self._features:,}): one of each was read; the others "
             f"({self._places:,}) were left out."
         )
         bounded = (
-            f"What features have in boundedBy beside their extent ({self._bounds:,}), such as walls and roofs of "
+            f"Content of boundedBy other than extents ({self._bounds:,}), such as walls and roofs of "
             f"buildings, was left out, with its geometries ({self._bounded_places:,})."
         )
         return [further] * (self._places > 0) + [bounded] * (self._bounds > 0)

@@ -13,8 +13,8 @@ CHUNK = 1 << 20
 FEATURE_END = b"</extendeddata"
 DATA = re.compile(rb"(?><((?:simple)?data)\s[^<>]*?\bname\s*=\s*(?:\"([^\"<>]*)\"|'([^'<>]*)'))[^<>]*+(?<!/)>")
 """Data that may have a value, in lower case."""
-REPEATED = "Features with several data of one name, ignoring case ({}), such as {!r}: only the last value is read."
-MIXED = "Features with Data and SimpleData of one name, ignoring case ({}), such as {!r}: Data is not read."
+REPEATED = "Features with several data of the same name, ignoring case ({}), such as {!r}: only the last value is read."
+MIXED = "Features with Data and SimpleData of the same name, ignoring case ({}), such as {!r}: Data is not read."
 
 
 class RepeatedData:

@@ -27,6 +27,6 @@ def require_times(path: Path) -> None:
             positions, times = positions + inside.count(POSITION), times + inside.count(TIME)
             if part is not rest and number and positions > times:
                 raise Rejection(
-                    f"Track {number:,} of the file has more positions (gx:coord) than times (when), with which it "
-                    "cannot be read. Give each position a time, or make a LineString of the track, and send it again."
+                    f"Track {number:,} of the file has more positions (gx:coord) than times (when), so it cannot be "
+                    "read. Give each position a time, or make a LineString of the track, and send it again."
                 )

@@ -147,7 +147,7 @@ def _refuse_families(target: Format, writing: Writing, layer: Layer) -> None:
 def _refuse_size(target: Format, writing: Writing, layer: Layer) -> None:
     if writing.max_rows is not None and layer.features > writing.max_rows:
         raise Rejection(
-            f"{target.title} holds {writing.max_rows:,} rows a sheet; {shown(layer.name)!r} has {layer.features:,}. "
+            f"{target.title} holds {writing.max_rows:,} rows per sheet; {shown(layer.name)!r} has {layer.features:,}. "
             "Choose CSV, or split the file."
         )
     for family in layer.families & writing.own_columns.keys():
@@ -163,7 +163,7 @@ def _refuse_size(target: Format, writing: Writing, layer: Layer) -> None:
     if writing.max_record_bytes is not None and _record_bytes(writing, layer.fields) > writing.max_record_bytes:
         raise Rejection(
             f"The {len(layer.fields)} columns are wider together than {target.title} can store "
-            f"({writing.max_record_bytes:,} bytes a record). Choose GeoPackage, or leave columns out."
+            f"({writing.max_record_bytes:,} bytes per record). Choose GeoPackage, or leave columns out."
         )
 
 
@@ -202,7 +202,7 @@ def _splits(target: Format, writing: Writing, datasets: Sequence[Dataset]) -> It
     split = [dataset for dataset in datasets if dataset.only_types]
     if split and len(split) > len({dataset.layer.name for dataset in split}):
         parts = ", ".join(f"{dataset.name} ({dataset.features:,})" for dataset in split[:LISTED])
-        yield f"{target.title} holds one family of geometries a dataset, so features were put into {parts}."
+        yield f"{target.title} holds one family of geometries per dataset, so features were put into {parts}."
     layers = {dataset.layer.name: dataset.layer for dataset in datasets}.values()
     for name in sorted(writing.splits | ({"GeometryCollection"} if writing.one_family else set())):
         count = sum(layer.geometry_types.get(name, 0) for layer in layers)
@@ -318,7 +318,7 @@ def _geometries(
         yield f"{target.title} stores no measures (M); they were left out."
     if any(dataset.linearise for dataset in datasets):
         yield (
-            f"{target.title} stores no curves, nor types that may have some, such as MultiSurface; what is curved "
+            f"{target.title} stores no curves, nor types that may have some, such as MultiSurface; any curves "
             "became lines of short segments."
         )
 
@@ -329,7 +329,7 @@ def _values(target: Format, writing: Writing, layers: Sequence[Layer]) -> Iterat
     cut = [field for field in fields if limit is not None and field.longest_bytes > limit]
     if cut:
         found = ", ".join(f"{shown(field.name)!r} ({counted(field.over_dbf_limit, 'value')})" for field in cut[:LISTED])
-        yield f"{target.title} stores {limit} bytes a text; longer values were cut in {found}."
+        yield f"{target.title} stores {limit} bytes per text; longer values were cut in {found}."
     if writing.max_record_bytes is not None and any(len(layer.fields) > DBF_COLUMNS_ELSEWHERE for layer in layers):
         yield f"Many programs read only the first {DBF_COLUMNS_ELSEWHERE} columns of a {target.title}."
     if writing.max_cell is not None and _has_long_cell(layers, writing.max_cell):
@@ -341,7 +341,7 @@ def _guesses(layers: Sequence[Layer]) -> Iterator[str]:
     if guessed:
         yield (
             f"The values of {listed(quotes(guessed))} look like numbers and were read as such: leading zeros, plus "
-            "signs, exponents and last zeros are lost, and integers beyond 2,147,483,647 became that number."
+            "signs, exponents and trailing zeros are lost, and integers beyond 2,147,483,647 became that number."
         )
 
 

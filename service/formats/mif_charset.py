@@ -27,8 +27,8 @@ def affine_warning(mif: Path) -> str:
         if not AFFINE.search(file.read(HEAD_BYTES)):
             return ""
     return (
-        "The coordinate system of the .mif has an affine transformation (Affine), which was not applied: all places "
-        "are off by it. Save the table in a system without one, and send it again."
+        "The coordinate system of the .mif has an affine transformation (Affine), which was not applied, so all "
+        "places are off. Save the table in a system without one, and send it again."
     )
 
 

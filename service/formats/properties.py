@@ -21,7 +21,7 @@ WRITTEN_BY_USERS = re.compile(
 """Elements that programs leave empty, unlike those about authors, dates and themselves."""
 COMMENTS = "Comments on cells ({count:,}) were left out."
 LINKS = "Addresses of links ({count:,}) were left out; the texts of their cells were kept."
-IN_HEADER = "What the file says of itself ({}) was left out."
+IN_HEADER = "Metadata of the file ({}) was left out."
 FILES = "Files beside the documents ({:,}, first {!r}), such as images, were left out; texts may still name them."
 BESIDE_CELLS = (
     (re.compile(r"xl/(?:comments\d*|comments/\w+)\.xml"), re.compile(rb"<(?:\w{1,20}:)?comment\s"), COMMENTS),
@@ -71,7 +71,7 @@ def property_warnings(row: Format, path: Path, bounds: Bounds) -> list[str]:
         if unread:
             raise Rejection(unread)
         if not left and most < MOST_COUNTED_BYTES:
-            raise TooMuch("Not all that is beside the cells of the workbook was looked at.")
+            raise TooMuch("Not everything beside the cells of the workbook was examined.")
     return told
 
 

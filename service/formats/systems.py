@@ -99,9 +99,9 @@ def _recorded_deprecated(spatial: Sequence[Layer], catalogue: CrsCatalogue) -> I
         successor = catalogue.successor(epsg)
         if successor != epsg:
             yield (
-                f"The file is in EPSG:{epsg}, which is deprecated. It was taken at its word, but programs may take its "
-                f"coordinates for those of the successor, EPSG:{successor}, which may be elsewhere. If they are, send "
-                f"sourceEpsg={successor}."
+                f"The file is in EPSG:{epsg}, which is deprecated. Its coordinates were read in that system, but "
+                f"programs may take them for those of the successor, EPSG:{successor}, which may be elsewhere. If "
+                f"they are, send sourceEpsg={successor}."
             )
 
 

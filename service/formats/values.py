@@ -61,7 +61,7 @@ class Loss(msgspec.Struct, frozen=True):
 VALUE_LOSSES: Mapping[str, Loss] = {
     "lists": Loss(
         "lists, structures and maps",
-        "{target} is written without lists, structures and maps; {values} became texts of JSON.",
+        "{target} is written without lists, structures and maps; {values} became JSON texts.",
         count="nested",
     ),
     "clock_times": Loss(
@@ -183,7 +183,7 @@ VALUE_LOSSES: Mapping[str, Loss] = {
     "like_numbers": Loss(
         "texts that look like numbers as distinct from numbers",
         "{target} has no types without a schema; other programs may mistake {values} for numbers, and drop "
-        "their leading zeros, plus signs, exponents or last zeros.",
+        "their leading zeros, plus signs, exponents or trailing zeros.",
     ),
     "leading_blanks": Loss(
         "leading blanks",

@@ -134,9 +134,9 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         summary="Cancel a job that is open, at no charge, or erase its result",
         parameters=(inputs.JOB_ID, inputs.ONLY),
         answers=(
-            Success("The job is ended, and there is no result of it.", status=HTTPStatus.NO_CONTENT, media_type=""),
+            Success("The job has ended, and no result of it is kept.", status=HTTPStatus.NO_CONTENT, media_type=""),
             Success(
-                "With only=open, the job: it has completed, and is as it was.", JobRecord, status=HTTPStatus.CONFLICT
+                "With only=open, the job, which has completed and is unchanged.", JobRecord, status=HTTPStatus.CONFLICT
             ),
         ),
         faults=(errors.InvalidParameter, errors.JobNotFound, errors.NotFound),

@@ -143,7 +143,7 @@ _BESIDE = {
     "and send the file again.",
     "tiles": "Rasters and tiles ({tables}) were left out.",
     "codes": CODES_LEFT_OUT,
-    "unlisted": "The geometries of {tables} were not read, because gpkg_contents lists what has them as attributes. "
+    "unlisted": "The geometries of {tables} were not read, because gpkg_contents lists these tables as attributes. "
     "Set its data_type to features, and send the file again.",
 }
 """What is told of what a database holds beside its layers."""

@@ -19,7 +19,9 @@ from service.formats.into_utf8 import require_utf8
 from service.formats.names import counted, values_of
 
 COPY, FOUND_FILE = "attributes.json", "found.json"
-MEASURES_LEFT_OUT = "Measures (M) were left out: of Esri JSON, they are read only beside elevations, and not of points."
+MEASURES_LEFT_OUT = (
+    "Measures (M) were left out: Esri JSON is read with them only beside elevations, and not for points."
+)
 
 
 class _FoundAttributes(msgspec.Struct, frozen=True):

@@ -85,7 +85,7 @@ def _how_to_read_columns(
     told = []
     if impossible:
         told.append(
-            f"The .cpg of {layer} names {shown(impossible)!r}, in which no .dbf can be: its texts were read as "
+            f"The .cpg of {layer} names {shown(impossible)!r}, which no .dbf can have: its texts were read as "
             f"{encoding}. Correct the .cpg, and send the file again if letters are wrong."
         )
     elif cpg is None and encoding == NO_UNICODE:

@@ -57,7 +57,7 @@ NO_ROWS = ("-limit", "0")
 LISTED = 50
 """How many names a message lists."""
 TAKEN_FOR_WINDOWS = (
-    "{what} does not say in which encoding its text is, and it is not UTF-8: Windows-1252 was assumed. {remedy} if "
+    "{what} does not declare the encoding of its text, which is not UTF-8: Windows-1252 was assumed. {remedy} if "
     "letters are wrong."
 )
 FormerTypes = Annotated[dict[Name, FormerType], Meta(max_length=MAX_COLUMNS)]

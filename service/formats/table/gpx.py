@@ -192,7 +192,7 @@ GPX = Format(
                 "The metadata of the file (name, description, author, copyright or keywords) was left out.",
                 pattern=INFORMATION_IN_GPX,
             ),
-            LeftOut("Of more than two links of a point, route or track, the first two were kept.", pattern=THIRD_LINK),
+            LeftOut("Points, routes and tracks with more than two links kept the first two.", pattern=THIRD_LINK),
             LeftOut(
                 "Elements that a point, route or track has more than once ({count}), such as a second name, were left "
                 "out: the last one is read.",

@@ -172,8 +172,8 @@ _KML_LEFT_OUT = (
         pattern=SECOND_GEOMETRY_IN_KML,
     ),
     LeftOut(
-        "Times that are a month or a year ({count}) lost that: a month became the moment at which it begins, and a "
-        "year was left out.",
+        "Times that are only a month or a year ({count}) were not kept as such: a month became its first moment, and "
+        "a year was left out.",
         pattern=MONTH_OR_YEAR,
     ),
     LeftOut(
@@ -183,13 +183,14 @@ _KML_LEFT_OUT = (
     ),
     LeftOut(FINE_TOLD, pattern=_TIME + FINE),
     LeftOut(
-        "Rings ({count}) were left out: of several in one outer boundary, the last is read. Give each a Polygon of "
+        "Rings ({count}) were left out: where one outer boundary has several, only the last is read. Give each a "
+        "Polygon of "
         "its own.",
         pattern=RING_BESIDE_RING,
     ),
     LeftOut("Ids of features ({count}) were left out.", words=(b"<Placemark id=",), column="id"),
     LeftOut(
-        "Ids of features ({count}) were left out beside data that is called id.",
+        "Ids of features ({count}) were left out, because data is called id, too.",
         pattern=rb"<Placemark\sid=",
         beside=rb"name=[\"']id[\"']",
         column=f"{_PREFIX}id",
@@ -216,7 +217,7 @@ _KML_LEFT_OUT = (
     ),
     LeftOut("Descriptions and authors of documents and folders ({count}) were left out.", pattern=INFORMATION_IN_KML),
     LeftOut(
-        "Of the times of points in tracks ({count}), only the first and the last of each track were kept.",
+        "Times of points in tracks ({count}) were left out, except the first and the last of each track.",
         pattern=TIME_IN_TRACK,
     ),
     LeftOut(
@@ -224,8 +225,8 @@ _KML_LEFT_OUT = (
         words=(b"<gx:value>", b"<gx:angles>"),
     ),
     LeftOut(
-        "Data of features in elements of other namespaces ({count}) was left out: of ExtendedData, Data and SchemaData "
-        "are read.",
+        "Data of features in elements of other namespaces ({count}) was left out: in ExtendedData, only Data and "
+        "SchemaData are read.",
         pattern=FOREIGN_DATA,
     ),
     LeftOut(

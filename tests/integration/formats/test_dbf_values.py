@@ -17,7 +17,8 @@ NO_NUMBERS = (
     "begin, or 0. Declare the column as text (string) to keep them."
 )
 NO_DATES = (
-    "Values of 'c' in 'a' that are no dates, as declared ({}), became other dates or missing. Declare the column as "
+    "Values of 'c' in 'a' that are not dates, although the column is declared as one ({}), became other dates or "
+    "missing. Declare the column as "
     "text (string) to keep them."
 )
 TOO_LONG = (

@@ -188,7 +188,7 @@ async def test_links_beyond_two_are_told(pipeline: Pipeline, tmp_path: Path, lin
         f"<name>a</name>{links}</wpt></gpx>"
     )
     done = await pipeline.to("GeoPackage", path)
-    told = "Of more than two links of a point, route or track, the first two were kept."
+    told = "Points, routes and tracks with more than two links kept the first two."
     assert done.output.warnings == (told,) * is_told
 
 

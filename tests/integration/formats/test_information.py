@@ -376,7 +376,7 @@ async def test_what_the_header_of_a_flatgeobuf_says_is_told(pipeline: Pipeline, 
     content = base64.b85decode(DESCRIBED)
     path.write_bytes(content)
     made = await pipeline.to("Csv", path, source_epsg=4326)
-    assert made.output.warnings == ("What the file says of itself (title, description) was left out.",)
+    assert made.output.warnings == ("Metadata of the file (title, description) was left out.",)
     path.write_bytes(base64.b85decode(DECLARED))
     declared = (await pipeline.to("Csv", path, source_epsg=4326)).output.warnings
     assert declared == (TITLES_LEFT_OUT.format(count=1), RULES_LEFT_OUT.format(count=2))

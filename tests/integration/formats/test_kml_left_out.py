@@ -19,8 +19,8 @@ UNDECLARED = (
 AROUND = "Blanks around snippets (1) were left out."
 ADDRESSES = "Addresses and phone numbers of features (2) were left out."
 NO_DAYS = (
-    "Times that are a month or a year (2) lost that: a month became the moment at which it begins, and a year was left "
-    "out."
+    "Times that are only a month or a year (2) were not kept as such: a month became its first moment, and a year was "
+    "left out."
 )
 NO_TIMES = (
     "Times (1) that are not written like 2020-01-02T03:04:05Z may be missing, or have lost the time of day or the zone."

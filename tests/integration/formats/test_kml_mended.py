@@ -112,7 +112,7 @@ async def test_what_points_of_tracks_have_is_told(pipeline: Pipeline, tmp_path: 
     path = write(tmp_path / "a.kml", PLACE.format(TRACK.format("".join(points))) + stamp)
     done = await pipeline.to("GeoPackage", path)
     assert {
-        "Of the times of points in tracks (3), only the first and the last of each track were kept.",
+        "Times of points in tracks (3) were left out, except the first and the last of each track.",
         "Values of points in tracks (2), such as heart rates and angles, were left out.",
     } <= set(done.output.warnings)
 

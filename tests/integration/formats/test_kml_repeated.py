@@ -29,7 +29,7 @@ ONCE = (
     FEATURE.format(DATA.format("\u00c9", "a") + DATA.format("\u00e9", "b")),
     FEATURE.format(DATA.format("Type", "a") + "<Data displayName='Type' name='b'><value>b</value></Data>"),
 )
-TOLD = "Features with several data of one name, ignoring case ({}), such as 'type': only the last value is read."
+TOLD = "Features with several data of the same name, ignoring case ({}), such as 'type': only the last value is read."
 CRAFTED = (b"<", b"<Data name=", b"<Data name='a' ", b" name=''", b" name='", b"name ", b"</ExtendedData", b"name=\"'")
 NAMES = b"".join(b'<Data name="%d">' % number for number in range(200_000))
 

@@ -294,7 +294,7 @@ async def test_ids_of_kml_beside_data_of_that_name_are_kept_or_told(
     )
     done = await pipeline.to("GeoJson", path)
     (properties,) = [row["properties"] for row in readers.geojson(done.path)]
-    told = done.output.warnings == ("Ids of features (1) were left out beside data that is called id.",)
+    told = done.output.warnings == ("Ids of features (1) were left out, because data is called id, too.",)
     assert properties == ({"id": "7"} if told else {"id": "7", "kml_element_id": "tree-7"})
 
 
@@ -592,6 +592,4 @@ async def test_areas_of_a_type_that_may_have_curves_are_not_said_to_have_some(ei
     (tmp_path / "a.wkt").write_text("MULTISURFACE (((0 0, 1 0, 1 1, 0 0)))\n")
     done = await either.to("GeoJson", tmp_path / "a.wkt", source_epsg=4326)
     (told,) = done.output.warnings
-    assert told.startswith(
-        "GeoJSON stores no curves, nor types that may have some, such as MultiSurface; what is curved"
-    )
+    assert told.startswith("GeoJSON stores no curves, nor types that may have some, such as MultiSurface; any curves")

@@ -69,7 +69,7 @@ async def test_an_encoding_that_no_dbf_can_have_is_not_believed(
     done = await pipeline.to("GeoJson", await shapefile_of(pipeline, tmp_path, declared, "Müller €", encoding))
     assert [row["properties"] for row in readers.geojson(done.path)] == [{"n": "plain"}, {"n": "Müller €"}]
     (told,) = done.output.warnings
-    assert told.startswith(f"The .cpg of 'a' names '{declared.lower()}', in which no .dbf can be: its texts were read")
+    assert told.startswith(f"The .cpg of 'a' names '{declared.lower()}', which no .dbf can have: its texts were read")
 
 
 @pytest.mark.parametrize("declared", ["UTF-8", "quite unknown"])

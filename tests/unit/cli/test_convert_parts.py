@@ -101,7 +101,9 @@ def test_a_database_in_use_is_not_converted_without_its_changes(tmp_path: Path) 
         upload_name(database)
     log.rename(tmp_path / "gone")
     (tmp_path / "lakes.gpkg-journal").write_bytes(JOURNAL + b"\xff" * 4)
-    with pytest.raises(CommandError, match=r"'lakes\.gpkg-journal', .* a part of a change .* takes the change back\.$"):
+    with pytest.raises(
+        CommandError, match=r"'lakes\.gpkg-journal', .* part of an unfinished change\. .* undoes the change\.$"
+    ):
         upload_name(database)
 
 

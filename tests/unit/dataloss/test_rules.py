@@ -165,7 +165,8 @@ def test_elements_that_are_no_features_are_a_loss() -> None:
         (
             1e300,
             (
-                "1 value in x: numbers beyond 1e24 or -1e23 do not fit into a Shapefile; 1e30 becomes 1e23, say. "
+                "1 value in x: numbers beyond 1e24 or -1e23 do not fit into a Shapefile; 1e30, for example, becomes "
+                "1e23. "
                 "The first is feature 1."
             ),
         ),

@@ -59,7 +59,7 @@ def received(
         (
             "-journal",
             JOURNAL + b"\xff" * 4,
-            r"'a/lakes\.gpkg-journal', which .* a part of a change .* takes the change back; create the ZIP",
+            r"'a/lakes\.gpkg-journal', which .* part of an unfinished change\. .* undoes the change; create the ZIP",
         ),
     ],
 )
@@ -89,7 +89,7 @@ def test_a_journal_matters_while_its_change_has_not_ended(tmp_path: Path, ending
         if ending:
             database.execute("COMMIT")
         members = {file.name: file.read_bytes() for file in (path, journal) if file.exists()}
-    with pytest.raises(Rejection, match="has not ended") if not ending else nullcontext():
+    with pytest.raises(Rejection, match="unfinished change") if not ending else nullcontext():
         received(tmp_path, members)
 
 
@@ -122,7 +122,7 @@ def test_an_unknown_extension_is_refused_with_the_known_ones(tmp_path: Path) -> 
 def test_an_extension_that_is_not_accepted_says_which_is(tmp_path: Path, name: str, remedy: str) -> None:
     """If that is known, before the list."""
     (tmp_path / "upload").write_bytes(b"x")
-    with pytest.raises(Rejection, match=rf"cannot be converted\. [^.]* (a |as )?\.?{remedy}\b.* Accepted are"):
+    with pytest.raises(Rejection, match=rf"cannot be converted\. [^.]* (a |as )?\.?{remedy}\b.* Accepted:"):
         detect(tmp_path / "upload", name, tmp_path)
     assert not REMEDIES.keys() & set(INPUT_EXTENSIONS)
 

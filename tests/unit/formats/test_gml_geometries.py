@@ -84,11 +84,10 @@ def _told(text: str, size: int = 1 << 20) -> list[str]:
 
 def _sentences(features: int, places: int, bounds: int, bounded: int) -> list[str]:
     further = (
-        f"Of features with several geometries ({features:,}), one geometry each was read; the others ({places:,}) were "
-        "left out."
+        f"Features with several geometries ({features:,}): one of each was read; the others ({places:,}) were left out."
     )
     parts = (
-        f"What features have in boundedBy beside their extent ({bounds}), such as walls and roofs of buildings, was "
+        f"Content of boundedBy other than extents ({bounds}), such as walls and roofs of buildings, was "
         f"left out, with its geometries ({bounded})."
     )
     return [further] * (places > 0) + [parts] * (bounds > 0)
