@@ -20,7 +20,7 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, GC_COLLECTOR, PLATFORM_C
 from prometheus_client.multiprocess import mark_process_dead
 
 from service.telemetry import metrics
-from service.telemetry.histogram import Histogram
+from service.telemetry.instruments import Histogram
 from service.telemetry.lines import Piece, whole
 from service.telemetry.shared_directory import has_number, shared_directory
 from service.telemetry.sums import Sums

@@ -11,8 +11,7 @@ from typing import TypeVar
 from prometheus_client import Gauge, disable_created_metrics
 
 from service.telemetry.build import VERSION
-from service.telemetry.counter import Counter
-from service.telemetry.histogram import Histogram
+from service.telemetry.instruments import Counter, Histogram
 from service.telemetry.shared_directory import prepare
 
 Metric = TypeVar("Metric", Counter, Histogram)

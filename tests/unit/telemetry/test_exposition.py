@@ -20,7 +20,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from service.telemetry import exposition
 from service.telemetry.exposition import OLD_SECONDS, TURN_SAMPLES, Exposition
-from service.telemetry.histogram import Histogram
+from service.telemetry.instruments import Histogram
 from service.telemetry.metrics import SUSPENSIONS
 from service.telemetry.shared_directory import VARIABLE
 

@@ -1,7 +1,8 @@
-"""A histogram that writes its own lines, one set of labels after another.
+"""A counter and a histogram that count without asking each time whether they have their labels and an exemplar.
 
-Most lines of `/metrics` are buckets. The library makes a record of each, joins its labels and forms the line from them;
-here a set of labels keeps the form of its lines, so that only the values are written.
+The histogram also writes its own lines, one set of labels after another. Most lines of `/metrics` are buckets. The
+library makes a record of each, joins its labels and forms the line from them; here a set of labels keeps the form of
+its lines, so that only the values are written.
 """
 
 from bisect import bisect_left
@@ -13,6 +14,14 @@ import prometheus_client
 from prometheus_client.utils import floatToGoString
 
 from service.telemetry.lines import Piece, header, series
+
+
+class Counter(prometheus_client.Counter):
+    """The library's counter, which has no exemplars here."""
+
+    def inc(self, amount: float = 1) -> None:  # type: ignore[override] # see above
+        """Add `amount`, which is not negative."""
+        self._value.inc(amount)
 
 
 class Histogram(prometheus_client.Histogram):
