@@ -5,7 +5,7 @@ bytes of a plan's month. The policy is known once the key is. What is left of th
 conversion, because any other request would need an extra round trip to the database.
 """
 
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 import msgspec
@@ -13,7 +13,6 @@ import msgspec
 from sandbox.queue import AdmissionQueue
 from service.accounts.keys import Allowance, Caller
 from service.jobs.dispatch import RETRY_AFTER_SECONDS
-from service.metering.period import period_of
 
 Header = tuple[bytes, bytes]
 
@@ -62,6 +61,6 @@ def _policy(most_at_once: int, allowance: Allowance | None, seconds: int) -> byt
 @lru_cache(maxsize=4)
 def _seconds_of_month(now: datetime) -> tuple[int, int]:
     """How much of the month, the metering period (interface 6), has passed, and how much is left."""
-    first = datetime.combine(period_of(now), time(), UTC)
+    first = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0)
     following = (first + timedelta(days=31)).replace(day=1)
     return int((now - first).total_seconds()), int((following - now).total_seconds())

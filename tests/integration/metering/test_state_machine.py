@@ -6,7 +6,7 @@ beside it says what every payer must have used, and what every account must be t
 
 import os
 from collections.abc import Coroutine
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -26,7 +26,6 @@ from service.jobs.register import JobRegister
 from service.metering.audit import audit_books
 from service.metering.history import PRUNED, History, Retention
 from service.metering.ledger import Ledger, Release, publish_plans
-from service.metering.period import period_of
 from service.metering.plans import BY_ID, MIB
 from service.metering.pricing import Pricing
 from tests.database import TestServer
@@ -288,7 +287,7 @@ class Bookkeeping(RuleBasedStateMachine):
 
     @property
     def _month(self) -> str:
-        return period_of(self._now).isoformat()
+        return f"{self._now.astimezone(UTC):%Y-%m}-01"
 
 
 @pytest.mark.timeout(900)
