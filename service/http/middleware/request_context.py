@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.http.middleware.header_limits import fault_of
+from service.errors import HeadersTooLarge, MalformedRequest, RequestFault
 from service.http.middleware.response_headers import missing
 from service.http.problems import problem_of_defect, problem_of_fault
 from service.ids import tracking_id
@@ -28,6 +28,7 @@ _TRACEPARENT = traceparent.HEADER.encode("ascii")
 CLIENT_LEFT = 499
 """The logged status of a request whose client disconnected before the response; never sent."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_LENGTHS = frozenset({b"content-length", b"transfer-encoding"})
 
 
 class RequestContext:
@@ -48,7 +49,7 @@ class RequestContext:
         headers = Headers(scope=scope)
         request_id = _request_id(headers)
         scope["state"]["request_id"] = request_id
-        fault = fault_of(scope, self._most_header_bytes)
+        fault = _fault_of_header(scope, self._most_header_bytes)
         app = self._app if fault is None else _closing(problem_of_fault(fault, request_id))
         metrics.REQUESTS_RUNNING.inc()
         try:
@@ -120,6 +121,24 @@ class _LoggedExchange:
             {"http.request.method": known, "http.route": route or "", "http.response.status_code": status},
             failed=status >= HTTPStatus.INTERNAL_SERVER_ERROR,
         )
+
+
+def _fault_of_header(scope: Scope, most_bytes: int) -> RequestFault | None:
+    """Return what is wrong with a header that has two lengths, or more than `most_bytes` of path, query and fields.
+
+    The server limits the length as well, but only of headers that arrive in several pieces. Of two lengths, the server
+    and a gateway in front of it may use different ones; RFC 9112, 6.1 requires closing the connection.
+    """
+    size = len(scope["path"]) + len(scope["query_string"])
+    lengths = 0
+    for name, value in scope["headers"]:
+        size += len(name) + len(value)
+        lengths += name in _LENGTHS
+    if size > most_bytes:
+        return HeadersTooLarge(f"The request header exceeds {most_bytes} bytes. Send fewer header fields.")
+    if lengths > 1:
+        return MalformedRequest("The request has both Content-Length and Transfer-Encoding. Send only one of them.")
+    return None
 
 
 def _closing(response: Response) -> Response:
