@@ -8,9 +8,8 @@ import msgspec
 from service.dataloss.rules import FieldNameTruncation, Report, Summary
 from service.formats.offer import Availability
 from service.http.api import schemas
-from service.http.endpoints.formats import FormatList, row_of
-from service.http.endpoints.health import Alive
-from service.http.endpoints.systems import System, SystemList
+from service.http.endpoints.lists import FormatList, System, SystemList, row_of
+from service.http.endpoints.operators import Alive
 from service.jobs.lifecycle import Status
 from service.metering.plans import BY_ID
 from service.usecases.check_readiness import Readiness

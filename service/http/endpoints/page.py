@@ -1,12 +1,14 @@
-"""The page at `/`, the documentation at `/docs`, and the files of both. No key needed (interface 10)."""
+"""The page at `/`, the documentation, for people and for programs, and their files. No key needed (interface 10)."""
 
 from http import HTTPStatus
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from service.errors import NotFound
 from service.http.page.assets import PAGE, Asset, find_asset, page_without_docs
+from service.usecases.services import Services
 
 DOCS = "docs.html"
 POLICY = (
@@ -27,6 +29,14 @@ async def page(request: Request) -> Response:
 async def docs(request: Request) -> Response:
     """Show the documentation."""
     return _respond(request, find_asset(DOCS), DOCS_POLICY)
+
+
+async def openapi(request: Request) -> Response:
+    """Describe every endpoint in OpenAPI 3.1."""
+    services: Services = request.state.services
+    address = request.state.public_url or request.scope.get("root_path", "")
+    document = request.app.state.describe(services.intake, address)
+    return Response(msgspec.json.encode(document), media_type="application/json")
 
 
 async def asset(request: Request) -> Response:

@@ -1,13 +1,21 @@
-"""The formats, and which of them this host offers."""
+"""What clients can look up: formats, coordinate systems, plans."""
+
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
 from service.accounts.keys import Caller
 from service.formats.offer import Availability
-from service.http.api.schemas import json_response
+from service.http.api.params import read_search
+from service.http.api.schemas import PlanList, json_response
+from service.metering.plans import PLANS
+from service.usecases.search_systems import search_systems
 from service.usecases.services import Services
+
+CURRENCY = "usd"
 
 
 class FormatRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -50,3 +58,32 @@ def row_of(offered: Availability) -> FormatRow:
         available=not offered.reason,
         reason=offered.reason or None,
     )
+
+
+class System(msgspec.Struct, frozen=True):
+    """A coordinate system, by its EPSG code."""
+
+    epsg: int
+    name: str
+    area: Annotated[str, Meta(description="Where it is used, in words.")]
+
+
+class SystemList(msgspec.Struct, frozen=True):
+    """The response of the search for coordinate systems."""
+
+    systems: tuple[System, ...]
+
+
+async def list_systems(request: Request, _caller: Caller) -> Response:
+    """List the coordinate systems that match a text (interface 4.11)."""
+    services: Services = request.state.services
+    text = read_search(request.query_params)
+    found = await search_systems(services, text)
+    return json_response(SystemList(tuple(System(*row) for row in found)))
+
+
+async def list_plans(request: Request, _caller: Caller) -> Response:
+    """List the plans (interface 4.5); it is free, so clients can use it to check a key."""
+    services: Services = request.state.services
+    ceiling = services.intake.max_file_bytes
+    return json_response(PlanList(currency=CURRENCY, max_file_size_bytes=ceiling, plans=PLANS))
