@@ -13,9 +13,9 @@ from typing import Final
 from sandbox import syscalls
 
 NAME: Final = "namespaces"
-STOPS: Final = "the network, other processes, the host's mounts; survivors of a killed service"
+STOPS: Final = "access to the network, other processes, the host's mounts; surviving a killed service"
 ROOT_NAME: Final = "minimal root"
-ROOT_STOPS: Final = "seeing any file but libraries, programs and their data"
+ROOT_STOPS: Final = "seeing any file except libraries, programs and their data"
 
 _CLONE: Final = {"x86_64": 56, "aarch64": 220}
 NEW_USER: Final = 0x10000000

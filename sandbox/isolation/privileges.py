@@ -38,7 +38,7 @@ class NoCapabilities:
     """Drops all capabilities except those that the change of user needs and then drops."""
 
     name = "no capabilities"
-    stops = "whatever root, or root of a namespace, may do"
+    stops = "privileged operations of root, or of root of a namespace"
     guards: frozenset[Guard] = frozenset()
 
     def probe(self) -> None:

@@ -36,7 +36,7 @@ class ResourceLimits:
     """Kernel limits on one process."""
 
     name = "resource limits"
-    stops = "endless loops, memory hogs, endless files, descriptor floods"
+    stops = "endless loops, excessive memory use, endless files, too many descriptors"
     guards = frozenset({Guard.LIMITS})
 
     def probe(self) -> None:

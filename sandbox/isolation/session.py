@@ -13,7 +13,7 @@ class OwnSession:
     """A session without a terminal."""
 
     name = "own session"
-    stops = "reaching a terminal, being missed by the kill of its group"
+    stops = "reaching a terminal; escaping when its group is killed"
     guards: frozenset[Guard] = frozenset()
 
     def probe(self) -> None:

@@ -33,7 +33,7 @@ class UnprivilegedUser:
     """Becomes the user of its slot."""
 
     name = "unprivileged user"
-    stops = "what root's files and processes, or those of another slot, would be open to"
+    stops = "access to files and processes of root or of another slot"
 
     def __init__(self, reads: Sequence[Path], work_root: Path, *, is_root: bool) -> None:
         self._reads = reads

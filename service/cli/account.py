@@ -164,7 +164,7 @@ COMMAND = CliCommand(
                 argument(
                     "--force",
                     action="store_true",
-                    help="take results for lost that are not in the store of this database",
+                    help="give up results that are not in the store of this database",
                 ),
                 JSON,
             ),

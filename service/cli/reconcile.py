@@ -82,7 +82,7 @@ COMMAND = CliCommand(
             "--force",
             action="store_true",
             help="change data even if no stored output, or no message, belongs to a job of this database, or the store "
-            "does not; also give up the outputs of regions that are not set",
+            "is that of another one; also give up the outputs of regions that are not set",
         ),
         argument(
             "--region",
