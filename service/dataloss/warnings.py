@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from service.formats.names import counted
 from service.geojson.findings import Scan
-from service.geojson.told import field_warnings
+from service.geojson.warnings import field_warnings
 
 _FIELD_LOSSES = {
     "nested": "{count} in {fields}: objects and arrays are written as JSON text.",

@@ -10,7 +10,7 @@ from service.formats.detect import Source
 from service.formats.format import reading_of
 from service.geojson.findings import Scan
 from service.geojson.refusals import OTHER_JSON, Unreadable
-from service.geojson.told import reading_warnings
+from service.geojson.warnings import reading_warnings
 from service.ids import AccountId
 from service.intake.form import Upload
 from service.intake.workspace import Workspace

@@ -32,7 +32,7 @@ from service.geojson.findings import Scan, read_scan
 from service.geojson.normalize import KEEP, MEND, WRAP, normalize
 from service.geojson.refusals import Reason, Unreadable
 from service.geojson.scan import EDGES, read_light, scan_bytes
-from service.geojson.told import reading_warnings
+from service.geojson.warnings import reading_warnings
 
 SCAN_FILE = "scan.json"
 NORMALIZED_FILE = "normalized"

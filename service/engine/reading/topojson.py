@@ -13,7 +13,7 @@ from service.formats.detect import Source
 from service.formats.facts import FormerType
 from service.formats.format import reading_of
 from service.formats.names import listed, shown
-from service.geojson.told import reading_warnings
+from service.geojson.warnings import reading_warnings
 
 FOUND_FILE = "topology.json"
 _LEFT_OUT = {

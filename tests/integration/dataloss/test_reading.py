@@ -23,7 +23,7 @@ from service.formats.request import ConversionRequest
 from service.geojson import scan as scan_program
 from service.geojson.refusals import MAX_FIELDS
 from service.geojson.scan import scan
-from service.geojson.told import reading_warnings
+from service.geojson.warnings import reading_warnings
 from service.usecases.inspect_source import inspect_source, scan_document
 from tests.support.converters import Converters
 from tests.support.geojson import POINT, collection, feature, flaw, geometry

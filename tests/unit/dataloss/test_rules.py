@@ -10,7 +10,7 @@ from service.dataloss.rules import Report, not_applicable, report
 from service.dataloss.warnings import extra_warnings
 from service.formats.facts import Flaw, Occurrence
 from service.geojson.scan import scan_bytes
-from service.geojson.told import reading_warnings
+from service.geojson.warnings import reading_warnings
 from tests.support.geojson import LINE, POINT, POLYGON, collection, feature, flaw, gathered, geometry
 
 

@@ -11,7 +11,7 @@ from service.formats.facts import FieldType
 from service.geojson.fields import FieldTally
 from service.geojson.findings import FieldFindings
 from service.geojson.scan import scan_bytes
-from service.geojson.told import reading_warnings
+from service.geojson.warnings import reading_warnings
 from tests.support.geojson import collection, feature, with_value
 
 

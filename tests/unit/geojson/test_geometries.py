@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from service.formats.facts import Flaw, Occurrence
 from service.geojson.findings import Scan
 from service.geojson.scan import scan_bytes
-from service.geojson.told import reading_warnings
+from service.geojson.warnings import reading_warnings
 from tests.support.geojson import LINE, POINT, POLYGON, collection, feature, flaw, gathered, geometry
 
 RING = [[0, 0], [0, 1], [1, 1], [0, 0]]
