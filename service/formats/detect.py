@@ -27,11 +27,11 @@ from service.formats.json_kinds import HEAD_BYTES, head_of, kind_of_json, sequen
 from service.formats.kml_features import in_one_document
 from service.formats.kml_mended import mended
 from service.formats.left_out import has_features, hold_features
-from service.formats.looks import Looks, look_at
 from service.formats.names import listed, safe_name, shown, stem_of, unique
 from service.formats.other_kinds import refuse_other
 from service.formats.properties import descriptions_beside_shapes, property_warnings, rules_in_schemas
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
+from service.formats.text_checks import TextChecks, check_texts
 from service.formats.unread import START_BYTES, refuse_unread
 from service.formats.xml_encodings import in_utf8, unknown_encoding
 from service.formats.xml_prefixes import with_gpx_prefixes, with_kml_prefixes
@@ -229,7 +229,7 @@ def _single(
         rewrite = IN_UTF8[declares]
         documents, told = _replaced(documents, lambda path, new: rewrite(path, new, all_bytes), unpack_into, "utf8")
         warnings += [*left_out_documents, *told]
-    text = Looks(row, unpack_into)
+    text = TextChecks(row, unpack_into)
     for prefix, mend in MENDED.get(reading_of(row).reader, {}).items():
         documents, told = _replaced(documents, partial(_mended, mend, text), unpack_into, prefix)
         warnings += told
@@ -249,7 +249,7 @@ def _single(
     )
 
 
-def _mended(mend: Mend, text: Looks, path: Path, target: Path) -> tuple[Path, str]:
+def _mended(mend: Mend, text: TextChecks, path: Path, target: Path) -> tuple[Path, str]:
     return mend(path, target, text.shorter(path))
 
 
@@ -346,7 +346,7 @@ def _unpack_folder(archive: Archive, find: Find, untrusted_name: str, unpack_int
     stem = stem_of(find.name or untrusted_name)
     kind = reading_of(find.format).folder
     described = [file for file in folder.iterdir() if kind and file.name.lower() == kind.descriptions]
-    warnings, left_out = look_at(find.format, described)
+    warnings, left_out = check_texts(find.format, described)
     return Source(
         format=find.format,
         parts=(Part({find.folder_extension: folder}, stem),),

@@ -6,8 +6,8 @@ import pytest
 
 from service.formats.gml_radii import with_known_radii
 from service.formats.left_out import CHUNK, PIECE
-from service.formats.looks import look_at
 from service.formats.registry import find_output
+from service.formats.text_checks import check_texts
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 from tests.integration.formats.test_gml_systems import document
@@ -105,4 +105,4 @@ def test_each_part_of_a_crafted_file_is_passed_once(tmp_path: Path, part: str) -
     last = "<gml:ArcByCenterPoint><gml:radius>1</gml:radius></gml:ArcByCenterPoint>"
     path.write_text("<gml:ArcByCenterPoint>" + part * (2 * CHUNK // len(part)) + "</a>" + last, encoding="ascii")
     with_known_radii(path, tmp_path / "new" / "a.gml")
-    assert any(told.startswith("Radii of circles") for told in look_at(find_output("Gml"), [path])[1])
+    assert any(told.startswith("Radii of circles") for told in check_texts(find_output("Gml"), [path])[1])

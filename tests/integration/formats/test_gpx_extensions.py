@@ -8,8 +8,8 @@ import pytest
 from service.errors import Rejection
 from service.formats.gpx_held import LONGEST, with_values_alone
 from service.formats.left_out import CHUNK
-from service.formats.looks import look_at
 from service.formats.registry import find_output
+from service.formats.text_checks import check_texts
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import line, point
@@ -161,7 +161,7 @@ def test_points_of_a_crafted_file_are_passed_once(tmp_path: Path, part: str) -> 
     path = tmp_path / "a.gpx"
     points = TRACK.format(HIGH + FLAT)
     path.write_text(f"{START}{points}<trkpt>{part * (3 * CHUNK // len(part))}", encoding="utf-8")
-    assert any(told.startswith("Points of tracks without") for told in look_at(find_output("Gpx"), [path])[1])
+    assert any(told.startswith("Points of tracks without") for told in check_texts(find_output("Gpx"), [path])[1])
 
 
 def test_extensions_are_told_apart_across_the_pieces_of_a_file(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 from service.errors import Rejection
 from service.formats.kml_mended import EMPTY, LONGEST_TAG, MOST_EMPTY, UNDECLARED, UNTYPED, mended
 from service.formats.left_out import CHUNK
-from service.formats.looks import look_at
 from service.formats.registry import find_output
+from service.formats.text_checks import check_texts
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 
@@ -229,7 +229,7 @@ def test_each_part_of_a_crafted_file_is_passed_once(tmp_path: Path, start: str, 
     path = write(tmp_path / "a.kml", SCHEMA + TYPED.format("") + RING.format(0, 1) + parts)
     found, _ = mended(path, tmp_path / "new" / "mended.kml")
     assert "<LineString>" in found.read_text(encoding="utf-8")
-    look_at(find_output("Kml"), [write(tmp_path / "b.kml", PLACE.format("") + parts)])
+    check_texts(find_output("Kml"), [write(tmp_path / "b.kml", PLACE.format("") + parts)])
 
 
 def test_typed_data_gets_its_name_as_a_schema_declares_it(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from service.formats.kml_repeated import CHUNK, MIXED
-from service.formats.looks import look_at
 from service.formats.registry import find_output
+from service.formats.text_checks import check_texts
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 
@@ -66,7 +66,7 @@ def test_data_that_stays_is_not_told(tmp_path: Path, content: str) -> None:
     """Data of one name in several features, without a value, or with letters that are two for the driver."""
     path = tmp_path / "a.kml"
     path.write_text(KML.format(content), encoding="utf-8")
-    assert look_at(find_output("Kml"), [path])[0] == []
+    assert check_texts(find_output("Kml"), [path])[0] == []
 
 
 @pytest.mark.parametrize("before", [0, *range(CHUNK - 200, CHUNK + 1, 9)])
@@ -74,7 +74,7 @@ def test_features_with_data_of_one_name_are_counted_wherever_they_begin(tmp_path
     """Also in two of the pieces in which a file is read."""
     path = tmp_path / "a.kml"
     path.write_text(KML.format(" " * before + 2 * REPEATED["two cases"]), encoding="utf-8")
-    assert look_at(find_output("Kml"), [path])[0] == [TOLD.format(2)]
+    assert check_texts(find_output("Kml"), [path])[0] == [TOLD.format(2)]
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_crafted_data_is_read_once(tmp_path: Path, part: bytes) -> None:
     """A search that began anew at every byte would stop the service."""
     path = tmp_path / "a.kml"
     path.write_bytes(b"<kml><Data " + part + b"<" + REPEATED["two cases"].encode())
-    assert look_at(find_output("Kml"), [path])[0] == [TOLD.format(1)]
+    assert check_texts(find_output("Kml"), [path])[0] == [TOLD.format(1)]

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from service.formats.gml_mixed import LONGEST, TOLD, MixedContent
-from service.formats.looks import look_at
 from service.formats.registry import find_output
+from service.formats.text_checks import check_texts
 
 NOTES = {
     "<a:n>text</a:n>": 0,
@@ -59,7 +59,7 @@ def test_what_is_told_of_texts_beside_elements_is_that_they_were_left_out(tmp_pa
     path = tmp_path / "a.gml"
     note = "<a:n>see <a:k>1</a:k> there</a:n>"
     path.write_text(f"<C><m:member><a:f>{note}</a:f></m:member></C>", encoding="utf-8")
-    assert look_at(find_output("Gml"), [path]) == ([TOLD.format(2)], {})
+    assert check_texts(find_output("Gml"), [path]) == ([TOLD.format(2)], {})
 
 
 def _told(text: bytes, size: int) -> list[str]:

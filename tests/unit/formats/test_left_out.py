@@ -10,11 +10,11 @@ import pytest
 from service.formats import left_out
 from service.formats.format import Format, reading_of
 from service.formats.left_out import CHUNK, LONGEST_MATCH, has_features
-from service.formats.looks import look_at
 from service.formats.registry import find_output
 from service.formats.table import FORMATS
 from service.formats.table.databases import HEIGHTS_LEFT_OUT, RULES_LEFT_OUT
 from service.formats.table.gml import PAGE_TOLD
+from service.formats.text_checks import check_texts
 
 KML, GML, ESRI_JSON, DXF, OPENFILEGDB = (
     next(row for row in FORMATS if row.token == token) for token in ("kml", "gml", "esrijson", "dxf", "openfilegdb")
@@ -229,7 +229,7 @@ def test_blanks_at_the_ends_of_texts_are_counted_once(tmp_path: Path, before: in
     """Wherever the pieces begin in which a file is read."""
     path = tmp_path / "a.kml"
     path.write_bytes(b"<Placemark>".ljust(before, b"x") + b"".join((*ENDS, *NO_ENDS)))
-    told = [warning for warning in look_at(KML, [path])[1] if "at the end" in warning]
+    told = [warning for warning in check_texts(KML, [path])[1] if "at the end" in warning]
     assert told == [f"Blanks at the end of texts ({len(ENDS)}) were left out."]
 
 
@@ -240,7 +240,7 @@ def test_what_the_driver_leaves_out_is_counted(tmp_path: Path, name: str, part: 
     """What it keeps is not, however similar it is."""
     path = tmp_path / "a"
     path.write_bytes(b"x" * before + part.encode())
-    assert tuple(look_at(find_output(name), [path])[1]) == PARTS[name][part]
+    assert tuple(check_texts(find_output(name), [path])[1]) == PARTS[name][part]
 
 
 @pytest.mark.parametrize("part", [b"<gpx ", b"<metadata>a", b"<a> ", b"<author><name>", b"<name>  <"])
@@ -248,7 +248,7 @@ def test_what_is_said_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes
     """A search that began anew at every byte would stop the service."""
     path = tmp_path / "a"
     path.write_bytes(ROOT.encode() + part * (3 * CHUNK // len(part)) + b"<metadata><name>n</name></metadata>")
-    assert OF_GPX in look_at(find_output("Gpx"), [path])[1]
+    assert OF_GPX in check_texts(find_output("Gpx"), [path])[1]
 
 
 @pytest.mark.parametrize("part", REPEATED)
@@ -256,7 +256,7 @@ def test_each_part_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes) -
     """The time would grow with the square of the file's size, and nothing else of the service would run meanwhile."""
     path = tmp_path / "a"
     path.write_bytes(ROOT.encode() + part * (3 * CHUNK // len(part)) + b"<wpt lat='1' lon='2'><speed>1</speed></wpt>")
-    assert OLDER in look_at(find_output("Gpx"), [path])[1]
+    assert OLDER in check_texts(find_output("Gpx"), [path])[1]
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_each_feature_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes
     """A search for further geometries ends with the feature."""
     path = tmp_path / "a"
     path.write_bytes(part * (3 * CHUNK // len(part)) + f"<Placemark>{POINT}{LINE}</Placemark>".encode())
-    assert SECOND_IN_KML in look_at(KML, [path])[1]
+    assert SECOND_IN_KML in check_texts(KML, [path])[1]
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_each_line_and_each_layer_of_a_crafted_file_is_read_once(
     monkeypatch.setattr(left_out, "PIECE", 8 * CHUNK)
     path = tmp_path / "a"
     path.write_bytes(text)
-    assert "" not in look_at(row, [path])[1]
+    assert "" not in check_texts(row, [path])[1]
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -304,7 +304,7 @@ def test_entities_of_a_drawing_are_counted_once(tmp_path: Path, before: int, new
     path = tmp_path / "a.dxf"
     entities = b"\n  0\nRAY\n  8\nMESH\n  0\nRAYS\n  8\n0\n  0\nWIPEOUT\n  8\nRAY\n  0\n3DSOLID\n  0\nRAY\n  0\nEOF\n"
     path.write_bytes(b"x" * before + entities.replace(b"\n", newline))
-    told = sorted(sentence[:40] for sentence in look_at(DXF, [path])[1])
+    told = sorted(sentence[:40] for sentence in check_texts(DXF, [path])[1])
     assert told == ["Entities that cannot be read (3) were le", "Wipeouts (1), which hide what lies below"]
 
 
@@ -315,7 +315,7 @@ def test_arcs_are_counted_however_long_their_polyline_is(tmp_path: Path, vertice
     path = tmp_path / "a.dxf"
     bulge = b"10\n1\n20\n2\n42\n0.5\n"
     path.write_bytes(b"0\nSECTION\n0\nLWPOLYLINE\n" + b"10\n1.5\n20\n2.5\n42\n0\n" * vertices + 2 * bulge + b"0\nEOF\n")
-    assert list(look_at(DXF, [path])[1]) == [
+    assert list(check_texts(DXF, [path])[1]) == [
         "Arcs and other curves in polylines and hatches (2) became lines of short segments."
     ]
 
@@ -329,7 +329,7 @@ def test_every_word_is_counted_for_its_own_warning(tmp_path: Path, row: Format, 
     for entry in reading_of(row).left_out:
         for word in entry.words:
             path.write_bytes(b"Placemark".ljust(before, b"x") + word * 3)
-            assert list(look_at(row, [path])[1]) == [entry.sentence.format(count=3)]
+            assert list(check_texts(row, [path])[1]) == [entry.sentence.format(count=3)]
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -351,7 +351,7 @@ def test_what_ends_a_piece_of_a_file_is_not_taken_for_whole(tmp_path: Path, at: 
     second = f"<Placemark>{POINT}{LINE}{'<a>b</a>' * 9}</Placemark>"
     for start, told in (("<SchemaData/><Data name='a'/>", {}), (second, {SECOND_IN_KML: ""})):
         path.write_text(" " * (PIECE - len(start) + at) + start, encoding="utf-8")
-        assert look_at(KML, [path])[1] == told
+        assert check_texts(KML, [path])[1] == told
 
 
 PARSER: Any = import_module("re._parser")
@@ -402,7 +402,7 @@ def test_what_is_usual_is_not_told_where_a_piece_of_a_file_ends_in_it(
     """Bounds of features are boxes, ids are attributes, and titles of columns that are their names are titles."""
     path = tmp_path / "a"
     path.write_text(" " * (PIECE - len(text) + at) + text, encoding="utf-8")
-    assert look_at(row, [path])[1] == {}
+    assert check_texts(row, [path])[1] == {}
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -414,7 +414,7 @@ def test_coordinates_that_are_no_numbers_are_counted_once(tmp_path: Path, before
     good = "<Placemark><Point><coordinates> 1,2,3 4,5\n</coordinates></Point></Placemark>"
     bad = f"<Placemark><Point><coordinates>{text}</coordinates></Point></Placemark>"
     path.write_text(f"{' ' * before}{good}{bad}{good}", encoding="utf-8")
-    told = look_at(find_output("Kml"), [path])[1]
+    told = check_texts(find_output("Kml"), [path])[1]
     assert [sentence[:35] for sentence in told] == ["Coordinates of geometries (1) that "]
 
 
@@ -424,5 +424,5 @@ def test_points_without_degrees_are_counted_once(tmp_path: Path, before: int) ->
     """Wherever the pieces begin in which a file is read."""
     path = tmp_path / "a.gpx"
     path.write_text(f"{' ' * before}<wpt lon='1' lat='2'/><wpt lon='1,5' lat='2'/><wpt lat='1' lon='2'/>")
-    told = look_at(find_output("Gpx"), [path])[1]
+    told = check_texts(find_output("Gpx"), [path])[1]
     assert [sentence[:33] for sentence in told] == ["Waypoints (1) whose lat or lon is"]

@@ -1,4 +1,4 @@
-"""Looks at the text of uploads for what their drivers would lose without a warning, in one reading of each."""
+"""TextChecks at the text of uploads for what their drivers would lose without a warning, in one reading of each."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +14,8 @@ from service.formats.kml_schemas import UndeclaredData
 from service.formats.left_out import CHUNK, TextTally, chunks, warn_of_left_out
 
 
-class Teller(Protocol):
-    """Looks at the text of a document for what no words and patterns find."""
+class TextCheck(Protocol):
+    """TextChecks at the text of a document for what no words and patterns find."""
 
     def add(self, text: bytes) -> None:
         """Look at the next piece of the text."""
@@ -24,21 +24,21 @@ class Teller(Protocol):
         """What to tell of the text, which has ended."""
 
 
-TELLERS: Mapping[Reader, Sequence[Callable[[], Teller]]] = {
+TEXT_CHECKS: Mapping[Reader, Sequence[Callable[[], TextCheck]]] = {
     Reader.KML: (RepeatedData, UndeclaredData),
     Reader.GML: (FurtherGeometries, MixedContent),
 }
 
 
-class Looks:
-    """Looks at the documents of one upload, each of which it may shorten first."""
+class TextChecks:
+    """TextChecks at the documents of one upload, each of which it may shorten first."""
 
     def __init__(self, row: Format, directory: Path | None = None) -> None:
         """`directory` is where to write shorter documents, created if needed; without one, none are written."""
         self._row = row
         self._reading = reading_of(row)
         self._directory = directory
-        self._tellers = TELLERS.get(self._reading.reader, ())
+        self._tellers = TEXT_CHECKS.get(self._reading.reader, ())
         self._condenser = Condenser(self._reading.alike, self._may_repeat) if self._reading.alike else None
         self._shortened: dict[Path, tuple[Path | None, Counter[bytes]]] = {}
 
@@ -65,12 +65,12 @@ class Looks:
         return told, warn_of_left_out(self._row, counts, paths)
 
     def _look_at(self, path: Path, counts: Counter[bytes]) -> list[str]:
-        tally, tellers = TextTally(self._reading, counts), [teller() for teller in self._tellers]
+        tally, checks = TextTally(self._reading, counts), [check() for check in self._tellers]
         for text in self._texts(path, counts):
             tally.add(text)
-            for teller in tellers:
-                teller.add(text)
-        return [warning for teller in tellers for warning in teller.told()]
+            for check in checks:
+                check.add(text)
+        return [warning for check in checks for warning in check.told()]
 
     def _texts(self, path: Path, counts: Counter[bytes]) -> Iterator[bytes]:
         """What to look at of the document at `path`; what is told of the rest is added to `counts` at the end."""
@@ -85,9 +85,9 @@ class Looks:
 
     def _may_repeat(self, feature: bytes) -> bool:
         """Whether nothing is told of a feature but what is counted; what only a whole document has does not matter."""
-        for teller in (each() for each in self._tellers if each is not UndeclaredData):
-            teller.add(b"<members>%b</members>" % (2 * feature))  # also if one is not told from the next one
-            if teller.told():
+        for check in (each() for each in self._tellers if each is not UndeclaredData):
+            check.add(b"<members>%b</members>" % (2 * feature))  # also if one is not told from the next one
+            if check.told():
                 return False
         return True
 
@@ -101,6 +101,6 @@ class Looks:
         return both
 
 
-def look_at(row: Format, paths: Sequence[Path]) -> tuple[list[str], Mapping[str, str]]:
-    """What `Looks` tell of the files at `paths`. Blocking."""
-    return Looks(row).tell(paths)
+def check_texts(row: Format, paths: Sequence[Path]) -> tuple[list[str], Mapping[str, str]]:
+    """What `TextChecks` tell of the files at `paths`. Blocking."""
+    return TextChecks(row).tell(paths)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from service.formats.condensed import LEAST, Condenser
 from service.formats.format import reading_of
 from service.formats.left_out import CHUNK, TextTally, warn_of_left_out
-from service.formats.looks import TELLERS, Looks
 from service.formats.registry import find_output
+from service.formats.text_checks import TEXT_CHECKS, TextChecks
 
 PLAIN = ("a", "1,2", "b c", "\u00e9\n\u00e9", "clampToGroundwork")
 TEXTS = (
@@ -229,13 +229,13 @@ def test_what_is_told_of_one_of_several_is_told_of_all(directory: Path, name: st
     content = b" " * data.draw(st.one_of(st.just(LEAST), st.integers(CHUNK - 4000, CHUNK))) + times * content
     path.write_bytes(content)
     row = find_output(name)
-    tellers, counts = [teller() for teller in TELLERS.get(reading_of(row).reader, ())], Counter[bytes]()
+    checks, counts = [check() for check in TEXT_CHECKS.get(reading_of(row).reader, ())], Counter[bytes]()
     TextTally(reading_of(row), counts).add(content)
-    for teller in tellers:
-        teller.add(content)
-    of_all = [told for teller in tellers for told in teller.told()]
+    for check in checks:
+        check.add(content)
+    of_all = [told for check in checks for told in check.told()]
     with TemporaryDirectory(dir=directory) as shorter:
-        assert Looks(row, Path(shorter)).tell([path]) == (of_all, warn_of_left_out(row, counts, [path]))
+        assert TextChecks(row, Path(shorter)).tell([path]) == (of_all, warn_of_left_out(row, counts, [path]))
 
 
 @pytest.mark.parametrize("shape", ALIKE)
@@ -265,7 +265,7 @@ def test_a_large_document_of_features_that_are_alike_is_shortened(tmp_path: Path
     path = tmp_path / "a"
     features = "".join(shape.format(number) for number in range(2 * CHUNK // len(shape)))
     path.write_text(f"<a><gml:featureMembers>{features}</gml:featureMembers></a>")
-    shorter = Looks(find_output(name), tmp_path / "new").shorter(path)
+    shorter = TextChecks(find_output(name), tmp_path / "new").shorter(path)
     assert shorter is not None
     assert shorter.read_text().count(shape.format("").partition(">")[0].partition(" ")[0]) <= 2 * len("pieces")
 
@@ -274,7 +274,7 @@ def test_a_document_without_such_features_is_looked_at_as_it_is(tmp_path: Path) 
     """A second file of its size would take space for nothing."""
     path = tmp_path / "a.gml"
     path.write_bytes(b"<a:member><a:b/></a:member><!-- a -->" * (CHUNK // 10))
-    assert Looks(find_output("Gml"), tmp_path).shorter(path) is None
+    assert TextChecks(find_output("Gml"), tmp_path).shorter(path) is None
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -285,7 +285,7 @@ def test_each_byte_of_a_crafted_file_is_read_a_few_times(tmp_path: Path, name: s
     path = tmp_path / "a.kml"
     again = b'<Placemark><Data name="a"><value>b</value></Data><Data name="A">c</Data></Placemark>'
     path.write_bytes(ALIKE[0].format("a", "b").encode() + part * (5 * CHUNK // (4 * len(part))) + again)
-    told, _ = Looks(find_output(name), tmp_path).tell([path])
+    told, _ = TextChecks(find_output(name), tmp_path).tell([path])
     assert any("such as 'a'" in each for each in told) == (name == "Kml")
 
 
