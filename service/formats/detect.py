@@ -13,10 +13,10 @@ import msgspec
 
 from service.errors import Rejection
 from service.formats.archive import Archive, open_archive
+from service.formats.archive_contents import BUNDLES, ArchiveContent, find_all, remedy
 from service.formats.bounds import Bounds, MuchToRead
 from service.formats.catalog import tables_in
 from service.formats.dxf_encodings import dxf_in_utf8
-from service.formats.finds import BUNDLES, Find, find_all, remedy
 from service.formats.format import SHARED_EXTENSION, Declares, Format, Reader, reading_of
 from service.formats.gml_dimensions import with_known_dimensions
 from service.formats.gml_radii import with_known_radii
@@ -337,7 +337,7 @@ def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path, bounds: Bou
     return msgspec.structs.replace(source, warnings=(*source.warnings, *rules_in_schemas(source.format, archive)))
 
 
-def _unpack_folder(archive: Archive, find: Find, untrusted_name: str, unpack_into: Path) -> Source:
+def _unpack_folder(archive: Archive, find: ArchiveContent, untrusted_name: str, unpack_into: Path) -> Source:
     folder = unpack_into / "in"
     folder.mkdir()
     for name, member in find.members.items():
@@ -367,7 +367,9 @@ def _refuse_incomplete(row: Format, folder: Path) -> None:
             )
 
 
-def _unpack_bundles(archive: Archive, bundles: Sequence[Find], untrusted_name: str, unpack_into: Path) -> Source:
+def _unpack_bundles(
+    archive: Archive, bundles: Sequence[ArchiveContent], untrusted_name: str, unpack_into: Path
+) -> Source:
     names = unique([PurePosixPath(find.name).stem for find in bundles])
     parts = [
         Part(_unpack_bundle(archive, find, unpack_into / f"in{number}"), name)
@@ -379,7 +381,7 @@ def _unpack_bundles(archive: Archive, bundles: Sequence[Find], untrusted_name: s
     return Source(format=bundles[0].format, parts=tuple(parts), stem=stem, warnings=warnings)
 
 
-def _unpack_bundle(archive: Archive, find: Find, base: Path) -> dict[str, Path]:
+def _unpack_bundle(archive: Archive, find: ArchiveContent, base: Path) -> dict[str, Path]:
     unpacked = {extension: Path(f"{base}{extension}") for extension in find.members}
     for extension, path in unpacked.items():
         archive.unpack(find.members[extension], path)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from service.cli.command import CommandError
-from service.formats.finds import BUNDLES, IN_USE, IN_USE_BYTES
+from service.formats.archive_contents import BUNDLES, IN_USE, IN_USE_BYTES
 from service.formats.format import reading_of
 from service.formats.registry import by_extension
 

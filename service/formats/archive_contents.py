@@ -58,7 +58,7 @@ IN_USE_BYTES = 33
 """How much of such a file tells whether it matters."""
 
 
-class Find(msgspec.Struct, frozen=True, kw_only=True):
+class ArchiveContent(msgspec.Struct, frozen=True, kw_only=True):
     """Something in a ZIP that can be converted.
 
     `members` maps extensions to members, the one to open first; for a folder, names to members.
@@ -79,7 +79,7 @@ class Find(msgspec.Struct, frozen=True, kw_only=True):
         return PurePosixPath(self.path).name
 
 
-def find_all(archive: Archive) -> list[Find]:
+def find_all(archive: Archive) -> list[ArchiveContent]:
     """What can be converted among the members of `archive`: single files, then folders, then bundles.
 
     Raises:
@@ -99,7 +99,7 @@ def find_all(archive: Archive) -> list[Find]:
             )
     mains = {bundle.main for _, bundle in BUNDLES}
     singles = [
-        Find(format=row, path=member.path, members={member.extension: member})
+        ArchiveContent(format=row, path=member.path, members={member.extension: member})
         for member in every
         if member.extension not in mains and (row := _single(member)) is not None
     ]
@@ -134,13 +134,13 @@ def _single(member: Member) -> Format | None:
     return None if member.extension == SHARED_EXTENSION else by_extension(member.extension)
 
 
-def _folders(members: Iterable[Member]) -> list[Find]:
+def _folders(members: Iterable[Member]) -> list[ArchiveContent]:
     """The folders that are files of a format; one of their members identifies them."""
     by_folder: dict[str, dict[str, Member]] = {}
     for member in members:
         by_folder.setdefault("/".join(member.parts[:-1]) or ".", {}).setdefault(member.base, member)
     return [
-        Find(format=row, path=path, members=_parts(folder, inside), folder_extension=folder.extension)
+        ArchiveContent(format=row, path=path, members=_parts(folder, inside), folder_extension=folder.extension)
         for path, inside in by_folder.items()
         for row, folder in FOLDERS
         if folder.mark in {name.lower() for name in inside}
@@ -153,12 +153,12 @@ def _parts(folder: Folder, inside: Mapping[str, Member]) -> dict[str, Member]:
     return {name: member for name, member in inside.items() if pattern.fullmatch(name)}
 
 
-def _bundles(group: Mapping[str, Member]) -> list[Find]:
+def _bundles(group: Mapping[str, Member]) -> list[ArchiveContent]:
     """The datasets formed by files of one name."""
     return [_bundle(group, row, bundle) for row, bundle in BUNDLES if {bundle.main, *bundle.required} <= group.keys()]
 
 
-def _without_lists(archive: Archive, bundles: Sequence[Find]) -> list[Find]:
+def _without_lists(archive: Archive, bundles: Sequence[ArchiveContent]) -> list[ArchiveContent]:
     """The datasets without those that only list others, of which the first one tells.
 
     Raises:
@@ -175,16 +175,16 @@ def _without_lists(archive: Archive, bundles: Sequence[Find]) -> list[Find]:
     return [msgspec.structs.replace(others[0], warnings=(*others[0].warnings, told)), *others[1:]]
 
 
-def _only_lists(archive: Archive, find: Find) -> bool:
+def _only_lists(archive: Archive, find: ArchiveContent) -> bool:
     extension, member = next(iter(find.members.items()))
     sign = next(bundle.lists_others for _, bundle in BUNDLES if bundle.main == extension)
     return bool(sign) and re.search(sign, archive.head(member, HEAD_BYTES)) is not None
 
 
-def _bundle(group: Mapping[str, Member], row: Format, bundle: Bundle) -> Find:
+def _bundle(group: Mapping[str, Member], row: Format, bundle: Bundle) -> ArchiveContent:
     path = group[bundle.main].path
     missing = [said for extension, said in bundle.optional.items() if said and extension not in group]
-    return Find(
+    return ArchiveContent(
         format=row,
         path=path,
         members={extension: group[extension] for extension in bundle.extensions if extension in group},
