@@ -25,7 +25,7 @@ from service.formats.gpx_times import with_plain_times
 from service.formats.gunzip import gunzip
 from service.formats.json_kinds import HEAD_BYTES, head_of, kind_of_json, sequence_prefix, tail_of
 from service.formats.kml_features import in_one_document
-from service.formats.kml_mended import mended
+from service.formats.kml_repairs import mended
 from service.formats.left_out import has_features, hold_features
 from service.formats.names import listed, safe_name, shown, stem_of, unique
 from service.formats.other_kinds import refuse_other

@@ -20,7 +20,6 @@ from service.formats.format import (
     Writing,
 )
 from service.formats.gpx_times import FINE, FINE_TOLD, PLAIN_TIME
-from service.formats.kml_mended import NO_MODEL
 from service.formats.kml_positions import (
     FURTHER_POSITIONS,
     MISPLACED_POSITIONS,
@@ -30,6 +29,7 @@ from service.formats.kml_positions import (
     UNREAD_POSITIONS,
     UNREAD_TRACK_POSITIONS,
 )
+from service.formats.kml_repairs import NO_MODEL
 from service.formats.table.xml_parts import HOLDS, XML_LOSSES, of_the_file
 
 _PREFIX = "kml_element_"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from service.formats.kml_mended import UNTYPED
+from service.formats.kml_repairs import UNTYPED
 from service.formats.left_out import CHUNK
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline

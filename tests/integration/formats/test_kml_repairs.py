@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from service.errors import Rejection
-from service.formats.kml_mended import EMPTY, LONGEST_TAG, MOST_EMPTY, UNDECLARED, UNTYPED, mended
+from service.formats.kml_repairs import EMPTY, LONGEST_TAG, MOST_EMPTY, UNDECLARED, UNTYPED, mended
 from service.formats.left_out import CHUNK
 from service.formats.registry import find_output
 from service.formats.text_checks import check_texts
