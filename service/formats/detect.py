@@ -20,8 +20,8 @@ from service.formats.dxf_encodings import dxf_in_utf8
 from service.formats.format import SHARED_EXTENSION, Declares, Format, Reader, reading_of
 from service.formats.gml_dimensions import with_known_dimensions
 from service.formats.gml_radii import with_known_radii
-from service.formats.gpx_held import with_values_alone
 from service.formats.gpx_times import with_plain_times
+from service.formats.gpx_values import with_values_alone
 from service.formats.gunzip import gunzip
 from service.formats.json_kinds import HEAD_BYTES, head_of, kind_of_json, sequence_prefix, tail_of
 from service.formats.kml_features import in_one_document

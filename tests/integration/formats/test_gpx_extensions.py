@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.errors import Rejection
-from service.formats.gpx_held import LONGEST, with_values_alone
+from service.formats.gpx_values import LONGEST, with_values_alone
 from service.formats.left_out import CHUNK
 from service.formats.registry import find_output
 from service.formats.text_checks import check_texts
