@@ -9,8 +9,8 @@ import msgspec
 from sandbox.verdict import Ending
 from service.blocking import run_for_columns
 from service.engine.diagnostics import INCOMPLETE, MISREAD, TOO_MANY_LAYERS, UNDEFINED_TYPE, UNREAD_GEOMETRY
-from service.engine.seen import SAME, Seen, SeenLayer, changes_of, facts_of
 from service.engine.session import Session, SessionOver
+from service.engine.session_facts import SAME, Seen, SeenLayer, changes_of, facts_of
 from service.engine.workspace import Workplace
 from service.errors import Rejection
 from service.formats.facts import Facts, FieldType, require_short_names

@@ -24,8 +24,8 @@ from service.engine.jailed.declared import (
 from service.engine.jailed.gpkg import quoted, text_of
 from service.engine.jailed.self_description import BEFORE_FURTHER, DESCRIPTIONS, FURTHER, RULES, Beside, beside
 from service.engine.jailed.unread_geometries import in_other_system
-from service.engine.seen import SeenColumn, SeenLayer
 from service.engine.session import Answer, Session
+from service.engine.session_facts import SeenColumn, SeenLayer
 from service.formats.facts import Count, FieldType
 
 DECLARED: Mapping[FieldType, str] = {

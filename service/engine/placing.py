@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import msgspec
 
 from service.engine.jailed.places import Column, Table, Wanted, X, Y, Z, describe, expect, find_places, unique_names
-from service.engine.seen import NUMBERS, Placed, SeenColumn, SeenLayer
 from service.engine.session import Session
+from service.engine.session_facts import NUMBERS, Placed, SeenColumn, SeenLayer
 from service.formats.facts import FieldType
 
 MAX_COLUMNS = 100

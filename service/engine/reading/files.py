@@ -21,8 +21,8 @@ from service.engine.reading.work_file import (
     open_options,
     read_layers,
 )
-from service.engine.seen import SeenLayer, with_logical
 from service.engine.session import Session
+from service.engine.session_facts import SeenLayer, with_logical
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Part, Source

@@ -14,8 +14,8 @@ from sandbox.command import Command, Limits
 from sandbox.conversation import ANSWERS, QUESTIONS
 from sandbox.verdict import Ending, Verdict
 from service.engine.jailed.places import Wanted
-from service.engine.seen import Seen
 from service.engine.session import Answer, NotOpened, Session, SessionOver
+from service.engine.session_facts import Seen
 from service.engine.shaping import tidy
 from service.engine.tabulating import make_table
 from service.errors import Rejection
