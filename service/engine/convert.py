@@ -17,7 +17,6 @@ from service.engine.diagnostics import EngineDefect, Subject, UnreachableSystem,
 from service.engine.editing import JAILED as EDITING_JAILED
 from service.engine.editing import edit_work_file
 from service.engine.files import holds_little
-from service.engine.holding import begin
 from service.engine.jailed import facts as facts_program
 from service.engine.jailed import readback as readback_program
 from service.engine.jailed import zones as zones_program
@@ -34,6 +33,7 @@ from service.engine.recorded import recorded_system
 from service.engine.recount import count_unreachable
 from service.engine.rereading import finds_all, has_tally, questions_after, reread, tally
 from service.engine.session import NotOpened, Session, SessionOver, Traced, untraced
+from service.engine.session_loading import begin
 from service.engine.shaping import drivers_for, environment_for, needs_work_file, save, shape, tidy
 from service.engine.straying import ask_strays, count_strays
 from service.engine.workbooks import JAILED as WORKBOOKS_JAILED

@@ -12,10 +12,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from service.engine.holding import in_open_run
 from service.engine.jailed.delimited import OURS, UNDERSTOOD
 from service.engine.jailed.places import Column, Table, Wanted, expect, lay_out, unique_names, write_rows
 from service.engine.session import Answer, Session
+from service.engine.session_loading import in_open_run
 from service.engine.workspace import Workplace
 from service.formats.facts import MAX_COLUMNS, Count, Name, require_short_names
 from service.formats.format import Reading

@@ -10,9 +10,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from service.engine.holding import in_open_run
 from service.engine.jailed import opendocument, styles
 from service.engine.session import Answer, Session
+from service.engine.session_loading import in_open_run
 from service.engine.workspace import Workplace
 from service.formats.facts import Count
 from service.formats.format import Reading

@@ -6,7 +6,6 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from service.engine.holding import Opening, hold
 from service.engine.jailed import column_types
 from service.engine.jailed.database import ENTRIES, told_apart
 from service.engine.jailed.self_description import Beside
@@ -15,6 +14,7 @@ from service.engine.reading.files import reading_with_options
 from service.engine.reading.table_checks import ROUNDED, ZEROS_LEFT_OUT
 from service.engine.reading.work_file import LISTED, TABLES_FILE, WorkFile, hold_or_read, told_of
 from service.engine.session import Answer, Session
+from service.engine.session_loading import Opening, hold
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Source

@@ -7,7 +7,6 @@ from pathlib import PurePath
 import msgspec
 
 from service.engine.diagnostics import find_changes, former_types, has_other_texts
-from service.engine.holding import Opening, hold
 from service.engine.jailed import lines
 from service.engine.reading.shapefiles import how_to_read
 from service.engine.reading.work_file import (
@@ -23,6 +22,7 @@ from service.engine.reading.work_file import (
 )
 from service.engine.session import Session
 from service.engine.session_facts import SeenLayer, with_logical
+from service.engine.session_loading import Opening, hold
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Part, Source

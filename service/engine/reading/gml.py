@@ -11,12 +11,12 @@ import msgspec
 from msgspec import Meta
 
 from service.engine.diagnostics import MAX_FOUND, told_of_renamed
-from service.engine.holding import in_open_run
 from service.engine.jailed import gml_systems
 from service.engine.jailed.gml_systems import CODE, HIGH, MOST_SYSTEMS, MOST_TYPES, NO_SYSTEM, PAIR, UNUSUAL
 from service.engine.reading.files import read_single, reading_with_options
 from service.engine.reading.work_file import WorkFile, read_layers
 from service.engine.session import Session
+from service.engine.session_loading import in_open_run
 from service.engine.workspace import INPUT, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.crs import CrsCatalogue

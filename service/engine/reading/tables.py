@@ -9,7 +9,6 @@ from msgspec import Meta
 
 from service.engine import jailed
 from service.engine.diagnostics import find_changes
-from service.engine.holding import Opening, hold, may_hold
 from service.engine.jailed import delimited, sheets, whole_geometries
 from service.engine.jailed.places import WKT, Table, Wanted, X, Y, Z
 from service.engine.placing import Placing
@@ -34,6 +33,7 @@ from service.engine.reading.work_file import (
     read_layers,
     told_of,
 )
+from service.engine.session_loading import Opening, hold, may_hold
 from service.engine.tabulating import tabulate
 from service.engine.workbooks import prepare_workbook, rounded_in, workbook_warnings
 from service.engine.workspace import WORK_FILE, Workplace, staged_names

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from service.engine.diagnostics import find_changes
-from service.engine.holding import Opening, hold
 from service.engine.jailed import topojson
 from service.engine.jailed.topojson import DOCUMENT, FoundDocuments
 from service.engine.reading.work_file import LISTED, WorkFile, add_table, told_of
+from service.engine.session_loading import Opening, hold
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Source

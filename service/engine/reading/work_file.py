@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Meta
 
 from service.engine.diagnostics import find_changes, former_types, has_other_texts
-from service.engine.holding import Opening, hold
 from service.engine.jailed import facts as facts_program
 from service.engine.jailed import relabel, repeatable
 from service.engine.jailed.gpkg import FID, GEOMETRY
+from service.engine.session_loading import Opening, hold
 from service.engine.workspace import WORK_FILE, Workplace
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Facts, FormerType, Name, TableName
 from service.formats.format import Reading

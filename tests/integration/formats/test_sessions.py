@@ -20,7 +20,7 @@ from anyio import run_process
 
 from sandbox.command import Command, Limits
 from sandbox.verdict import Ending, Verdict
-from service.engine import holding
+from service.engine import session_loading
 from service.engine.environment import MEMORY_DRIVERS, converter_environment
 from service.engine.jailed import readback
 from service.engine.session import Answer, Session
@@ -780,6 +780,6 @@ async def test_a_work_file_that_is_too_large_is_not_held(
         pytest.skip("GDAL reads GeoParquet itself")
     written = write_geojson(tmp_path / "in.geojson", [point(n, 2, t="x" * 4000) for n in range(90)])
     source = (await ways.filed.to("GeoParquet", written)).path
-    monkeypatch.setattr(holding, "LARGEST_BYTES", 2 * source.stat().st_size)
+    monkeypatch.setattr(session_loading, "LARGEST_BYTES", 2 * source.stat().st_size)
     await ways.held.to("Csv", source)
     assert not any("--session" in command.argv for command in ways.runs.commands)
