@@ -33,8 +33,8 @@ from service.engine.reading.work_file import (
     read_layers,
     told_of,
 )
+from service.engine.session_csv import tabulate
 from service.engine.session_loading import Opening, hold, may_hold
-from service.engine.tabulating import tabulate
 from service.engine.workbooks import prepare_workbook, rounded_in, workbook_warnings
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection

@@ -14,7 +14,7 @@ from service.engine.jailed import delimited
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.places import Wanted
 from service.engine.session import Session
-from service.engine.tabulating import TYPES_OF_OURS, make_table
+from service.engine.session_csv import TYPES_OF_OURS, make_table
 from service.errors import Rejection
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
