@@ -11,7 +11,6 @@ from service.engine import jailed
 from service.engine.diagnostics import find_changes
 from service.engine.jailed import delimited, sheets, whole_geometries
 from service.engine.jailed.places import WKT, Table, Wanted, X, Y, Z
-from service.engine.placing import Placing
 from service.engine.reading.files import read_document, reading_with_options
 from service.engine.reading.table_checks import (
     ROUNDED,
@@ -35,6 +34,7 @@ from service.engine.reading.work_file import (
 )
 from service.engine.session_csv import tabulate
 from service.engine.session_loading import Opening, hold, may_hold
+from service.engine.session_points import Placing
 from service.engine.workbooks import prepare_workbook, rounded_in, workbook_warnings
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
