@@ -33,8 +33,8 @@ from service.engine.recorded import recorded_system
 from service.engine.recount import count_unreachable
 from service.engine.rereading import finds_all, has_tally, questions_after, reread, tally
 from service.engine.session import NotOpened, Session, SessionOver, Traced, untraced
+from service.engine.session_edits import drivers_for, environment_for, needs_work_file, save, shape, tidy
 from service.engine.session_loading import begin
-from service.engine.shaping import drivers_for, environment_for, needs_work_file, save, shape, tidy
 from service.engine.straying import ask_strays, count_strays
 from service.engine.workbooks import JAILED as WORKBOOKS_JAILED
 from service.engine.workspace import FOLDER, INPUT, VERIFIED_FILE, WORK_FILE, Run, Workplace, staged_names

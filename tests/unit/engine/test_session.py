@@ -16,8 +16,8 @@ from sandbox.verdict import Ending, Verdict
 from service.engine.jailed.places import Wanted
 from service.engine.session import Answer, NotOpened, Session, SessionOver
 from service.engine.session_csv import make_table
+from service.engine.session_edits import tidy
 from service.engine.session_facts import Seen
-from service.engine.shaping import tidy
 from service.errors import Rejection
 
 pytestmark = pytest.mark.anyio
