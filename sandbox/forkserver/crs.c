@@ -1,6 +1,6 @@
 /*
  * Compares the coordinate system that a result records with the one that it is in, for formats that cannot record all. The
- * rule is that of service/engine/recorded.py: they are the same if a transformation from one to the other moves nothing.
+ * rule is that of service/engine/recorded_system.py: they are the same if a transformation from one to the other moves nothing.
  */
 #include <math.h>
 

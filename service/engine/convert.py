@@ -29,7 +29,7 @@ from service.engine.reading.gml import heights_warnings, renamed_warnings
 from service.engine.reading.readers import JAILED, read_into_work_file
 from service.engine.reading.tables import PARQUET_READING
 from service.engine.reading.work_file import INTO_WORK_FILE, WorkFile
-from service.engine.recorded import recorded_system
+from service.engine.recorded_system import recorded_system
 from service.engine.recount import count_unreachable
 from service.engine.rereading import finds_all, has_tally, questions_after, reread, tally
 from service.engine.session import NotOpened, Session, SessionOver, Traced, untraced

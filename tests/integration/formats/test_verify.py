@@ -17,7 +17,7 @@ from sandbox.command import Command
 from sandbox.verdict import Verdict
 from service.blocking import INLINE_BYTES
 from service.engine.arguments import dataset_name
-from service.engine.recorded import COMPARED_FILE
+from service.engine.recorded_system import COMPARED_FILE
 from service.engine.workspace import FOLDER, WORK_FILE
 from service.errors import Rejection
 from service.formats.plan import ConversionPlan, plan_conversion
