@@ -4,10 +4,10 @@ from typing import assert_never
 
 from service.errors import MalformedRequest, RequestFault, TooManyFiles
 from service.formats.detect import is_gzip
-from service.intake.ceilings import file_too_large
 from service.intake.files import IncomingFile
 from service.intake.form import Form, FormSpec, IntakeLimits
 from service.intake.multipart import Event, FileEnd, FileStart, TextPart
+from service.intake.size_limits import file_too_large
 from service.intake.workspace import Workspace
 
 _PIECE_OVERHEAD_BYTES = 64  # even a piece of two bytes is an object

@@ -13,11 +13,11 @@ from collections.abc import AsyncIterable
 from service.blocking import INLINE_BYTES
 from service.errors import UploadTimeout
 from service.intake.assembly import Assembly
-from service.intake.ceilings import body_too_large, max_body_bytes
 from service.intake.form import Form, FormSpec, IntakeLimits
 from service.intake.headers import read_boundary
 from service.intake.multipart import FormParser
 from service.intake.pace import Pace
+from service.intake.size_limits import body_too_large, max_body_bytes
 from service.intake.workspace import Workspace
 
 _OTHER_PARTS = 64
