@@ -27,9 +27,9 @@ from service.telemetry.tracing import continued_span
 from service.usecases.claimed_jobs import ClaimedJobs, report
 from service.usecases.company import Displaced
 from service.usecases.ending import JobParts
-from service.usecases.fitness import Fitness, probe_means
 from service.usecases.large_inputs import LargeInputs
 from service.usecases.outdated import end_if_outdated
+from service.usecases.worker_health import WorkerHealth, probe_means
 
 _log = structlog.get_logger()
 
@@ -67,7 +67,7 @@ class Worker:
         self._converters = converters
         self._sign_seconds = lease_seconds / 3
         self._large = LargeInputs(converters, converters * PLACES_EACH)
-        self.fitness = Fitness(partial(probe_means, parts, leases), leases.beat)
+        self.fitness = WorkerHealth(partial(probe_means, parts, leases), leases.beat)
         leases.takes_jobs = lambda: self.fitness.is_fit
         self._claimed: ClaimedJobs | None = None
         self._kept: set[Delivery] = set()

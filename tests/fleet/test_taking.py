@@ -30,15 +30,15 @@ from service.settings import Settings
 from service.storage import bucket, clients
 from service.storage.bucket import PROBE_NAMES
 from service.storage.port import ObjectKey, new_key
-from service.usecases import claimed_jobs, ending, fitness, take_over
+from service.usecases import claimed_jobs, ending, take_over, worker_health
 from service.usecases.answers import answer_questions
 from service.usecases.audit import audit
 from service.usecases.check_readiness import check_readiness
 from service.usecases.claimed_jobs import UNFETCHED
-from service.usecases.fitness import probe_means
 from service.usecases.hand_over_again import hand_over_again
 from service.usecases.outdated import OUTDATED
 from service.usecases.take_over import Worker
+from service.usecases.worker_health import probe_means
 from tests.fleet.nats import NatsServer, nats_server
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
 from tests.support.jobs import application
@@ -148,7 +148,7 @@ async def test_no_cause_is_tried_without_end(
     """
     monkeypatch.setattr(take_over, "LATER_SECONDS", 0.0)
     if has_disk:  # a missing input says nothing about the worker
-        monkeypatch.setattr(fitness, "MOST_FAILURES", 1)
+        monkeypatch.setattr(worker_health, "MOST_FAILURES", 1)
     async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
         if not has_disk:
             monkeypatch.setattr(here.services.work_area, "_in_memory", tmp_path / "gone")
@@ -310,7 +310,7 @@ async def test_a_worker_without_its_store_takes_no_jobs(
     """It has failed a few times; once a probe succeeds, it does what is left."""
     monkeypatch.setattr(take_over, "LATER_SECONDS", 0.0)
     monkeypatch.setattr(claimed_jobs, "MOST_ATTEMPTS", 1000)
-    monkeypatch.setattr(fitness, "PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(worker_health, "PAUSE_SECONDS", 0.05)
     async with world(database_url, tmp_path / "data") as here, working(here, server) as queue:
         store, away = tmp_path / "data" / "store", tmp_path / "away"
         stored = await admitted(here, None, len(POINT))

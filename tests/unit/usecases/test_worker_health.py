@@ -5,13 +5,13 @@ import anyio.lowlevel
 import pytest
 
 from service.errors import DatabaseUnavailable, ObjectMissing, StorageUnavailable
-from service.usecases import fitness
-from service.usecases.fitness import MOST_FAILURES, Fitness
+from service.usecases import worker_health
+from service.usecases.worker_health import MOST_FAILURES, WorkerHealth
 
 
 async def test_a_successful_probe_ends_the_series(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes as many failures as before to pause the worker again, and gateways learn at once that it has resumed."""
-    monkeypatch.setattr(fitness, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(worker_health, "PAUSE_SECONDS", 0.0)
 
     told = 0
 
@@ -24,7 +24,7 @@ async def test_a_successful_probe_ends_the_series(monkeypatch: pytest.MonkeyPatc
         told += worker.is_fit
         raise DatabaseUnavailable("away", 5)
 
-    worker = Fitness(probe, tell)
+    worker = WorkerHealth(probe, tell)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(worker.recover)
         for _ in range(2):
@@ -45,7 +45,7 @@ async def test_a_missing_input_is_no_fault_of_the_worker() -> None:
     async def probe() -> None:
         """Never called."""
 
-    worker = Fitness(probe, probe)
+    worker = WorkerHealth(probe, probe)
     for error in (ObjectMissing("down", "no such object"), ValueError()):
         for _ in range(MOST_FAILURES):
             worker.note_failure(error)

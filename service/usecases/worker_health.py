@@ -24,7 +24,7 @@ _PROBE = b"geomill"
 _MEANS = (StorageUnavailable, DatabaseUnavailable, OSError)
 
 
-class Fitness:
+class WorkerHealth:
     """Counts failures of what one worker works with; `probe` tries all of it and raises if something fails.
 
     `tell` tells gateways that the worker takes jobs again; if it fails, the next heartbeat does.
