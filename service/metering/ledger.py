@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from service.db.batching import Batcher, BatcherByKey
-from service.db.lane import Lane
+from service.db.connection_share import ConnectionShare
 from service.db.pool import Database
 from service.db.queries import load
 from service.errors import GeomillError, IdempotencyKeyInUse, LimitRefusal
@@ -109,7 +109,7 @@ class Ledger:
         stored, flushes their admissions.
         """
         self._database = database
-        self._lane = Lane(database, ACCOUNTS_AT_ONCE)
+        self._lane = ConnectionShare(database, ACCOUNTS_AT_ONCE)
         self._pricing = pricing
         self._regions = list(regions)
         self._hands_over = hands_over

@@ -8,7 +8,7 @@ from service.db.faults import unavailable
 from service.db.pool import Connection, Database
 
 
-class Lane:
+class ConnectionShare:
     """At most `most` connections of a database at a time; the others are left to other statements.
 
     Statements of any kind wait for a connection in one line. Without a lane, a burst of one kind, such as the first
@@ -25,10 +25,10 @@ class Lane:
         Raises:
             DatabaseUnavailable: the database failed, or neither a place nor a connection became free in time.
         """
-        return _LoanInLane(self._database, self._places)
+        return _SharedLoan(self._database, self._places)
 
 
-class _LoanInLane(AbstractAsyncContextManager[Connection]):
+class _SharedLoan(AbstractAsyncContextManager[Connection]):
     """A borrowed connection, and its place; a class, because an asynchronous generator costs twice as much."""
 
     def __init__(self, database: Database, places: asyncio.Semaphore) -> None:

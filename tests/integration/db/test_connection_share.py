@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from service.db.lane import Lane
+from service.db.connection_share import ConnectionShare
 from service.db.pool import open_pool
 from service.errors import DatabaseUnavailable
 
@@ -11,7 +11,7 @@ from service.errors import DatabaseUnavailable
 async def test_a_full_lane_is_unavailable_in_the_end_while_others_are_served(empty_database_url: str) -> None:
     """Who waits too long for a place raises what waiting for a connection raises, and no place is lost."""
     async with open_pool(empty_database_url, max_size=2, acquire_timeout_seconds=1) as database:
-        lane = Lane(database, 1)
+        lane = ConnectionShare(database, 1)
         async with lane.connection():
             with pytest.raises(DatabaseUnavailable):
                 async with lane.connection():
@@ -25,7 +25,7 @@ async def test_a_full_lane_is_unavailable_in_the_end_while_others_are_served(emp
 async def test_a_place_in_a_lane_is_free_again_after_a_failure_or_a_cancellation(empty_database_url: str) -> None:
     """Also that of a caller who no longer waits."""
     async with open_pool(empty_database_url, max_size=2) as database:
-        lane = Lane(database, 1)
+        lane = ConnectionShare(database, 1)
         with pytest.raises(ZeroDivisionError):
             async with lane.connection():
                 raise ZeroDivisionError
