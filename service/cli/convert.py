@@ -12,7 +12,7 @@ import anyio
 
 from service.cli.client.bundling import upload_name
 from service.cli.client.choosing import open_converter
-from service.cli.client.here import Here
+from service.cli.client.local import LocalConverter
 from service.cli.client.outputs import Outputs
 from service.cli.client.remote import Remote
 from service.cli.client.reporting import FileOutcome, ProgressBar, Reporter
@@ -63,7 +63,7 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 async def _convert_all(
-    client: Here | Remote,
+    client: LocalConverter | Remote,
     files: Sequence[Path],
     outputs: Outputs,
     target: str | None,
@@ -98,7 +98,7 @@ def _interrupt_on_signals() -> None:
 
 
 async def _outcome_of(
-    client: Here | Remote, path: Path, outputs: Outputs, target: str | None, bar: ProgressBar
+    client: LocalConverter | Remote, path: Path, outputs: Outputs, target: str | None, bar: ProgressBar
 ) -> FileOutcome:
     if (name := _result_name(path, target)) is not None:
         outputs.claim(path, name)

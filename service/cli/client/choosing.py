@@ -8,8 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from service.cli.client.here import Here, open_here
 from service.cli.client.http import split_url
+from service.cli.client.local import LocalConverter, open_local
 from service.cli.client.outputs import Outputs
 from service.cli.client.remote import Remote
 from service.cli.client.wishes import as_fields
@@ -23,7 +23,7 @@ from service.telemetry.log import configure_log
 @asynccontextmanager
 async def open_converter(
     settings: Settings, arguments: argparse.Namespace, wishes: Mapping[str, Any], outputs: Outputs
-) -> AsyncIterator[Here | Remote]:
+) -> AsyncIterator[LocalConverter | Remote]:
     """Open the converter, which writes into `outputs`; `wishes` are those of `wishes_of`.
 
     Raises:
@@ -35,7 +35,7 @@ async def open_converter(
         if arguments.key or arguments.key_file:
             raise InvalidCommandError("A key is for a server. Name the server with --url.")
         configure_log(settings.log_format, "error")
-        async with open_here(settings, ConversionRequest(**wishes), outputs) as here:
+        async with open_local(settings, ConversionRequest(**wishes), outputs) as here:
             yield here
         return
     split_url(arguments.url)

@@ -28,7 +28,7 @@ from service.usecases.convert_local import LocalParts, LocalResult, convert_loca
 _REFRESH_SECONDS = 0.25
 
 
-class Here:
+class LocalConverter:
     """Conversions on this machine."""
 
     def __init__(self, parts: LocalParts, request: ConversionRequest, outputs: Outputs) -> None:
@@ -67,7 +67,7 @@ class Here:
 
 
 @asynccontextmanager
-async def open_here(settings: Settings, request: ConversionRequest, outputs: Outputs) -> AsyncIterator[Here]:
+async def open_local(settings: Settings, request: ConversionRequest, outputs: Outputs) -> AsyncIterator[LocalConverter]:
     """Open converters in a temporary directory, which is removed at the end.
 
     Raises:
@@ -79,7 +79,7 @@ async def open_here(settings: Settings, request: ConversionRequest, outputs: Out
         os.chmod(directory, 0o711)  # noqa: PTH101, S103 -- the users of converters pass through
         own = msgspec.structs.replace(settings, data_dir=directory, memory_dir="")
         async with open_local_converter(own) as parts:
-            yield Here(parts, request, outputs)
+            yield LocalConverter(parts, request, outputs)
 
 
 @contextmanager
