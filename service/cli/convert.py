@@ -13,10 +13,10 @@ import anyio
 from service.cli.client.bundling import upload_name
 from service.cli.client.choosing import open_converter
 from service.cli.client.local import LocalConverter
+from service.cli.client.options import REQUEST_OPTIONS, members_of
 from service.cli.client.outputs import Outputs
 from service.cli.client.remote import Remote
 from service.cli.client.reporting import FileOutcome, ProgressBar, Reporter
-from service.cli.client.wishes import WISHES, wishes_of
 from service.cli.command import JSON, CliCommand, InvalidCommandError, argument
 from service.cli.failures import sentence_for
 from service.errors import GeomillError
@@ -38,10 +38,10 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
         InvalidCommandError: no such format or directory exists, or the arguments contradict each other.
         CancelledError: the command was interrupted; its files have been reported.
     """
-    wishes = wishes_of(arguments)
-    if "output" in wishes:
+    members = members_of(arguments)
+    if "output" in members:
         try:
-            find_output(wishes["output"])
+            find_output(members["output"])
         except GeomillError as error:
             raise InvalidCommandError(error.message) from None
     if not arguments.output_directory.is_dir():
@@ -52,8 +52,8 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     report = Reporter(files, as_json=arguments.json)
     words = partial(_reason, settings=settings)
     try:
-        async with open_converter(settings, arguments, wishes, outputs) as client:
-            await _convert_all(client, files, outputs, wishes.get("output"), report, words=words)
+        async with open_converter(settings, arguments, members, outputs) as client:
+            await _convert_all(client, files, outputs, members.get("output"), report, words=words)
     except Exception as error:
         report.ended_by = words(error)
         raise
@@ -148,7 +148,7 @@ COMMAND = CliCommand(
     run=run,
     arguments=(
         argument("files", metavar="FILE", nargs="+", type=Path, help="a file to convert"),
-        *(wish.option for wish in WISHES),
+        *(option.option for option in REQUEST_OPTIONS),
         argument(
             "--output",
             dest="output_directory",

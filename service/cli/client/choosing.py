@@ -10,9 +10,9 @@ from typing import Any
 
 from service.cli.client.http import split_url
 from service.cli.client.local import LocalConverter, open_local
+from service.cli.client.options import as_fields
 from service.cli.client.outputs import Outputs
 from service.cli.client.remote import Remote
-from service.cli.client.wishes import as_fields
 from service.cli.command import InvalidCommandError
 from service.formats.request import ConversionRequest
 from service.http.api.inputs import MAX_IDEMPOTENCY_KEY
@@ -22,9 +22,9 @@ from service.telemetry.log import configure_log
 
 @asynccontextmanager
 async def open_converter(
-    settings: Settings, arguments: argparse.Namespace, wishes: Mapping[str, Any], outputs: Outputs
+    settings: Settings, arguments: argparse.Namespace, members: Mapping[str, Any], outputs: Outputs
 ) -> AsyncIterator[LocalConverter | Remote]:
-    """Open the converter, which writes into `outputs`; `wishes` are those of `wishes_of`.
+    """Open the converter, which writes into `outputs`; `members` are those of `members_of`.
 
     Raises:
         InvalidCommandError: the arguments contradict each other, or name no valid address or key.
@@ -35,11 +35,11 @@ async def open_converter(
         if arguments.key or arguments.key_file:
             raise InvalidCommandError("A key is for a server. Name the server with --url.")
         configure_log(settings.log_format, "error")
-        async with open_local(settings, ConversionRequest(**wishes), outputs) as here:
+        async with open_local(settings, ConversionRequest(**members), outputs) as here:
             yield here
         return
     split_url(arguments.url)
-    yield Remote(arguments.url, _key(arguments), as_fields(wishes), outputs, _idempotency_keys(arguments))
+    yield Remote(arguments.url, _key(arguments), as_fields(members), outputs, _idempotency_keys(arguments))
 
 
 def _idempotency_keys(arguments: argparse.Namespace) -> dict[Path, str]:

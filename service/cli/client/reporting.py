@@ -10,7 +10,7 @@ from typing import TextIO
 
 import msgspec
 
-from service.cli.client.wishes import in_options
+from service.cli.client.options import in_options
 from service.dataloss.rules import Report
 from service.jobs.lifecycle import Situation, Stage
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from service.cli.client.bundling import upload_name, write_upload
+from service.cli.client.options import REQUEST_OPTIONS, as_fields, members_of
 from service.cli.client.outputs import Outputs
 from service.cli.client.remote import situation_of
 from service.cli.client.reporting import FileOutcome, ProgressBar, lines_about
 from service.cli.client.requests import is_wrong_address
-from service.cli.client.wishes import WISHES, as_fields, wishes_of
 from service.cli.command import CommandError
 from service.jobs.lifecycle import Situation
 from tests.support.data import JOURNAL
@@ -84,10 +84,10 @@ def test_lines_name_the_options_of_the_command() -> None:
 def test_what_is_sent_are_the_options_that_were_given() -> None:
     """As the fields of the form; 0 is no code of a system, and the server says so."""
     parser = argparse.ArgumentParser()
-    for wish in WISHES:
-        parser.add_argument(*wish.option.names, **wish.option.options)  # type: ignore[arg-type]  # as in the command
+    for option in REQUEST_OPTIONS:
+        parser.add_argument(*option.option.names, **option.option.options)  # type: ignore[arg-type]  # as in the command
     given = parser.parse_args(["--epsg", "0", "--x-field", "lon", "--keep-coordinates"])
-    assert as_fields(wishes_of(given)) == {"targetEpsg": "0", "xField": "lon", "keepCoordinates": "true"}
+    assert as_fields(members_of(given)) == {"targetEpsg": "0", "xField": "lon", "keepCoordinates": "true"}
 
 
 def test_a_database_in_use_is_not_converted_without_its_changes(tmp_path: Path) -> None:
