@@ -148,7 +148,7 @@ COMMAND = CliCommand(
     run=run,
     arguments=(
         argument("files", metavar="FILE", nargs="+", type=Path, help="a file to convert"),
-        *(option.option for option in REQUEST_OPTIONS),
+        *(option.argument for option in REQUEST_OPTIONS),
         argument(
             "--output",
             dest="output_directory",

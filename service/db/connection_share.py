@@ -11,7 +11,7 @@ from service.db.pool import Connection, Database
 class ConnectionShare:
     """At most `most` connections of a database at a time; the others are left to other statements.
 
-    Statements of any kind wait for a connection in one line. Without a lane, a burst of one kind, such as the first
+    Statements of any kind wait for a connection in one line. Without a share, a burst of one kind, such as the first
     admissions of a hundred accounts, would keep everybody waiting until all of it is done.
     """
 

@@ -1,7 +1,7 @@
-"""Shortens the text of KML, GML and GPX for looks at it: of features that differ in plain texts alone, one stays.
+"""Shortens the text of KML, GML and GPX for checks of it: of features that differ in plain texts alone, one stays.
 
 Programs write features one like another. A regular expression made of one of them passes the others in a fifth of the
-time that the looks would take.
+time that the checks would take.
 """
 
 import re
@@ -37,7 +37,7 @@ VARIABLE = re.compile(rb"\s(?P<name>[\w:.-]++)=\"(?P<value>[^\"<>&]*+)(?=\")|>(?
 class Condenser:
     """Shortens the pieces of files, of which each ends anywhere.
 
-    `may_repeat` says whether what the looks tell of features like a given one is the same for each of them.
+    `may_repeat` says whether what the checks find in features like a given one is the same for each of them.
     """
 
     def __init__(self, alike: Alike, may_repeat: Callable[[bytes], bool]) -> None:

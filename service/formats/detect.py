@@ -156,7 +156,7 @@ def is_read_through(untrusted_name: str) -> bool:
 
 
 def detect(
-    path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | None = None, *, looks: bool = True
+    path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | None = None, *, checks_text: bool = True
 ) -> Source:
     """Detect the format of the upload at `path` (interface 1). Blocking: call it in a thread.
 
@@ -165,7 +165,7 @@ def detect(
         untrusted_name: the client's file name.
         unpack_into: a directory for unpacked files, created if needed; the files in it get names of our own.
         bounds: how much a ZIP or .gz may contain.
-        looks: whether to look through the text for what its driver would lose, which takes the longest by far. Without
+        checks_text: whether to check the text for what its driver would lose, which takes the longest by far. Without
             it, the source lacks the warnings of this; a file is refused all the same if it holds nothing else.
 
     Raises:
@@ -181,13 +181,13 @@ def detect(
     if extension == ZIP:
         unpack_into.mkdir(exist_ok=True)
         with open_archive(path, bounds) as archive:
-            return _unzip(archive, untrusted_name, unpack_into, bounds, looks=looks)
+            return _unzip(archive, untrusted_name, unpack_into, bounds, checks_text=checks_text)
     if extension == GZ:
-        return _gunzip(path, untrusted_name, unpack_into, bounds, looks=looks)
+        return _gunzip(path, untrusted_name, unpack_into, bounds, checks_text=checks_text)
     found = by_extension(extension)
     if found is None:
         raise _unknown(extension)
-    return _single(found, path, untrusted_name, unpack_into, bounds, looks=looks)
+    return _single(found, path, untrusted_name, unpack_into, bounds, checks_text=checks_text)
 
 
 def _extension(untrusted_name: str) -> str:
@@ -207,7 +207,7 @@ def _unknown(extension: str) -> Rejection:
 
 
 def _single(
-    found: Format, path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds, *, looks: bool
+    found: Format, path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds, *, checks_text: bool
 ) -> Source:
     stem = stem_of(untrusted_name)
     is_json = reading_of(found).json
@@ -234,7 +234,7 @@ def _single(
         documents, told = _replaced(documents, partial(_mended, mend, text), unpack_into, prefix)
         warnings += told
     paths = [part.path for part in documents]
-    repeated, left_out = text.tell(paths) if looks or not hold_features(row, paths) else ([], {})
+    repeated, left_out = text.tell(paths) if checks_text or not hold_features(row, paths) else ([], {})
     documents = tuple(Part(part.files, part.layer, text.shorter(part.path)) for part in documents)
     parts = tuple(part for part in documents if has_features(row, part.path)) or documents[:1]
     for part in parts:
@@ -297,7 +297,7 @@ def _documents(path: Path, extension: str, stem: str, unpack_into: Path, bounds:
     return documents
 
 
-def _gunzip(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds, *, looks: bool) -> Source:
+def _gunzip(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds, *, checks_text: bool) -> Source:
     inner_name = untrusted_name.replace("\\", "/").rstrip("/")[: -len(GZ)]
     extension = _extension(inner_name)
     found = None if is_archive(inner_name) else by_extension(extension)
@@ -309,10 +309,10 @@ def _gunzip(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds, 
     unpack_into.mkdir(exist_ok=True)
     target = unpack_into / f"in{extension}"
     gunzip(path, target, bounds)
-    return _single(found, _not_empty(target, GZ), inner_name, unpack_into, bounds, looks=looks)
+    return _single(found, _not_empty(target, GZ), inner_name, unpack_into, bounds, checks_text=checks_text)
 
 
-def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path, bounds: Bounds, *, looks: bool) -> Source:
+def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path, bounds: Bounds, *, checks_text: bool) -> Source:
     finds = find_all(archive)
     bundles = [find for find in finds if find.is_bundle]
     others = [find for find in finds if not find.is_bundle]
@@ -333,7 +333,7 @@ def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path, bounds: Bou
     ((extension, member),) = find.members.items()
     target = unpack_into / f"in{extension}"
     archive.unpack(member, target)
-    source = _single(find.format, _not_empty(target, "ZIP"), find.name, unpack_into, bounds, looks=looks)
+    source = _single(find.format, _not_empty(target, "ZIP"), find.name, unpack_into, bounds, checks_text=checks_text)
     return msgspec.structs.replace(source, warnings=(*source.warnings, *rules_in_schemas(source.format, archive)))
 
 

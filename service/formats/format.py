@@ -172,7 +172,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 class Alike(msgspec.Struct, frozen=True, kw_only=True):
-    """In what features of a format may differ while the looks tell the same of them, as regular expressions."""
+    """In what features of a format may differ while text checks find the same in them, as regular expressions."""
 
     elements: bytes
     """What finds an element that is a feature; its name is the group that matches."""

@@ -1,4 +1,4 @@
-"""TextChecks at the text of uploads for what their drivers would lose without a warning, in one reading of each."""
+"""Checks the text of uploads for what their drivers would lose without a warning, in one reading of each."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,10 +15,10 @@ from service.formats.left_out import CHUNK, TextTally, chunks, warn_of_left_out
 
 
 class TextCheck(Protocol):
-    """TextChecks at the text of a document for what no words and patterns find."""
+    """A check of the text of a document for what no words and patterns find."""
 
     def add(self, text: bytes) -> None:
-        """Look at the next piece of the text."""
+        """Examine the next piece of the text."""
 
     def told(self) -> list[str]:
         """What to tell of the text, which has ended."""
@@ -31,14 +31,14 @@ TEXT_CHECKS: Mapping[Reader, Sequence[Callable[[], TextCheck]]] = {
 
 
 class TextChecks:
-    """TextChecks at the documents of one upload, each of which it may shorten first."""
+    """The checks of the documents of one upload, each of which it may shorten first."""
 
     def __init__(self, row: Format, directory: Path | None = None) -> None:
         """`directory` is where to write shorter documents, created if needed; without one, none are written."""
         self._row = row
         self._reading = reading_of(row)
         self._directory = directory
-        self._tellers = TEXT_CHECKS.get(self._reading.reader, ())
+        self._checks = TEXT_CHECKS.get(self._reading.reader, ())
         self._condenser = Condenser(self._reading.alike, self._may_repeat) if self._reading.alike else None
         self._shortened: dict[Path, tuple[Path | None, Counter[bytes]]] = {}
 
@@ -61,11 +61,11 @@ class TextChecks:
             Rejection: the files contain nothing else than what is left out.
         """
         counts: Counter[bytes] = Counter()
-        told = [warning for path in paths if self._reading.left_out for warning in self._look_at(path, counts)]
+        told = [warning for path in paths if self._reading.left_out for warning in self._examine(path, counts)]
         return told, warn_of_left_out(self._row, counts, paths)
 
-    def _look_at(self, path: Path, counts: Counter[bytes]) -> list[str]:
-        tally, checks = TextTally(self._reading, counts), [check() for check in self._tellers]
+    def _examine(self, path: Path, counts: Counter[bytes]) -> list[str]:
+        tally, checks = TextTally(self._reading, counts), [check() for check in self._checks]
         for text in self._texts(path, counts):
             tally.add(text)
             for check in checks:
@@ -73,7 +73,7 @@ class TextChecks:
         return [warning for check in checks for warning in check.told()]
 
     def _texts(self, path: Path, counts: Counter[bytes]) -> Iterator[bytes]:
-        """What to look at of the document at `path`; what is told of the rest is added to `counts` at the end."""
+        """The text of the document at `path` to examine; what is told of the rest is added to `counts` at the end."""
         shorter = self.shorter(path)
         passed = Counter(self._shortened[path][1]) if shorter else Counter[bytes]()
         for piece in chunks(shorter or path):
@@ -85,7 +85,7 @@ class TextChecks:
 
     def _may_repeat(self, feature: bytes) -> bool:
         """Whether nothing is told of a feature but what is counted; what only a whole document has does not matter."""
-        for check in (each() for each in self._tellers if each is not UndeclaredData):
+        for check in (each() for each in self._checks if each is not UndeclaredData):
             check.add(b"<members>%b</members>" % (2 * feature))  # also if one is not told from the next one
             if check.told():
                 return False
@@ -102,5 +102,5 @@ class TextChecks:
 
 
 def check_texts(row: Format, paths: Sequence[Path]) -> tuple[list[str], Mapping[str, str]]:
-    """What `TextChecks` tell of the files at `paths`. Blocking."""
+    """What `TextChecks` find in the files at `paths`. Blocking."""
     return TextChecks(row).tell(paths)

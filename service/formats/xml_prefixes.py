@@ -1,4 +1,4 @@
-"""Gives the elements of XML the prefixes that drivers and looks know, whichever a program declared for the namespaces.
+"""Gives the elements of XML the prefixes that drivers and checks know, whichever a program declared for the namespaces.
 
 Libraries that make XML from objects call the namespaces of KML and GPX `ns2` and the like. The driver of GPX knows no
 such names, that of KML knows tracks as `gx:Track` alone, and what else is left out is found by the names of elements.

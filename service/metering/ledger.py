@@ -109,7 +109,7 @@ class Ledger:
         stored, flushes their admissions.
         """
         self._database = database
-        self._lane = ConnectionShare(database, ACCOUNTS_AT_ONCE)
+        self._connections = ConnectionShare(database, ACCOUNTS_AT_ONCE)
         self._pricing = pricing
         self._regions = list(regions)
         self._hands_over = hands_over
@@ -181,7 +181,7 @@ class Ledger:
         durable = not (self._known or self._hands_over) or any(request.durable for request in requests)
         keys = [request.key for request in requests]
         prices = [self._pricing.price_cents(request.size_bytes) for request in requests]
-        async with self._lane.connection() as connection:
+        async with self._connections.connection() as connection:
             row = await connection.fetchrow(
                 _SQL["admit"],
                 first.account_id,

@@ -44,7 +44,7 @@ async def analyze_file(
     promise.release()
     [ticket] = services.runner.enqueue(account_id)
     with converter(services.pool, ticket) as run:
-        _, source = await detect_received(upload, services.engine.limits, account_id, workspace, looks=False)
+        _, source = await detect_received(upload, services.engine.limits, account_id, workspace, checks_text=False)
         if not is_document(source):
             is_other_json = bool(reading_of(source.format).told_by)
             if is_other_json:

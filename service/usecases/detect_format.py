@@ -45,24 +45,26 @@ async def detect_format(upload: Upload, limits: Limits, account_id: AccountId | 
         Rejection: see `formats.detect.detect`; or it takes more time.
         Overloaded: the disk is full.
     """
-    return await _detect_little(upload, looks=True) or await _detect_in_thread(upload, limits, account_id, looks=True)
+    return await _detect_little(upload, checks_text=True) or await _detect_in_thread(
+        upload, limits, account_id, checks_text=True
+    )
 
 
 async def detect_received(
-    upload: Upload, limits: Limits, account_id: AccountId, workspace: Workspace, *, looks: bool
+    upload: Upload, limits: Limits, account_id: AccountId, workspace: Workspace, *, checks_text: bool
 ) -> tuple[Upload, Source]:
     """Do so for an upload that `workspace` owns, and return it as well; without `looks` as in `formats.detect.detect`.
 
     If it is an archive of more than little, it is on disk from then on: a few kilobytes may unpack to many megabytes.
     """
-    found = await _detect_little(upload, looks=looks)
+    found = await _detect_little(upload, checks_text=checks_text)
     if found is None:
         upload = await workspace.on_disk(upload)
-        found = await _detect_in_thread(upload, limits, account_id, looks=looks)
+        found = await _detect_in_thread(upload, limits, account_id, checks_text=checks_text)
     return upload, found
 
 
-async def _detect_little(upload: Upload, *, looks: bool) -> Source | None:
+async def _detect_little(upload: Upload, *, checks_text: bool) -> Source | None:
     """Do so at once; None if the upload, or what is in it, is too large for that, and nothing is unpacked then."""
     if upload.size_bytes > INLINE_BYTES or is_gzip(upload.untrusted_name):
         return None
@@ -70,25 +72,29 @@ async def _detect_little(upload: Upload, *, looks: bool) -> Source | None:
     try:
         if is_quick:
             with suppress(MuchToRead):
-                return await run_blocking(partial(_detect_within, QUICK, upload, looks=looks), inline=True)
-        return await run_blocking(partial(_detect_within, LITTLE, upload, looks=looks), inline=False)
+                return await run_blocking(partial(_detect_within, QUICK, upload, checks_text=checks_text), inline=True)
+        return await run_blocking(partial(_detect_within, LITTLE, upload, checks_text=checks_text), inline=False)
     except TooMuch:
         return None
 
 
-def _detect_within(bounds: Bounds, upload: Upload, *, looks: bool) -> Source:
+def _detect_within(bounds: Bounds, upload: Upload, *, checks_text: bool) -> Source:
     try:
         with lack_of_room():
-            return detect(upload.path, upload.untrusted_name, upload.directory / UNPACKED, bounds, looks=looks)
+            return detect(
+                upload.path, upload.untrusted_name, upload.directory / UNPACKED, bounds, checks_text=checks_text
+            )
     except TooMuch:
         shutil.rmtree(upload.directory / UNPACKED, ignore_errors=True)  # only some files are unpacked
         raise
 
 
-async def _detect_in_thread(upload: Upload, limits: Limits, account_id: AccountId | None, *, looks: bool) -> Source:
+async def _detect_in_thread(
+    upload: Upload, limits: Limits, account_id: AccountId | None, *, checks_text: bool
+) -> Source:
     turn = asyncio.Lock() if account_id is None else _turns.setdefault(account_id, asyncio.Lock())
     threads = _looking if is_read_through(upload.untrusted_name) else SHARED
-    work = partial(detect, upload.path, upload.untrusted_name, upload.directory / UNPACKED, looks=looks)
+    work = partial(detect, upload.path, upload.untrusted_name, upload.directory / UNPACKED, checks_text=checks_text)
     permit = Permit(limits.cpu_seconds)
     async with turn:
         with lack_of_room():

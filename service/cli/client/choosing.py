@@ -35,8 +35,8 @@ async def open_converter(
         if arguments.key or arguments.key_file:
             raise InvalidCommandError("A key is for a server. Name the server with --url.")
         configure_log(settings.log_format, "error")
-        async with open_local(settings, ConversionRequest(**members), outputs) as here:
-            yield here
+        async with open_local(settings, ConversionRequest(**members), outputs) as local:
+            yield local
         return
     split_url(arguments.url)
     yield Remote(arguments.url, _key(arguments), as_fields(members), outputs, _idempotency_keys(arguments))

@@ -15,7 +15,7 @@ class RequestOption(msgspec.Struct, frozen=True):
 
     member: str
     field: str
-    option: CliArgument
+    argument: CliArgument
 
 
 def _option(member: str, field: str, option: str, meaning: str, **options: object) -> RequestOption:
@@ -42,7 +42,7 @@ REQUEST_OPTIONS = (
 )
 
 _OPTION_OF = {
-    f"the field {option.field}" if option.field.islower() else option.field: option.option.names[0]
+    f"the field {option.field}" if option.field.islower() else option.field: option.argument.names[0]
     for option in REQUEST_OPTIONS
 }
 """The options by what sentences of the service call them; a field with the name of an ordinary word is called so."""

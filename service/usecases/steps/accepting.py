@@ -88,9 +88,11 @@ async def detect(desk: Desk, received: Received) -> Detected:
             f"The file exceeds {ceiling} MB, the largest size that the service accepts. Split it into smaller files."
         )
     with span("detect", job_id=str(received.job.id)):
-        looks = desk.services.converts
+        checks_text = desk.services.converts
         limits = desk.services.engine.limits
-        upload, source = await detect_received(order.upload, limits, order.account_id, order.workspace, looks=looks)
+        upload, source = await detect_received(
+            order.upload, limits, order.account_id, order.workspace, checks_text=checks_text
+        )
     if upload is not order.upload:
         order = msgspec.structs.replace(order, upload=upload)
     job = msgspec.structs.replace(received.job, input_format=source.format.token)

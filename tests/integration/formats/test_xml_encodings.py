@@ -199,7 +199,7 @@ def test_a_small_archive_of_much_text_in_another_encoding_is_refused(
     path.write_bytes(gzip.compress(start) + much_text())
     refusal = pytest.raises(Rejection, match="129 MiB of text that is not, or not said to be, UTF-8; at most 128 MiB")
     with refusal if is_refused else nullcontext():
-        detect(path, path.name, tmp_path / "unpacked", looks=False)
+        detect(path, path.name, tmp_path / "unpacked", checks_text=False)
 
 
 def test_bytes_that_an_encoding_does_not_have_are_told(converters: Converters, tmp_path: Path) -> None:

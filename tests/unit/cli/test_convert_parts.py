@@ -85,7 +85,7 @@ def test_what_is_sent_are_the_options_that_were_given() -> None:
     """As the fields of the form; 0 is no code of a system, and the server says so."""
     parser = argparse.ArgumentParser()
     for option in REQUEST_OPTIONS:
-        parser.add_argument(*option.option.names, **option.option.options)  # type: ignore[arg-type]  # as in the command
+        parser.add_argument(*option.argument.names, **option.argument.options)  # type: ignore[arg-type]  # as in the command
     given = parser.parse_args(["--epsg", "0", "--x-field", "lon", "--keep-coordinates"])
     assert as_fields(members_of(given)) == {"targetEpsg": "0", "xField": "lon", "keepCoordinates": "true"}
 

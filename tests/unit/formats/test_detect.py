@@ -286,10 +286,10 @@ def test_a_file_is_refused_for_what_it_lacks_even_without_looks(tmp_path: Path) 
     link, placemark = b"<NetworkLink></NetworkLink>", b"<Placemark></Placemark>"
     (path := tmp_path / "upload").write_bytes(b"<kml><Document>%b%b</Document></kml>" % (link, placemark))
     assert "Network links (1)" in detect(path, "a.kml", tmp_path / "unpacked").warnings[0]
-    assert not detect(path, "a.kml", tmp_path / "unpacked", looks=False).warnings
+    assert not detect(path, "a.kml", tmp_path / "unpacked", checks_text=False).warnings
     path.write_bytes(b"<kml>%b</kml>" % link)
     with pytest.raises(Rejection, match=r"holds no features .*Network links \(1\)"):
-        detect(path, "a.kml", tmp_path / "unpacked", looks=False)
+        detect(path, "a.kml", tmp_path / "unpacked", checks_text=False)
 
 
 def test_a_binary_dxf_is_refused_as_such(tmp_path: Path) -> None:
