@@ -1,5 +1,8 @@
 """One client connection between its requests: what passes the gate begins the next one, and idleness ends it.
 
+The protocol of a connection never changes: a request to upgrade is served as HTTP/1.1. Otherwise requests could be
+smuggled past a gateway inside what it takes for one request.
+
 No task runs for a connection between requests: received bytes are processed where asyncio delivers them, and a task
 lives from the end of a request's header to the end of its response. One timer of the server serves all idle
 connections.
@@ -12,9 +15,10 @@ from collections.abc import Callable
 from service.http.unserved import TOO_LATE, TOO_MANY
 from service.jobs.promises import Promise
 from service.server.channel import Channel
+from service.server.exchange import Exchange
 from service.server.gate import Refusal
-from service.server.http1 import Http1
-from service.server.inbox import Refused
+from service.server.head import read_head, target_of
+from service.server.inbox import Inbox, Refused
 from service.server.site import ListenerState
 
 LATELY_SECONDS = 2.0
@@ -40,7 +44,7 @@ class ClientConnection(Channel):
         self.is_one_too_many = is_one_too_many
         """Whether there were as many connections as allowed before it."""
         self._forget = forget
-        self._http: Http1 | None = None
+        self._inbox: Inbox | None = None  # made late because it costs more than a refusal
         self._refusal: Refusal | None = None
         """The gate's response to a request whose body has not arrived yet."""
         self._awaited_bytes = 0
@@ -54,7 +58,6 @@ class ClientConnection(Channel):
 
     def connection_lost(self) -> None:
         """Note that the connection is closed in both directions."""
-        self._http = None  # it holds this connection: both would be left to the garbage collector
         self._forget(self)
         super().connection_lost()
 
@@ -89,10 +92,13 @@ class ClientConnection(Channel):
         data, promise = self._pass_gate(data)
         if not data and self._is_between_requests():
             return
-        if self._http is None:
-            self._http = Http1(self)  # created late because it costs more than a refusal
+        if self._inbox is None:
+            self._inbox = Inbox(self.site.limits.max_header_bytes)
+        self._inbox += data
         try:
-            self._http.look(data, promise)
+            request = read_head(self._inbox)
+            if request is not None:
+                self.begin(Exchange(self, self._inbox, request, target_of(request), promise).run())
         except Refused as refused:
             if promise is not None:
                 promise.release()
@@ -100,7 +106,7 @@ class ClientConnection(Channel):
 
     def _is_between_requests(self) -> bool:
         """Whether the next byte is the first of a request."""
-        return self._http is None or self._http.is_blank
+        return not self._inbox
 
     def _is_idle(self) -> bool:
         """Whether a connection at rest has had a request, and the next one has not begun."""

@@ -9,9 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from service.errors import MalformedRequest
-from service.http.unserved import UNREADABLE
-from service.server.inbox import Inbox, Refused
+from service.http.unserved import UNREADABLE, WEBSOCKET
+from service.server.inbox import Inbox, Refused, refused
 
 HOST, DECLARED, ENCODING = b"host", b"content-length", b"transfer-encoding"
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
@@ -19,6 +18,8 @@ _HEAD = re.compile(rb"(%s) ([!-~]+) HTTP/([0-9]\.[0-9])\r\n((?:%s:[\t -~\x80-\xf
 _FIELD = re.compile(rb"([^:]+):([^\r]*)\r\n")
 _HOST = re.compile(rb"(?:[A-Za-z0-9._~-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
 _LENGTH = re.compile(rb"[0-9]{1,20}")
+_VERSIONS = frozenset({b"1.0", b"1.1"})
+_ABSOLUTE = re.compile(rb"https?://([^/?]*)(.*)", re.IGNORECASE)
 
 
 class RequestHead(NamedTuple):
@@ -60,11 +61,31 @@ def read_head(inbox: Inbox) -> RequestHead | None:
     return RequestHead(method, target, version, headers, fields)
 
 
+def target_of(request: RequestHead) -> bytes:
+    """Return the path and query of an unambiguous request.
+
+    Raises:
+        Refused: the request names two hosts, or its target is not a path.
+    """
+    if request.version not in _VERSIONS:
+        raise Refused(UNREADABLE)
+    if request.fields.get(b"upgrade", b"").lower() == b"websocket":
+        raise Refused(WEBSOCKET)
+    target = request.target
+    if absolute := _ABSOLUTE.fullmatch(target):
+        if absolute[1].lower() != request.fields.get(HOST, absolute[1]).lower():
+            raise refused("The target and the header Host name different hosts. Send the same.")
+        target = absolute[2] if absolute[2].startswith(b"/") else b"/" + absolute[2]
+    if b"#" in target or not (target.startswith(b"/") or (target == b"*" and request.method == b"OPTIONS")):
+        raise refused("The target of the request is not a path. Send a path that begins with /.")
+    return target
+
+
 def _check_repeated(headers: list[tuple[bytes, bytes]]) -> None:
     names = [name for name, _ in headers]
     for name in (HOST, DECLARED, ENCODING):
         if names.count(name) > 1:
-            raise _refused(f"The header {name.decode().title()} occurs twice. Send it once.")
+            raise refused(f"The header {name.decode().title()} occurs twice. Send it once.")
 
 
 def _check_framing(fields: Mapping[bytes, bytes], version: bytes) -> None:
@@ -72,17 +93,13 @@ def _check_framing(fields: Mapping[bytes, bytes], version: bytes) -> None:
     length, encoding = fields.get(DECLARED), fields.get(ENCODING)
     if length is not None:
         if encoding is not None:
-            raise _refused("The request has both Content-Length and Transfer-Encoding. Send only one of them.")
+            raise refused("The request has both Content-Length and Transfer-Encoding. Send only one of them.")
         if not _LENGTH.fullmatch(length):
-            raise _refused("The header Content-Length is not a number. Send only digits.")
+            raise refused("The header Content-Length is not a number. Send only digits.")
     if encoding is not None:
         if encoding.lower() != b"chunked":
-            raise _refused("The service supports no Transfer-Encoding other than chunked. Send the body without it.")
+            raise refused("The service supports no Transfer-Encoding other than chunked. Send the body without it.")
         if version == b"1.0":
-            raise _refused("An HTTP/1.0 request cannot have a Transfer-Encoding. Send Content-Length.")
+            raise refused("An HTTP/1.0 request cannot have a Transfer-Encoding. Send Content-Length.")
     if not _HOST.fullmatch(fields.get(HOST, b"")):
-        raise _refused("The header Host does not name a host. Send the name and the port of the service.")
-
-
-def _refused(message: str) -> Refused:
-    return Refused(MalformedRequest(message))
+        raise refused("The header Host does not name a host. Send the name and the port of the service.")

@@ -80,7 +80,7 @@ class Inbox:
             return None
         line = bytes(self._take(end + 1))
         if not _CHUNK_LINE.fullmatch(line):
-            raise _refused("A chunk of the body does not start with its size alone. Send chunks without extensions.")
+            raise refused("A chunk of the body does not start with its size alone. Send chunks without extensions.")
         return line
 
     def maybe_extract_lines(self) -> list[bytes] | None:
@@ -98,7 +98,7 @@ class Inbox:
         if end > self._most_head_bytes or (end < 0 and len(data) > self._most_head_bytes):
             raise Refused(TOO_LONG)
         if not _USUAL.fullmatch(data, max(0, self._searched - 1), end + 2 if end >= 0 else len(data)):
-            raise _refused(
+            raise refused(
                 "The request header has a control character, a folded line, or a line that does not end in CRLF. "
                 "Send it with an HTTP client."
             )
@@ -123,5 +123,6 @@ class Inbox:
         self._piece = b""
 
 
-def _refused(message: str) -> Refused:
+def refused(message: str) -> Refused:
+    """The refusal of a request that is malformed."""
     return Refused(MalformedRequest(message))
