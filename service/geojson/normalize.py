@@ -63,12 +63,14 @@ def _wrap(out: BinaryIO, cursor: Cursor, mend: Callable[[bytes], bytes]) -> None
     out.write(b'{"type": "%b", %b"features": [\n%b' % (COLLECTION.encode(), crs, _feature(text, members)))
     cursor.skip(SPACE_OR_SEPARATOR)
     while cursor.byte():
-        features = mend(_in_a_row(cursor))
-        if not features:
+        limit = cursor.position + WINDOW_BYTES
+        if features := mend(_in_a_row(cursor)):
+            out.write(b",\n%b" % features)
+            cursor.skip(SPACE_OR_SEPARATOR)
+        while cursor.position < limit and cursor.byte():
             text = mend(_next(cursor))
-            features = _feature(text, _members(text))
-        out.write(b",\n%b" % features)
-        cursor.skip(SPACE_OR_SEPARATOR)
+            out.write(b",\n%b" % _feature(text, _members(text)))
+            cursor.skip(SPACE_OR_SEPARATOR)
         cursor.release()
     out.write(b"\n]}\n")
 

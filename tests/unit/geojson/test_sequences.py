@@ -1,7 +1,10 @@
 """A sequence of objects is read and normalized as the collection of its features, however it is laid out."""
 
 import random
+import sys
+from collections import Counter
 from pathlib import Path
+from types import FrameType
 
 import msgspec
 import pytest
@@ -68,3 +71,22 @@ def test_other_spellings_and_bare_geometries_are_features(tmp_path: Path, kind: 
     found, copy = scan(tmp_path / "in"), scan(tmp_path / "out")
     assert (found.features, copy.features) == (5, 5)
     assert (found.fields, found.geometry_types) == (copy.fields, copy.geometry_types)
+
+
+@pytest.mark.parametrize("odd", [b'{"type": "feature", "properties": {}, "geometry": null}', ODD[0]])
+def test_a_window_is_read_together_only_once(tmp_path: Path, odd: bytes) -> None:
+    """Once for each object in it, a crafted file of 200 KB took seconds in the event loop."""
+    (tmp_path / "in").write_bytes(b"\n".join([*PLAIN[1:2] * 500, odd, b""]))
+    calls: Counter[str] = Counter()
+
+    def count(_: FrameType, event: str, called: object) -> None:
+        if event == "c_call":
+            calls[getattr(called, "__name__", "")] += 1
+
+    sys.setprofile(count)
+    try:
+        normalize(tmp_path / "in", tmp_path / "out", WRAP)
+    finally:
+        sys.setprofile(None)
+    assert scan(tmp_path / "out").features == 501
+    assert 0 < calls["decode_lines"] < 5
