@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from sandbox.command import Command
-from service.blocking import INLINE_COLUMNS, run_blocking, run_for_columns
+from service.blocking import run_blocking, run_for_columns
 from service.engine.convert import UNASKED, Engine
 from service.engine.diagnostics import Subject, require_program_success
 from service.engine.environment import python_environment
@@ -31,7 +31,7 @@ from service.geojson import scan as scan_program
 from service.geojson.findings import Scan, read_scan
 from service.geojson.normalize import KEEP, MEND, WRAP, normalize
 from service.geojson.refusals import Reason, Unreadable
-from service.geojson.scan import EDGES, read_light, scan_bytes
+from service.geojson.scan import EDGES, is_quick, read_light, scan_bytes
 from service.geojson.warnings import reading_warnings
 
 SCAN_FILE = "scan.json"
@@ -195,8 +195,7 @@ async def scan_file(engine: Engine, run: Run, path: Path, *, seeks_edges: bool =
     """
     document = read_light(path)
     if document is not None:
-        is_quick = document.count(b":") <= INLINE_COLUMNS  # one follows each name of a column
-        found = await run_blocking(partial(scan_bytes, document, seeks_edges=seeks_edges), inline=is_quick)
+        found = await run_blocking(partial(scan_bytes, document, seeks_edges=seeks_edges), inline=is_quick(document))
     else:
         await _run_program(engine, run, scan_program.__name__, path, SCAN_FILE, *(EDGES,) * seeks_edges)
         found = await run_blocking(partial(read_scan, path.parent / SCAN_FILE), inline=False)
@@ -215,8 +214,9 @@ async def normalized(engine: Engine, run: Run, source: Source, found: Scan) -> S
         return msgspec.structs.replace(source, options=options)
     target = source.path.parent / NORMALIZED_FILE
     mode = KEEP if found.is_collection else MEND if needs_mending else WRAP
-    if read_light(source.path) is not None:
-        normalize(source.path, target, mode)
+    document = read_light(source.path)
+    if document is not None:
+        await run_blocking(partial(normalize, source.path, target, mode), inline=is_quick(document))
     else:
         await _run_program(engine, run, normalize_program.__name__, source.path, NORMALIZED_FILE, mode)
     part = Part({NORMALIZED_EXTENSION: target}, source.parts[0].layer)

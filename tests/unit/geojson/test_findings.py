@@ -11,7 +11,7 @@ import pytest
 from service.formats.facts import FieldType
 from service.geojson.findings import MAX_FINDINGS_BYTES, Scan, ScanOutcome, read_scan, write_outcome
 from service.geojson.refusals import Reason, Unreadable
-from service.geojson.scan import INLINE_BYTES, main, read_light, scan
+from service.geojson.scan import INLINE_BYTES, is_quick, main, read_light, scan
 from tests.support.geojson import POINT, collection, feature, geometry
 
 
@@ -104,6 +104,20 @@ def test_ordinary_documents_are_light(document: Path, tmp_path: Path) -> None:
     for content in (b"{}," * 80_000, b"5," * 120_000, b"[]," * 80_000, b"[" * 250_000, b" " * (INLINE_BYTES + 1)):
         heavy.write_bytes(b'{"type": "FeatureCollection", "features": [' + content)
         assert read_light(heavy) is None
+
+
+def test_only_few_values_are_read_in_the_event_loop(tmp_path: Path) -> None:
+    """Crafted ones take a hundred times as long as the numbers of a line: half a second for a small file."""
+    few = tmp_path / "few"
+    few.write_bytes(collection(*(feature({"a": n, "b": "x"}, POINT) for n in range(100))))
+    assert is_quick(few.read_bytes())
+    assert is_quick(collection(feature({}, geometry("LineString", [[n, n] for n in range(1000)]))))
+    many = tmp_path / "many"
+    for content in (b"[1]," * 60_000 + b"[1]", b'{"a": ["' + b"\\ud800" * 40_000 + b'"]}'):
+        many.write_bytes(b'{"type": "FeatureCollection", "features": [%b]}' % content)
+        document = read_light(many)
+        assert document is not None
+        assert not is_quick(document)
 
 
 def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
