@@ -230,6 +230,8 @@ UNDEFINED_TYPE = re.compile(r"Field format '|' has multiple geometry fields")
 """A column of a GeoPackage whose type is not one for attributes: the driver leaves it out, or guesses."""
 UNREAD_GEOMETRY = re.compile(r"Unable to read geometry")
 """A value of a GeoPackage that is not a geometry: the driver leaves it out."""
+LONG_GAP = re.compile(r"Invalid row: (?P<row>\d{1,9})\. Too big gap")
+"""Empty rows of a workbook, more than its driver makes features of; it counts rows from 0."""
 MAX_FOUND = 20
 
 
@@ -304,6 +306,12 @@ def find_changes(messages: str, *, values: bool = True) -> Iterator[str]:
     """Warnings about columns that the converter renamed and `values` that it changed while it read the file."""
     for found in islice(_RENAMED.finditer(messages), MAX_FOUND):
         yield told_of_renamed(found["old"], found["new"])
+    if gap := LONG_GAP.search(messages):
+        row = int(gap["row"]) + 1
+        yield (
+            f"The empty rows before row {row:,} of a sheet, and all behind it, were left out: they are too many. Other "
+            "empty rows are features without values."
+        )
     misread: dict[str, re.Match[str]] = {}
     for found in MISREAD.finditer(messages) if values else ():
         if not _is_same(found["value"], found["number"]):

@@ -8,7 +8,7 @@ import msgspec
 
 from sandbox.verdict import Ending
 from service.blocking import run_for_columns
-from service.engine.diagnostics import INCOMPLETE, MISREAD, TOO_MANY_LAYERS, UNDEFINED_TYPE, UNREAD_GEOMETRY
+from service.engine.diagnostics import INCOMPLETE, LONG_GAP, MISREAD, TOO_MANY_LAYERS, UNDEFINED_TYPE, UNREAD_GEOMETRY
 from service.engine.session import Session, SessionOver
 from service.engine.session_facts import SAME, Seen, SeenLayer, changes_of, facts_of
 from service.engine.workspace import Workplace
@@ -20,7 +20,7 @@ LARGEST_BYTES = 96 << 20
 """Larger uploads go through the work file; in memory, they would take more than the converter itself."""
 TOO_LONG = frozenset({Ending.WALL_TIME, Ending.CPU_TIME})
 """Endings of runs whose work would take as long in any other run."""
-NEED_WORK_FILE = (INCOMPLETE, MISREAD, UNDEFINED_TYPE, UNREAD_GEOMETRY)
+NEED_WORK_FILE = (INCOMPLETE, LONG_GAP, MISREAD, UNDEFINED_TYPE, UNREAD_GEOMETRY)
 """Messages about what only the ways to the work file mend or report."""
 T = TypeVar("T")
 Finish = Callable[[Session, list[SeenLayer]], Awaitable[list[SeenLayer] | None]]

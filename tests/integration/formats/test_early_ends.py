@@ -1,5 +1,6 @@
 """Files of which drivers would read the beginning alone, and say nothing."""
 
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.errors import Rejection
+from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import SAMPLES
 
@@ -59,6 +61,24 @@ async def test_rows_after_a_large_gap_are_not_lost(either: Pipeline, tmp_path: P
     path = await changed(either, tmp_path, "Ods", lambda row: GAP.format(times) + row)
     with pytest.raises(Rejection, match="where its reader stops"):
         await either.to("Csv", path)
+
+
+@pytest.mark.parametrize(("number", "is_told"), [(9_000, False), (12_000, True)])
+async def test_empty_rows_that_the_driver_of_xlsx_leaves_out_are_told(
+    either: Pipeline, tmp_path: Path, number: int, *, is_told: bool
+) -> None:
+    """It keeps the rows behind a gap of more than 10,000, and makes features of the empty ones of a shorter gap."""
+    whole = await either.to("Xlsx", write_geojson(tmp_path / "a.geojson", SAMPLES["points"]))
+    assert len(SAMPLES["points"]) == 2, "the row that is moved is the third one, with the header"
+    path = tmp_path / "a.xlsx"
+    with zipfile.ZipFile(whole.path) as book, zipfile.ZipFile(path, "w") as copy:
+        for name in book.namelist():
+            copy.writestr(name, re.sub(rb'(?<= r=")([A-Z]*+)3(?=")', rb"\g<1>%d" % number, book.read(name)))
+    done = await either.to("GeoJson", path, source_epsg=4326)
+    found = [feature["properties"] for feature in readers.geojson(done.path)]
+    assert len(found) == (2 if is_told else number - 1)
+    assert found[-1] == SAMPLES["points"][-1]["properties"]
+    assert any("before row 12,000 of a sheet" in warning for warning in done.output.warnings) == is_told
 
 
 async def test_numbers_without_texts_after_a_large_gap_are_not_lost(either: Pipeline, tmp_path: Path) -> None:
