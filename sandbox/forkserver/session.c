@@ -126,10 +126,10 @@ static void compare(char **at)
     end_answer(",", is_read);
 }
 
-/* What strays by more than some meters in the layers of the given names that are held, or, without names, in all layers of what is open. */
+/* What strays by more than some meters, or is torn, in the layers of the given names that are held, or, without names, in all layers of what is open. */
 static void stray(char **at)
 {
-    enum { SOURCE, TARGET, METERS, LEAST, MOST, NAMES };
+    enum { SOURCE, TARGET, METERS, LEAST, MOST, WRAPS, NAMES };
     int told = 0;
     for (int given = 0; given < NAMES; given++)
         if (!at[given])
@@ -137,18 +137,19 @@ static void stray(char **at)
     int source_code = atoi(at[SOURCE]), target_code = atoi(at[TARGET]);
     double meters = strtod(at[METERS], NULL);
     struct reach reach = {strtod(at[LEAST], NULL), strtod(at[MOST], NULL)};
+    int wraps = atoi(at[WRAPS]);
     char **names = at + NAMES;
     int ok = seat();
     put("{\"layers\":[");
     for (int number = 0, layers = *names || !latest ? 0 : GDALDatasetGetLayerCount(latest); number < layers; number++) {
         put(told++ ? "," : "");
-        tell_strays(GDALDatasetGetLayer(latest, number), source_code, target_code, meters, reach);
+        tell_strays(GDALDatasetGetLayer(latest, number), source_code, target_code, meters, reach, wraps);
     }
     for (; *names; names++) {
         handle layer = stayed && strcmp(*names, stayed_table) == 0 ? stayed : memory ? GDALDatasetGetLayerByName(memory, *names) : NULL;
         put(told++ ? "," : "");
         if (layer)
-            tell_strays(layer, source_code, target_code, meters, reach);
+            tell_strays(layer, source_code, target_code, meters, reach, wraps);
         else
             put("{}");
     }

@@ -1,7 +1,9 @@
 /*
  * Finds features that a transformation does not bring back to where they were, or takes farther than the Earth is long
  * around, or beyond where a projection is of use: their coordinates in the other system mean nothing, although PROJ computes
- * some without an error. A lattice over the extent of a layer tells whether that can be; only then is every feature examined.
+ * some without an error. Finds those that it tears, too: lines and areas across an edge of the other map, such as the date
+ * line, that span all of it in the result. A lattice over the extent of a layer tells whether either can be; only then is
+ * every feature examined.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,17 +13,23 @@
 #include "crs.h"
 #include "straying.h"
 
-enum { WEST, EAST, SOUTH, NORTH, EDGES, LATTICE = 17 };
+enum { WEST, EAST, SOUTH, NORTH, EDGES, LATTICE = 17, HALVINGS = 60 };
 static const double DEGREES_A_METER = 1e-5, TURN = 360, POLE = 90, FARTHEST_METERS = 4.0e7;
+/* The ends of a torn edge are farther apart than that; near a pole, those of others may be half a turn apart. */
+static const double LEAP_DEGREES = 90, LEAP_METERS = 1.0e6, TORN_DEGREES = 270;
 /* The greatest x of an origin: the number of a zone may precede its coordinates, as in 47,500,000. */
 static const double ORIGIN_METERS = 5.0e7;
 
 /* There and back: the transformations, and what is still the same place or still on the map, in units of each system. */
 struct trip {
     handle there, back;
-    int in_degrees;
-    double same, farthest;
+    int in_degrees, to_degrees, wraps, may_stray, may_tear;
+    double same, farthest, leap;
     struct reach reach;
+};
+
+struct place {
+    double x, y;
 };
 
 /* Making a transformation takes most of the time. GDAL keeps a destroyed one for the next that needs the same, which is
@@ -58,17 +66,118 @@ static int strays_at(const struct trip *trip, double x, double y)
     return !(apart(trip, x, to_x, 1, y) <= trip->same && apart(trip, y, to_y, 0, y) <= trip->same);
 }
 
-static int may_stray(const struct trip *trip, handle layer)
+static int arrives(const struct trip *trip, struct place from, struct place *to)
 {
-    double box[EDGES];
+    double z = 0;
+    int is_fine = 0;
+    *to = from;
+    return OCTTransformEx(trip->there, 1, &to->x, &to->y, &z, &is_fine) && is_fine;
+}
+
+/* How far apart two places are on the other map, from its one side to the other if they are there. */
+static double leap(const struct trip *trip, struct place one, struct place other)
+{
+    return trip->to_degrees ? fabs(one.x - other.x) : hypot(one.x - other.x, one.y - other.y);
+}
+
+/* How far apart the ends of an edge are on the other map, if an edge of that lies between them however often the half of which
+ * the ends are farther apart is halved again; 0 if none does. Only such an edge is still torn then. */
+static double tear(const struct trip *trip, struct place from, struct place to)
+{
+    struct place from_there, to_there, middle_there;
+    double apart = arrives(trip, from, &from_there) && arrives(trip, to, &to_there) ? leap(trip, from_there, to_there) : 0;
+    double left = apart;
+    for (int halving = 0; left > trip->leap && halving < HALVINGS; halving++) {
+        struct place middle = {from.x + (to.x - from.x) / 2, from.y + (to.y - from.y) / 2};
+        if (!arrives(trip, middle, &middle_there))
+            return 0;
+        double first = leap(trip, from_there, middle_there), second = leap(trip, middle_there, to_there);
+        left = fmax(first, second);
+        if (first > second)
+            to = middle, to_there = middle_there;
+        else
+            from = middle, from_there = middle_there;
+    }
+    return left > (trip->to_degrees ? TORN_DEGREES : trip->leap) ? apart : 0;
+}
+
+static struct place position(handle line, int number)
+{
+    return (struct place){OGR_G_GetX(line, number), OGR_G_GetY(line, number)};
+}
+
+/* The greatest distance on the other map between ends of a torn edge of a geometry. */
+static double widest_tear(const struct trip *trip, handle geometry)
+{
+    int parts = OGR_G_GetGeometryCount(geometry), points = parts ? 0 : OGR_G_GetPointCount(geometry);
+    double widest = 0;
+    for (int part = 0; part < parts; part++)
+        widest = fmax(widest, widest_tear(trip, OGR_G_GetGeometryRef(geometry, part)));
+    for (int point = 1; point < points; point++)
+        widest = fmax(widest, tear(trip, position(geometry, point - 1), position(geometry, point)));
+    return widest;
+}
+
+/* Whether an edge is that wide, and no parallel from one side of the map to the other, such as a pole. */
+static int is_as_wide(handle geometry, double width)
+{
+    const double same = 1e-6;
+    int parts = OGR_G_GetGeometryCount(geometry), points = parts ? 0 : OGR_G_GetPointCount(geometry), found = 0;
+    for (int part = 0; part < parts && !found; part++)
+        found = is_as_wide(OGR_G_GetGeometryRef(geometry, part), width);
+    for (int point = 1; point < points && !found; point++) {
+        double apart = fabs(OGR_G_GetX(geometry, point) - OGR_G_GetX(geometry, point - 1));
+        found = apart >= width - same && apart < TURN - same;
+    }
+    return found;
+}
+
+/* A geometry as the converter makes it of another one, which it may cut at the date line; NULL if it cannot. */
+static handle as_made(handle geometry, handle transformation, int wraps)
+{
+    static const char *const wrap[] = {"WRAPDATELINE=YES", NULL};
+    handle transformer = OGR_GeomTransformer_Create(transformation, wraps ? wrap : NULL);
+    handle made = transformer ? OGR_GeomTransformer_Transform(transformer, geometry) : NULL;
+    if (transformer)
+        OGR_GeomTransformer_Destroy(transformer);
+    return made;
+}
+
+static int is_torn(const struct trip *trip, handle geometry)
+{
+    double width = widest_tear(trip, geometry);
+    if (width == 0 || !trip->to_degrees)
+        return width != 0;
+    handle made = as_made(geometry, trip->there, trip->wraps);
+    int found = !made || is_as_wide(made, width);
+    if (made)
+        OGR_G_DestroyGeometry(made);
+    return found;
+}
+
+/* What may happen on the way to places like those in a layer. On a map in degrees, the date line may also lie between the
+ * outermost places of the lattice and the next ones, that is, beyond all of them. */
+static void foresee(struct trip *trip, handle layer)
+{
+    struct place before[LATTICE] = {0}, here, there;
+    double box[EDGES], farthest = 0, widest = 0;
     if (OGR_L_GetExtent(layer, box, 1) != 0)
-        return 0;
+        return;
     for (int column = 0; column < LATTICE; column++)
-        for (int row = 0; row < LATTICE; row++)
-            if (strays_at(trip, box[WEST] + (box[EAST] - box[WEST]) * column / (LATTICE - 1),
-                          box[SOUTH] + (box[NORTH] - box[SOUTH]) * row / (LATTICE - 1)))
-                return 1;
-    return 0;
+        for (int row = 0; row < LATTICE; row++) {
+            here.x = box[WEST] + (box[EAST] - box[WEST]) * column / (LATTICE - 1);
+            here.y = box[SOUTH] + (box[NORTH] - box[SOUTH]) * row / (LATTICE - 1);
+            trip->may_stray |= strays_at(trip, here.x, here.y);
+            if (!arrives(trip, here, &there)) {
+                trip->may_tear = 1;
+                continue;
+            }
+            farthest = fmax(farthest, fabs(there.x));
+            widest = fmax(widest, column ? leap(trip, before[row], there) : 0);
+            widest = fmax(widest, row ? leap(trip, before[row - 1], there) : 0);
+            before[row] = there;
+        }
+    trip->may_tear |= widest > trip->leap || (trip->to_degrees && farthest + widest >= TURN / 2);
 }
 
 static int strays(const struct trip *trip, handle geometry)
@@ -83,7 +192,16 @@ static int strays(const struct trip *trip, handle geometry)
     return 0;
 }
 
-static void count(const struct trip *trip, handle layer, int64_t *found, int64_t *first)
+struct found {
+    int64_t count, first;
+};
+
+static void find(struct found *found, int64_t number)
+{
+    found->first = found->count++ ? found->first : number;
+}
+
+static void count(const struct trip *trip, handle layer, struct found *stray, struct found *torn)
 {
     handle feature;
     int64_t number = 0;
@@ -91,20 +209,22 @@ static void count(const struct trip *trip, handle layer, int64_t *found, int64_t
     while ((feature = OGR_L_GetNextFeature(layer))) {
         handle geometry = OGR_F_GetGeometryRef(feature);
         number++;
-        if (geometry && !OGR_G_IsEmpty(geometry) && strays(trip, geometry)) {
-            *found += 1;
-            *first = *first ? *first : number;
+        if (geometry && !OGR_G_IsEmpty(geometry)) {
+            if (trip->may_stray && strays(trip, geometry))
+                find(stray, number);
+            if (trip->may_tear && is_torn(trip, geometry))
+                find(torn, number);
         }
         OGR_F_Destroy(feature);
     }
     OGR_L_ResetReading(layer);
 }
 
-void tell_strays(handle layer, int source, int target, double meters, struct reach reach)
+void tell_strays(handle layer, int source, int target, double meters, struct reach reach, int wraps)
 {
     handle given = source ? system_of_code(source) : NULL, from = source ? given : OGR_L_GetSpatialRef(layer), to = system_of_code(target);
-    int64_t found = 0, first = 0;
-    struct trip trip = {.reach = reach};
+    struct found stray = {0}, torn = {0};
+    struct trip trip = {.reach = reach, .wraps = wraps};
     CPLPushErrorHandler(CPLQuietErrorHandler);
     if (from && to) {
         prepare(&trip, from, to);
@@ -114,13 +234,18 @@ void tell_strays(handle layer, int source, int target, double meters, struct rea
         double unit = OSRIsGeographic(to) ? 0 : OSRGetLinearUnits(to, NULL);
         double most = (FARTHEST_METERS + ORIGIN_METERS) / unit;
         trip.farthest = FARTHEST_METERS / unit;
+        trip.to_degrees = OSRIsGeographic(to);
+        trip.leap = trip.to_degrees ? LEAP_DEGREES : LEAP_METERS / unit;
         if (isinf(reach.most))
             trip.reach = (struct reach){-most, most};
     }
-    if (trip.there && trip.back && may_stray(&trip, layer))
-        count(&trip, layer, &found, &first);
+    if (trip.there && trip.back)
+        foresee(&trip, layer);
+    if (trip.may_stray || trip.may_tear)
+        count(&trip, layer, &stray, &torn);
     CPLPopErrorHandler();
-    put("{\"count\":%lld,\"first\":%lld}", (long long)found, (long long)first);
+    put("{\"count\":%lld,\"first\":%lld,\"torn\":%lld,\"first_torn\":%lld}", (long long)stray.count, (long long)stray.first,
+        (long long)torn.count, (long long)torn.first);
     if (trip.there)
         OCTDestroyCoordinateTransformation(trip.there);
     if (trip.back)

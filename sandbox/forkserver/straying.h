@@ -8,5 +8,6 @@ struct reach {
 };
 
 /* Put into the answer how many features of a layer stray by more than `meters`, or beyond `reach`, on their way to the system
- * `target`, and the number of the first, from 1. `source` is the code of the layer's system, 0 for the one that it records. */
-void tell_strays(handle layer, int source, int target, double meters, struct reach reach);
+ * `target`, how many are torn, and the numbers of the first, from 1. `source` is the code of the layer's system, 0 for the
+ * one that it records; `wraps` says that the converter is to cut at the date line. */
+void tell_strays(handle layer, int source, int target, double meters, struct reach reach, int wraps);

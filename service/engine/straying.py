@@ -1,4 +1,4 @@
-"""Finds features that stray, in the run that is open or by SQL on a copy (see `service.formats.straying`)."""
+"""Finds features that stray or are torn: in the run that is open, or by SQL on a copy (`service.formats.straying`)."""
 
 from collections.abc import Sequence
 from math import isinf
@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from service.engine.arguments import Origin
 from service.engine.jailed.gpkg import FID, GEOMETRY
-from service.engine.reading.work_file import INTO_WORK_FILE, UNGROUPED, WORK_DRIVER, facts_of
+from service.engine.reading.work_file import ADD, INTO_WORK_FILE, UNGROUPED, WORK_DRIVER, facts_of
 from service.engine.session import Answer
 from service.engine.workspace import Workplace
 from service.formats.crs import CrsCatalogue
@@ -18,7 +18,7 @@ from service.formats.plan import ConversionPlan
 from service.formats.straying import Astray, Strays, meters_apart
 
 COPY_FILE = "copy.gpkg"
-COPY = "copy"
+COPY, WRITTEN, PARTS = "copy", "written", "parts"
 STRAYS_FILE = "strays.gpkg"
 DEGREES_A_METER = 1e-5
 """See straying.c, which does this in a run that is open."""
@@ -27,6 +27,11 @@ METERS_AROUND = 4e7
 ORIGIN_METERS = 5e7
 """The greatest x of an origin: the number of a zone may precede its coordinates, as in 47,500,000."""
 EDGES = ("MinX", "MaxX", "MinY", "MaxY")
+HALF_WAY_AROUND = {True: 180.0, False: METERS_AROUND / 2}
+"""Half of the map in a system of degrees, and in others."""
+
+
+FOUND = ("strays", "first", "torn", "first_torn")
 
 
 class _Strayed(Answer, frozen=True):
@@ -36,7 +41,7 @@ class _Strayed(Answer, frozen=True):
 async def ask_strays(
     place: Workplace, plan: ConversionPlan, origin: Origin, datasets: Sequence[Dataset], catalogue: CrsCatalogue
 ) -> Astray:
-    """How many features of `datasets`, which may stray, do so in the result of `plan`; before the open run writes it.
+    """How many features of `datasets` stray or are torn in the result of `plan`; before the open run writes it.
 
     The run then uses the same transformation for both, and making one takes most of the time of a small conversion.
 
@@ -49,7 +54,7 @@ async def ask_strays(
     meters = max(meters_apart(plan, dataset.layer, catalogue) for dataset in datasets)
     codes = (str(plan.source_epsg or 0), str(plan.output_epsg))
     reach = map(str, catalogue.reach(plan.output_epsg or 0))
-    told = await place.session.ask(_Strayed, "stray", *codes, str(meters), *reach, *names)
+    told = await place.session.ask(_Strayed, "stray", *codes, str(meters), *reach, str(int(plan.cuts)), *names)
     return tuple(zip(datasets, told.layers, strict=False))
 
 
@@ -67,25 +72,35 @@ async def count_strays(
 async def _count(
     place: Workplace, plan: ConversionPlan, origin: Origin, dataset: Dataset, catalogue: CrsCatalogue
 ) -> Strays:
-    """Copy the layer with its system, which it may not record, and compare the features in the copy."""
+    """Copy the layer with its system, which it may not record, to the other system, too; and the parts of both."""
     assigned = ["-a_srs", f"EPSG:{plan.source_epsg}"] if plan.source_epsg else []
     arguments = [*INTO_WORK_FILE, *assigned, *origin.options, COPY_FILE, origin.name]
     arguments += [*origin.tables(plan, dataset), "-nln", COPY]
+    added = [*INTO_WORK_FILE, *ADD, COPY_FILE, COPY_FILE]
+    wrap = ["-wrapdateline"] if plan.cuts else []
+    written = [*added, COPY, "-nln", WRITTEN, "-preserve_fid", "-t_srs", f"EPSG:{plan.output_epsg}", *wrap]
+    numbered = " UNION ALL ".join(
+        f"SELECT {FID} + 0 AS number, {is_written} AS is_written, {GEOMETRY} FROM {table}"  # noqa: S608 -- ours
+        for is_written, table in enumerate((COPY, WRITTEN))
+    )
     query = _query(plan, dataset, catalogue)
     try:
         await place.ogr2ogr(arguments, (*origin.drivers, WORK_DRIVER), origin.environment)
+        await place.ogr2ogr(written, (WORK_DRIVER,))
+        await place.ogr2ogr([*added, "-nln", PARTS, "-explodecollections", "-sql", numbered], (WORK_DRIVER,))
         await place.ogr2ogr([*UNGROUPED, "-nln", COPY, "-sql", query, STRAYS_FILE, COPY_FILE], (WORK_DRIVER,))
         (layer,) = (await facts_of(place, STRAYS_FILE)).layers
     finally:
         await place.discard(COPY_FILE, STRAYS_FILE)
     found = {field.name: int(field.total or 0) for field in layer.fields}
-    return Strays(found.get("strays", 0), found.get("first", 0))
+    return Strays(*(found.get(name, 0) for name in FOUND))
 
 
 def _query(plan: ConversionPlan, dataset: Dataset, catalogue: CrsCatalogue) -> str:
-    """Compare the extents of features with those that the way back leads to.
+    """Compare the extents of features with those that the way back leads to, and with those of what was written.
 
-    All go there before the first goes back: the driver keeps one transformation, and makes another in milliseconds.
+    All go there before the first goes back: the driver keeps one transformation, and makes another in milliseconds. A
+    feature is torn if a part spans more than half of the map as written, to no side of it, and none does here.
     """
     source, output = plan.source_epsg or dataset.layer.crs.epsg, plan.output_epsg or 0
     in_degrees = source is not None and catalogue.is_geographic(source)
@@ -103,11 +118,21 @@ def _query(plan: ConversionPlan, dataset: Dataset, catalogue: CrsCatalogue) -> s
         f"SELECT {FID} AS number, {GEOMETRY} AS old, ST_Transform({GEOMETRY}, {output}) AS new FROM {COPY} "  # noqa: S608 -- ours
         f"WHERE {GEOMETRY} IS NOT NULL"
     )
-    return (
-        f"SELECT count(*) AS strays, min(number) AS first FROM (WITH there AS MATERIALIZED ({there}) "  # noqa: S608 -- ours
+    strays = (
+        f"SELECT number FROM (WITH there AS MATERIALIZED ({there}) "  # noqa: S608 -- ours
         "SELECT number, old, new, ST_Transform(new, ST_SRID(old)) AS back FROM there LIMIT -1 OFFSET 0) "
         f"WHERE back IS NULL OR {beside} OR {beyond}"
     )
+    width, height = (f"(ST_Max{axis}({GEOMETRY}) - ST_Min{axis}({GEOMETRY}))" for axis in "XY")
+    half, half_there = HALF_WAY_AROUND[in_degrees], HALF_WAY_AROUND[catalogue.is_geographic(output)]
+    wide = f"{width} > {half_there} AND ST_MaxX({GEOMETRY}) <> {half_there}"
+    torn = (
+        f"SELECT number FROM {PARTS} WHERE is_written AND {wide} EXCEPT "  # noqa: S608 -- ours
+        f"SELECT number FROM {PARTS} WHERE NOT is_written AND max({width}, {height}) > {half}"
+    )
+    counted = "SELECT count(*) AS {}, min(number) AS {} FROM ({})"
+    strays, torn = counted.format(*FOUND[:2], strays), counted.format(*FOUND[2:], torn)
+    return f"SELECT * FROM ({strays}), ({torn})"  # noqa: S608 -- ours
 
 
 def _differ(edge: str, meters: int, *, in_degrees: bool) -> str:

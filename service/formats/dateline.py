@@ -3,6 +3,7 @@
 from service.formats.crs import CrsCatalogue
 from service.formats.facts import Layer
 from service.formats.format import Writing
+from service.formats.geometry import Family
 
 DATELINE = 180.0
 POLE = 90.0
@@ -11,6 +12,8 @@ ROUNDING = 1e-9
 SIMPLE = frozenset({"Point", "LineString", "Polygon"})
 FARTHEST = 540.0
 """Longitudes may exceed 180 by another turn, so that a geometry can cross the date line in one piece."""
+WIDE, WIDE_METERS, HALF_WORLD_METERS = 350.0, 3e7, 20_037_509.0
+"""Writers that cut take lines wider than this for ones across the date line."""
 
 
 def is_to_be_cut(layer: Layer) -> bool:
@@ -27,6 +30,17 @@ def is_harmed_by_cutting(layer: Layer) -> bool:
     has_parts = any(name.startswith("Multi") for name in layer.geometry_types)
     may_exceed = not is_within_datelines(layer, -ROUNDING)  # extents may be rounded, too
     return _has_points_in_collections(layer) or (is_within_datelines(layer, ROUNDING) and (has_parts or may_exceed))
+
+
+def spans_map(layer: Layer, source: int | None, catalogue: CrsCatalogue) -> bool:
+    """Whether lines of `layer` may span the map of the world: a writer that always cuts would leave only their ends."""
+    if layer.extent is None or layer.families == {Family.POINT}:
+        return False
+    west, _, east, _ = layer.extent
+    if source is not None and not catalogue.is_in_degrees(source):
+        is_world = catalogue.ends_at_date_line(source) and max(-west, east) <= HALF_WORLD_METERS
+        return is_world and east - west > WIDE_METERS
+    return is_within_datelines(layer, ROUNDING) and east - west > WIDE
 
 
 def is_cut_blindly(writing: Writing, layer: Layer) -> bool:
@@ -53,6 +67,11 @@ def may_be_cut(layer: Layer, source: int | None, output: int, catalogue: CrsCata
     if source is None:
         return layer.extent is not None and max(map(abs, layer.extent)) > FARTHEST
     return not catalogue.is_in_degrees(source) and catalogue.nears_edges(source)
+
+
+def is_to_be_cut_there(layer: Layer, source: int | None, output: int, catalogue: CrsCatalogue) -> bool:
+    """Whether to cut what lies across an edge that the map of `source` lacks; cutting harms Multi geometries."""
+    return layer.geometry_types.keys() <= SIMPLE and may_be_cut(layer, source, output, catalogue)
 
 
 def is_on_map(layer: Layer) -> bool:

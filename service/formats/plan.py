@@ -17,8 +17,10 @@ from service.formats.dateline import (
     is_harmed_by_cutting,
     is_on_map,
     is_to_be_cut,
+    is_to_be_cut_there,
     is_within_datelines,
     may_be_cut,
+    spans_map,
 )
 from service.formats.detect import Source
 from service.formats.facts import MAX_LAYERS, Facts, Layer
@@ -79,6 +81,11 @@ class ConversionPlan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Whether texts begin like what programs execute or take for markup, which the target must not have."""
         fields = (field for dataset in self.datasets for field in dataset.layer.fields)
         return bool(self.writing.live_text) and any(field.like_markup or field.like_formulas for field in fields)
+
+    @property
+    def cuts(self) -> bool:
+        """Whether what lies across the date line is cut there: lines if they are near it on both sides, and areas."""
+        return self.wraps or (bool(self.writing.lines_driver) and not self.gathers_lines)
 
     @cached_property
     def writing(self) -> Writing:
@@ -196,10 +203,14 @@ def _with_dateline(plan: ConversionPlan, layers: Sequence[Layer], catalogue: Crs
     """Decide what geometries that cross the date line, or do not, require or allow."""
     spatial = [layer for layer in layers if layer.is_spatial]
     in_degrees = plan.output_epsg is not None and catalogue.is_geographic(plan.output_epsg)
+    pairs = [(layer, plan.source_epsg or layer.crs.epsg) for layer in spatial]
+    output = plan.output_epsg or WGS84
+    is_cut = any(is_to_be_cut(layer) or is_to_be_cut_there(layer, source, output, catalogue) for layer, source in pairs)
+    is_harmed = any(is_harmed_by_cutting(layer) or spans_map(layer, source, catalogue) for layer, source in pairs)
     return msgspec.structs.replace(
         plan,
-        wraps=plan.writing.wraps_dateline and any(map(is_to_be_cut, spatial)),
-        gathers_lines=bool(plan.writing.lines_driver) and any(map(is_harmed_by_cutting, spatial)),
+        wraps=plan.writing.wraps_dateline and is_cut,
+        gathers_lines=bool(plan.writing.lines_driver) and is_harmed,
         is_in_place=bool(spatial) and not plan.direct and all(_is_in_place(plan, layer) for layer in spatial),
         in_degrees=in_degrees,
         within_datelines=in_degrees and all(map(is_within_datelines, spatial)),

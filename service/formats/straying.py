@@ -4,6 +4,9 @@ PROJ computes coordinates for most of them without an error. They stray if the w
 or 100 m if the datum changes; or if they are farther from the origin of a projection than the Earth is long around, or
 2,000 km and more from the central meridian of a Transverse Mercator projection, such as a zone of UTM: the way back
 from there is exact, but lengths are 5 % too long.
+
+Others are torn: lines and areas that are whole in their own system, but lie across an edge of the map in the other,
+such as the date line. The converter cuts only some of them there.
 """
 
 from collections.abc import Iterator
@@ -17,13 +20,16 @@ from service.formats.datasets import Dataset
 from service.formats.facts import Count, Layer
 from service.formats.names import shown
 from service.formats.plan import ConversionPlan
+from service.formats.systems import MERCATOR
 
 
 class Strays(msgspec.Struct, frozen=True):
-    """How many features of a layer stray, and the number of the first, from 1."""
+    """How many features of a layer stray or are torn, and the number of the first of each, from 1."""
 
     count: Count = 0
     first: Count = 0
+    torn: Count = 0
+    first_torn: Count = 0
 
 
 SAME_METERS, SAME_METERS_OF_OTHER_DATUM = 1, 100
@@ -33,11 +39,11 @@ STRETCHED = " or, 2,000 km and more from the central meridian, make lengths at l
 ZONE = ", such as that of the zone in which they lie, or 4326"
 """What their coordinates may be instead in a Transverse Mercator projection, and what to choose instead of it."""
 Astray: TypeAlias = tuple[tuple[Dataset, Strays], ...]
-"""What strays, by a dataset of each layer."""
+"""What strays or is torn, by a dataset of each layer."""
 
 
 def that_may_stray(plan: ConversionPlan, catalogue: CrsCatalogue) -> list[Dataset]:
-    """One dataset for each layer of which features may stray."""
+    """One dataset for each layer of which features may stray or be torn."""
     by_layer = {dataset.layer.table: dataset for dataset in plan.datasets if dataset.layer.is_spatial}
     return [dataset for dataset in by_layer.values() if _may_stray(plan, dataset.layer, catalogue)]
 
@@ -50,7 +56,8 @@ def _may_stray(plan: ConversionPlan, layer: Layer, catalogue: CrsCatalogue) -> b
         return True
     if catalogue.is_geographic(output):
         return False
-    return layer.extent is None or not catalogue.covers(output, layer.extent)
+    has_edge_elsewhere = catalogue.ends_at_date_line(output) and output not in MERCATOR  # perhaps, as 8859
+    return layer.extent is None or has_edge_elsewhere or not catalogue.covers(output, layer.extent)
 
 
 def meters_apart(plan: ConversionPlan, layer: Layer, catalogue: CrsCatalogue) -> int:
@@ -61,14 +68,23 @@ def meters_apart(plan: ConversionPlan, layer: Layer, catalogue: CrsCatalogue) ->
 
 
 def stray_warnings(plan: ConversionPlan, found: Astray, catalogue: CrsCatalogue) -> Iterator[str]:
-    """What to tell about the features that stray."""
+    """What to tell about the features that stray or are torn."""
+    in_degrees = plan.output_epsg is not None and catalogue.is_in_degrees(plan.output_epsg)
     is_transverse = plan.output_epsg is not None and isfinite(catalogue.reach(plan.output_epsg)[1])
     for dataset, strays in found:
+        layer = dataset.layer
+        features = sum(layer.geometry_types.values())
+        if strays.torn:
+            yield (
+                f"{strays.torn:,} of {features:,} features of {shown(layer.name)!r}, first feature "
+                f"{strays.first_torn:,}, cross {'the date line' if in_degrees else 'an edge of the map'} and were not "
+                "cut there: lines between both sides of it span the whole map in the result, which is in "
+                f"EPSG:{plan.output_epsg}. Cut them there, or choose an outputFormat and a targetEpsg, such as that of "
+                "the file, whose map goes on there."
+            )
         if strays.count:
-            layer = dataset.layer
             systems = (plan.source_epsg or layer.crs.epsg, plan.output_epsg)
             made = [f"EPSG:{epsg}" for epsg in systems if epsg is not None and not catalogue.is_geographic(epsg)]
-            features = sum(layer.geometry_types.values())
             yield (
                 f"{strays.count:,} of {features:,} features of {shown(layer.name)!r}, first feature {strays.first:,}, "
                 f"lie too far from the area for which {' or '.join(made) or 'their system'} is made: their coordinates "

@@ -17,8 +17,6 @@ from service.formats.names import shown
 from service.formats.request import ConversionRequest
 
 POLE = 90.001
-BEYOND = 180.001
-"""A longitude that is not merely rounded beyond the date line."""
 MERCATOR = frozenset({3395, 3785, 3857})
 """The systems whose y grows without limit towards the poles."""
 MERCATOR_EDGE = 85.06
@@ -79,7 +77,6 @@ def choose_systems(
             warnings += tuple(_described_heights(sorted(filter(None, described)), output_epsg, catalogue))
     if output_epsg is not None and not catalogue.is_geographic(output_epsg):
         in_degrees = list(_in_degrees(spatial, source_epsg, catalogue))
-        warnings += tuple(_beyond_dateline(in_degrees, output_epsg, catalogue))
         warnings += tuple(_beyond_mercator(in_degrees, output_epsg))
     return Systems(source_epsg=source_epsg, output_epsg=output_epsg, warnings=warnings)
 
@@ -281,19 +278,6 @@ def _described_heights(described: Sequence[str], output_epsg: int, catalogue: Cr
             yield (
                 f"Elevations were kept as they are: {shown(old)!r}, as the file describes them. The result is in "
                 f"EPSG:{output_epsg}, which does not say what they are."
-            )
-
-
-def _beyond_dateline(
-    in_degrees: Sequence[tuple[str, tuple[float, float, float, float]]], output_epsg: int, catalogue: CrsCatalogue
-) -> Iterator[str]:
-    """What a projection does to longitudes beyond 180 degrees, one coordinate at a time."""
-    for name, (west, _, east, _) in in_degrees:
-        if (west < -BEYOND or east > BEYOND) and catalogue.ends_at_date_line(output_epsg):
-            yield (
-                f"{name!r} has longitudes from {west:g} to {east:g}. In EPSG:{output_epsg}, those beyond "
-                "180 degrees are on the other side of the map, so lines and areas that cross the date line span all of "
-                "it. Cut them there, or choose a system without an edge at the date line."
             )
 
 

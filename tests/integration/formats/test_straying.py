@@ -1,5 +1,7 @@
 """Features too far from the area of a coordinate system are told, with their count and the first."""
 
+import re
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -10,6 +12,7 @@ from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
 from service.usecases.inspect_source import inspect_source
 from service.usecases.verify_output import verify_output
+from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, feature, geometry, write_geojson
 from tests.integration.formats.samples import point
 from tests.support.converters import Converters
@@ -61,7 +64,7 @@ async def warned(pipeline: Pipeline, path: Path, output: str, **wishes: object) 
         plan = plan_conversion(found.source, target, found.facts, request, pipeline.engine.catalogue)
         astray = await pipeline.engine.convert(run, found.source, plan, directory)
         differences = await verify_output(pipeline.engine, run, found.source, plan, directory, astray=astray)
-    return [warning for warning in differences if "too far" in warning]
+    return [warning for warning in differences if "too far" in warning or "span the whole map" in warning]
 
 
 @pytest.mark.parametrize("case", CASES, ids=map(str, CASES))
@@ -139,3 +142,130 @@ async def test_tens_of_thousands_of_features_may_be_looked_at(either: Pipeline, 
     (tmp_path / "a.csv").write_text("n,x,y\n" + "".join(f"1,{x},{y}\n" for x, y in rows))
     (told,) = await warned(either, tmp_path / "a.csv", "GeoPackage", source_epsg=4326, target_epsg=2056)
     assert told.startswith("1 of 30,001 features of 'a', first feature 30,001,")
+
+
+EAST, FIJI, WORLD = (
+    1_900_000,
+    "POLYGON ((19000000 0,21000000 0,21000000 100000,19000000 100000,19000000 0))",
+    20_000_000,
+)
+WORLD_RING = f"-{WORLD} 0,{WORLD} 0,{WORLD} 9000000,-{WORLD} 9000000,-{WORLD} 0"
+ACROSS = {
+    "New Zealand": (2193, f"LINESTRING ({EAST} 5500000,2300000 5500000)", True),
+    "westwards": (2193, f"LINESTRING (2300000 5500000,{EAST} 5500000)", True),
+    "far": (2193, "LINESTRING (1000000 5500000,3800000 5500000)", True),
+    "with Z": (2193, f"LINESTRING Z ({EAST} 5500000 1,2300000 5500000 2)", True),
+    "with M": (2193, f"LINESTRING M ({EAST} 5500000 1,2300000 5500000 2)", True),
+    "the second of two": (
+        2193,
+        f"MULTILINESTRING ((1500000 5500000,1600000 5500000),({EAST} 5500000,2300000 5500000))",
+        True,
+    ),
+    "in a collection": (2193, f"GEOMETRYCOLLECTION (POINT (1 1),LINESTRING ({EAST} 5500000,2300000 5500000))", True),
+    "on one side": (2193, "LINESTRING (1500000 5500000,1600000 5500000)", False),
+    "on both sides": (
+        2193,
+        "MULTILINESTRING ((1500000 5500000,1600000 5500000),(2250000 5500000,2300000 5500000))",
+        False,
+    ),
+    "points": (2193, f"MULTIPOINT ({EAST} 5500000,2300000 5500000)", False),
+    "Mercator": (3857, "LINESTRING (19000000 0,21000000 0)", True),
+    "an area": (3857, FIJI, True),
+    "the world": (3857, f"LINESTRING (-{WORLD} 0,{WORLD} 0)", False),
+    "the area of the world": (3857, f"POLYGON (({WORLD_RING}))", False),
+    "near the pole": (3995, "LINESTRING (-100000 500000,100000 500000)", True),
+    "an area near the pole": (3995, "POLYGON ((-9 500000,9 500000,9 500009,-9 500009,-9 500000))", True),
+    "past the pole": (3995, "LINESTRING (-100000 -1000,100000 -1000)", False),
+    "the other datum": (4267, "LINESTRING (170 50,190 50)", True),
+    "the world in another datum": (4267, "LINESTRING (-179 50,179 50)", False),
+}
+
+
+async def widest_edge(pipeline: Pipeline, path: Path) -> float:
+    """Of all lines and rings in a result, in degrees of longitude; the sides of the map itself are none."""
+    (*_, row) = readers.table((await pipeline.to("Csv", path)).path)
+    lines = [
+        [float(place.split()[0]) for place in line.split(",")] for line in re.findall(r"[-\d. ,e]{9,}", row["WKT"])
+    ]
+    edges = [abs(there - here) for line in lines for here, there in pairwise(line)]
+    return max((edge for edge in edges if edge < 359.999), default=0)
+
+
+@pytest.mark.parametrize("case", ACROSS)
+async def test_what_spans_the_map_because_it_crosses_the_date_line_is_told(
+    either: Pipeline, tmp_path: Path, case: str
+) -> None:
+    """With and without a run that is held open, unless the converter has cut it; that depends on its release."""
+    source, wkt, crosses = ACROSS[case]
+    path = tmp_path / "a.csv"
+    path.write_text(f'WKT,n\n"POINT (0 0)",1\n"{wkt}",2\n')
+    told = [
+        warning for warning in await warned(either, path, "GeoPackage", source_epsg=source) if "date line" in warning
+    ]
+    spans = await widest_edge(either, (await either.to("GeoPackage", path, source_epsg=source)).path) > 90
+    assert [warning[:39] for warning in told] == ["1 of 2 features of 'a', first feature 2"] * (crosses and spans), told
+    if wkt.startswith("LINESTRING") and source == 2193:
+        assert spans is crosses
+
+
+@pytest.mark.parametrize("case", ACROSS)
+@pytest.mark.parametrize("output", ["GeoJson", "GeoJsonSeq", "Kml"])
+async def test_formats_that_are_cut_at_the_date_line_say_what_is_not(
+    either: Pipeline, tmp_path: Path, case: str, output: str
+) -> None:
+    """Simple geometries near it are cut, and none that span the world."""
+    source, wkt, crosses = ACROSS[case]
+    path = tmp_path / "a.csv"
+    path.write_text(f'WKT,n\n"{wkt}",2\n')
+    told = [warning for warning in await warned(either, path, output, source_epsg=source) if "date line" in warning]
+    spans = await widest_edge(either, (await either.to(output, path, source_epsg=source)).path) > 90
+    assert len(told) == (crosses and spans), told
+    if case in {"New Zealand", "westwards", "with Z"}:
+        assert not spans
+    if "world" in case:
+        assert spans
+
+
+@pytest.mark.parametrize(
+    ("target_epsg", "told"),
+    [(3857, True), (6933, True), (8859, False), (4258, False), (3832, False), (32660, False), (3995, False)],
+)
+async def test_longitudes_beyond_the_date_line_are_told_where_a_projection_moves_them(
+    either: Pipeline, tmp_path: Path, target_epsg: int, *, told: bool
+) -> None:
+    """An area across the date line would span the whole map without a warning, unless the map goes on there."""
+    ring = [[170, 10], [190, 10], [190, 20], [170, 20], [170, 10]]
+    path = write_geojson(tmp_path / "a.geojson", [feature(geometry("Polygon", [ring]), name="x")])
+    degrees = (await either.to("GeoPackage", path)).path
+    for source in (path, degrees):
+        warnings = await warned(either, source, "FlatGeobuf", target_epsg=target_epsg)
+        assert [warning[:47] for warning in warnings if "edge of the map" in warning] == [
+            "1 of 1 features of 'a', first feature 1, cross "
+        ] * told, source.name
+
+
+async def test_what_crosses_an_edge_of_a_map_elsewhere_is_told(either: Pipeline, tmp_path: Path) -> None:
+    """Equal Earth Asia-Pacific ends in the Atlantic."""
+    lines = [feature(geometry("LineString", [[west, 10], [west + 20, 10]]), a=1) for west in (0, 170, -40)]
+    path = write_geojson(tmp_path / "a.geojson", lines)
+    (told,) = await warned(either, path, "GeoPackage", target_epsg=8859)
+    assert told.startswith("1 of 3 features of 'a', first feature 3, cross an edge of the map")
+
+
+async def test_a_large_document_tells_what_crosses_the_date_line(either: Pipeline, tmp_path: Path) -> None:
+    """The last of many features is in the sandbox's part of the scan, too."""
+    far = feature(geometry("LineString", [[170, 10], [190, 10]]), name="x")
+    path = write_geojson(tmp_path / "a.geojson", [*[point(1, 2, name="x" * 1000)] * 300, far])
+    request = ConversionRequest(output="FlatGeobuf", target_epsg=6933)
+    (told,) = (await either.convert(path, request, verifies=True)).differences
+    assert told.startswith("1 of 301 features of 'a', first feature 301, cross")
+
+
+@pytest.mark.parametrize("output", ["GeoJson", "GeoJsonSeq", "Kml", "Gpx"])
+async def test_what_spans_the_world_is_not_cut(either: Pipeline, tmp_path: Path, output: str) -> None:
+    """Of lines and areas wider than 350 degrees, only both ends remained in GeoJSON."""
+    path = tmp_path / "a.csv"
+    areas = [] if output == "Gpx" else ["POLYGON ((-179 0,179 0,179 80,-179 80,-179 0))"]
+    for wkt in ("LINESTRING (-179 0,179 0)", *areas):
+        path.write_text(f'WKT,n\n"{wkt}",1\n')
+        assert await widest_edge(either, (await either.to(output, path, source_epsg=4326)).path) == 358

@@ -832,29 +832,6 @@ async def test_a_mapinfo_table_that_no_program_could_read_is_refused(pipeline: P
         await pipeline.to("MapInfo", write_geojson(tmp_path / "b.geojson", wide[1:]))
 
 
-@pytest.mark.parametrize(
-    ("target_epsg", "told"), [(3857, True), (6933, True), (4258, False), (3832, False), (32660, False), (3995, False)]
-)
-async def test_longitudes_beyond_the_date_line_are_told_where_a_projection_moves_them(
-    pipeline: Pipeline, tmp_path: Path, target_epsg: int, *, told: bool
-) -> None:
-    """An area across the date line would span the whole map without a warning, unless the map goes on there."""
-    ring = [[170, 10], [190, 10], [190, 20], [170, 20], [170, 10]]
-    path = write_geojson(tmp_path / "a.geojson", [feature(geometry("Polygon", [ring]), name="x")])
-    degrees = (await pipeline.to("GeoPackage", path)).path
-    for source in (path, degrees):
-        warnings = (await pipeline.to("FlatGeobuf", source, target_epsg=target_epsg)).output.warnings
-        assert any("longitudes from 170 to 190" in warning for warning in warnings) is told, source.name
-
-
-async def test_a_large_document_tells_longitudes_beyond_the_date_line(pipeline: Pipeline, tmp_path: Path) -> None:
-    """The last of many features is in the sandbox's part of the scan, too."""
-    far = feature(geometry("LineString", [[170, 10], [190, 10]]), name="x")
-    path = write_geojson(tmp_path / "a.geojson", [*[point(1, 2, name="x" * 1000)] * 300, far])
-    warnings = (await pipeline.to("FlatGeobuf", path, target_epsg=6933)).output.warnings
-    assert any("longitudes from 1 to 190" in warning for warning in warnings), warnings
-
-
 @pytest.mark.parametrize("target", ["GeoJson", "GeoJsonSeq", "Kml"])
 async def test_what_exceeds_the_date_line_by_rounding_is_not_cut(either: Pipeline, tmp_path: Path, target: str) -> None:
     """The other part would have no length, or no area: such an area is invalid."""
