@@ -91,23 +91,23 @@ class _DrainedExchange:
         elif ends:
             await self._finish(message)
         else:
-            await self._send_while_eating(message)
+            await self._send_while_draining(message)
         self._answered = self._answered or ends
 
     async def _start(self, message: Message) -> Message:
         self._started = True
         if self._length <= SMALL_BODY_BYTES and not _waits_to_be_asked(self._scope):
-            await self._eat()
+            await self._drain()
         if self._body_ended or self._scope["http_version"] >= "2":
             return message
         headers = [header for header in message.get("headers", ()) if header[0].lower() != b"connection"]
         return {**message, "headers": [*headers, (b"connection", b"close")]}
 
     async def _finish(self, message: Message) -> None:
-        await self._send_while_eating({**message, "more_body": True})
-        await self._eat(LINGER_BYTES)
-        await self._send_while_eating(_END)
-        await self._eat()
+        await self._send_while_draining({**message, "more_body": True})
+        await self._drain(LINGER_BYTES)
+        await self._send_while_draining(_END)
+        await self._drain()
 
     async def _conclude(self) -> None:
         """Make sure that the server can end the request, whatever state the application left it in."""
@@ -117,12 +117,12 @@ class _DrainedExchange:
             await self.send(_DEFECT)
             await self.send(_END)
         else:
-            await self._eat()
+            await self._drain()
 
-    async def _send_while_eating(self, message: Message) -> None:
+    async def _send_while_draining(self, message: Message) -> None:
         failure: Exception | None = None
         async with create_task_group() as tasks:
-            tasks.start_soon(self._devour, math.inf)
+            tasks.start_soon(self._read_body, math.inf)
             try:
                 await self._send(message)
             except Exception as error:  # noqa: BLE001  (raised again outside the group, which would wrap it)
@@ -131,14 +131,14 @@ class _DrainedExchange:
         if failure is not None:
             raise failure
 
-    async def _eat(self, most_bytes: float = math.inf) -> None:
+    async def _drain(self, most_bytes: float = math.inf) -> None:
         with move_on_after(LINGER_SECONDS):
-            await self._devour(most_bytes)
+            await self._read_body(most_bytes)
 
-    async def _devour(self, most_bytes: float) -> None:
-        eaten = 0
-        while not self._body_ended and eaten < most_bytes:
-            eaten += len((await self.receive()).get("body", b""))
+    async def _read_body(self, most_bytes: float) -> None:
+        drained = 0
+        while not self._body_ended and drained < most_bytes:
+            drained += len((await self.receive()).get("body", b""))
 
 
 def _body_length(scope: Scope) -> float:
