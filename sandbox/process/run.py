@@ -35,7 +35,7 @@ from sandbox.isolation.steps import take
 from sandbox.process.loop import Loop, Timer
 from sandbox.verdict import Ending, ProcessEnd, Verdict, judge
 
-_INSIST_SECONDS = 1.0
+_KILL_INTERVAL_SECONDS = 1.0
 _INSIST_TIMES = 5
 _FIRST_LOOK_SECONDS = 0.1
 _LEAST_COMPUTING_SECONDS = 0.02
@@ -182,7 +182,7 @@ class Run:
         """End the run early; the first reason counts."""
         if self._stopped_for is None and not self._over:
             self._stopped_for = reason
-            self._insist(_INSIST_TIMES)
+            self._kill_until_gone(_INSIST_TIMES)
 
     def suspend(self) -> None:
         """Stop its processes and its clock."""
@@ -204,7 +204,7 @@ class Run:
         """How long it has run, excluding the time for which it was suspended."""
         return (time.monotonic() if self._suspended_at is None else self._suspended_at) - self._began
 
-    def _insist(self, times: int) -> None:
+    def _kill_until_gone(self, times: int) -> None:
         if self._over:
             return
         if times == 0:
@@ -212,13 +212,13 @@ class Run:
             self._conclude(0, 0.0, 0)
             return
         kill_group(self._child.pid)
-        self._loop.after(_INSIST_SECONDS, lambda: self._insist(times - 1))
+        self._loop.after(_KILL_INTERVAL_SECONDS, lambda: self._kill_until_gone(times - 1))
 
     def exited(self, status: int, usage: resource.struct_rusage) -> None:
         """Make the verdict; its process has been reaped."""
         if not self._over:
             self._drain()
-            self._hear()
+            self._read_start()
             if quota.measure(self._directory, self._limits).exceeds(self._limits):
                 self._stopped_for = self._stopped_for or Ending.OUTPUT_SIZE
             self._conclude(status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
@@ -259,14 +259,14 @@ class Run:
             data = os.read(self._child.stderr, _CHUNK)
             self._stderr += data[: self._limits.stderr_bytes - len(self._stderr)]
 
-    def _hear(self) -> None:
+    def _read_start(self) -> None:
         """Learn whether the program has started, or why not."""
         if self._listening:
             with suppress(BlockingIOError):
-                self._failure = self._said().decode(errors="replace")
+                self._failure = self._start_message().decode(errors="replace")
                 self._stop_listening()
 
-    def _said(self) -> bytes:
+    def _start_message(self) -> bytes:
         """What its process has written before the end of the socket; `BlockingIOError` if neither has come yet."""
         try:
             return self._child.control.recv(_CHUNK, socket.MSG_DONTWAIT)
@@ -298,7 +298,7 @@ class Run:
     def _look_closer(self) -> float:
         """End the run if it exceeds its quota; returns the seconds until the next check."""
         # Before it becomes the program it holds nothing, and the spawner may not inspect all such processes.
-        self._hear()
+        self._read_start()
         unnamed = () if self._listening else self._unnamed_files()
         use = quota.measure(self._directory, self._limits, unnamed)
         if use.exceeds(self._limits):
