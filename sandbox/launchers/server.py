@@ -162,7 +162,7 @@ class ServerLauncher:
         except OSError:
             self._restore_later()
         else:
-            self._loop.watch(server.link.fileno(), lambda: self._hear(server))
+            self._loop.watch(server.link.fileno(), lambda: self._on_message(server))
             self._loop.after(self._starting_seconds, lambda: self._give_up(server))
 
     def _give_up(self, server: ServerProcess) -> None:
@@ -170,7 +170,7 @@ class ServerLauncher:
             self._starting_seconds = min(self._starting_seconds * 2, _LONGEST_STARTING_SECONDS)
             self._drop(server)
 
-    def _hear(self, server: ServerProcess) -> None:
+    def _on_message(self, server: ServerProcess) -> None:
         message = server.receive()
         if message == _READY and server is self._next:
             old, self._current, self._next = self._current, server, None
