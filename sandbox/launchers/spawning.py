@@ -22,9 +22,9 @@ class Spawning:
         self._failed = failed
         self._control = streams.control
         self._timer = loop.after(_SILENCE_SECONDS, lambda: self._fail("the server is silent"))
-        loop.watch(self._control.fileno(), self._hear)
+        loop.watch(self._control.fileno(), self._on_reply)
 
-    def _hear(self) -> None:
+    def _on_reply(self) -> None:
         try:
             message = self._control.recv(1000)
         except OSError:
