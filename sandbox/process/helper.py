@@ -156,7 +156,7 @@ class Helper:
 
     def _end(self) -> None:
         self._process.terminate()  # the keeper kills its spawner
-        self._hang_up()
+        self._disconnect()
 
     def _receive(self) -> bytes | None:
         """Received bytes: None if there are none yet, empty at the end of the connection."""
@@ -167,7 +167,7 @@ class Helper:
         except OSError:
             return b""
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         """Make the helper end all its runs and itself; `listen` then returns."""
         try:
             self._link.shutdown(socket.SHUT_RDWR)
@@ -176,7 +176,7 @@ class Helper:
 
     async def gone(self) -> str:
         """Wait until the helper and all its processes have ended; return why they have."""
-        self._hang_up()
+        self._disconnect()
         asyncio.get_running_loop().remove_writer(self._link)
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._wait)
