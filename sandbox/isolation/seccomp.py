@@ -110,23 +110,23 @@ def _answers(numbers: Mapping[str, int], *, executes: bool) -> dict[int, _Code]:
     return answers | {numbers[name]: _refuse(number) for name, number in _LACKING.items()}
 
 
-def _stretches(answers: Mapping[int, _Code]) -> list[tuple[int, _Code]]:
-    """The same for all call numbers: the first number of each stretch with the same code."""
-    stretches: list[tuple[int, _Code]] = []
+def _ranges(answers: Mapping[int, _Code]) -> list[tuple[int, _Code]]:
+    """The same for all call numbers: the first number of each range with the same code."""
+    ranges: list[tuple[int, _Code]] = []
     for number in sorted({0, FIRST_SHARED, *answers, *(number + 1 for number in answers)}):
         answer = answers.get(number, _REFUSED if number < FIRST_SHARED else _UNKNOWN)
-        if not stretches or stretches[-1][1] != answer:
-            stretches.append((number, answer))
-    return stretches
+        if not ranges or ranges[-1][1] != answer:
+            ranges.append((number, answer))
+    return ranges
 
 
-def _search(stretches: Sequence[tuple[int, _Code]]) -> _Code:
-    """A binary search for the call's stretch: the kernel runs the filter for every number when it is installed."""
-    if len(stretches) == 1:
-        return stretches[0][1]
-    middle = len(stretches) // 2
-    below = _search(stretches[:middle])
-    return ((_AT_LEAST, len(below), 0, stretches[middle][0]), *below, *_search(stretches[middle:]))
+def _search(ranges: Sequence[tuple[int, _Code]]) -> _Code:
+    """A binary search for the call's range: the kernel runs the filter for every number when it is installed."""
+    if len(ranges) == 1:
+        return ranges[0][1]
+    middle = len(ranges) // 2
+    below = _search(ranges[:middle])
+    return ((_AT_LEAST, len(below), 0, ranges[middle][0]), *below, *_search(ranges[middle:]))
 
 
 def program(machine: str, *, executes: bool) -> bytes:
@@ -146,7 +146,7 @@ def program(machine: str, *, executes: bool) -> bytes:
         (_LOAD, 0, 0, _OFFSET_NUMBER),
         (_AT_LEAST, 0, 1, _X32_BIT),
         (_RETURN, 0, 0, _KILL),
-        *_search(_stretches(_answers(numbers, executes=executes))),
+        *_search(_ranges(_answers(numbers, executes=executes))),
     )
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
 
