@@ -39,7 +39,7 @@ class PrivateView:
 
     def steps(self, jail: Jail) -> bytes:
         """Hide all other directories, and enter the run's own."""
-        way = tuple(map(os.fsencode, _way(self._work_root, jail.directory)))
+        way = tuple(map(os.fsencode, _directories_to(self._work_root, jail.directory)))
         return _template(self.name, self._work_root, tuple(map(len, way))).filled(way)
 
 
@@ -62,7 +62,7 @@ def _template(layer: str, work_root: str, lengths: Sequence[int]) -> Template:
     return steps.template()
 
 
-def _way(root: str, directory: str) -> Iterator[str]:
+def _directories_to(root: str, directory: str) -> Iterator[str]:
     """The directories below `root`, down to `directory`."""
     path = root
     for name in directory.removeprefix(root).strip("/").split("/"):
