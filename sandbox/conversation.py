@@ -76,7 +76,7 @@ class Conversation:
         """
         await self._write(b"".join(map(_framed, questions)))
 
-    async def hear(self) -> bytes:
+    async def receive(self) -> bytes:
         """Wait for the next answer; empty if the run ends before it is whole, or answers with too much."""
         while (size := self._announced()) <= MOST_BYTES:
             if len(self._unread) >= (end := _LENGTH.size + size):

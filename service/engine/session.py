@@ -199,7 +199,7 @@ class Session:
     async def drop_foreseen(self) -> None:
         """Wait for the answer to the question that was foreseen, if there is one; who asks it hears another answer."""
         if self._sent and self._talk is not None:
-            await self._talk.hear()
+            await self._talk.receive()
         self._sent = ()
 
     async def _require_opened(self, question: str) -> None:
@@ -214,7 +214,7 @@ class Session:
 
     async def _hear(self, kind: type[T], question: str) -> T:
         with self._traced(question):
-            answer = b"" if self._talk is None else await self._talk.hear()
+            answer = b"" if self._talk is None else await self._talk.receive()
         if not answer:
             verdict = await self._end()
             raise SessionOver(LIED if verdict.ending is Ending.OK else verdict)

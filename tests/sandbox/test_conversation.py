@@ -73,7 +73,7 @@ def told(talk: Talk, share: float | None) -> bool:
 async def ask(talk: Talk) -> bytes:
     """Ask something, and wait for the answer."""
     await talk.ours.say(("load",))
-    return await talk.ours.hear()
+    return await talk.ours.receive()
 
 
 async def test_reports_come_before_an_answer(talk: Talk) -> None:
@@ -99,8 +99,8 @@ async def test_what_a_run_has_answered_is_heard_after_its_end(talk: Talk) -> Non
     await talk.ours.say(("translate",), ("count",))
     await talk.send(answer(b"{}") + answer(b"[]")[:5])
     talk.ours.end()
-    assert await talk.ours.hear() == b"{}"
-    assert await talk.ours.hear() == b""
+    assert await talk.ours.receive() == b"{}"
+    assert await talk.ours.receive() == b""
 
 
 @NEEDS_COMPILER
