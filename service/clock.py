@@ -32,7 +32,7 @@ class DatabaseClock:
         """Return the time of the database."""
         return self.host() if self._zero is None else self._zero + timedelta(seconds=self.seconds())
 
-    def hear(self, told: datetime, asked: float) -> timedelta:
+    def synchronize(self, told: datetime, asked: float) -> timedelta:
         """Note that the database has `told` its time, at a moment since `asked` (`seconds`); return how far it jumped.
 
         That moment is unknown, so nothing changes if it can be one at which this clock had the same time.

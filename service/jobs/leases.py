@@ -147,7 +147,7 @@ class Leases:
         told = await self._database.fetchval(
             _SQL["heartbeat"], self.server_id, self._formats, converters, self._hands_over, self._reads
         )
-        jump = self._clock.hear(told, asked)
+        jump = self._clock.synchronize(told, asked)
         if abs(jump) > 2 * self.heartbeat:
             _log.error(events.DATABASE_CLOCK_JUMPED, seconds=round(jump.total_seconds()))
             self._jumped_at = self._clock.seconds()

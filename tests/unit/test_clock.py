@@ -22,18 +22,18 @@ class Host:
         """What the clock of the host shows 1000 seconds after it was started."""
         return NOON + timedelta(seconds=self.passed - 1000) + self.off
 
-    def hear(self, told: datetime, took: float = 0.0) -> timedelta:
+    def synchronize(self, told: datetime, took: float = 0.0) -> timedelta:
         """Ask the database, which tells its time while the response takes that many seconds."""
         asked = self.passed
         self.passed += took
-        return self.clock.hear(told, asked)
+        return self.clock.synchronize(told, asked)
 
 
 @pytest.mark.parametrize("off", [timedelta(days=2), timedelta(days=-2)])
 def test_the_clock_of_the_host_changes_nothing(off: timedelta) -> None:
     """Not even if it jumps later."""
     host = Host(off)
-    assert host.hear(NOON) == timedelta()
+    assert host.synchronize(NOON) == timedelta()
     host.passed += 10
     host.off *= 3
     assert host.clock() == NOON + 10 * SECOND
@@ -51,28 +51,28 @@ def test_a_host_that_has_heard_nothing_yet_has_its_own_time() -> None:
 def test_a_slow_response_moves_the_clock_only_as_far_as_it_must() -> None:
     """The database may have told its time at any moment since it was asked, so times of a process keep their order."""
     host = Host(timedelta())
-    host.hear(NOON)
-    assert host.hear(NOON + 3 * SECOND, took=10) == timedelta()
+    host.synchronize(NOON)
+    assert host.synchronize(NOON + 3 * SECOND, took=10) == timedelta()
     assert host.clock() == NOON + 10 * SECOND
-    assert host.hear(NOON + 15 * SECOND, took=1) == 4 * SECOND
+    assert host.synchronize(NOON + 15 * SECOND, took=1) == 4 * SECOND
     assert host.clock() == NOON + 15 * SECOND
 
 
 def test_a_first_response_that_was_slow_leaves_the_clock_behind_rather_than_ahead() -> None:
     """What is signed for a time to come is not valid yet."""
     host = Host(timedelta())
-    host.hear(NOON, took=10)
+    host.synchronize(NOON, took=10)
     assert host.clock() == NOON
-    assert host.hear(NOON + 9 * SECOND) == 9 * SECOND
+    assert host.synchronize(NOON + 9 * SECOND) == 9 * SECOND
 
 
 @pytest.mark.parametrize("jump", [timedelta(hours=1), timedelta(hours=-1)])
 def test_a_clock_of_the_database_that_jumps_is_followed(jump: timedelta) -> None:
     """And how far it jumped is told."""
     host = Host(timedelta())
-    host.hear(NOON)
+    host.synchronize(NOON)
     host.passed += 5
-    assert host.hear(NOON + 5 * SECOND + jump) == jump
+    assert host.synchronize(NOON + 5 * SECOND + jump) == jump
     assert host.clock() == NOON + 5 * SECOND + jump
 
 
@@ -81,8 +81,8 @@ def test_the_earliest_time_trusts_no_clock_that_is_ahead(off: int, jump: int) ->
     """Neither the host's nor the database's, which may have been set forward, or back after it was ahead."""
     host = Host(off * SECOND)
     assert host.clock.earliest() == NOON + off * SECOND
-    host.hear(NOON)
+    host.synchronize(NOON)
     assert host.clock.earliest() == NOON + min(off, 0) * SECOND
     host.passed += 10
-    host.hear(NOON + (10 + jump) * SECOND)
+    host.synchronize(NOON + (10 + jump) * SECOND)
     assert host.clock.earliest() == NOON + (10 + min(off, 0, jump)) * SECOND
