@@ -76,7 +76,7 @@ async def migrate(dsn: str, directory: Path | None = None) -> Schema:
 async def _apply_missing(connection: _Connection, known: Sequence[Migration]) -> list[str]:
     names: list[str] = []
     try:
-        while (name := await _insist(connection, known)) is not None:
+        while (name := await _apply_next_with_retries(connection, known)) is not None:
             names.append(name)
     except MigrationError as error:
         if names:
@@ -87,7 +87,7 @@ async def _apply_missing(connection: _Connection, known: Sequence[Migration]) ->
     return names
 
 
-async def _insist(connection: _Connection, known: Sequence[Migration]) -> str | None:
+async def _apply_next_with_retries(connection: _Connection, known: Sequence[Migration]) -> str | None:
     """Apply the first missing migration, in as many attempts as it needs; return its name, None if none is missing."""
     since = time.monotonic()
     while True:
