@@ -189,7 +189,7 @@ class Database:
         """Return a connection to the pool, which rolls back an open transaction and closes idle connections."""
         await self._pool.release(connection, timeout=RELEASE_SECONDS)
 
-    async def distrust_others(self) -> None:
+    async def replace_idle(self) -> None:
         """Replace all connections that nobody has: they may be as dead as one on which a statement got no answer.
 
         A connection whose other end has vanished silently, as with its host, stays open on this side.
@@ -228,7 +228,7 @@ class _Loan(AbstractAsyncContextManager[Connection]):
             return
         lost = _as_lost(error, connection)
         if isinstance(lost, TimeoutError):
-            await self._database.distrust_others()
+            await self._database.replace_idle()
         elif isinstance(lost, asyncpg.DiskFullError):
             self._database.note_full()
         try:
