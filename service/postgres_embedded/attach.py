@@ -100,7 +100,7 @@ async def _wait_until_ready(home: Home, options: Options, dsn: str) -> None:
         while not await _accepts(dsn, home):
             if can_lock(home.keeper_lock, exclusive=True):
                 if started:
-                    raise EmbeddedPostgresError(f"The embedded database does not start: {_last_words(home)}")
+                    raise EmbeddedPostgresError(f"The embedded database does not start: {_last_log_line(home)}")
                 started = await anyio.to_thread.run_sync(start_keeper, home, options)
             await anyio.sleep(POLL_SECONDS)
         return
@@ -134,7 +134,7 @@ async def _watch(home: Home, options: Options) -> None:
             _LOG.warning("database.keeper_not_started", detail=str(error))
 
 
-def _last_words(home: Home) -> str:
+def _last_log_line(home: Home) -> str:
     """Return the last line of the log that is neither routine nor caused by our own attempts to connect."""
     lines = home.log.read_text(encoding="utf-8", errors="replace").splitlines()
     telling = [line for line in lines[-20:] if not any(routine in line for routine in _ROUTINE)]
