@@ -32,7 +32,7 @@ async def accept_upload(services: Services, order: ConversionOrder, ticket: Queu
     try:
         with services.runner.admitting(order.job_id):
             try:
-                admitted: Admitted = await progress.through(ACCEPT, Desk(services, gate))
+                admitted: Admitted = await progress.run(ACCEPT, Desk(services, gate))
             except GeomillError as error:
                 if progress.failure(error) is None:
                     raise

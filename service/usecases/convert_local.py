@@ -77,7 +77,7 @@ async def _convert(parts: LocalParts, spec: JobSpec, directory: Path, watch: Wat
                     progress, bench = Progress(begun), Bench(parts.engine, session)
                     progress.share = bench.share
                     watch(progress.situation)
-                    verified: Verified = await progress.through(CONVERT, bench)
+                    verified: Verified = await progress.run(CONVERT, bench)
             except RunCrashed:
                 begun = msgspec.structs.replace(begun, directory=parts.work_area.new_directory())
             else:

@@ -107,7 +107,7 @@ class Progress(Generic[_Record]):
         """Returns which share of the current step is done, from 0 to 1, or None; None if that is unknown."""
         self._anywhere = anywhere
 
-    async def through(self, steps: Sequence[Step], tools: object) -> Any:
+    async def run(self, steps: Sequence[Step], tools: object) -> Any:
         """Run `steps` in order and return the record of the last; raises what a step raises."""
         for self.step in steps:
             if self.on_step is not None:

@@ -66,7 +66,7 @@ async def run_job(parts: JobParts, spec: JobSpec, directory: Path, ticket: Queue
     directories, stopwatch = [directory], _Stopwatch()
     try:
         await _convert(parts, progress, directories, ticket, stopwatch)
-        ended: Ended = await progress.through(DELIVER, Outbound(parts, stopwatch.elapsed_ms))
+        ended: Ended = await progress.run(DELIVER, Outbound(parts, stopwatch.elapsed_ms))
     except BaseException as error:
         failure = progress.failure(error)
         if failure is None or failure.outcome == "unknown" or (failure.outcome in _OF_THIS_HOST and parts.gives_back):
@@ -113,7 +113,7 @@ async def _convert(
                     async with parts.engine.session(limited, begun.target, spent.ask) as session:
                         bench = Bench(parts.engine, session)
                         progress.share = bench.share
-                        await progress.through(CONVERT, bench)
+                        await progress.run(CONVERT, bench)
                 except (_OutgrownMemoryError, RunCrashed):
                     directories.append(parts.work_area.new_directory())
                     known = progress.record.job

@@ -98,5 +98,5 @@ async def _failed_in(step: Step, error: BaseException, progress: Progress[str]) 
         raise error
 
     with pytest.raises(type(error)):
-        await progress.through([Step(fail, step.failures, step.may_have_stored)], None)
+        await progress.run([Step(fail, step.failures, step.may_have_stored)], None)
     return progress
