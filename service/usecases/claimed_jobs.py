@@ -29,9 +29,9 @@ from service.storage.observed import copy_observed
 from service.storage.port import ObjectKey
 from service.telemetry import events, metrics
 from service.telemetry.tracing import span
-from service.usecases.company import Company, Displaced
 from service.usecases.detect_format import detect_format
 from service.usecases.ending import JobOutcome, JobParts, details_of, retry_while_unavailable
+from service.usecases.run_lock import Displaced, RunLock
 
 _log = structlog.get_logger()
 
@@ -56,23 +56,23 @@ class ClaimedJobs:
         self._runner = runner
         self._offer = offer
         self._tasks = tasks
-        self._company = Company(self._let_go)
+        self._run_lock = RunLock(self._let_go)
         self._tickets: dict[JobId, QueueTicket] = {}
         self._fetching: set[anyio.CancelScope] = set()
 
     @property
     def is_reserved(self) -> bool:
         """Whether a job runs alone here, or waits for the others to end."""
-        return self._company.is_reserved
+        return self._run_lock.is_reserved
 
     @property
     def lets_go(self) -> bool:
         """Whether jobs are returned at once that no converter has begun: others can have them."""
-        return self._company.is_closed or self._company.is_reserved
+        return self._run_lock.is_closed or self._run_lock.is_reserved
 
     def leave(self) -> None:
         """Return the jobs that no converter has begun, and let none begin."""
-        self._company.close()
+        self._run_lock.close()
         self._let_go()
 
     def _let_go(self) -> None:
@@ -100,7 +100,7 @@ class ClaimedJobs:
         """
         job = msgspec.structs.replace(handover.job, attempt=claim.attempt)
         try:
-            async with self._company.joined(alone=claim.is_suspect, is_open=lambda: self._is_open(job)):
+            async with self._run_lock.joined(alone=claim.is_suspect, is_open=lambda: self._is_open(job)):
                 metrics.FLEET_SUSPECTS.inc(claim.is_doubtful)
                 return await self._run(msgspec.structs.replace(handover, job=job), claim, ticket)
         except BaseException:

@@ -25,10 +25,10 @@ from service.storage.port import new_key
 from service.telemetry import events, metrics
 from service.telemetry.tracing import continued_span
 from service.usecases.claimed_jobs import ClaimedJobs, report
-from service.usecases.company import Displaced
 from service.usecases.ending import JobParts
 from service.usecases.large_inputs import LargeInputs
 from service.usecases.outdated import end_if_outdated
+from service.usecases.run_lock import Displaced
 from service.usecases.worker_health import WorkerHealth, probe_means
 
 _log = structlog.get_logger()

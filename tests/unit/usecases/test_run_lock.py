@@ -1,11 +1,11 @@
-"""A job that runs alone has no company, and holds up nobody."""
+"""A job that runs alone shares its process with no other, and holds up nobody."""
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from service.usecases import company as companies
-from service.usecases.company import Company, Displaced
+from service.usecases import run_lock as run_locks
+from service.usecases.run_lock import Displaced, RunLock
 
 
 async def always() -> bool:
@@ -15,14 +15,14 @@ async def always() -> bool:
 
 async def test_who_runs_alone_has_no_company() -> None:
     """Others run together, before and after it; those that come meanwhile are sent away, not kept."""
-    company = Company(lambda: None)
+    run_lock = RunLock(lambda: None)
     running: set[int] = set()
     seen: list[frozenset[int]] = []
 
     async def run(number: int) -> None:
         while True:
             try:
-                async with company.joined(alone=number % 3 == 0, is_open=always):
+                async with run_lock.joined(alone=number % 3 == 0, is_open=always):
                     running.add(number)
                     try:
                         await anyio.sleep(0.001)
@@ -43,43 +43,43 @@ async def test_who_runs_alone_has_no_company() -> None:
     assert len(seen) == 30
     assert all(len(company_of) == 1 for company_of in seen if any(number % 3 == 0 for number in company_of))
     assert any(len(company_of) > 1 for company_of in seen)
-    assert not company.is_reserved
+    assert not run_lock.is_reserved
 
 
 async def test_room_is_made_for_who_runs_alone() -> None:
     """Before it waits for those that cannot leave; when the process stops, it waits no longer."""
     made: list[bool] = []
-    company = Company(lambda: made.append(company.is_reserved))
-    async with anyio.create_task_group() as tasks, company.joined(alone=False, is_open=always):
+    run_lock = RunLock(lambda: made.append(run_lock.is_reserved))
+    async with anyio.create_task_group() as tasks, run_lock.joined(alone=False, is_open=always):
         assert made == []
 
         async def run_alone() -> None:
             with pytest.raises(Displaced):
-                async with company.joined(alone=True, is_open=always):
-                    pytest.fail("it had company")
+                async with run_lock.joined(alone=True, is_open=always):
+                    pytest.fail("it did not run alone")
 
         tasks.start_soon(run_alone)
         while not made:
             await anyio.lowlevel.checkpoint()
-        company.close()
+        run_lock.close()
     assert made == [True]
     with pytest.raises(Displaced):
-        async with company.joined(alone=False, is_open=always):
+        async with run_lock.joined(alone=False, is_open=always):
             pytest.fail("it was closed")
 
 
 async def test_who_was_cancelled_waits_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The job that was to run alone has ended otherwise; others may join again."""
-    monkeypatch.setattr(companies, "LOOK_SECONDS", 0.001)
-    company, asked = Company(lambda: None), list[int]()
+    monkeypatch.setattr(run_locks, "LOOK_SECONDS", 0.001)
+    run_lock, asked = RunLock(lambda: None), list[int]()
 
     async def twice() -> bool:
         asked.append(1)
         return len(asked) < 3
 
-    async with company.joined(alone=False, is_open=always):
+    async with run_lock.joined(alone=False, is_open=always):
         with pytest.raises(Displaced):
-            async with company.joined(alone=True, is_open=twice):
-                pytest.fail("it had company")
-        async with company.joined(alone=False, is_open=always):
-            assert not company.is_reserved
+            async with run_lock.joined(alone=True, is_open=twice):
+                pytest.fail("it did not run alone")
+        async with run_lock.joined(alone=False, is_open=always):
+            assert not run_lock.is_reserved

@@ -18,8 +18,8 @@ class Displaced(RetryableFault):
         super().__init__("Another file has to be converted alone.", retry_after_seconds=0)
 
 
-class Company:
-    """The claimed jobs of one process.
+class RunLock:
+    """A lock that the claimed jobs of one process share, unless one has to run alone.
 
     One that runs alone waits for those that converters have begun; `make_room` returns the others to the queue. Until
     it has ended, no other job joins.
