@@ -13,7 +13,7 @@ async def always() -> bool:
     return True
 
 
-async def test_who_runs_alone_has_no_company() -> None:
+async def test_a_job_that_runs_alone_shares_with_no_other() -> None:
     """Others run together, before and after it; those that come meanwhile are sent away, not kept."""
     run_lock = RunLock(lambda: None)
     running: set[int] = set()
