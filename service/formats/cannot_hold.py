@@ -62,6 +62,7 @@ _COLUMNS: tuple[tuple[Aspect, Callable[[Writing], object], str], ...] = (
         lambda writing: writing.max_record_bytes,
         "columns of more than {0.max_record_bytes:,} bytes together",
     ),
+    (Aspect.COLUMNS, lambda writing: writing.max_columns, "more than {0.max_columns:,} columns"),
     (
         Aspect.TEXTS,
         lambda writing: writing.empty_is_null and writing.loss_report,

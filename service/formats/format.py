@@ -407,6 +407,9 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     max_text_bytes: int | None = None
     """Longer values are cut."""
     max_record_bytes: int | None = None
+    max_columns: int | None = None
+    columns_elsewhere: int | None = None
+    """How many columns many other programs read."""
     widths: Mapping[FieldType, int] = {}
     """The bytes that values of a type take in a record; other types are stored as texts."""
     text_bytes: int | None = None

@@ -14,7 +14,6 @@ from service.formats.names import LISTED, counted, first_of, listed, quotes, sho
 from service.formats.values import value_warnings
 
 DBF_TEXT_BYTES = (80, 254)
-DBF_COLUMNS_ELSEWHERE = 255
 HOLLOW = (
     "Parts without any position, such as EMPTY in MULTIPOINT (EMPTY, (1 1)), were left out of the geometry of {count}."
 )
@@ -160,6 +159,11 @@ def _refuse_size(target: Format, writing: Writing, layer: Layer) -> None:
                 f"format; {shown(layer.name)!r} has {further}. Choose another outputFormat, such as GeoPackage, or "
                 "leave columns out."
             )
+    if writing.max_columns is not None and len(layer.fields) > writing.max_columns:
+        raise Rejection(
+            f"{target.title} holds {writing.max_columns:,} columns; {shown(layer.name)!r} has {len(layer.fields):,}. "
+            "Choose GeoPackage, or leave columns out."
+        )
     if writing.max_record_bytes is not None and _record_bytes(writing, layer.fields) > writing.max_record_bytes:
         raise Rejection(
             f"The {len(layer.fields)} columns are wider together than {target.title} can store "
@@ -330,8 +334,9 @@ def _values(target: Format, writing: Writing, layers: Sequence[Layer]) -> Iterat
     if cut:
         found = ", ".join(f"{shown(field.name)!r} ({counted(field.over_dbf_limit, 'value')})" for field in cut[:LISTED])
         yield f"{target.title} stores {limit} bytes per text; longer values were cut in {found}."
-    if writing.max_record_bytes is not None and any(len(layer.fields) > DBF_COLUMNS_ELSEWHERE for layer in layers):
-        yield f"Many programs read only the first {DBF_COLUMNS_ELSEWHERE} columns of a {target.title}."
+    elsewhere = writing.columns_elsewhere
+    if elsewhere is not None and any(len(layer.fields) > elsewhere for layer in layers):
+        yield f"Many programs read only the first {elsewhere:,} columns of {target.title}."
     if writing.max_cell is not None and _has_long_cell(layers, writing.max_cell):
         yield f"Some cells are longer than the {writing.max_cell:,} characters that spreadsheet programs show in full."
 

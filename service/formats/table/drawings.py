@@ -86,6 +86,7 @@ SHAPEFILE = Format(
         type_options=SHAPE_TYPES,
         max_text_bytes=VALUE_BYTES,
         max_record_bytes=65_534,
+        columns_elsewhere=255,
         widths=DBF_WIDTHS,
         column_names=ColumnRule.DBF,
     ),
@@ -124,6 +125,8 @@ MAPINFO = Format(
         column_names=ColumnRule.MAPINFO,
         first_encoding="CP1252",
         max_record_bytes=32_767,
+        max_columns=1_022,  # the driver cannot read more
+        columns_elsewhere=250,
         widths=MAPINFO_WIDTHS,
         text_bytes=VALUE_BYTES,
         bounds_option="BOUNDS={:.17g},{:.17g},{:.17g},{:.17g}",

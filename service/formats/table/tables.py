@@ -83,6 +83,7 @@ ODS = Format(
         m=True,
         records_crs=False,
         live_text="of:=",
+        columns_elsewhere=1_024,
         max_layer_name=31,
         reserved_columns=("WKT",),
         max_rows=1_048_575,

@@ -830,6 +830,11 @@ async def test_a_mapinfo_table_that_no_program_could_read_is_refused(pipeline: P
     assert not (await pipeline.to("MapInfo", write_geojson(tmp_path / "a.geojson", wide[:1]))).output.warnings
     with pytest.raises(Rejection, match="wider together than MapInfo TAB can store"):
         await pipeline.to("MapInfo", write_geojson(tmp_path / "b.geojson", wide[1:]))
+    many = [point(1, 2, **dict.fromkeys(map("c{}".format, range(count)), 1)) for count in (1022, 1023)]
+    most = write_geojson(tmp_path / "c.geojson", many[:1])
+    assert (await pipeline.convert(most, ConversionRequest(output="MapInfo"), verifies=True)).differences == ()
+    with pytest.raises(Rejection, match="holds 1,022 columns; 'd' has 1,023"):
+        await pipeline.to("MapInfo", write_geojson(tmp_path / "d.geojson", many[1:]))
 
 
 @pytest.mark.parametrize("target", ["GeoJson", "GeoJsonSeq", "Kml"])

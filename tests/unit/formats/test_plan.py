@@ -208,6 +208,16 @@ def test_a_record_too_wide_for_a_dbf_is_refused(catalogue: CrsCatalogue) -> None
         planned(catalogue, "Shapefile", layer(fields=fields))
 
 
+@pytest.mark.parametrize(("target", "most"), [("Shapefile", 255), ("MapInfo", 250), ("Ods", 1024)])
+def test_columns_that_other_programs_do_not_read_are_told(catalogue: CrsCatalogue, target: str, most: int) -> None:
+    """The result has them all."""
+    fields = tuple(Field(f"f{number}", FieldType.INTEGER, 1) for number in range(most + 1))
+    told = f"Many programs read only the first {most:,} columns"
+    for count in (most, most + 1):
+        warnings = planned(catalogue, target, layer(fields=fields[:count])).warnings
+        assert any(told in warning for warning in warnings) == (count > most)
+
+
 def test_more_rows_than_a_sheet_holds_are_refused(catalogue: CrsCatalogue) -> None:
     """Spreadsheet programs would drop them silently."""
     with pytest.raises(Rejection, match="1,048,575 rows"):
