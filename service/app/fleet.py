@@ -3,19 +3,15 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 from anyio.abc import TaskGroup
 
-from sandbox.pool import QueueTicket
 from service.app.converters import converters_of
-from service.jobs.dispatch import JobRunner, RunJob
+from service.jobs.dispatch import JobRunner
 from service.jobs.handovers import HandOvers
 from service.jobs.leases import Leases
-from service.jobs.records import Job
-from service.jobs.spec import JobSpec
 from service.jobs.windows import Windows
 from service.jobs.workers import KnownWorkers
 from service.settings import Settings, SettingsError
@@ -112,6 +108,7 @@ async def join(
 
     gateway = worker = None
     giving_back = msgspec.structs.replace(parts, gives_back=True)
+    run, run_or_give_back = partial(run_job, parts), partial(run_job, giving_back)
     if role != "worker":
         again_seconds = settings.lease_seconds / 2
         gateway = Gateway(
@@ -121,7 +118,7 @@ async def join(
             windows=Windows(lambda: workers.most_each),
             inline_bytes=settings.inline_bytes,
             again_seconds=again_seconds,
-            converter=Converter(leases, run_here(parts), run_here(giving_back)) if role == "all" else None,
+            converter=Converter(leases, run, run_or_give_back) if role == "all" else None,
         )
         if role == "gateway":
             await queue.hear_ended(handovers.gateway, gateway.hear)
@@ -132,30 +129,20 @@ async def join(
             queue,
             converters=converters_of(settings),
             lease_seconds=settings.lease_seconds,
-            runner=own(run_here(giving_back)) if role == "all" else None,
+            runner=own(run_or_give_back) if role == "all" else None,
         )
     return Fleet(queue=queue, handovers=handovers, workers=workers, gateway=gateway, worker=worker)
 
 
 def runner_of(settings: Settings, parts: JobParts, fleet: Fleet | None, own: Callable[..., JobRunner]) -> JobRunner:
     """Return what runs jobs: here, elsewhere in the fleet, or elsewhere once there are enough here."""
-    here = run_here(parts)
+    here = partial(run_job, parts)
     if fleet is None or fleet.gateway is None:
         return own(here)
     if fleet.worker is None:
         return own(fleet.gateway.run, require_reachable=fleet.require_reachable)
     most_here = FULL_AT * converters_of(settings)
     return own(Overflow(here, fleet.gateway.run, most_here=most_here, is_reachable=fleet.gateway.may_accept))
-
-
-def run_here(parts: JobParts) -> RunJob:
-    """Return what runs a job in this process."""
-
-    async def run_here(spec: JobSpec, directory: Path, ticket: QueueTicket, keep: Callable[[], None]) -> Job:
-        keep()
-        return await run_job(parts, spec, directory, ticket)
-
-    return run_here
 
 
 def start_fleet(services: Services, fleet: Fleet, tasks: TaskGroup) -> None:

@@ -5,6 +5,7 @@ its queue ticket is released.
 """
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -55,13 +56,16 @@ class _Stopwatch:
         return round((time.monotonic() - self._since) * 1000)
 
 
-async def run_job(parts: JobParts, spec: JobSpec, directory: Path, ticket: QueueTicket) -> Job:
-    """Run an admitted job to its end and return the ended job; `directory` holds its files and is removed.
+async def run_job(
+    parts: JobParts, spec: JobSpec, directory: Path, ticket: QueueTicket, keep: Callable[[], None]
+) -> Job:
+    """Run an admitted job to its end and return the ended job; with its first argument, this is a `RunJob`.
 
     Raises:
         RetryableFault: the job's end could not be recorded, so recovery will end it.
         StorageUnavailable: the output could not be stored, and the job is to be given back.
     """
+    keep()
     progress = Progress(Assigned(spec=spec, job=spec.job, directory=directory), ANYWHERE)
     directories, stopwatch = [directory], _Stopwatch()
     try:

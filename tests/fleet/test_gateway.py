@@ -19,7 +19,6 @@ import pytest
 import pytest_asyncio
 
 from sandbox.command import Limits
-from service.app.fleet import run_here
 from service.cli.check_parts import check_queue
 from service.db.queries import load
 from service.errors import Overloaded, QueueUnavailable, StorageUnavailable
@@ -212,7 +211,9 @@ async def opened_in(
             windows=Windows(most),
             inline_bytes=MOST_INSIDE,
             again_seconds=again_seconds,
-            converter=Converter(services.leases, run_here(parts), run_here(giving_back)) if converts else None,
+            converter=Converter(services.leases, *(partial(run_job, each) for each in (parts, giving_back)))
+            if converts
+            else None,
         )
         await queue.hear_ended(handovers.gateway, gateway.hear)
         with ExitStack() as held:
@@ -302,7 +303,7 @@ async def test_a_doubtful_job_that_has_ended_is_not_converted(shared: World, nat
         spec = msgspec.structs.replace(spec, source=source_spec(source, directory), is_doubtful=True)
         [ticket] = services.runner.enqueue(spec.account_id)
         before = converter_runs()
-        ended = await run_job(here.parts, spec, directory, ticket)
+        ended = await run_job(here.parts, spec, directory, ticket, lambda: None)
         assert (ended.status, ended.error_message) == (Status.FAILED, "no")
         assert converter_runs() == before
 

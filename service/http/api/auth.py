@@ -22,14 +22,10 @@ HEADER = "x-api-key"
 IDENTITY = "x-geomill-identity"
 
 
-def needs_key(handler: KeyedHandler) -> Handler:
+async def authenticated(handler: KeyedHandler, request: Request) -> Response:
     """Call `handler` with the caller of the request; without a valid key or identity the request is refused."""
-
-    async def authenticated(request: Request) -> Response:
-        request.state.caller = await _caller(request, request.state.services)
-        return await handler(request, request.state.caller)
-
-    return authenticated
+    request.state.caller = await _caller(request, request.state.services)
+    return await handler(request, request.state.caller)
 
 
 async def _caller(request: Request, services: Services) -> Caller:

@@ -3,6 +3,7 @@
 The routes and the description of the interface are generated from the same rows.
 """
 
+from functools import partial
 from http import HTTPStatus
 
 import msgspec
@@ -20,7 +21,7 @@ from service.errors import (
     Overloaded,
     RequestFault,
 )
-from service.http.api.auth import Handler, KeyedHandler, needs_key
+from service.http.api.auth import Handler, KeyedHandler, authenticated
 from service.http.api.inputs import Parameter, UploadForm
 from service.http.problems import problem_of_fault
 
@@ -103,4 +104,4 @@ class Keyed(Endpoint, frozen=True, kw_only=True):
 
     def route(self) -> Route:
         """Return the handler, wrapped in authentication."""
-        return Route(self.path, _Served(needs_key(self.handler)), methods=[self.method], name=self.name)
+        return Route(self.path, _Served(partial(authenticated, self.handler)), methods=[self.method], name=self.name)
