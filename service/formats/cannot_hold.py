@@ -69,6 +69,11 @@ _COLUMNS: tuple[tuple[Aspect, Callable[[Writing], object], str], ...] = (
         VALUE_LOSSES["empty_texts"].what,
     ),
     (Aspect.TEXTS, lambda writing: writing.max_text_bytes, "texts of more than {0.max_text_bytes} bytes"),
+    (
+        Aspect.TEXTS,
+        lambda writing: writing.max_readable_text_bytes,
+        "texts of more than {0.max_readable_text_bytes:,} bytes",
+    ),
     (Aspect.TEXTS, lambda writing: writing.max_cell, "texts of more than {0.max_cell:,} characters"),
 )
 """Conditions on how a format is written, and what it cannot hold if they are met."""

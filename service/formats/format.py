@@ -406,6 +406,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     max_with_own: int = 0
     max_text_bytes: int | None = None
     """Longer values are cut."""
+    max_readable_text_bytes: int | None = None
+    """Of longer values, programs take the file for damaged."""
     max_record_bytes: int | None = None
     max_columns: int | None = None
     columns_elsewhere: int | None = None

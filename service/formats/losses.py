@@ -159,6 +159,14 @@ def _refuse_size(target: Format, writing: Writing, layer: Layer) -> None:
                 f"format; {shown(layer.name)!r} has {further}. Choose another outputFormat, such as GeoPackage, or "
                 "leave columns out."
             )
+    longest = max(layer.fields, key=lambda field: field.longest_bytes, default=None)
+    most = writing.max_readable_text_bytes
+    if most is not None and longest is not None and longest.longest_bytes > most:
+        raise Rejection(
+            f"Programs such as QGIS cannot read a {target.title} with a text of more than {most:,} bytes; "
+            f"{shown(longest.name)!r} of {shown(layer.name)!r} has one of {longest.longest_bytes:,}. Choose another "
+            "outputFormat, such as KML, or shorten it."
+        )
     if writing.max_columns is not None and len(layer.fields) > writing.max_columns:
         raise Rejection(
             f"{target.title} holds {writing.max_columns:,} columns; {shown(layer.name)!r} has {len(layer.fields):,}. "

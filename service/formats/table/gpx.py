@@ -251,6 +251,7 @@ GPX = Format(
         typed_columns=GPX_TYPES,
         own_columns=GPX_COLUMNS,
         max_with_own=99,
+        max_readable_text_bytes=100_000,
         live_text="<",
         extension=".gpx",
         media_type="application/gpx+xml",

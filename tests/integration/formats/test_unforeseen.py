@@ -822,6 +822,16 @@ async def test_elevations_of_sloping_areas_are_told_in_dxf(either: Pipeline, tmp
     ), warnings
 
 
+async def test_a_gpx_that_its_driver_could_not_read_is_refused(pipeline: Pipeline, tmp_path: Path) -> None:
+    """It takes a file with a long text for damaged as a whole; in which encoding the text is long counts."""
+    longest = write_geojson(tmp_path / "a.geojson", [point(1, 2, a="ä" * 50_000, b="x"), point(1, 2, a="y", b=None)])
+    read = await pipeline.to("GeoJson", (await pipeline.to("Gpx", longest)).path)
+    assert [row["properties"]["a"] for row in readers.geojson(read.path)] == ["ä" * 50_000, "y"]
+    longer = write_geojson(tmp_path / "b.geojson", [point(1, 2, a="x", b="ä" * 50_000 + "x"), point(1, 2, a="y")])
+    with pytest.raises(Rejection, match="'b' of 'b' has one of 100,001"):
+        await pipeline.to("Gpx", longer)
+
+
 async def test_a_mapinfo_table_that_no_program_could_read_is_refused(pipeline: Pipeline, tmp_path: Path) -> None:
     """A text takes 254 bytes of a record, whose length has 15 bits; a time takes eight."""
     times = [point(1, 2, **{f"c{number}": "2024-01-02T03:04:05" for number in range(130)})]
