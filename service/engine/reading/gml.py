@@ -1,9 +1,10 @@
 """Reads GML, in which each geometry may name its coordinate system, and of which the driver gives a layer one."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from bisect import bisect
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -115,17 +116,32 @@ async def renamed_warnings(place: Workplace, source: Source, layers: Iterable[La
     names = dict.fromkeys(field.name for layer in layers for field in layer.fields if field.name.endswith(ADDED))
     if reading_of(source.format).reader is not Reader.GML or not names:
         return []
-    former = {name: [name[:end] for end in range(len(name), len(name.rstrip(ADDED)) - 1, -1)] for name in names}
-    elements = await place.look(partial(_elements, source.parts[0].text, set(chain(*former.values()))))
-    found = ((next((old for old in olds if old in elements), name), name) for name, olds in former.items())
+    bare = {name.rstrip(ADDED) for name in names}
+    elements = await place.look(partial(_elements, source.parts[0].text, bare))
+    found = ((_former(name, elements), name) for name in names)
     return list(islice((told_of_renamed(old, new) for old, new in found if old != new), MAX_FOUND))
 
 
-def _elements(path: Path, wanted: Collection[str]) -> set[str]:
-    """Those of the `wanted` names that elements of the file have. Blocking."""
-    names = {name.encode() for name in wanted}
-    found = {name for text in pieces(path) for name in LOCAL_NAMES.findall(text) if name in names}
-    return {name.decode() for name in found}
+def _elements(path: Path, bare: Collection[str]) -> dict[str, list[int]]:
+    """How long the names of elements of the file are that consist of a `bare` name and any number of `_`. Blocking.
+
+    Their lengths are in ascending order: a name of thousands of `_` begins with thousands of others, too many to list.
+    """
+    names = {name.encode(): name for name in bare}
+    found: dict[str, set[int]] = {name: set() for name in bare}
+    for text in pieces(path):
+        for element in LOCAL_NAMES.findall(text):
+            name = names.get(element.rstrip(ADDED.encode()))
+            if name is not None:
+                found[name].add(len(name) + len(element) - len(name.encode()))
+    return {name: sorted(lengths) for name, lengths in found.items()}
+
+
+def _former(name: str, elements: Mapping[str, Sequence[int]]) -> str:
+    """The longest name of an element that a column's `name` begins with and differs from in `_` alone; else itself."""
+    lengths = elements[name.rstrip(ADDED)]
+    place = bisect(lengths, len(name))
+    return name[: lengths[place - 1]] if place else name
 
 
 async def _describe(place: Workplace, reading: Reading, part: Part) -> None:

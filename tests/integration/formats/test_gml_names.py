@@ -1,5 +1,6 @@
 """Columns of GML whose names differ only in case, which its driver renames without a word."""
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ NAMES = {
         {"s": "<a:NAME>1</a:NAME>", "t": "<a:Name>1</a:Name><a:name>2</a:name>"},
         [("name", "name_")],
     ),
+    "nothing but what is added": ({"t": "<a:_>1</a:_><a:__>2</a:__>"}, []),
     "a name of its own": ({"t": "<a:Name>1</a:Name><a:name_>2</a:name_><a:end_>3</a:end_>"}, []),
 }
 
@@ -33,3 +35,17 @@ async def test_columns_that_the_driver_renames_are_told(either: Pipeline, tmp_pa
     told = [f"The column {old!r} has the name of another, ignoring case, and became {new!r}." for old, new in renamed]
     assert [warning for warning in done.output.warnings if "ignoring case" in warning] == told
     assert {new for _, new in renamed} <= {field.name for layer in done.facts.layers for field in layer.fields}
+
+
+async def test_long_names_take_no_more_memory_than_they_have_letters(either: Pipeline, tmp_path: Path) -> None:
+    """Those of an upload of 80 KB, each with all that it begins with, took 80 MB, and of 8 MB many gigabytes."""
+    path = tmp_path / "a.gml"
+    values = "".join(f"<a:{name}>1</a:{name}>" for name in (f"n{number}".ljust(4000, "_") for number in range(10)))
+    path.write_text(f"{START}{FEATURE.format('t', values)}</a:C>", encoding="utf-8")
+    tracemalloc.start()
+    try:
+        done = await either.to("GeoPackage", path)
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()
+    assert len(done.facts.layers[0].fields) == 10
