@@ -159,11 +159,11 @@ def _refuse_size(target: Format, writing: Writing, layer: Layer) -> None:
                 f"format; {shown(layer.name)!r} has {further}. Choose another outputFormat, such as GeoPackage, or "
                 "leave columns out."
             )
+    readable = writing.max_readable_text_bytes
     longest = max(layer.fields, key=lambda field: field.longest_bytes, default=None)
-    most = writing.max_readable_text_bytes
-    if most is not None and longest is not None and longest.longest_bytes > most:
+    if readable is not None and longest is not None and longest.longest_bytes > readable:
         raise Rejection(
-            f"Programs such as QGIS cannot read a {target.title} with a text of more than {most:,} bytes; "
+            f"Programs such as QGIS cannot read a {target.title} with a text of more than {readable:,} bytes; "
             f"{shown(longest.name)!r} of {shown(layer.name)!r} has one of {longest.longest_bytes:,}. Choose another "
             "outputFormat, such as KML, or shorten it."
         )

@@ -826,7 +826,8 @@ async def test_a_gpx_that_its_driver_could_not_read_is_refused(pipeline: Pipelin
     """It takes a file with a long text for damaged as a whole; in which encoding the text is long counts."""
     longest = write_geojson(tmp_path / "a.geojson", [point(1, 2, a="ä" * 50_000, b="x"), point(1, 2, a="y", b=None)])
     read = await pipeline.to("GeoJson", (await pipeline.to("Gpx", longest)).path)
-    assert [row["properties"]["a"] for row in readers.geojson(read.path)] == ["ä" * 50_000, "y"]
+    texts = [row["properties"] for row in readers.geojson(read.path)]
+    assert texts == [{"a": "ä" * 50_000, "b": "x"}, {"a": "y", "b": None}]
     longer = write_geojson(tmp_path / "b.geojson", [point(1, 2, a="x", b="ä" * 50_000 + "x"), point(1, 2, a="y")])
     with pytest.raises(Rejection, match="'b' of 'b' has one of 100,001"):
         await pipeline.to("Gpx", longer)
