@@ -22,40 +22,33 @@ EXPORT_SECONDS = 3.0
 """How long the last spans may delay the end of the process if the collector is unavailable."""
 
 
-class _RequestSpan:
+class _RequestSpan(RequestSpan):
     """The recorded span of a request."""
 
     def __init__(self, span: Span) -> None:
+        super().__init__(_traceparent(span.get_span_context()))
         self._span = span
 
-    @property
-    def traceparent(self) -> TraceParent:
-        """The traceparent that identifies the span."""
-        return _traceparent(self._span.get_span_context())
-
     def finish(self, name: str, attributes: Mapping[str, Value], *, failed: bool) -> None:
-        """Name the span and set its attributes."""
         self._span.update_name(name)
         self._span.set_attributes(attributes)
         if failed:
             self._span.set_status(StatusCode.ERROR)
 
 
-class _Spans:
+class _Spans(OpenSpan):
     """Opens spans within `within`, by default within the current one."""
 
     def __init__(self, tracer: OpenTelemetryTracer, within: Context | None = None) -> None:
         self._tracer = tracer
         self._within = within
 
-    def span(self, name: str, attributes: Mapping[str, Value]) -> AbstractContextManager[object]:
-        """Open a span; an error sets its status, and the log has the details."""
+    def span(self, name: str, attributes: Mapping[str, Value], /) -> AbstractContextManager[object]:
         return self._tracer.start_as_current_span(
             name, self._within, attributes=_all(attributes), record_exception=False
         )
 
-    def open(self, name: str, attributes: Mapping[str, Value]) -> OpenSpan:
-        """Open a span that may end in another task."""
+    def open(self, name: str, attributes: Mapping[str, Value], /) -> OpenSpan:
         return _Open(self._tracer, self._tracer.start_span(name, self._within, attributes=_all(attributes)))
 
 
@@ -67,13 +60,12 @@ class _Open(_Spans):
         self._span = span
 
     def end(self, *, failed: bool) -> None:
-        """End it."""
         if failed:
             self._span.set_status(StatusCode.ERROR)
         self._span.end()
 
 
-class _Recording(_Spans):
+class _Recording(_Spans, Tracer):
     """Records spans with an OpenTelemetry tracer."""
 
     def __init__(self, tracer: OpenTelemetryTracer) -> None:
@@ -82,7 +74,6 @@ class _Recording(_Spans):
 
     @contextmanager
     def request(self, headers: Mapping[str, str]) -> Iterator[RequestSpan]:
-        """Open the span of a request."""
         caller = self._propagator.extract(headers)
         with self._tracer.start_as_current_span(
             "request", caller, kind=SpanKind.SERVER, record_exception=False
@@ -90,14 +81,12 @@ class _Recording(_Spans):
             yield _RequestSpan(span)
 
     def current(self) -> TraceParent | None:
-        """Return the current span, if there is one."""
         context = get_current_span().get_span_context()
         return _traceparent(context) if context.is_valid else None
 
     def continued(
-        self, parent: TraceParent, name: str, attributes: Mapping[str, Value]
+        self, parent: TraceParent, name: str, attributes: Mapping[str, Value], /
     ) -> AbstractContextManager[object]:
-        """Open a span within one of another process."""
         caller = self._propagator.extract({HEADER: str(parent)})
         return self._tracer.start_as_current_span(
             name, caller, kind=SpanKind.CONSUMER, attributes=_all(attributes), record_exception=False

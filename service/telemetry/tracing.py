@@ -5,60 +5,14 @@ from the caller's `traceparent` or generated, which appears in the log and in th
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, contextmanager
 
 from service.settings import SettingsError
 from service.telemetry import traceparent
 from service.telemetry.log import bound
 from service.telemetry.spans import OpenSpan, RequestSpan, Tracer, Value
-from service.telemetry.traceparent import TraceParent
 
-_here: ContextVar[TraceParent | None] = ContextVar("here", default=None)
-"""What is being traced, if no span of it is recorded."""
-
-
-class _Unrecorded:
-    """A request whose span is not recorded."""
-
-    def __init__(self, parent: TraceParent | None) -> None:
-        self.traceparent = parent.child() if parent is not None else traceparent.fresh()
-
-    def finish(self, name: str, attributes: Mapping[str, Value], *, failed: bool) -> None:
-        """Record nothing."""
-
-
-_NOWHERE = nullcontext()
-
-
-class _Silent:
-    """Records nothing, neither as a tracer nor as one of its spans."""
-
-    def current(self) -> TraceParent | None:
-        return _here.get()
-
-    def request(self, headers: Mapping[str, str]) -> AbstractContextManager[RequestSpan]:
-        unrecorded = _Unrecorded(traceparent.parse(headers.get(traceparent.HEADER, "")))
-        _here.set(unrecorded.traceparent)
-        return nullcontext(unrecorded)
-
-    def continued(
-        self, parent: TraceParent, _name: str, _attributes: Mapping[str, Value], /
-    ) -> AbstractContextManager[object]:
-        _here.set(parent.child())
-        return _NOWHERE
-
-    def open(self, _name: str, _attributes: Mapping[str, Value], /) -> OpenSpan:
-        return self
-
-    def span(self, _name: str, _attributes: Mapping[str, Value], /) -> AbstractContextManager[object]:
-        return _NOWHERE
-
-    def end(self, *, failed: bool) -> None:
-        pass
-
-
-_tracer: Tracer = _Silent()
+_tracer = Tracer()
 
 
 def request_span(headers: Mapping[str, str]) -> AbstractContextManager[RequestSpan]:
