@@ -17,11 +17,12 @@ import pytest
 from bench.fleet.hosts import network
 from bench.fleet.object_server import ObjectServer
 from service.errors import ObjectsLeft, StorageFault, StorageUnavailable
+from service.storage import upload
 from service.storage.bucket_config import HOME, BucketConfig
 from service.storage.clients import Effort
 from service.storage.port import ObjectKey, new_key
 from service.storage.s3 import open_s3
-from service.storage.upload import PART_BYTES, SMALL_BYTES
+from service.storage.upload import SMALL_BYTES
 from tests.schedules.tap import OfS3, Tap
 from tests.support.patience import PATIENCE_SECONDS, until
 from tests.support.small_disk import small_disk
@@ -30,7 +31,17 @@ from .conftest import HASTY, MovableClock, Stage, failing, place, s3_stage
 from .servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, Wire, s3_server, wire_to
 
 CONTENT = bytes(range(256)) * 400
+PART_BYTES = 5 << 20
+"""The least that S3 takes as a part. Those of the service are larger, which only takes the tests longer."""
 SEVERAL_PARTS = 2 * PART_BYTES + (3 << 16)
+MORE_THAN_BUFFERS_HOLD = 13 * PART_BYTES
+"""It is on its way for a while, so that a test can interrupt it."""
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut what is stored into parts of that size."""
+    monkeypatch.setattr(upload, "PART_BYTES", PART_BYTES)
 
 
 @pytest.fixture
@@ -84,7 +95,7 @@ async def test_a_large_file_goes_up_in_parts_and_comes_back_whole(
 async def test_an_upload_that_is_cancelled_leaves_no_parts(hasty: Stage, wire: Wire, own_server: S3Server) -> None:
     """Parts of an unfinished upload would be invisible and still cost money."""
     async with anyio.create_task_group() as group:
-        group.start_soon(hasty.put, b"x" * SEVERAL_PARTS)
+        group.start_soon(hasty.put, b"x" * MORE_THAN_BUFFERS_HOLD)
         await until(lambda: len(wire.sent) > PART_BYTES)
         group.cancel_scope.cancel()
     await until(lambda: own_server.files() == [])
@@ -157,7 +168,7 @@ async def test_a_server_killed_in_the_middle_of_an_upload_fails_it(
 
     async def put() -> None:
         try:
-            await hasty.put(b"x" * SEVERAL_PARTS, key)
+            await hasty.put(b"x" * MORE_THAN_BUFFERS_HOLD, key)
         except StorageUnavailable as error:
             outcome.append(error)
 
@@ -211,7 +222,7 @@ async def test_a_connection_that_breaks_is_tried_again(
 
 async def test_an_answer_that_breaks_off_is_a_failure_of_the_store(hasty: Stage, own_server: S3Server) -> None:
     """The server is killed while it sends an object."""
-    key = await hasty.put(b"x" * SEVERAL_PARTS)
+    key = await hasty.put(b"x" * MORE_THAN_BUFFERS_HOLD)
     async with aclosing(hasty.storage.read(key)) as pieces:
         assert await anext(pieces)
         own_server.kill()
