@@ -229,6 +229,7 @@ def test_formats_that_do_not_end_are_passed_once(tmp_path: Path, crafted: bytes)
         (b"<row><c><v>1</v></c></row>" * REPEATED + b"<row><c t='e'><v>#N/A</v></c></row>", REPEATED + 1),
         (b"<row " * REPEATED + b"<c t='e'><v>#N/A</v></c>", 0),
     ],
+    ids=["read", "prefixed", "other types", "late", "no end"],
 )
 def test_the_row_of_the_first_error_is_found(rows: bytes, first: int) -> None:
     """Rows need not say where they are, and cells without content have no error."""
