@@ -53,17 +53,17 @@ DROP = """([selector, files]) => {
 COUNT_DRAWN = """
 window.drawn = { all: 0, most: 0, dots: 0 };
 let inFrame = 0;
+const end = () => { drawn.most = Math.max(drawn.most, inFrame); inFrame = 0; };
 for (const name of ["drawImage", "lineTo", "arc"]) {
     const draw = CanvasRenderingContext2D.prototype[name];
     CanvasRenderingContext2D.prototype[name] = function (...args) {
+        if (inFrame === 0) requestAnimationFrame(end);  // of the next frame, before what is drawn in that one
         inFrame += 1;
         drawn.all += 1;
         if (name === "drawImage") drawn.dots += 1;
         draw.apply(this, args);
     };
 }
-const frame = () => { drawn.most = Math.max(drawn.most, inFrame); inFrame = 0; requestAnimationFrame(frame); };
-requestAnimationFrame(frame);
 """
 PLACE = """([longitude, latitude]) => {  // where it is on the map, which tells its centre and zoom by this element
     const transform = document.querySelector(".leaflet-proxy").style.transform;
