@@ -143,11 +143,11 @@ static int has_odd_value(const char *at, const char *end)
     return 0;
 }
 
-struct sought seek_in_part(const char *file, const char *part, char *const *texts)
+struct part_search search_part(const char *file, const char *part, char *const *texts)
 {
     char path[LONGEST_PATH], *piece = malloc(PIECE + 1);
     size_t rest = 0, got;
-    struct sought found = {0, 0};
+    struct part_search found = {0, 0};
     int is_past = 0;
     if (!piece)
         _exit(1);

@@ -1,9 +1,9 @@
 /* What a part of an archive holds; see archive_search.c. */
-struct sought {
+struct part_search {
     int text, rows;
 };
 
 /* Whether the part `part` of the ZIP archive `file` holds one of `texts`, of which the last is followed by NULL, or values
    that merged cells of ODS cover or its driver may change, and rows that its driver does not reach, because it stops at others that repeat too
    often; neither if there is no such part. */
-struct sought seek_in_part(const char *file, const char *part, char *const *texts);
+struct part_search search_part(const char *file, const char *part, char *const *texts);

@@ -95,7 +95,7 @@ static int fits_datetime(const char *text, size_t size)
     return !*at;
 }
 
-static void see_looks(struct column *column, const char *text, size_t size)
+static void examine_text_kinds(struct column *column, const char *text, size_t size)
 {
     int fits = column->fits;
     if (fits & FITS_BOOLEAN && strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
@@ -112,7 +112,7 @@ static void see_looks(struct column *column, const char *text, size_t size)
 }
 
 /* Keep the first few distinct values, and the common prefix of all. */
-static void see_value(struct column *column, const char *text)
+static void examine_distinct(struct column *column, const char *text)
 {
     int number = 0, most = column->distinct < DISTINCT ? column->distinct : DISTINCT;
     if (!column->prefix)
@@ -137,14 +137,14 @@ static void see_value(struct column *column, const char *text)
 }
 
 /* Count a value that is of a kind, and keep the first row of them. */
-static void see_kind(const struct column *column, int is_of_kind, int64_t *count, int64_t *first)
+static void examine_kind(const struct column *column, int is_of_kind, int64_t *count, int64_t *first)
 {
     *count += is_of_kind;
     if (is_of_kind && !*first)
         *first = column->row;
 }
 
-static void see_integer(struct column *column, int64_t value)
+static void examine_integer(struct column *column, int64_t value)
 {
     column->total += fabs((double)value);
     column->at_32_bits += value == INT32_MIN || value == INT32_MAX;
@@ -153,7 +153,7 @@ static void see_integer(struct column *column, int64_t value)
     column->inexact_whole += value < -99999999999999999 || value > 999999999999999999;
 }
 
-static void see_real(struct column *column, double value)
+static void examine_real(struct column *column, double value)
 {
     double size = fabs(value);
     column->total += size;
@@ -162,8 +162,8 @@ static void see_real(struct column *column, double value)
     column->inexact += size != 0 && size < 5e-7;
     if (size <= 1e23 || isinf(value))
         return;
-    see_kind(column, value > 1e24 || value < 0, &column->beyond_dbf, &column->first_beyond_dbf);
-    see_kind(column, size > 1.797693134862315e308, &column->near_infinite, &column->first_near_infinite); /* 15 digits */
+    examine_kind(column, value > 1e24 || value < 0, &column->beyond_dbf, &column->first_beyond_dbf);
+    examine_kind(column, size > 1.797693134862315e308, &column->near_infinite, &column->first_near_infinite); /* 15 digits */
 }
 
 /* What a byte may be part of. Most bytes are part of nothing here, so that one look at each is enough. */
@@ -225,7 +225,7 @@ static int has_no_character(const char *text)
 }
 
 /* What some format changes in a text, or mistakes it for. */
-static void see_characters(struct column *column, const char *text, size_t size, unsigned kinds)
+static void examine_characters(struct column *column, const char *text, size_t size, unsigned kinds)
 {
     column->no_layer_names += (kinds & (BEYOND_ASCII | CONTROL | RETURN | NO_NAME)) != 0;
     column->control += kinds & CONTROL || (kinds & NO_CHARACTER && has_no_character(text));
@@ -262,7 +262,7 @@ static int is_other_as_number(const char *text)
 enum { LONGEST_ID = 24 };
 
 /* Count an id that does not end in a point and the number of its row, from 0 or from 1 on, as the first one does. */
-static void see_id(struct column *column, const char *text, int64_t row)
+static void examine_id(struct column *column, const char *text, int64_t row)
 {
     const char *point = strrchr(text, '.');
     char number[LONGEST_ID];
@@ -271,7 +271,7 @@ static void see_id(struct column *column, const char *text, int64_t row)
     column->unnumbered += !point || strcmp(point + 1, number) != 0;
 }
 
-static void see_text(struct column *column, const char *text)
+static void examine_text(struct column *column, const char *text)
 {
     size_t size = strlen(text);
     unsigned kinds = kinds_of(text, size);
@@ -281,16 +281,16 @@ static void see_text(struct column *column, const char *text)
     column->over_dbf_limit += size > DBF_BYTES;
     column->empty += size == 0;
     column->like_geometries += may_be_geometry(text);
-    see_characters(column, text, size, kinds);
+    examine_characters(column, text, size, kinds);
     column->trailing_blanks += size && text[size - 1] == ' ';
     column->like_numbers += is_other_as_number(text);
     if (column->fits)
-        see_looks(column, text, size);
+        examine_text_kinds(column, text, size);
     if (column->fits & FITS_INTEGER)
-        see_integer(column, strtoll(text, NULL, 10));
+        examine_integer(column, strtoll(text, NULL, 10));
     else if (column->fits & FITS_REAL)
-        see_real(column, CPLStrtod(text, NULL));
-    see_value(column, text);
+        examine_real(column, CPLStrtod(text, NULL));
+    examine_distinct(column, text);
 }
 
 /* Whether a date that begins with year and month is one that spreadsheets cannot count from their first day. */
@@ -300,14 +300,14 @@ static int is_before_march_1900(const char *text)
     return year < 0 || (year == 0 && text[4] && text[5] == '0' && text[6] < '3');
 }
 
-static void see_date(struct column *column, const char *text)
+static void examine_date(struct column *column, const char *text)
 {
     column->before_1000 += *text == '0';
     column->before_march_1900 += is_before_march_1900(text);
 }
 
 /* See a time as the text that a GeoPackage stores of it, which is to be the same time when it is read. */
-static void see_moment(struct column *column, const struct moment *moment)
+static void examine_moment(struct column *column, const struct moment *moment)
 {
     enum { NO_ZONE = 0, UTC = 100, MOST_QUARTERS = 14 * 4, MINUTES = 15, HOUR = 60 };
     int east = moment->zone == NO_ZONE ? 0 : moment->zone - UTC, offset = abs(east) * MINUTES;
@@ -317,7 +317,7 @@ static void see_moment(struct column *column, const struct moment *moment)
         snprintf(zone, sizeof zone, "%c%02d:%02d", east < 0 ? '-' : '+', offset / HOUR, offset % HOUR);
     snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%s%s", moment->year, moment->month, moment->day, moment->hour,
              moment->minute, seconds, moment->zone == UTC ? "Z" : zone);
-    see_kind(column, !is_in_calendar(text), &column->no_day, &column->first_no_day);
+    examine_kind(column, !is_in_calendar(text), &column->no_day, &column->first_no_day);
     column->until_1970 += strcmp(text, "1970-01-01T00:00:00.999Z") <= 0;
     column->before_march_1900 += is_before_march_1900(text);
     column->fractions += strcmp(seconds + 2, ".000") != 0;
@@ -329,31 +329,31 @@ static void see_moment(struct column *column, const struct moment *moment)
                         (float)CPLStrtod(seconds, NULL) != moment->second || abs(east) > MOST_QUARTERS;
 }
 
-void see(struct column *column, handle feature, int field, const union value *value, int64_t row)
+void examine_value(struct column *column, handle feature, int field, const union value *value, int64_t row)
 {
     column->filled++;
     column->row = row;
     if (column->type == STRING) {
-        see_text(column, value->string);
+        examine_text(column, value->string);
         if (column->is_id)
-            see_id(column, value->string, row);
+            examine_id(column, value->string, row);
         if (column->fits & FITS_DATE)
-            see_date(column, value->string);
+            examine_date(column, value->string);
         return;
     }
     if (column->type == DATE) {
         const char *text = OGR_F_GetFieldAsString(feature, field);
-        see_date(column, text);
-        see_kind(column, !is_in_calendar(text), &column->no_day, &column->first_no_day);
+        examine_date(column, text);
+        examine_kind(column, !is_in_calendar(text), &column->no_day, &column->first_no_day);
     }
     if (column->type == DATETIME)
-        see_moment(column, &value->moment);
+        examine_moment(column, &value->moment);
     if (column->type == REAL)
-        see_real(column, value->real);
+        examine_real(column, value->real);
     else if (column->type == INTEGER64 || (column->type == INTEGER && column->subtype != BOOLEAN))
-        see_integer(column, column->type == INTEGER ? value->integer : value->integer64);
+        examine_integer(column, column->type == INTEGER ? value->integer : value->integer64);
     if (column->type != BINARY && (column->distinct <= DISTINCT || (column->prefix && *column->prefix)))
-        see_value(column, OGR_F_GetFieldAsString(feature, field));
+        examine_distinct(column, OGR_F_GetFieldAsString(feature, field));
 }
 
 static const char *type_name(const struct column *column)

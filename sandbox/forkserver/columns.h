@@ -30,7 +30,7 @@ struct column {
 #undef DECLARE
 
 /* Look at the value of a field in a row, which are counted from 1 on. */
-void see(struct column *column, handle feature, int field, const union value *value, int64_t row);
+void examine_value(struct column *column, handle feature, int field, const union value *value, int64_t row);
 
 /* Put a column into the answer. */
 void tell_column(const struct column *column);

@@ -314,7 +314,7 @@ static int has_attached_z(const char *cell)
     return 0;
 }
 
-static void see_cell(struct table *table, struct cells *column, const char *cell)
+static void examine_cell(struct table *table, struct cells *column, const char *cell)
 {
     column->filled++;
     if (!(column->kinds & TEXT)) {
@@ -336,7 +336,7 @@ static void see_cell(struct table *table, struct cells *column, const char *cell
         table->is_odd |= may_be_grouped(cell, ',');
 }
 
-static void see_row(struct table *table, const struct row *row)
+static void examine_row(struct table *table, const struct row *row)
 {
     int last = row->count;
     table->is_odd |= row->has_bare_quote || row->is_open;
@@ -346,7 +346,7 @@ static void see_row(struct table *table, const struct row *row)
         table->width = row->count;
     for (int number = 0; number < last; number++)
         if (*row->cells[number])
-            see_cell(table, table->columns + number, row->cells[number]);
+            examine_cell(table, table->columns + number, row->cells[number]);
 }
 
 static void tell_columns(const struct table *table)
@@ -380,7 +380,7 @@ static const char *take_header(struct table *table, struct row *row)
     }
     put("]");
     if (!table->has_header)
-        see_row(table, row);
+        examine_row(table, row);
     return at;
 }
 
@@ -407,13 +407,13 @@ static void look(struct table *table)
         at = next_row(at, table->end, table->delimiter, &row);
         table->is_odd |= row.count > MOST_CELLS;
         if (!table->is_odd)
-            see_row(table, &row);
+            examine_row(table, &row);
     }
     table->is_odd = table->is_odd || has_odd_points(table);
     free(row.text);
 }
 
-void look_at_separated(const char *path, const char *known)
+void examine_csv(const char *path, const char *known)
 {
     struct mapped file = map_file(path);
     struct table *table = calloc(1, sizeof *table);

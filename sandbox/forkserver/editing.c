@@ -136,7 +136,7 @@ void alter(char **at)
     const char *table = at[0], *name = at[1];
     int index = memory_index(table), ok = 0;
     handle layer = index < 0 ? NULL : GDALDatasetGetLayer(memory, index);
-    bring_in();
+    await_table();
     if (layer && strcmp(table, name) == 0 && is_renaming(OGR_L_GetLayerDefn(layer), at + 2))
         ok = rename_columns(layer, at + 2);
     else if (layer && (ok = make_anew(layer, name, at + 2)))
@@ -182,7 +182,7 @@ static void copy_columns(handle definition, handle made, const int *axes, int co
 void place(char **at)
 {
     const char *table = *at++;
-    bring_in();
+    await_table();
     int index = memory_index(table), axes[MOST_AXES], count = 0, map[MOST_COLUMNS];
     handle old = index < 0 ? NULL : GDALDatasetGetLayer(memory, index), feature, point;
     handle definition = old ? OGR_L_GetLayerDefn(old) : NULL;
@@ -203,7 +203,7 @@ void place(char **at)
             OGR_F_SetFromWithMap(copy, feature, 1, map);
             shapes.features++;
             if ((point = point_of(feature, axes, count))) {
-                see_geometry(&shapes, point);
+                examine_geometry(&shapes, point);
                 OGR_F_SetGeometryDirectly(copy, point);
             }
             ok &= OGR_L_CreateFeature(made, copy) == 0;

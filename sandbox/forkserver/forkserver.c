@@ -225,7 +225,7 @@ static void get_ready(void)
     prepare_drivers();
     if (proj_context_create)
         find_database();
-    rehearse();
+    warm_up();
     for (const char *const *name = busy; *name; name++)
         move_into_large_pages(dlsym(RTLD_NEXT, *name));
     join_mappings();

@@ -12,7 +12,7 @@ static char messages[MOST_MESSAGES];
 static size_t messages_size;
 static int failures;
 
-void hear(int kind, int number, const char *text)
+void keep_message(int kind, int number, const char *text)
 {
     if (kind == DEBUG || kind == 0)
         return;

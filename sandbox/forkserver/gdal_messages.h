@@ -1,6 +1,6 @@
 /* What GDAL says while a command of a session is carried out; see gdal_messages.c. */
 /* Keep a message for the answer; the handler of GDAL's errors. */
-void hear(int kind, int number, const char *text);
+void keep_message(int kind, int number, const char *text);
 
 void forget_messages(void);
 

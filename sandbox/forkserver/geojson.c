@@ -288,7 +288,7 @@ static void tell(const struct tally *tally)
     put("}}");
 }
 
-void tally_features(const char *file)
+void count_geojson(const char *file)
 {
     struct tally *tally = calloc(1, sizeof *tally);
     if (!tally)

@@ -144,7 +144,7 @@ int mend_geometry(handle geometry)
     return found | mend_positions(geometry, 0);
 }
 
-void see_geometry(struct shapes *shapes, handle geometry)
+void examine_geometry(struct shapes *shapes, handle geometry)
 {
     int type = OGR_G_GetGeometryType(geometry), flat = OGR_GT_Flatten(type);
     double box[4];

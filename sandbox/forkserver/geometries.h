@@ -33,7 +33,7 @@ enum { HOLLOW = 1, NOWHERE = 2, HEIGHTLESS = 4, UNCLOSED = 8, SINGLE = 16, OUTLY
 int mend_geometry(handle geometry);
 
 /* Look at a geometry that is not empty. */
-void see_geometry(struct shapes *shapes, handle geometry);
+void examine_geometry(struct shapes *shapes, handle geometry);
 
 /* Put the geometries into the answer, as members of an object. */
 void tell_shapes(const struct shapes *shapes);

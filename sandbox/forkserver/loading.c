@@ -146,7 +146,7 @@ static int mend(handle feature)
 }
 
 /* Count what was wrong with the geometry of the last feature that was seen; one that is nowhere has no other flaws but empty parts. */
-static void see_wrong(struct shapes *shapes, int wrong)
+static void examine_wrong(struct shapes *shapes, int wrong)
 {
     int told = wrong & NOWHERE ? wrong & (NOWHERE | HOLLOW) : wrong;
     shapes->empty += (wrong & EMPTY) != 0;
@@ -157,18 +157,18 @@ static void see_wrong(struct shapes *shapes, int wrong)
 
 /* Look at a feature and mend its geometry. Returns whether a copy in memory differs from it as it was: it has no empty geometries,
  * no numbers that are none, and nulls in place of values that are not even that. */
-static int see_feature(struct shapes *shapes, struct column *columns, int count, handle feature)
+static int examine_feature(struct shapes *shapes, struct column *columns, int count, handle feature)
 {
     shapes->features++;
     if (shapes->lacks_measures && OGR_F_GetGeometryRef(feature))
         leave_out_absent(OGR_F_GetGeometryRef(feature));
     int wrong = mend(feature), is_changed = wrong & ~NOT_MENDED;
     if (wrong)
-        see_wrong(shapes, wrong);
+        examine_wrong(shapes, wrong);
     for (int field = 0; field < count; field++) {
         const union value *value = value_of(feature, field, columns[field].type);
         if (value)
-            see(columns + field, feature, field, value, shapes->features);
+            examine_value(columns + field, feature, field, value, shapes->features);
         else {
             int is_nan = OGR_F_IsFieldSetAndNotNull(feature, field);
             columns[field].begins_empty |= shapes->features == 1;
@@ -178,7 +178,7 @@ static int see_feature(struct shapes *shapes, struct column *columns, int count,
     }
     handle geometry = wrong & EMPTY ? NULL : OGR_F_GetGeometryRef(feature);
     if (geometry)
-        see_geometry(shapes, geometry);
+        examine_geometry(shapes, geometry);
     if (shapes->may_be_labels) {
         const char *style = OGR_F_GetStyleString(feature);
         shapes->labels += style && strncmp(style, LABEL, strlen(LABEL)) == 0;
@@ -244,13 +244,13 @@ int move_feature(handle feature, const int *map, int count, handle carrier, hand
 /* Have the next features wait for a table, once none wait for another one. */
 static void begin_waiting(handle layer)
 {
-    if (!seat())
+    if (!store_waiting())
         refused = "memory";
     waiting.layer = layer;
     waiting.count = waiting.taken = 0;
 }
 
-int seat(void)
+int store_waiting(void)
 {
     handle layer = waiting.layer, feature;
     int map[MOST_COLUMNS], ok = 1;
@@ -285,7 +285,7 @@ static int load_features(handle layer, handle copy, struct shapes *shapes, struc
     begin_waiting(copy);
     OGR_L_ResetReading(layer);
     while (!refused && (feature = OGR_L_GetNextFeature(layer))) {
-        int is_changed = see_feature(shapes, columns, count, feature) && stays;
+        int is_changed = examine_feature(shapes, columns, count, feature) && stays;
         if (stays)
             OGR_F_Destroy(feature);
         else
@@ -345,7 +345,7 @@ static int may_stay(handle layer, const char *known)
     return is_quick && is_plain && strcmp(known, "other") != 0 && !(metadata && *metadata);
 }
 
-void bring_in(void)
+void await_table(void)
 {
     handle layer = stayed, copy;
     if (!layer)
@@ -405,7 +405,7 @@ static int load_layer(handle layer, const char *told_system)
         strcpy(stayed_table, table);
     }
     if (set_widths(copy, columns, count, is_read_by(WIDE_DRIVER)))
-        bring_in();
+        await_table();
     put("{\"name\":");
     put_text(OGR_L_GetName(layer));
     put(",\"geometry_column\":");
@@ -429,7 +429,7 @@ void open_source(char **at)
 {
     const char *name = source_name = *at++;
     char **drivers = take_list(&at), **open_options = take_list(&at);
-    int ok = seat(); /* before what read those that wait is closed */
+    int ok = store_waiting(); /* before what read those that wait is closed */
     if (source)
         GDALClose(source);
     latest = source = GDALOpenEx(name, OF_VECTOR | OF_VERBOSE, (options)drivers, (options)open_options, NULL);
@@ -449,7 +449,7 @@ void load(char **at)
     latest = memory;
     int count = source && memory ? GDALDatasetGetLayerCount(source) : 0;
     refused = !memory ? "memory" : count > MOST_LAYERS ? "layers" : NULL;
-    bring_in();
+    await_table();
     expected = begin_reading(refused || at[0] ? NULL : source); /* counting would look at layers that are not read, too */
     if (expected < 0 && count == 1) /* for each further layer, the file may be read again */
         follow_file(source_name);

@@ -17,7 +17,7 @@ int memory_index(const char *table);
 void create_field(handle layer, const char *name, int type, int subtype, int width);
 
 /* Have the features of the layer that has stayed in its file, if there is one, wait for its table. */
-void bring_in(void);
+void await_table(void);
 
 /* The next feature of a table that is held, which the caller owns; its features may wait for it. */
 handle next_held(handle layer);
@@ -28,7 +28,7 @@ handle next_held(handle layer);
 int move_feature(handle feature, const int *map, int count, handle carrier, handle layer);
 
 /* Put the features that wait into their table. Returns 0 if that fails. */
-int seat(void);
+int store_waiting(void);
 
 /* The commands; see session.c. */
 void open_source(char **at);

@@ -30,7 +30,7 @@ static const char NO_VALUE[] = "\"\"\n";
 /* Say why a file was not written, such as for lack of space. */
 static int failed(void)
 {
-    hear(FAILURE, errno, strerror(errno));
+    keep_message(FAILURE, errno, strerror(errno));
     return 0;
 }
 
@@ -187,7 +187,7 @@ static int is_whole_geometry(struct tag line)
     return open == 0 && (most ? line.end[-1] == ')' : size > end && memcmp(line.end - end, EMPTY_END, end) == 0);
 }
 
-void tally_lines_of_wkt(const char *name)
+void count_lines_of_wkt(const char *name)
 {
     struct mapped file = map_file(name);
     long long features = 0, geometries = 0;

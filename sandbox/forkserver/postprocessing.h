@@ -13,4 +13,4 @@ int write_lines_of_wkt(const char *separated, const char *lines);
 int even_rows(const char *rows, const char *csv, const char *columns);
 
 /* Count the lines of WKT in a file, and put the counts into the answer. */
-void tally_lines_of_wkt(const char *file);
+void count_lines_of_wkt(const char *file);

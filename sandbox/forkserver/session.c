@@ -35,7 +35,7 @@
 
 static void look(char **at)
 {
-    look_at_separated(at[0], at[1] ? at[1] : "");
+    examine_csv(at[0], at[1] ? at[1] : "");
     tell_messages();
 }
 
@@ -49,7 +49,7 @@ static void examine(char **at)
 static void seek(char **at)
 {
     int ok = at[0] && at[1] && at[2];
-    struct sought found = ok ? seek_in_part(at[0], at[1], at + 2) : (struct sought){0, 0};
+    struct part_search found = ok ? search_part(at[0], at[1], at + 2) : (struct part_search){0, 0};
     put("{\"holds\":%s,\"stops\":%s,", found.text ? "true" : "false", found.rows ? "true" : "false");
     end_answer("", ok);
 }
@@ -79,7 +79,7 @@ static void configure(char **at)
 }
 
 /* Take back to what the environment says. */
-static void take_back_options(void)
+static void reset_options(void)
 {
     for (char **at = configured; at && at[0] && at[1]; at += 2)
         CPLSetConfigOption(at[0], NULL);
@@ -139,7 +139,7 @@ static void stray(char **at)
     struct reach reach = {strtod(at[LEAST], NULL), strtod(at[MOST], NULL)};
     int wraps = atoi(at[WRAPS]);
     char **names = at + NAMES;
-    int ok = seat();
+    int ok = store_waiting();
     put("{\"layers\":[");
     for (int number = 0, layers = *names || !latest ? 0 : GDALDatasetGetLayerCount(latest); number < layers; number++) {
         put(told++ ? "," : "");
@@ -158,13 +158,13 @@ static void stray(char **at)
 
 static void tally(char **at)
 {
-    tally_features(at[0]);
+    count_geojson(at[0]);
     tell_messages();
 }
 
 static void tally_lines(char **at)
 {
-    tally_lines_of_wkt(at[0]);
+    count_lines_of_wkt(at[0]);
     tell_messages();
 }
 
@@ -204,7 +204,7 @@ int converse(const char *question_pipe, const char *answer_pipe)
         return 1;
     signal(SIGPIPE, SIG_IGN); /* a run that is abandoned while it answers has not crashed */
     GDALAllRegister();
-    CPLSetErrorHandler(hear);
+    CPLSetErrorHandler(keep_message);
     /* Nobody else opens a database of this run, so SQLite takes its locks once instead of for each statement, and looks for
      * a journal and a log once. One with a write-ahead log cannot be opened so; GDAL then opens it as one that never changes. */
     CPLSetConfigOption("OGR_SQLITE_PRAGMA", "locking_mode=EXCLUSIVE");
@@ -218,7 +218,7 @@ int converse(const char *question_pipe, const char *answer_pipe)
         forget_messages();
         commands[number].carry_out(texts + 1);
         if (commands[number].carry_out != configure)
-            take_back_options();
+            reset_options();
         send_answer(answers);
     }
     return 0;

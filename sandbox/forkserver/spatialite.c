@@ -81,6 +81,6 @@ int write_spatialite(const char *target)
     const char *bytes = VSIGetMemFileBuffer(IN_MEMORY, &size, 0);
     int ok = bytes && write_bytes(target, bytes, size);
     if (!ok)
-        hear(FAILURE, errno, strerror(errno));
+        keep_message(FAILURE, errno, strerror(errno));
     return ok;
 }

@@ -42,7 +42,7 @@ void translate(char **at)
     int is_update = 0, misused = 0;
     for (char **argument = at; *argument; argument++)
         is_update |= strcmp(*argument, "-update") == 0 || strcmp(*argument, "-append") == 0;
-    int is_seated = from != memory || seat();
+    int is_seated = from != memory || store_waiting();
     if (stayed && from == memory) {
         from = stayed_in;
         at = with_stayed_layer(at);

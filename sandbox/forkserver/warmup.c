@@ -70,7 +70,7 @@ static void rehearse_geopackage(handle degrees)
 }
 
 /* Do what most runs will do; skip silently what is impossible here. */
-void rehearse(void)
+void warm_up(void)
 {
     if (!OSRNewSpatialReference || !OSRFindMatches)
         return;

@@ -1,3 +1,3 @@
 /* What libraries prepare at their first use, done before there is a run; see warmup.c. */
 
-void rehearse(void);
+void warm_up(void);

@@ -115,7 +115,7 @@ static int has_time(double seconds)
     return fabs(remainder(seconds, 86400)) >= 0.001;
 }
 
-static void see_first(int64_t *first, int64_t row)
+static void examine_first(int64_t *first, int64_t row)
 {
     if (row && (!*first || row < *first))
         *first = row;
@@ -129,14 +129,14 @@ static void add_moments(struct moments *to, struct moments more)
     to->timed += more.timed;
     to->dated += more.dated;
     to->numbers += more.numbers;
-    see_first(&to->first_timed, more.first_timed);
-    see_first(&to->first_dated, more.first_dated);
-    see_first(&to->first_number, more.first_number);
-    see_first(&to->fewest_digits, more.fewest_digits);
+    examine_first(&to->first_timed, more.first_timed);
+    examine_first(&to->first_dated, more.first_dated);
+    examine_first(&to->first_number, more.first_number);
+    examine_first(&to->fewest_digits, more.fewest_digits);
 }
 
 /* See cells.py for the fractions of seconds that the driver rounds. */
-static void see_number_in(struct workbook *book, struct moments *moments, struct tag cell, const char *end)
+static void examine_number_in(struct workbook *book, struct moments *moments, struct tag cell, const char *end)
 {
     enum { LONGEST_NUMBER = 40 };
     char copy[LONGEST_NUMBER] = "", *last;
@@ -184,7 +184,7 @@ static int is_type(struct tag type, const char *name)
     return type.end && (size_t)(type.end - type.start) == strlen(name) && begins(type.start, type.end, name);
 }
 
-static void see_cell(struct workbook *book, struct tag cell, const char *end)
+static void examine_cell(struct workbook *book, struct tag cell, const char *end)
 {
     struct tag type = attribute(cell, "t");
     int is_filled = cell.end[-1] != '/', is_text = is_type(type, "str"), is_error = is_type(type, "e") && is_filled;
@@ -204,10 +204,10 @@ static void see_cell(struct workbook *book, struct tag cell, const char *end)
     book->is_used[place] = 1;
     book->by_place[place].texts += is_text || is_error;
     if (is_number)
-        see_number_in(book, book->by_place + place, cell, end);
+        examine_number_in(book, book->by_place + place, cell, end);
 }
 
-static void see_escapes(struct workbook *book, const char *at, const char *end)
+static void examine_escapes(struct workbook *book, const char *at, const char *end)
 {
     enum { DIGITS = 4, SIZE = 7 };
     while ((at = find(at, end, "_x"))) {
@@ -226,18 +226,18 @@ static int is_wide(const char *start, const char *end)
     return start < end && memchr(start, 0, (size_t)(end - start)) != NULL;
 }
 
-static void see_piece(struct workbook *book, const char *start, const char *end)
+static void examine_piece(struct workbook *book, const char *start, const char *end)
 {
     for (const char *at = start; at < end && (at = memchr(at, '<', (size_t)(end - at))); at++) {
         struct tag cell = tag_at(at, end, "<c"), row = cell.end ? cell : tag_at(at, end, "<row");
         if (cell.end)
-            see_cell(book, cell, end);
+            examine_cell(book, cell, end);
         else if (row.end)
             book->row = number_of(row, "r", book->row + 1);
         else
             book->is_odd |= begins(at, end, "<rPh") || (book->row && tag_at(at, end, "<r").end);
     }
-    see_escapes(book, start, end);
+    examine_escapes(book, start, end);
     book->is_odd |= find(start, end, ":worksheet") != NULL || is_wide(start, end);
 }
 
@@ -252,7 +252,7 @@ static const char *last_beginning(const char *start, const char *end)
 }
 
 /* Returns 0 if there is no such part. */
-static int see_part(struct workbook *book, const char *path)
+static int examine_part(struct workbook *book, const char *path)
 {
     handle file = VSIFOpenL(path, "rb");
     char *text = malloc(2 * CHUNK);
@@ -264,18 +264,18 @@ static int see_part(struct workbook *book, const char *path)
         const char *end = text + rest + got, *cut = last_beginning(text, end);
         book->scanned += got;
         book->is_odd |= book->scanned > MOST_SCANNED;
-        see_piece(book, text, cut);
+        examine_piece(book, text, cut);
         rest = (size_t)(end - cut);
         memmove(text, cut, rest);
     }
-    see_piece(book, text, text + rest);
+    examine_piece(book, text, text + rest);
     if (file)
         VSIFCloseL(file);
     free(text);
     return file != NULL;
 }
 
-static void see_sheets(struct workbook *book, const char *file)
+static void examine_sheets(struct workbook *book, const char *file)
 {
     char path[LONGEST_PATH];
     snprintf(path, sizeof path, "/vsizip/%s/xl/worksheets", file);
@@ -286,7 +286,7 @@ static void see_sheets(struct workbook *book, const char *file)
         int size = snprintf(path, sizeof path, "/vsizip/%s/xl/worksheets/%s", file, names[number]);
         book->is_odd |= size < 0 || (size_t)size >= sizeof path || number == MOST_SHEETS;
         if (!book->is_odd && ending && strcasecmp(ending, ".xml") == 0)
-            book->is_odd |= !see_part(book, path);
+            book->is_odd |= !examine_part(book, path);
     }
     CSLDestroy(names);
 }
@@ -310,7 +310,7 @@ char *text_of_part(const char *file, const char *part, size_t *size)
 }
 
 /* A workbook that may count days from 1904 is odd. */
-static void see_days(struct workbook *book, const char *file)
+static void examine_days(struct workbook *book, const char *file)
 {
     size_t size;
     char *text = text_of_part(file, "workbook.xml", &size);
@@ -329,7 +329,7 @@ static int place_of(const struct workbook *book, int number)
     return place;
 }
 
-static void see_number(struct workbook *book, int number, struct moments moments)
+static void examine_number(struct workbook *book, int number, struct moments moments)
 {
     int known = place_of(book, number);
     book->is_odd |= known == MOST_NUMBERS;
@@ -341,7 +341,7 @@ static void see_number(struct workbook *book, int number, struct moments moments
 }
 
 /* The numbers of the formats that cells use. */
-static void see_numbers(struct workbook *book, const char *text, const char *end)
+static void examine_numbers(struct workbook *book, const char *text, const char *end)
 {
     const char *first = find(text, end, "<cellXfs"), *last = first ? find(first, end, "</cellXfs") : NULL;
     int place = 0;
@@ -349,7 +349,7 @@ static void see_numbers(struct workbook *book, const char *text, const char *end
     for (const char *at = last ? first : NULL; at && (at = memchr(at, '<', (size_t)(last - at))); at++) {
         struct tag format = tag_at(at, last, "<xf");
         if (format.end && place < MOST_PLACES && book->is_used[place++])
-            see_number(book, number_of(format, "numFmtId", 0), book->by_place[place - 1]);
+            examine_number(book, number_of(format, "numFmtId", 0), book->by_place[place - 1]);
     }
 }
 
@@ -405,7 +405,7 @@ static void tell_formats(struct workbook *book, const char *file)
     char *text = text_of_part(file, "styles.xml", &size);
     book->is_odd |= !text;
     if (!book->is_odd)
-        see_numbers(book, text, text + size);
+        examine_numbers(book, text, text + size);
     if (!book->is_odd)
         tell_codes(book, text, text + size);
     free(text);
@@ -419,12 +419,12 @@ void examine_workbook(const char *file)
         _exit(1);
     refused = NULL;
     put("{\"ok\":true");
-    see_days(book, file);
+    examine_days(book, file);
     if (!book->is_odd)
-        see_sheets(book, file);
+        examine_sheets(book, file);
     snprintf(path, sizeof path, "/vsizip/%s/xl/sharedStrings.xml", file);
     if (!book->is_odd)
-        see_part(book, path); /* texts may be in their cells instead */
+        examine_part(book, path); /* texts may be in their cells instead */
     if (!book->is_odd)
         tell_formats(book, file);
     put(",\"uncalculated\":%lld,\"escaped\":%lld,\"errors\":%lld,\"first_error\":%d", (long long)book->uncalculated,

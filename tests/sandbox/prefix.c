@@ -44,6 +44,6 @@ int main(void)
     char *texts[] = {"\x80 first", "second"};
     struct column column = {.type = STRING};
     for (int number = 0; number < 2; number++)
-        see(&column, NULL, 0, &(union value){.string = texts[number]}, number + 1);
+        examine_value(&column, NULL, 0, &(union value){.string = texts[number]}, number + 1);
     return room[0] == (char)WITHIN && room[1] == 0 && refused ? 0 : 1;
 }
