@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
-from service.blocking import INLINE_COLUMNS
 from service.geojson.document import Document
 from service.geojson.features import Feature
 from service.geojson.findings import Scan, ScanOutcome, read_scan, write_outcome
@@ -28,6 +27,8 @@ INLINE_BYTES = 256 << 10
 INLINE_OBJECTS = 8 << 10
 INLINE_EMPTY_ARRAYS = 1 << 10
 NUMBERS_PER_ARRAY = 3
+INLINE_NAMES = 1000
+"""As `blocking.INLINE_COLUMNS`, which would load asyncio into the program in the sandbox."""
 INLINE_VALUES = 4 << 10
 """Up to here the values and escapes of a document are few: crafted, each takes some microseconds."""
 WHOLE_BYTES = SAMPLE_BYTES
@@ -62,7 +63,7 @@ def read_light(path: Path) -> bytes | None:
 def is_quick(document: bytes) -> bool:
     """Whether a document that is light, however crafted, is scanned or normalized before others notice."""
     names, values = document.count(b":"), document.count(b",") + document.count(b"\\")
-    return names <= INLINE_COLUMNS and values <= INLINE_VALUES
+    return names <= INLINE_NAMES and values <= INLINE_VALUES
 
 
 def scan(path: Path, *, seeks_edges: bool = False) -> Scan:
