@@ -1,14 +1,16 @@
 """The CPU of one conversion of every usual pair of formats, relative to bare ogr2ogr.
 
-    python -m bench.parts.pairs [PAIR …] [--points 20] [--rounds 3] [--conversions 20] [--setting NAME=VALUE]
+    python -m bench.parts.pairs [PAIR …] [--of CONTENT] [--points 20] [--rounds 3] [--conversions 20]
+                                [--setting NAME=VALUE]
 
-A pair is a file and a target, as `shp:GeoJson`. Each round converts each pair with the service, then with bare ogr2ogr.
-`service` is the CPU of all processes of the server, `runs` that of what starts, isolates and runs the converter,
-both relative to bare ogr2ogr and as medians of the rounds; the number of runs is the server's own count. The figures
-go to bench/results/pairs.json.
+A pair is a file and a target, as `shp:GeoJson`; `all:GeoJson`, `shp:all` and `all:all` are many. Each round converts
+each pair with the service, then with bare ogr2ogr. `service` is the CPU of all processes of the server, `runs` that of
+what starts, isolates and runs the converter, both relative to bare ogr2ogr and as medians of the rounds; the number of
+runs is the server's own count. The figures go to bench/results/pairs.json.
 """
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -17,7 +19,7 @@ import statistics
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -53,6 +55,7 @@ COPIES: Mapping[str, tuple[str, ...]] = {
     "dxf": ("-f", "DXF", "-select", ""),
 }
 """How bare ogr2ogr makes a file of points from GeoJSON."""
+AREAS_AS_TEXT = ("-f", "CSV", "-lco", "GEOMETRY=AS_WKT")
 ARCHIVES: Mapping[str, str] = {"shp": "ESRI Shapefile", "tab": "MapInfo File"}
 """The drivers of files that are sent in a ZIP with those beside them, by their extensions."""
 AS_OURS: Mapping[str, tuple[str, ...]] = {
@@ -62,8 +65,26 @@ AS_OURS: Mapping[str, tuple[str, ...]] = {
 """Without these, bare ogr2ogr writes another format, or leaves out most columns."""
 SHEETS: Mapping[str, str] = {"xlsx": "XLSX", "ods": "ODS"}
 """The drivers of workbooks, which are made from CSV."""
+ALL = "all"
+NO_AREAS = frozenset({"gpx", "Gpx", "dxf"})
+"""What holds no areas, or holds them as lines, so that no time can be compared."""
 RUNS = re.compile(r'^geomill_converter_runs_total\{ending="\w+"\} ([0-9.e+]+)', re.MULTILINE)
 CORNERS = 12
+WORDS = (
+    "a",
+    "street",
+    "of",
+    "the",
+    "old",
+    "town",
+    "<where>",
+    "Käse & Brot",
+    'is "sold"',
+    "daily",
+    "until",
+    "noon,",
+    "or",
+)
 
 
 class PairFigures(msgspec.Struct, kw_only=True):
@@ -84,8 +105,8 @@ def main(options: argparse.Namespace) -> None:
     before = load_average()
     settings = dict(setting.split("=", 1) for setting in options.setting)
     with tempfile.TemporaryDirectory(prefix="geomill-pairs-") as name, own_site(settings) as site:
-        files = Files(Path(name), options.points)
-        found = {pair: PairFigures() for pair in options.pairs}
+        files = Files(Path(name), options.points, options.of)
+        found = {pair: PairFigures() for pair in every_pair(options.pairs, options.of)}
         for number in range(options.rounds + 1):
             for pair, figures in found.items():
                 _measure(site, files, pair, figures, 1 if number == 0 else options.conversions)
@@ -98,12 +119,29 @@ def main(options: argparse.Namespace) -> None:
     write_json(found, RESULTS)
 
 
-class Files:
-    """The files to convert, each made when it is first needed."""
+def every_pair(asked: Iterable[str], content: str) -> list[str]:
+    """The pairs that are asked for: all of one format are those with another driver that can hold such content."""
+    read = {"geojson": "GeoJSON", **{name: options[1] for name, options in COPIES.items()}, **ARCHIVES, **SHEETS}
+    written = {name: writing_of(find_output(name)).driver for name in (pair.partition(":")[2] for pair in PAIRS)}
+    unable = NO_AREAS if content in AREAS else frozenset()
+    found = []
+    for pair in asked:
+        source, _, target = pair.partition(":")
+        sources, targets = read if source == ALL else [source], written if target == ALL else [target]
+        several = itertools.product(sources, targets)
+        found += [
+            f"{one}:{other}" for one, other in several if not unable & {one, other} and read.get(one) != written[other]
+        ]
+    return found
 
-    def __init__(self, directory: Path, points: int) -> None:
+
+class Files:
+    """The files to convert, each made when it is first needed, of `content` unless its name says of which."""
+
+    def __init__(self, directory: Path, points: int, content: str) -> None:
         self.directory = directory
         self._points = points
+        self._content = content
         self._made: dict[str, Path] = {}
 
     def __getitem__(self, name: str) -> Path:
@@ -115,7 +153,8 @@ class Files:
     def _make(self, name: str) -> Path:
         if name in DOCUMENTS:
             path = self.directory / f"{name}.geojson"
-            path.write_text(json.dumps({"type": "FeatureCollection", "features": list(DOCUMENTS[name](self._points))}))
+            features = DOCUMENTS[self._content if name == "geojson" else name](self._points)
+            path.write_text(json.dumps({"type": "FeatureCollection", "features": list(features)}))
             return path
         kind, _, content = name.partition("-")
         if kind in ARCHIVES:
@@ -124,7 +163,8 @@ class Files:
         if kind in SHEETS:
             _ogr2ogr("-f", SHEETS[kind], path, self["csv"])
         else:
-            _ogr2ogr(*COPIES[kind], path, self[content or "geojson"])
+            as_text = (content or self._content) in AREAS and kind == "csv"
+            _ogr2ogr(*AREAS_AS_TEXT if as_text else COPIES[kind], path, self[content or "geojson"])
         return path
 
     def _archive(self, kind: str, source: Path, name: str) -> Path:
@@ -170,21 +210,35 @@ def _times(count: int) -> Iterator[dict[str, object]]:
         yield feature | {"properties": properties | times}
 
 
-def _polygons(count: int) -> Iterator[dict[str, object]]:
+def _polygons(count: int, corners: int = CORNERS) -> Iterator[dict[str, object]]:
     places = random.Random(1)
+    width = 3 / corners
     for number in range(count):
         west, south = round(places.uniform(-170, 160), 6), round(places.uniform(-80, 70), 6)
-        ring = [[west, south], *([west + corner / 4, south + corner % 2] for corner in range(1, CORNERS)), [west, 75.0]]
+        edge = ([round(west + corner * width, 6), south + corner % 2] for corner in range(1, corners))
+        ring = [[west, south], *edge, [west, 75.0]]
         yield _feature(number, {"type": "Polygon", "coordinates": [[*ring, ring[0]]]})
+
+
+def _texts(count: int) -> Iterator[dict[str, object]]:
+    words = random.Random(1)
+    for feature in _points(count):
+        properties = feature["properties"]
+        assert isinstance(properties, dict)
+        texts = {f"text_{number}": " ".join(words.choices(WORDS, k=20)) for number in range(5)}
+        yield feature | {"properties": properties | texts}
 
 
 DOCUMENTS: Mapping[str, Callable[[int], Iterator[dict[str, object]]]] = {
     "geojson": _points,
     "long-names": partial(_points, suffix="_of_the_place"),
     "polygons": _polygons,
+    "areas": partial(_polygons, corners=60),
+    "texts": _texts,
     "times": _times,
 }
 """The contents, as GeoJSON, of which the other files are made."""
+AREAS = frozenset({"polygons", "areas"})
 
 
 def _measure(site: Site, files: Files, pair: str, figures: PairFigures, conversions: int) -> None:
@@ -265,6 +319,7 @@ def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pairs", nargs="*", default=PAIRS, metavar="PAIR")
+    parser.add_argument("--of", choices=DOCUMENTS, default="geojson", help="what the files hold: points by default")
     parser.add_argument("--points", type=int, default=20, help="features in a file")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--conversions", type=int, default=20, help="in each round, of each pair")
