@@ -93,7 +93,8 @@ static int is_counted_by_us(const char *name)
     static const struct {
         const char *extension;
         int (*count)(const char *);
-    } counters[] = {{".shp", count_shapefile}, {".kml", count_kml}, {".gpx", count_gpx}};
+    } counters[] = {{".shp", count_shapefile}, {".kml", count_kml}, {".gpx", count_gpx},
+                  {".gml", count_gml},       {".xlsx", count_xlsx}, {".ods", count_ods}};
     const char *extension = strrchr(name, '.');
     for (size_t number = 0; extension && number < sizeof counters / sizeof *counters; number++)
         if (strcmp(extension, counters[number].extension) == 0)

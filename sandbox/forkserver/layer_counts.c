@@ -1,11 +1,13 @@
 /* The record of what a layer holds, however it is counted, and how it is told. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "answer.h"
 #include "layer_counts.h"
 
-enum { LONGEST_NUMBER = 63 };
+enum { LONGEST_NUMBER = 63, MORE = 64 };
 
 void count_geometry(struct counted_layer *layer, int type)
 {
@@ -46,4 +48,83 @@ void tell_counted(const char *name, const struct counted_layer *layer)
         put("}");
     }
     put(layer->counts_values ? "}}" : "}");
+}
+
+/* Room for one more in an array that has `count` of them. */
+static void *grown(void *array, int count, size_t size)
+{
+    if (count % MORE == 0 && !(array = realloc(array, (size_t)(count + MORE) * size)))
+        _exit(1);
+    return array;
+}
+
+static char *copy_of(const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        _exit(1);
+    return copy;
+}
+
+/* Layers are searched from the one that was found last on, and columns from behind it: they follow each other alike. */
+struct found_layer *layer_named(struct found_layers *found, const char *name)
+{
+    for (int tried = 0; tried < found->count; tried++) {
+        int number = (found->latest + tried) % found->count;
+        if (strcmp(found->all[number].name, name) == 0)
+            return found->all + (found->latest = number);
+    }
+    found->all = grown(found->all, found->count, sizeof *found->all);
+    found->latest = found->count++;
+    found->all[found->latest] = (struct found_layer){.name = copy_of(name), .counted = {.counts_values = 1}};
+    return found->all + found->latest;
+}
+
+struct counted_column *column_named(struct found_layer *layer, const char *name)
+{
+    struct counted_layer *counted = &layer->counted;
+    for (int tried = 1; tried <= counted->count; tried++) {
+        int number = (layer->latest + tried) % counted->count;
+        if (strcmp(counted->columns[number].name, name) == 0)
+            return counted->columns + (layer->latest = number);
+    }
+    counted->columns = grown(counted->columns, counted->count, sizeof *counted->columns);
+    layer->latest = counted->count++;
+    counted->columns[layer->latest] = (struct counted_column){.name = copy_of(name)};
+    return counted->columns + layer->latest;
+}
+
+void tell_found(const struct found_layers *found)
+{
+    for (int number = 0; number < found->count; number++) {
+        put(number ? "," : "");
+        tell_counted(found->all[number].name, &found->all[number].counted);
+    }
+}
+
+void forget_found(struct found_layers *found)
+{
+    for (int number = 0; number < found->count; number++) {
+        struct found_layer *layer = found->all + number;
+        for (int column = 0; column < layer->counted.count; column++)
+            free((char *)layer->counted.columns[column].name);
+        free(layer->counted.columns);
+        free(layer->name);
+    }
+    free(found->all);
+}
+
+void add_text(struct text_read *text, const char *piece, size_t size)
+{
+    size_t room = text->size < LONGEST_TEXT ? LONGEST_TEXT - text->size : 0;
+    memcpy(text->start + LONGEST_TEXT - room, piece, size < room ? size : room);
+    text->size += size;
+}
+
+int is_kept(struct text_read *text)
+{
+    if (text->size > LONGEST_TEXT)
+        return 0;
+    text->start[text->size] = 0;
+    return 1;
 }

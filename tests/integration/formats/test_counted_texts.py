@@ -1,4 +1,4 @@
-"""What a result in KML or GPX holds is counted in its text as its driver would count it."""
+"""What a result in KML, GPX, GML, XLSX or ODS holds is counted in its text as its driver would count it."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -32,11 +32,28 @@ CONTENTS: Mapping[str, list[Json]] = {
     "areas": [feature(AREAS, a=1), feature(geometry("Polygon", RINGS), a=2)],
     "collections": [feature({"type": "GeometryCollection", "geometries": [point(1, 2)["geometry"], LINE]}, a=1)],
     "empty texts": [point(1, 2, name="", description="", a="", b="0", c=" 1")],
-    "texts": [point(1, 2, name="<b>&amp;</b>\n", description="ü" * 3000, a="1" * 70, b="]]>", Placemark="wpt")],
+    "texts": [point(1, 2, name="<b>&amp;</b>\n", description="ü" * 3000, a="1" * 70 + "?", b="]]>", Placemark="wpt")],
+    "long digits": [point(1, 2, a="1" * 70)],
     "empty columns": [point(1, 2, a=None, b=1), point(1, 2, a=None, b=None)],
     "columns that come later": [point(1, 2, **{f"c{n}": n for n in range(at, 90, 7)}) for at in range(5)],
+    "many": [point(n % 90, 1, name="ü" * (n % 61), v=n / 7) for n in range(4000)],
+    "empty rows": [point(1, 2, a=None, b="x"), *[point(1, 2, a=None, b=None)] * 3, point(1, 2, a=5, b=None)],
+    "empty rows at the end": [point(1, 2, a=1, b="x"), point(1, 2, a=None, b=None)],
+    "types": [
+        point(1, 2, d="2020-01-02", t="2020-01-02T03:04:05Z", o=True, n=2**53, r=1e-7, s="1e3", m="1"),
+        point(1, 2, d=None, t=None, o=False, n=-7, r=-1.5, s="12", m="x"),
+    ],
     "times": [point(1, 2, timestamp="2020-01-02T03:04:05Z", begin="2020-01-02T00:00:00Z", end=None)],
 }
+SOURCES = ("in.geojson", "two.gpkg")
+LISTS = {
+    "lists": [point(1, 2, a=[1, 2], b=["x"]), point(1, 2, a=[3], b=["y", "z"])],
+}
+BY_DRIVER = {
+    ("Gml", "lists", "in.geojson"),
+    *(("Ods", name, source) for name in ("empty rows at the end", "empty columns") for source in SOURCES),
+}
+"""What the text alone does not show, or the driver reads in part."""
 
 
 def numbers_of(layer: CountedLayer) -> tuple[object, ...]:
@@ -51,17 +68,18 @@ def columns_of(layer: CountedLayer) -> dict[str, CountedColumn]:
 async def count_both_ways(
     converters: Converters, how: Reread, written: Path
 ) -> tuple[Sequence[CountedLayer], Sequence[CountedLayer]]:
-    """By the text, and by the driver, which knows a file by its content."""
+    """By the text, and by the driver, which finds the columns only of the latter."""
     host, directory = converters.engine.capabilities, written.parent
     if host.spare_for(how.drivers):
         pytest.skip("a program of ours takes the place of the driver")
-    shutil.copy(written, directory / "by_driver")
+    by_driver = directory / f"by_driver{written.suffix.upper()}"
+    shutil.copy(written, by_driver)
     environment = converter_environment(host, (*how.drivers, *MEMORY_DRIVERS), how.environment)
     async with Session(converters.run, (), {}) as held:
         held.begin(host.ogr2ogr, directory, environment, Limits())
         asked = [
-            await held.ask(Counted, "count", name, "300000", *how.drivers, "", *how.options, "")
-            for name in (written.name, "by_driver")
+            await held.ask(Counted, "count", name, most_cells, *how.drivers, "", *how.options, "")
+            for name, most_cells in ((written.name, "0"), (by_driver.name, "300000"))
         ]
     assert all(counted.ok for counted in asked)
     return asked[0].layers, asked[1].layers
@@ -111,6 +129,36 @@ async def test_gpx_is_counted_as_by_its_driver(converters: Converters, name: str
     )
     assert ours.has_z == any(layer.has_z and layer.geometries for layer in layers)
     assert ours.columns is None
+
+
+@pytest.mark.parametrize(
+    ("output", "name"),
+    [
+        (output, name)
+        for output in ("Gml", "Xlsx", "Ods")
+        for name in (*CONTENTS, *LISTS)
+        if (output, name) != ("Gml", "long digits")  # a number of 64 bits to its driver
+    ],
+)
+async def test_what_has_columns_is_counted_as_by_its_driver(converters: Converters, output: str, name: str) -> None:
+    """In a file of one and of two layers, with all columns but those that the driver makes itself."""
+    writing, directory = writing_of(find_output(output)), converters.new_directory()
+    write_geojson(directory / "in.geojson", {**CONTENTS, **LISTS}[name])
+    write_geojson(directory / "other.geojson", PLAIN)
+    await converters.ogr2ogr(directory, "-f", "GPKG", "two.gpkg", "in.geojson", "-nln", "first")
+    await converters.ogr2ogr(directory, "-f", "GPKG", "-update", "two.gpkg", "other.geojson", "-nln", "ünï 2 & 3")
+    for source in SOURCES:
+        written = directory / f"of_{source}{writing.extension}"
+        assert await converters.ogr2ogr(directory, "-f", writing.driver, *writing.options, written.name, source)
+        ours, drivers = await count_both_ways(converters, reread_of(output), written)
+        by_name = {layer.name: layer for layer in ours}
+        assert {layer.name for layer in ours if layer.features} <= {layer.name for layer in drivers}
+        for expected in drivers:
+            found, columns = by_name[expected.name], columns_of(expected)
+            assert numbers_of(found) == numbers_of(expected)
+            assert (found.columns is None) == ((output, name, source) in BY_DRIVER)
+            columns.pop("gml_id", None)
+            assert columns_of(found) == columns or not found.features or found.columns is None
 
 
 @pytest.mark.parametrize(
@@ -169,3 +217,72 @@ async def test_counting_a_large_kml_takes_little_memory(converters: Converters) 
             held.begin(host.ogr2ogr, directory, environment, Limits())
             await held.ask(Counted, "count", name, "300000", *how.drivers, "", "")
     assert peaks[1] - peaks[0] < 8 << 20
+
+
+GML_HEAD = b'<?xml version="1.0" encoding="utf-8" ?>\n<ogr:FeatureCollection xmlns:ogr="o" xmlns:gml="g">'
+GML_END = b"</ogr:FeatureCollection>"
+FEATURE = (
+    b"<ogr:featureMember><ogr:in><ogr:geom><gml:Point><gml:pos>1 2</gml:pos></gml:Point></ogr:geom><ogr:a>1</ogr:a>"
+    b"</ogr:in></ogr:featureMember>"
+)
+
+
+async def count_gml(converters: Converters, texts: Sequence[bytes]) -> list[Counted]:
+    """What the session tells of each text, with columns only if it is not the driver that counts."""
+    how, host, directory = reread_of("Gml"), converters.engine.capabilities, converters.new_directory()
+    environment = converter_environment(host, (*how.drivers, *MEMORY_DRIVERS), how.environment)
+    async with Session(converters.run, (), {}) as held:
+        held.begin(host.ogr2ogr, directory, environment, Limits())
+        told = []
+        for number, text in enumerate(texts):
+            (directory / f"{number}.gml").write_bytes(text)
+            told.append(await held.ask(Counted, "count", f"{number}.gml", "0", *how.drivers, "", *how.options, ""))
+        return told
+
+
+def is_counted(told: Counted) -> bool:
+    return told.ok and all(layer.columns is not None for layer in told.layers)
+
+
+async def test_xml_is_counted_only_if_it_is_well_formed(converters: Converters) -> None:
+    """Others are all beginnings of such a text, and texts with one mistake each, or with what we do not write."""
+    right = [
+        GML_HEAD + FEATURE + GML_END,
+        GML_HEAD + FEATURE.replace(b"<ogr:a>1", b"<ogr:a>&#xfc;&amp;&#8364;\xc3\xbc\n") + GML_END + b"\n",
+        (GML_HEAD + FEATURE + GML_END).replace(b"<ogr:a>", b"<ogr:a  b = 'x>' >").replace(b" = ", b"="),
+        GML_HEAD + FEATURE * 5000 + GML_END,
+        GML_HEAD + FEATURE.replace(b">1 2<", b">1 2" + b" " * 300_000 + b"<") + GML_END,
+    ]
+    mistakes = [
+        (b"<ogr:a>1", b"<ogr:a>" + wrong)
+        for wrong in (
+            *(b"&b;", b"&", b"& ", b"&#0;", b"&#xD800;", b"&#x110000;", b"&#;", b"&amp", b"<", b"<>", b"</>", b"< b>"),
+            *(b"\x00", b"\x01", b"\x0b", b"\xff", b"\xc3", b"\xc0\x80", b"<!-- b -->", b"<![CDATA[b]]>", b"<?b c?>"),
+            *(b"<b/>", b"<gml:b>", b"</ogr:b><ogr:b>", b"</ogr:a></ogr:a>", b"<gml:b c=d/>", b"<gml:b c='d\"/>"),
+            *(
+                b"<gml:b c='<'/>",
+                b"<gml:b c/>",
+                b"<gml:b c='d'e='f'/>",
+                b"<gml:b c='&f;'/>",
+                b"<gml:1/>".replace(b"gml:", b""),
+            ),
+            b"<gml:b c='" + b"d" * 200_000 + b"'/>",
+        )
+    ]
+    wrong = [
+        *((GML_HEAD + FEATURE + GML_END)[:size] for size in range(len(GML_HEAD + FEATURE + GML_END))),
+        *((GML_HEAD + FEATURE + GML_END).replace(*mistake) for mistake in mistakes),
+        GML_HEAD + FEATURE + GML_END + GML_END,
+        GML_HEAD + FEATURE + GML_END + b"<b/>",
+        GML_HEAD + FEATURE + GML_END + b"b",
+        GML_HEAD.replace(b"utf-8", b"iso-8859-1") + FEATURE + GML_END,
+        GML_HEAD.replace(b"<ogr:F", b"<!DOCTYPE b><ogr:F") + FEATURE + GML_END,
+        GML_HEAD + FEATURE + b"<b>" * 2000 + b"</b>" * 2000 + GML_END,
+        GML_HEAD + FEATURE.replace(b"1 2", b"1 b") + GML_END,
+        GML_HEAD + FEATURE.replace(b"1 2", b"1") + GML_END,
+        GML_HEAD + FEATURE.replace(b"1 2", b"1 2 3 4") + GML_END,
+        GML_HEAD + FEATURE.replace(b"ogr:", b"other:") + GML_END,
+    ]
+    assert list(map(is_counted, await count_gml(converters, right))) == [True] * len(right)
+    counted = await count_gml(converters, wrong)
+    assert [text for text, told in zip(wrong, counted, strict=True) if told.layers and is_counted(told)] == []
