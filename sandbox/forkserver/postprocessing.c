@@ -1,7 +1,7 @@
 /*
  * The last steps of results that drivers do not write as they are delivered: GML lacks a declaration, features of GeoJSON may be
  * written as lines, lines of WKT are the only column of a table, and rows of CSV may have more cells than its header. Programs of
- * ours do the same without a session (`declare.py`, `gather.py`, `wktlines.py`, `even_rows.py`, `readback.py`).
+ * ours do the same without a session (`postprocessing.py`, `readback.py`).
  */
 #define _GNU_SOURCE
 #include <ctype.h>

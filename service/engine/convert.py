@@ -18,6 +18,7 @@ from service.engine.editing import JAILED as EDITING_JAILED
 from service.engine.editing import edit_work_file
 from service.engine.files import holds_little
 from service.engine.jailed import facts as facts_program
+from service.engine.jailed import postprocessing
 from service.engine.jailed import readback as readback_program
 from service.engine.jailed import zones as zones_program
 from service.engine.jailed.readback import READERS
@@ -38,7 +39,6 @@ from service.engine.session_loading import begin
 from service.engine.straying import ask_strays, count_strays
 from service.engine.workbooks import JAILED as WORKBOOKS_JAILED
 from service.engine.workspace import FOLDER, INPUT, VERIFIED_FILE, WORK_FILE, Run, Workplace, staged_names
-from service.engine.writing import JAILED as WRITERS_JAILED
 from service.engine.writing import PARQUET_WRITING, write
 from service.formats.crs import WGS84, CrsCatalogue
 from service.formats.datasets import Dataset
@@ -75,7 +75,7 @@ JAILED_PROGRAMS = (
     *JAILED,
     *EDITING_JAILED,
     *WORKBOOKS_JAILED,
-    *WRITERS_JAILED,
+    postprocessing.__name__,
     *PREVIEW_JAILED,
 )
 """The modules that run in the sandbox, for a launcher that keeps them loaded."""

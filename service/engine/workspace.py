@@ -18,7 +18,7 @@ from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import Subject, out_of_time, require_program_success, require_success
 from service.engine.environment import converter_environment, python_environment, wheel_environment
 from service.engine.files import holds_little, read_written, told_lack_of_room, write_for_runs, written_files
-from service.engine.jailed import wheel
+from service.engine.jailed import postprocessing, wheel
 from service.engine.session import NOT_AS_EXPECTED, Session, SessionOver
 from service.errors import Rejection
 from service.formats.detect import Source
@@ -166,14 +166,14 @@ class Workplace:
         verdict = await self._start((self.host.python, "-m", module, *arguments), python_environment(self.host))
         require_program_success(verdict, self._subject)
 
-    async def finish(self, question: str, module: str, *names: str) -> None:
-        """Have the open run answer `question`, or our program `module` if there is none: both do the same with files.
+    async def finish(self, question: str, *names: str) -> None:
+        """Have the open run do the last step of a result that `question` names, or our program if there is none.
 
         Raises:
             Rejection: the run did not.
         """
         if self.session is None or not self.session.is_open:
-            await self.python(module, *names)
+            await self.python(postprocessing.__name__, question, *names)
             return
         await self.session.do(question, *names)
 

@@ -30,7 +30,6 @@ from service.engine.arguments import (
 )
 from service.engine.bounds import bounds_of
 from service.engine.environment import VIRTUAL_DRIVER
-from service.engine.jailed import declare, even_rows, gather, wktlines
 from service.engine.jailed.gpkg import FID, GEOMETRY, quoted
 from service.engine.reading.tables import CSV_DRIVER
 from service.engine.reading.work_file import WORK_DRIVER
@@ -42,7 +41,6 @@ from service.formats.format import Writer
 from service.formats.geometry import FAMILIES, Family
 from service.formats.plan import ConversionPlan
 
-JAILED = (wktlines.__name__, gather.__name__, declare.__name__, even_rows.__name__)
 PARQUET_WRITING = f"{jailed.__name__}.parquet_writing"
 """Named, not imported: it needs optional packages."""
 UNENCODABLE = re.compile(r"couldn't be converted correctly")
@@ -139,7 +137,7 @@ async def _write_gathered(place: Workplace, plan: ConversionPlan, origin: Origin
     arguments += [LINES_FILE, origin.name]
     await place.ogr2ogr([*arguments, *origin.tables(plan, dataset)], (*origin.drivers, driver), origin.environment)
     title = json.dumps(dataset.name, ensure_ascii=False)
-    await place.finish("gather", gather.__name__, LINES_FILE, title, result_name(plan))
+    await place.finish("gather", LINES_FILE, title, result_name(plan))
 
 
 async def _write_at_once(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
@@ -151,8 +149,7 @@ async def _write_at_once(place: Workplace, plan: ConversionPlan, origin: Origin)
     arguments = [*opening(plan), *z, *linear, *systems(plan, plan.datasets), *origin.options, target]
     await _run(place, plan, origin, [*arguments, origin.name, *origin.tables(plan, *plan.datasets), *name])
     if attributes:
-        names = (UNDECLARED_FILE, attributes, result_name(plan))
-        await place.finish("declare", declare.__name__, *names)
+        await place.finish("declare", UNDECLARED_FILE, attributes, result_name(plan))
 
 
 async def _write_places(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
@@ -168,7 +165,7 @@ async def _write_places(place: Workplace, plan: ConversionPlan, origin: Origin) 
     arguments = [*opening(plan), *places.arguments, *systems(plan, [dataset]), *origin.options]
     await _run(place, plan, origin, [*arguments, target, origin.name, *origin.tables(plan, dataset)])
     if is_uneven:
-        await place.finish("even", even_rows.__name__, UNEVEN_CSV, result_name(plan), str(columns))
+        await place.finish("even", UNEVEN_CSV, result_name(plan), str(columns))
 
 
 async def _write_workbook(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
@@ -260,7 +257,7 @@ async def _write_wkt(place: Workplace, plan: ConversionPlan, origin: Origin) -> 
     as_text = ("-lco", "GEOMETRY=AS_WKT", "-lco", "SEPARATOR=TAB", *LINEAR)
     arguments = [*PLAIN_CSV, *as_text, *systems(plan, [dataset]), *selection(plan, dataset, origin), LINES_CSV]
     await _run(place, plan, origin, [*arguments, origin.name, *selected_tables(plan, dataset, origin)])
-    await place.finish("lines", wktlines.__name__, LINES_CSV, result_name(plan))
+    await place.finish("lines", LINES_CSV, result_name(plan))
 
 
 async def _write_parquet(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
