@@ -11,7 +11,7 @@
 
 enum { MOST_AXES = 3 };
 
-/* A column of a table that is made anew: where its values come from, and their type if they are parsed or elevations. */
+/* A column of a table that is rebuilt: where its values come from, and their type if they are parsed or elevations. */
 struct made_column {
     int from, type, subtype, is_parsed, is_elevation;
 };

@@ -12,7 +12,7 @@
 enum { PATIENCE_MS = 180000, MOST_BYTES = 16 << 20 };
 
 /* A run that has waited in vain ends by a signal, which says nothing of the file: the service may have been suspended, and
- * then begins the file anew. */
+ * then starts the file again. */
 static int read_all(int questions, char *into, size_t size)
 {
     for (size_t got = 0; got < size;) {

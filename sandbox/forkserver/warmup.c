@@ -19,21 +19,21 @@ enum { DEGREES = 4326 };
 static const int usual[] = {DEGREES, 3857, 4258, 3035, 25831, 25832, 25833, 32631, 32632, 32633, 2056, 2154, 2180, 28992};
 
 /* GDAL keeps a destroyed transformation for the next that needs the same. */
-static void rehearse_transformation(handle from, handle to)
+static void warm_up_transformation(handle from, handle to)
 {
     handle made = OCTNewCoordinateTransformation(from, to);
     if (made)
         OCTDestroyCoordinateTransformation(made);
 }
 
-static void rehearse_systems(handle degrees)
+static void warm_up_systems(handle degrees)
 {
     for (size_t number = 0; number < sizeof usual / sizeof *usual; number++) {
         handle other = system_of_code(usual[number]);
         if (!other)
             continue;
-        rehearse_transformation(degrees, other);
-        rehearse_transformation(other, degrees);
+        warm_up_transformation(degrees, other);
+        warm_up_transformation(other, degrees);
         keep_definition(other);
         OSRDestroySpatialReference(other);
     }
@@ -41,7 +41,7 @@ static void rehearse_systems(handle degrees)
 
 /* The searches for the code of a definition without one, such as that of any .prj, and of the system of MapInfo, for which
  * PROJ reads the names of all datums. */
-static void rehearse_search(handle degrees)
+static void warm_up_search(handle degrees)
 {
     const char *const esri[] = {"FORMAT=WKT1_ESRI", NULL};
     char *definition = NULL;
@@ -58,13 +58,13 @@ static void rehearse_search(handle degrees)
 }
 
 /* A new GeoPackage, whose driver reads the definitions of all systems for tiles. */
-static void rehearse_geopackage(handle degrees)
+static void warm_up_geopackage(handle degrees)
 {
-    const char *path = "/vsimem/rehearsal.gpkg";
+    const char *path = "/vsimem/warmup.gpkg";
     handle driver = GDALGetDriverByName("GPKG"), made = driver ? GDALCreate(driver, path, 0, 0, 0, 0, NULL) : NULL;
     if (!made)
         return;
-    GDALDatasetCreateLayer(made, "rehearsal", degrees, POINT, NULL);
+    GDALDatasetCreateLayer(made, "warmup", degrees, POINT, NULL);
     GDALClose(made);
     GDALDeleteDataset(driver, path);
 }
@@ -77,9 +77,9 @@ void warm_up(void)
     CPLPushErrorHandler(CPLQuietErrorHandler);
     handle degrees = system_of_code(DEGREES);
     if (degrees) {
-        rehearse_search(degrees);
-        rehearse_systems(degrees);
-        rehearse_geopackage(degrees);
+        warm_up_search(degrees);
+        warm_up_systems(degrees);
+        warm_up_geopackage(degrees);
         prepare_spatialite();
         OSRDestroySpatialReference(degrees);
     }

@@ -29,7 +29,7 @@ class Needs(Flag):
 
 
 class Right(NamedTuple):
-    """A capability, what needs it, and what a helper that is started anew does with it; it has it from the gateway."""
+    """A capability, what needs it, and what a restarted helper does with it; it has it from the gateway."""
 
     capability: int
     needed_by: Needs

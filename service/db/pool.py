@@ -11,7 +11,7 @@ If the database is unreachable, refuses the connection, fails or is too slow, bo
 (interface 7.1: 503 with Retry-After). It is then unknown whether a running transaction took effect, so callers are
 idempotent. Every other error of a statement, such as a violated constraint, is passed on to its caller.
 
-Whoever waits for a connection waits longer while the database answers others: it is slow then, not away.
+A caller waits longer for a connection while the database answers others: it is slow then, not away.
 """
 
 import asyncio

@@ -64,7 +64,7 @@ def _make(original: Path, home: Path) -> None:
 
 
 def _rearrange(database: Path) -> None:
-    """Drop triggers and add indexes, without a journal: whoever is interrupted leaves a draft, which nobody uses."""
+    """Drop triggers and add indexes, without a journal: an interrupted process leaves a draft that none uses."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         rows = connection.execute("SELECT name, type FROM sqlite_master").fetchall()
         dropped = [f'DROP TRIGGER "{name}";' for name, kind in rows if kind == "trigger"]

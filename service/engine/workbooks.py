@@ -197,7 +197,7 @@ async def _in_plain_texts(place: Workplace, file: str, plain: str, reading: Read
 
 
 async def _by_program(place: Workplace, module: str, file: str, plain: str) -> tuple[str, FoundCells]:
-    """The same by a program of ours."""
+    """The same by one of our programs."""
     await place.python(module, file, plain, FOUND_FILE)
     told: FoundCells = await place.read_json(FOUND_FILE, FoundCells) if await place.has(FOUND_FILE) else {}
     return plain if await place.has(plain) else file, told

@@ -50,7 +50,7 @@ def numbered(names: Sequence[str], limit_bytes: int, first: int, *, blanks: str 
         return tuple(names)
     seen: set[str] = set()
     following: dict[tuple[str, int], int] = {}
-    """The next number to try, by what precedes it and its digits: to try all anew takes seconds for thousands."""
+    """The next number to try, by what precedes it and its digits: trying all again takes seconds for thousands."""
 
     def claim(name: str) -> str:
         candidate = name

@@ -42,7 +42,7 @@ def dxf_in_utf8(path: Path, target: Path, all_bytes: int) -> tuple[Path, str]:
     """The file to read in place of the DXF at `path`, and a warning or "": as `xml_encodings.in_utf8`. Blocking.
 
     Raises:
-        Rejection: the file is too large to be written anew.
+        Rejection: the file is too large to be rewritten.
     """
     with opened(path) as file:
         head = file.read(HEAD_BYTES)

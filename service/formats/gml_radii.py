@@ -31,7 +31,7 @@ RADIUS = re.compile(
     + _KNOWN
     + rb"))[\"']\s*+>\s*+(?P<radius>[\d.]{1,40}+)\s*+</"
 )
-"""A radius that is to be written anew."""
+"""A radius to rewrite."""
 _CENTERED = rb"(?:\w{1,20}+:)?+(?:Circle|Arc)ByCenterPoint\b"
 UNKNOWN_RADII = (
     rb"<"
@@ -49,7 +49,7 @@ END, LONGEST = b"</", 1 << 20
 def with_known_radii(path: Path, target: Path, text: Path | None = None) -> tuple[Path, str]:
     """The file to read in place of the GML at `path`, and no warning. Blocking.
 
-    It is `path` if no radius has to be written anew; otherwise `target`, a new file whose directory is created if
+    It is `path` if no radius has to be rewritten; otherwise `target`, a new file whose directory is created if
     needed. `text` is where to look for them, if not in the file itself.
     """
     if not has_match(text or path, RADIUS, b"radius"):

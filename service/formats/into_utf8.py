@@ -1,4 +1,4 @@
-"""Writes texts in other encodings anew as UTF-8, in little memory."""
+"""Rewrites texts in other encodings as UTF-8, in little memory."""
 
 import codecs
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ UTF8 = "utf-8"
 
 
 def require_few(all_bytes: int) -> None:
-    """Refuse documents that are too large to be written anew, of `all_bytes` together.
+    """Refuse documents that are too large to be rewritten, of `all_bytes` together.
 
     Raises:
         Rejection: they are.

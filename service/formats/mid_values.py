@@ -110,7 +110,7 @@ def _count_objects(mif: Path, start: int) -> int:
 
 
 class _Lines:
-    """The lines of a .mid; whoever takes rows of them says where one begins, so that none takes much memory."""
+    """The lines of a .mid; the caller that takes rows of them says where one begins, so that none takes much memory."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""Opens uploads. Whoever reads a large one in a thread can be ended: each reading asks whether the work may go on."""
+"""Opens uploads. A thread that reads a large one can be stopped: each reading asks whether the work may go on."""
 
 from io import BufferedReader, FileIO
 from pathlib import Path

@@ -37,7 +37,9 @@ SHARED = re.compile(rb"<c\s[^<>]*\bt\s*=\s*[\"']s[\"']")
 ENCRYPTED = "The workbook is encrypted. Save it without a password and send it again."
 SAVE = "Open it in a spreadsheet program, save it as .xlsx, and send it again."
 ELSEWHERE = "The workbook has its main part in {!r}, but is only read if that is {}. " + SAVE
-NO_SHEET = "A sheet of the workbook is not where it says, in {!r}, letter by letter, and cannot be read. " + SAVE
+NO_SHEET = (
+    "The workbook names the file of a sheet {!r}, but has none of exactly this name, so it cannot be read. " + SAVE
+)
 PREFIXED = "The elements of {!r} in the workbook have a prefix, as in <{}>, and cannot be read. " + SAVE
 NO_TEXTS = "The workbook lacks {!r}, the texts of its cells, so that only their numbers would be read. " + SAVE
 

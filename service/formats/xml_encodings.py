@@ -63,7 +63,7 @@ def in_utf8(path: Path, target: Path, all_bytes: int) -> tuple[Path, str]:
     `all_bytes` is the size of the upload's documents together.
 
     Raises:
-        Rejection: the file declares an encoding that is not known, or the documents are too large to be written anew.
+        Rejection: the file declares an encoding that is not known, or the documents are too large to be rewritten.
     """
     if wide := _wide_encoding(path):
         require_few(all_bytes)

@@ -64,7 +64,7 @@ async def outcomes(submissions: Sequence[Submission]) -> list[Job]:
 
 
 class naming:  # noqa: N801 - used like a function
-    """Name the jobs in an error that ends their request: whoever sends their files again is charged again."""
+    """Name the jobs in an error that ends their request: a client that sends their files again is charged again."""
 
     def __init__(self, submissions: Sequence[Submission]) -> None:
         self._submissions = submissions

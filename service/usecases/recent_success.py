@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 HOLDS_SECONDS = 0.5
-"""How old the success of a check may be. A failure is never reused: whoever asks next tries again."""
+"""How old the success of a check may be. A failure is never reused: the next caller tries again."""
 
 
 class RecentSuccess:

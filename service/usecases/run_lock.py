@@ -76,6 +76,6 @@ class RunLock:
         return not self._together
 
     def _tell(self) -> None:
-        """Have whoever waits look what has changed."""
+        """Wake the jobs that wait, to see what has changed."""
         self._changed.set()
         self._changed = anyio.Event()

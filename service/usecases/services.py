@@ -53,7 +53,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
         self.workers.require()
 
     def tell_ended(self, job: Job) -> bool:
-        """Pass an ended job to whoever waits for it; return whether this process had handed it over."""
+        """Pass an ended job to the request that waits for it; return whether this process had handed it over."""
         return self.gateway is not None and self.gateway.tell(job)
 
 
@@ -96,5 +96,5 @@ class Services(JobParts, frozen=True, kw_only=True):
 
     @property
     def active(self) -> frozenset[JobId]:
-        """The jobs that this process holds or is admitting, whoever has admitted them."""
+        """The jobs that this process holds or is admitting, whichever process admitted them."""
         return frozenset().union(*(runner.active for runner in self.runners))

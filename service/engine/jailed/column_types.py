@@ -51,7 +51,7 @@ def main(database: str, copy: str, report: str, kind: str = "", prefix: str = ""
 
 
 def _report(database: str, *, is_geopackage: bool) -> tuple[dict[str, object], dict[str, Mapping[str, str]]]:
-    """What to write to the report, and the types of the columns of tables to be written anew."""
+    """What to write to the report, and the types of the columns of tables to rewrite."""
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         names, derived = (layers(connection), []) if is_geopackage else data_tables(connection)
         tables = _attributes(connection, names) if is_geopackage else names
@@ -152,7 +152,7 @@ def _whole(text: bytes, encoding: str) -> bytes:
 
 
 def _replace(connection: sqlite3.Connection, table: str, definition: Mapping[str, str], prefix: str) -> None:
-    """Make `table` anew, also if it is a view; to rename it would take as long as the file has other tables."""
+    """Recreate `table`, even if it is a view; renaming it would take as long as the file has other tables."""
     values = ", ".join(_value(quoted(name), kind) for name, kind in definition.items())
     columns = ", ".join(f"{quoted(_readable(name, kind, prefix))} {kind}" for name, kind in definition.items())
     kind = "VIEW" if is_view(connection, table) else "TABLE"

@@ -330,7 +330,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
     found = []
     for number, raw in enumerate(names, 1):
         name = base = LINE_ENDS.sub(" ", raw.strip()) or f"field_{number}"
-        again = times.get(key := base.casefold(), 1)  # to begin anew takes seconds for thousands of long names
+        again = times.get(key := base.casefold(), 1)  # starting again takes seconds for thousands of long names
         while name.casefold() in taken:
             again += 1
             name = f"{base}_{again}"

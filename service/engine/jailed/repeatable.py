@@ -15,7 +15,7 @@ UNIQUE = re.compile(r'("[^"]*")| UNIQUE(?=[,)])')
 
 
 def main(work_file: str) -> None:
-    """Make the tables of `work_file` anew without the rule that values differ."""
+    """Recreate the tables of `work_file` without the rule that values differ."""
     with closing(open_work_file(work_file)) as connection:
         for table in list(tables(connection)):
             (definition,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()

@@ -76,7 +76,7 @@ def _mended(blob: bytes | None) -> tuple[bytes | None, Sequence[str]]:
             return blob, ()
         wkb, *found = mended(blob[at:])
     except UNKNOWN:
-        return blob, ()  # whoever takes it apart tells
+        return blob, ()  # what takes it apart reports it
     if wkb is None:
         return None, (NOWHERE,)
     return blob[:at] + wkb, list(compress(KINDS[1:], found))
@@ -157,4 +157,4 @@ def _polygons(blob: bytes | None) -> bytes | None:
     try:
         return blob[:at] + as_polygons(blob[at:])
     except UNKNOWN:
-        return blob  # whoever takes it apart tells
+        return blob  # what takes it apart reports it

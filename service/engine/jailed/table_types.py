@@ -185,7 +185,7 @@ def _values(
 
 
 def _definition(column: DeclaredColumn, kinds: Mapping[str, str], key: str) -> str:
-    """What the copy declares of a column: a type of ours or one without anything that SQL could take for more."""
+    """What the copy declares of a column: one of our types, or one without anything that SQL could take for more."""
     if column.is_geometry:
         return "BLOB"
     if column.name == key:

@@ -22,7 +22,7 @@ from service.formats.opened import opened
 WHOLE_NUMBERS = "ADJUST_TYPE=YES"
 """Integers of more than 18 digits are read with 64 bits if they fit; otherwise they lose digits."""
 INDEX_ANEW: Mapping[str, str] = {"SHAPE_RESTORE_SHX": "YES"}
-"""The driver makes the .shx anew, even if there is one. It takes the shapes in the order in which they are in the .shp,
+"""The driver rebuilds the .shx, even if there is one. It takes the shapes in the order in which they are in the .shp,
 also those that a program has replaced and left there, so that records would get the shapes of others."""
 
 

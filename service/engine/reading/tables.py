@@ -284,7 +284,7 @@ async def read_parquet(place: Workplace, source: Source, request: ConversionRequ
 
 
 async def _hold_work_file(place: Workplace, reading: Reading) -> Facts | None:
-    """Have a session hold the work file that a program of ours has written, so that one run does all that follows.
+    """Have a session hold the work file that one of our programs has written, so that one run does all that follows.
 
     None if it cannot; the work file is unchanged then. Otherwise a session may need its name for one of its own. It may
     be much larger than the upload, which is compressed.

@@ -112,7 +112,7 @@ def told_of(found: object, sentences: Mapping[str, str]) -> Iterator[str]:
 
 
 async def facts_of(place: Workplace, gpkg: str) -> Facts:
-    """The facts about a GeoPackage of ours other than the work file.
+    """The facts about one of our GeoPackages other than the work file.
 
     Raises:
         Rejection: determining them exceeds the limits.
@@ -144,7 +144,7 @@ async def hold_or_read(place: Workplace, reading: Reading, origin: str, layers: 
 async def read_layers(
     place: Workplace, reading: Reading, origin: str, layers: Sequence[str] = (), *, system: str = ""
 ) -> WorkFile:
-    """Read the layers of a file of ours or the client's, all or those named; `system` is theirs if it is known.
+    """Read the layers of one of our files or the client's, all or those named; `system` is theirs if it is known.
 
     Raises:
         Rejection: the file cannot be read.

@@ -23,7 +23,7 @@ UNREAD: dict[str, tuple[Change, str]] = {
     ),
     "a sheet in other letters": (
         lambda name, text: (name.replace(SHEET, "xl/worksheets/Sheet1.xml"), text),
-        f"A sheet of the workbook is not where it says, in '{SHEET}'",
+        f"The workbook names the file of a sheet '{SHEET}', but has none of exactly this name",
     ),
     "no texts": (
         lambda name, text: (name.replace("sharedStrings", "texts"), text),
