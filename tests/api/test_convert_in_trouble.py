@@ -443,7 +443,7 @@ def test_an_upload_that_may_be_accepted_is_told(here: Here, script: Script, key:
     error = told["files"][0]["error"]
     [used] = set(script.uploads())
     assert (code, used) == (1, key or used)
-    assert f"refused with 429 {MAY_BE_ACCEPTED}{script.url}/api/geo/convert/jobs tells." in error
+    assert f"refused with 429 {MAY_BE_ACCEPTED}{script.url}/api/geo/convert/jobs shows whether it has." in error
     assert f"--idempotency-key {used}" in error.replace("'", "")
     assert ("charge it twice" in error) == (key is None)
 

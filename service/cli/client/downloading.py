@@ -27,13 +27,13 @@ class _NotFetchedError(Exception):
 
 
 class ResultDownload:
-    """The download of the result of `path`. Blocks; `tell` is told which share has arrived."""
+    """The download of the result of `path`. Blocks; `on_share` is called with the share that has arrived."""
 
-    def __init__(self, path: Path, requests: Requests, outputs: Outputs, tell: Callable[[float], None]) -> None:
+    def __init__(self, path: Path, requests: Requests, outputs: Outputs, on_share: Callable[[float], None]) -> None:
         self._path = path
         self._requests = requests
         self._outputs = outputs
-        self._tell = tell
+        self._on_share = on_share
 
     def receive(self, record: Mapping[str, Any], renew: Callable[[], Mapping[str, Any]], kept: str) -> Path:
         """Write the result of a job and return where it is; `renew` returns the record of the job with a new link.
@@ -76,7 +76,7 @@ class ResultDownload:
         with self._outputs.writing(self._path, name) as draft, draft.open("xb") as file:
             for piece in _pieces(response):
                 done += file.write(piece)
-                self._tell(done / max(size, 1))
+                self._on_share(done / max(size, 1))
             if done != size:
                 raise _NotFetchedError("it did not arrive completely")
         return self._outputs.path(name)

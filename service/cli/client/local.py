@@ -84,18 +84,18 @@ async def open_local(settings: Settings, request: ConversionRequest, outputs: Ou
 
 @contextmanager
 def _showing(bar: ProgressBar, name: str) -> Iterator[Callable[[Callable[[], Situation]], None]]:
-    """Show until the end of the block the situation that the last function tells which was passed to what it yields."""
-    told: list[Callable[[], Situation]] = []
+    """Show a situation until the end of the block: yield a setter for the function that returns it."""
+    watched: list[Callable[[], Situation]] = []
 
     async def show() -> None:
         while True:
-            for situation in told[-1:]:
+            for situation in watched[-1:]:
                 bar.convert(name, situation())
             await asyncio.sleep(_REFRESH_SECONDS)
 
     task = asyncio.create_task(show())
     try:
-        yield told.append
+        yield watched.append
     finally:
         task.cancel()
 

@@ -42,10 +42,10 @@ class FileUpload:
                 f"The same command again could convert and charge it twice; to prevent that for 24 hours, convert "
                 f"this file alone with {option}."
             )
-        return f"The server may have accepted the file; {self._api}/jobs tells. {again}"
+        return f"The server may have accepted the file; {self._api}/jobs shows whether it has. {again}"
 
-    def send(self, fields: Mapping[str, str], tell: Callable[[float], None]) -> dict[str, Any]:
-        """Send the file with these form fields; return the record of its job. `tell` is told which share is sent.
+    def send(self, fields: Mapping[str, str], on_share: Callable[[float], None]) -> dict[str, Any]:
+        """Send the file with these form fields; return the record of its job. `on_share` gets the share sent.
 
         Raises:
             CommandError: the server refuses the file or cannot be reached; the message says if it may have the file.
@@ -54,17 +54,17 @@ class FileUpload:
         name = upload_name(self._path)
         try:
             if name == self._path.name:
-                return self._post(MultipartForm(fields, name, self._path), tell)
+                return self._post(MultipartForm(fields, name, self._path), on_share)
             with temporary_space(), tempfile.TemporaryDirectory(prefix="geomill-") as directory:
                 packed = Path(directory) / "upload"
                 write_upload(self._path, packed)
-                return self._post(MultipartForm(fields, name, packed), tell)
+                return self._post(MultipartForm(fields, name, packed), on_share)
         except CommandError as error:
             if self.may_be_accepted:
                 raise CommandError(f"{error} {self.advice}") from None
             raise
 
-    def _post(self, form: MultipartForm, tell: Callable[[float], None]) -> dict[str, Any]:
+    def _post(self, form: MultipartForm, on_share: Callable[[float], None]) -> dict[str, Any]:
         headers = {
             "Content-Type": form.content_type,
             "Content-Length": str(form.size_bytes),
@@ -79,7 +79,7 @@ class FileUpload:
             for piece in form.pieces():
                 sent += len(piece)
                 self._is_sent = sent == form.size_bytes  # with the last piece, the server may accept the file
-                tell(sent / form.size_bytes)
+                on_share(sent / form.size_bytes)
                 yield piece
 
         return self._requests.record("POST", f"{self._api}/file", headers, pieces, self._forget)
