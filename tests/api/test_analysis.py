@@ -15,7 +15,7 @@ from service.usecases.detect_format import UNPACKED
 from tests.support.converters import at_a_standstill
 from tests.support.data import collection, feature, lakes, point, square
 from tests.support.large_files import crafted_gpx
-from tests.support.patience import looks
+from tests.support.patience import polls
 from tests.support.server import Client, create_account, running_server
 
 LOSSY = collection(
@@ -184,7 +184,7 @@ def test_an_analysis_ends_with_its_client(tmp_path: Path, database_url: str) -> 
         head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
         with socket.create_connection((address.hostname, address.port)) as connection:
             connection.sendall(f"POST /api/geo/convert/analyze HTTP/1.1\r\n{head}\r\n".encode() + request.read())
-            assert any(list(server.data_dir.rglob(UNPACKED)) for _ in looks())
-        assert any(server.events("request.finished") for _ in looks())
+            assert any(list(server.data_dir.rglob(UNPACKED)) for _ in polls())
+        assert any(server.events("request.finished") for _ in polls())
         assert [event["status"] for event in server.events("request.finished")] == [CLIENT_LEFT]
         assert server.wait_until_idle() == []

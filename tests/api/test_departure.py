@@ -16,7 +16,7 @@ from tests.support.converters import at_a_standstill
 from tests.support.data import lakes
 from tests.support.endless import NAME, endless_file
 from tests.support.large_files import crafted_gpx
-from tests.support.patience import PATIENCE_SECONDS, looks
+from tests.support.patience import PATIENCE_SECONDS, polls
 from tests.support.server import Client, Server, create_account, running_server
 
 FILE = "/api/geo/convert/file"
@@ -25,7 +25,7 @@ TEAM = Terms(plan="team", plan_owner="organization")
 
 def wait_for_event(server: Server, name: str) -> None:
     """Wait until the log contains the event."""
-    assert any(server.events(name) for _ in looks())
+    assert any(server.events(name) for _ in polls())
 
 
 def wait_until_closed(server: Server) -> None:
@@ -105,7 +105,7 @@ def test_a_crafted_file_does_not_hold_up_the_end(tmp_path: Path, database_url: s
     with running_server(tmp_path, database_url, settings) as server, create_account(server, TEAM) as client:
         sender = threading.Thread(target=_send_crafted, args=(client,))
         sender.start()
-        assert any(list(server.data_dir.rglob(UNPACKED)) for _ in looks())
+        assert any(list(server.data_dir.rglob(UNPACKED)) for _ in polls())
         assert server.stop(signal.SIGTERM) == 0
         sender.join()
         assert server.work_files() == []

@@ -22,7 +22,7 @@ from service.accounts.keys import new_key
 from tests.support.converters import at_a_standstill
 from tests.support.data import lakes
 from tests.support.endless import NAME, endless_file
-from tests.support.patience import PATIENCE_SECONDS, looks
+from tests.support.patience import PATIENCE_SECONDS, polls
 from tests.support.server import Client, Server, create_account, running_server
 
 ASYNC = {"Prefer": "respond-async"}
@@ -54,7 +54,7 @@ def accept(client: Client, name: str, content: bytes) -> str:
 def wait_for_status(client: Client, job_id: str, status: str) -> None:
     """Wait until the job has the status."""
     url = f"/api/geo/convert/jobs/{job_id}/status"
-    assert any(client.get(url).json()["status"] == status for _ in looks())
+    assert any(client.get(url).json()["status"] == status for _ in polls())
 
 
 def stored_objects(data_dir: Path) -> list[Path]:
@@ -79,9 +79,9 @@ def test_a_stopping_server_finishes_what_it_has_accepted(tmp_path: Path, databas
         sender = threading.Thread(target=send)
         with at_a_standstill(server):
             sender.start()
-            assert any(server.events("job.admitted") for _ in looks())
+            assert any(server.events("job.admitted") for _ in polls())
             server.process.send_signal(signal.SIGTERM)
-            assert any(server.events("server.stopping") for _ in looks())
+            assert any(server.events("server.stopping") for _ in polls())
         assert server.process.wait(PATIENCE_SECONDS) == 0
         sender.join()
         assert answers[0].json()["success"] is True
@@ -96,7 +96,7 @@ def test_an_accepted_job_outlives_its_client(client: Client) -> None:
     headers = {"X-API-Key": client.key.api_key, "Content-Type": request.headers["Content-Type"]}
     with at_a_standstill(client.server):
         connection.request("POST", "/api/geo/convert/file", request.read(), headers)
-        assert any(jobs := client.get("/api/geo/convert/jobs").json()["jobs"] for _ in looks())
+        assert any(jobs := client.get("/api/geo/convert/jobs").json()["jobs"] for _ in polls())
         connection.close()
     assert client.wait_for(jobs[0]["jobId"])["status"] == "Completed"
     assert client.usage()[0] == 1
@@ -175,8 +175,8 @@ def test_health_and_readiness_need_no_key(server: Server) -> None:
 def test_readiness_falls_while_no_converter_can_be_started(tmp_path: Path, database_url: str) -> None:
     """The process that starts converters dies; when it is replaced, readiness returns."""
     with running_server(tmp_path, database_url) as server:
-        assert any(_sandbox(server, without_keeper=True) == (503, "not up") for _ in looks())
-        assert any(_sandbox(server) == (200, "ok") for _ in looks())
+        assert any(_sandbox(server, without_keeper=True) == (503, "not up") for _ in polls())
+        assert any(_sandbox(server) == (200, "ok") for _ in polls())
 
 
 def _sandbox(server: Server, *, without_keeper: bool = False) -> tuple[int, str]:

@@ -23,7 +23,7 @@ from tests.database import TestServer
 from tests.support.data import lakes
 from tests.support.endless import NAME, endless_file
 from tests.support.load import Load
-from tests.support.patience import PATIENCE_SECONDS, looks, wait_until
+from tests.support.patience import PATIENCE_SECONDS, polls, wait_until
 from tests.support.server import Client, Server, create_account, running_server
 
 CLIENTS = 8
@@ -115,7 +115,7 @@ async def _audit(dsn: str) -> list[str]:
 def test_clients_that_keep_their_connections_are_spread_evenly(server: Server) -> None:
     """A process leaves a new connection to one that has fewer, unless that one is not being scheduled."""
     fewest: list[int] = []
-    for _ in looks():
+    for _ in polls():
         served = spread(server)
         fewest.append(min(served[1], served[2]))
         if lead(fewest) >= LEAD:

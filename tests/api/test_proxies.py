@@ -17,7 +17,7 @@ import pytest
 from service.accounts.administration import Terms
 from tests.database import TestServer
 from tests.support.data import lakes
-from tests.support.patience import PATIENCE_SECONDS, looks
+from tests.support.patience import PATIENCE_SECONDS, polls
 from tests.support.ports import free_port
 from tests.support.server import Server, create_account, running_server
 
@@ -141,7 +141,7 @@ def _running(command: tuple[str, ...], here: Path, port: int) -> Iterator[None]:
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=here, env=environment, stdout=output, stderr=output)
     try:
-        assert any(_answers(port) or process.poll() is not None for _ in looks()), log.read_text()
+        assert any(_answers(port) or process.poll() is not None for _ in polls()), log.read_text()
         assert process.poll() is None, log.read_text()
         yield
     finally:

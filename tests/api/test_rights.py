@@ -18,7 +18,7 @@ from service.postgres_embedded.home import open_home
 from service.postgres_embedded.server_user import own_name
 from tests.sandbox.processes import command_line
 from tests.support.data import collection, feature, point
-from tests.support.patience import looks
+from tests.support.patience import polls
 from tests.support.server import EXECUTED, Client, Server, create_account, running_server
 
 TEAM = Terms(plan="team", plan_owner="organization")
@@ -106,7 +106,7 @@ def require_few_rights(server: Server) -> None:
 
 def wait_for_other_helpers(server: Server, before: tuple[int, int]) -> None:
     """Wait until the killed processes are replaced."""
-    for _ in looks():
+    for _ in polls():
         try:
             if set(helpers(server)).isdisjoint(before):
                 return
@@ -126,7 +126,7 @@ def end_database(server: Server) -> None:
     pid_file = next((server.data_dir / "postgres").glob("*/postmaster.pid"))
     postgres = int(pid_file.read_text().split()[0])
     os.kill(int(status(postgres)["PPid"]), signal.SIGKILL)
-    for _ in looks():
+    for _ in polls():
         with suppress(Exception):  # no file yet, or not all of it, or nobody answers
             if int(pid_file.read_text().split()[0]) != postgres:
                 embedded_client(server).close()

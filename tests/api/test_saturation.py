@@ -17,7 +17,7 @@ from service.accounts.administration import Terms
 from tests.database import TestServer
 from tests.support.converters import at_a_standstill
 from tests.support.data import collection, feature, lakes, point
-from tests.support.patience import PATIENCE_SECONDS, looks
+from tests.support.patience import PATIENCE_SECONDS, polls
 from tests.support.server import Client, Server, create_account, running_server
 
 FILE = "/api/geo/convert/file"
@@ -239,7 +239,7 @@ def test_requests_that_arrive_together_do_not_slip_past_the_share(sharing: Serve
             for connection in connections:
                 connection.send(body.read()[-10:])
             sockets = [connection.sock for connection in connections]
-            assert any(len(select.select(sockets, [], [], 0)[0]) == 4 for _ in looks())
+            assert any(len(select.select(sockets, [], [], 0)[0]) == 4 for _ in polls())
         assert sorted(map(end, connections)) == [200, 200, 429, 429, 429, 429]
         assert client.usage()[0] == 2
 

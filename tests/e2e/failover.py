@@ -19,7 +19,7 @@ from service.db.connection import open_connection
 from tests.support.data import lakes
 from tests.support.geomill import Geomill
 from tests.support.load import Load
-from tests.support.patience import looks
+from tests.support.patience import polls
 from tests.support.replication import Pair, running_pair
 from tests.support.server import create_account, running_server
 
@@ -74,7 +74,7 @@ class Conversions(Load):
     def wait_for_more(self, count: int) -> None:
         """Wait until this many more conversions have succeeded."""
         enough = len(self.told) + count
-        assert any(len(self.told) >= enough for _ in looks()), (self.refused[-3:], self.broken[-3:])
+        assert any(len(self.told) >= enough for _ in polls()), (self.refused[-3:], self.broken[-3:])
 
 
 def lose_power(pair: Pair) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from service.accounts.administration import Terms
 from tests.support.data import lakes
-from tests.support.patience import looks
+from tests.support.patience import polls
 from tests.support.server import EXECUTED, create_account, running_server
 
 COMPOSE = Path(__file__).parents[2] / "compose.yaml"
@@ -49,7 +49,7 @@ def s3_url(tmp_path: Path) -> Iterator[str]:
 
 
 def _url_in(log: Path) -> str:
-    for _ in looks():
+    for _ in polls():
         if started := re.search(r"Starting s3 server on \[(https?://[^/\]]+)", log.read_text()):
             return started[1]
     raise AssertionError(log.read_text())

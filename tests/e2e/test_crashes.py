@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from tests.support.data import collection, feature, lakes, point
-from tests.support.patience import PATIENCE_SECONDS, looks
+from tests.support.patience import PATIENCE_SECONDS, polls
 from tests.support.server import Server, running_server
 
 CRASHES = int(os.environ.get("CRASHES", "5"))
@@ -140,7 +140,7 @@ def test_whatever_is_killed_the_books_agree(tmp_path: Path) -> None:
     with running_server(tmp_path, settings=LEASE) as server:
         load.url = server.url
         time.sleep(1)
-        assert any(load.completed for _ in looks()), "the load never got an answer"
+        assert any(load.completed for _ in polls()), "the load never got an answer"
         load.stop()
         _assert_all_is_well(server, load)
     result = _audit(tmp_path)
@@ -153,7 +153,7 @@ def _assert_all_is_well(server: Server, load: Load) -> None:
     ) as client:
         ended: dict[str, dict[str, Any]] = {}
         unended: list[str] = []
-        for _ in looks():
+        for _ in polls():
             ended = dict(_open_jobs(client, load.promised + load.completed))
             unended = [job_id for job_id, job in ended.items() if job["status"] in {"Pending", "Processing"}]
             if not unended:

@@ -26,7 +26,7 @@ from service.jobs.queue_state import look_at_queue
 from service.jobs.stream import ALL_LANES, STREAM
 from service.jobs.work_queue import MessageTooLargeError, WorkQueue, open_work_queue
 from tests.fleet.nats import NatsServer, caught_up, nats_server
-from tests.support.patience import looks, until
+from tests.support.patience import polls, until
 from tests.support.ports import free_port
 from tests.support.relay import relay_to_port
 from tests.unit.jobs.test_handover import handover
@@ -122,7 +122,7 @@ async def publish(server: NatsServer, queue: WorkQueue, subjects: Sequence[str])
         for start in range(0, len(subjects), PUBLISHED_AT_ONCE):
             part = subjects[start : start + PUBLISHED_AT_ONCE]
             await stream.send("".join(f"PUB {subject} 0\r\n\r\n" for subject in part).encode())
-            for _ in looks():
+            for _ in polls():
                 if await queue.check() == start + len(part):
                     break
 

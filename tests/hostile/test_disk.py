@@ -14,7 +14,7 @@ from tests.hostile.bait import laid_out
 from tests.hostile.databases import VIEW, geopackage
 from tests.sandbox.processes import processes_below
 from tests.support.data import lakes
-from tests.support.patience import looks
+from tests.support.patience import polls
 from tests.support.server import Client, Server, create_account, running_server
 from tests.support.tuned import tuned
 
@@ -69,7 +69,7 @@ def test_what_sorting_takes_of_the_disk_is_bounded(server: Server) -> None:
         create_account(server, TEAM, "light") as light,
     ):
         most = 0
-        for _ in looks():  # again, if the host was too busy to see what the run held, or to look at it in time
+        for _ in polls():  # again, if the host was too busy to see what the run held, or to look at it in time
             done = Event()
             seen = threads.submit(most_held, server, done)
             sent = threads.submit(Client.convert, heavy, "a.gpkg", content, outputFormat="Csv")

@@ -11,10 +11,10 @@ _FIRST_PAUSE_SECONDS = 0.005
 _LONGEST_PAUSE_SECONDS = 0.1
 
 
-def looks(seconds: float = PATIENCE_SECONDS, longest_pause: float = _LONGEST_PAUSE_SECONDS) -> Iterator[None]:
-    """Yield each time that a test is to look for an event: often at first, then seldom, because looks take cores too.
+def polls(seconds: float = PATIENCE_SECONDS, longest_pause: float = _LONGEST_PAUSE_SECONDS) -> Iterator[None]:
+    """Yield each time that a test is to check for an event: often at first, then seldom, because checks take cores too.
 
-    The last look is after `seconds`.
+    The last check is after `seconds`.
     """
     give_up_at = time.monotonic() + seconds
     pause = _FIRST_PAUSE_SECONDS
@@ -27,7 +27,7 @@ def looks(seconds: float = PATIENCE_SECONDS, longest_pause: float = _LONGEST_PAU
 
 def wait_until(holds: Callable[[], object], longest_pause: float = _LONGEST_PAUSE_SECONDS) -> None:
     """Look until something holds, with pauses of up to `longest_pause` seconds; the test fails if it never does."""
-    assert any(holds() for _ in looks(longest_pause=longest_pause)), "it never came to that"
+    assert any(holds() for _ in polls(longest_pause=longest_pause)), "it never came to that"
 
 
 async def until(holds: Callable[[], object]) -> None:

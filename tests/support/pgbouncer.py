@@ -15,7 +15,7 @@ import pytest
 from service.postgres_embedded.home import handed_over
 from service.postgres_embedded.server_user import find_server_user
 from tests.database import TestServer, database_name
-from tests.support.patience import PATIENCE_SECONDS, looks
+from tests.support.patience import PATIENCE_SECONDS, polls
 from tests.support.ports import free_port
 
 SERVERS = 3
@@ -94,7 +94,7 @@ def _program() -> str:
 
 
 def _wait_for(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    for _ in looks():
+    for _ in polls():
         if re.search(rf"listening on 127\.0\.0\.1:{port}", log.read_text()):
             return
         if process.poll() is not None:

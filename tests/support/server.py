@@ -21,7 +21,7 @@ from service.ids import AccountId
 from service.intake.areas import sweep
 from service.intake.memory import memory_path
 from tests.support.forked import Forked, environment_for
-from tests.support.patience import PATIENCE_SECONDS, looks
+from tests.support.patience import PATIENCE_SECONDS, polls
 
 READY_SECONDS = 180.0
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 -- where the service makes a directory of its own
@@ -69,7 +69,7 @@ class Server:
     def wait_until_idle(self, seconds: float = PATIENCE_SECONDS) -> list[Path]:
         """Wait until the work directory is empty; return what is left in it after `seconds`."""
         left: list[Path] = []
-        for _ in looks(seconds):
+        for _ in polls(seconds):
             if not (left := self.work_files()):
                 break
         return left
@@ -80,7 +80,7 @@ class Server:
         return self.process.wait(PATIENCE_SECONDS)
 
     def _wait_until_ready(self, seconds: float) -> str:
-        for _ in looks(seconds):
+        for _ in polls(seconds):
             if self.process.poll() is not None:
                 break
             for event in self.events("server.ready"):
@@ -196,7 +196,7 @@ class Client(httpx.Client):
     def wait_for(self, job_id: str, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
         """Poll a job until it has ended."""
         job: dict[str, Any] = {}
-        for _ in looks(seconds):
+        for _ in polls(seconds):
             job = self.get(f"/api/geo/convert/jobs/{job_id}/status").json()
             if job["status"] not in {"Pending", "Processing"}:
                 break

@@ -17,7 +17,7 @@ from service.postgres_embedded.locks import can_lock
 from service.postgres_embedded.server_user import SpawnIdentity
 from tests.database import fast_directory
 from tests.support.forked import IMPORTED_FROM
-from tests.support.patience import PATIENCE_SECONDS, looks
+from tests.support.patience import PATIENCE_SECONDS, polls
 
 PROJECT = Path(__file__).parents[3]
 PROGRAM = "tests.integration.db.user_of_embedded"
@@ -25,7 +25,7 @@ PROGRAM = "tests.integration.db.user_of_embedded"
 
 def eventually(holds: Callable[[], bool]) -> bool:
     """Whether `holds` becomes true before a test would count as stuck."""
-    return any(holds() for _ in looks())
+    return any(holds() for _ in polls())
 
 
 class User:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from tests.support.patience import looks
+from tests.support.patience import polls
 from tests.support.ports import free_port
 from tests.support.processes import start_companion
 from tests.support.relay import CHUNK, Pump, Relay, Way, listening
@@ -38,7 +38,7 @@ class S3Server:
         log = self.directory.with_suffix(".log")
         with log.open("w") as errors:
             self._process = start_companion([*self._prefix, *self.command(self._address)], stderr=errors)
-        for _ in looks():
+        for _ in polls():
             if started := re.search(r"Starting s3 server on \[(https?://[^/\]]+)", log.read_text()):
                 self.url = started[1]
                 return
