@@ -156,7 +156,6 @@ async def _drain_all(site: Bare) -> Drained:
         leases = Leases(database, ServerId(uuid4()), timedelta(seconds=LEASE_SECONDS))
         ledger = Ledger(database, Pricing(1, 1))
         await leases.beat()
-        await queue.deliveries.listen()
         before, started = _memory(psutil.Process().pid), time.process_time()
 
         async def take_one_after_the_other() -> None:

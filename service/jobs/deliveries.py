@@ -18,12 +18,11 @@ from nats.aio.subscription import Subscription
 from nats.js import api
 
 from service.errors import QueueUnavailable
+from service.jobs.announcements import Announcements
 from service.jobs.lanes import Lanes, is_large
 from service.jobs.queue_faults import ANSWER_SECONDS, translated
 from service.jobs.stream import ALL_LANES, LIST_LANES, job_in, lane_in, name_of, next_of
 
-STIRRED: Final = "geomill.stirred"
-"""The subject on which lanes are announced that have a job to take."""
 MOST_AT_ONCE: Final = 64
 """The most jobs that a worker asks for at once."""
 LOOK_AGAIN_SECONDS: Final = 1.0
@@ -121,6 +120,7 @@ class Deliveries:
         self._looked_at = -math.inf
         self._looking = anyio.Lock(fast_acquire=True)
         self._stirred = anyio.Event()
+        self._announcements = Announcements(connection, self._stir)
         self._subscription: Subscription | None = None
         self._answers = _Answers()
         self._takers = 0
@@ -128,13 +128,9 @@ class Deliveries:
         self.is_left = False
         """Whether no further jobs are taken."""
 
-    async def listen(self) -> None:
-        """Subscribe to announcements of jobs in lanes."""
-        await self._connection.subscribe(STIRRED, cb=self._stir)
-
     async def announce(self, lane: str) -> None:
         """Tell workers that there is a job in a lane."""
-        await self._connection.publish(STIRRED, lane.encode())
+        await self._announcements.announce(lane)
 
     def leave(self) -> None:
         """Take no further jobs."""
@@ -160,19 +156,24 @@ class Deliveries:
                     if self._found:
                         return self._found.popleft()
                     self._stirred = anyio.Event()
-                    with suppress(QueueUnavailable):
-                        if (most := min(self._takers, room())) and await self._look_round(most, may_be_large):
+                    with suppress(QueueUnavailable), translated():
+                        if not (most := min(self._takers, room())):
+                            await self._announcements.close()
+                        elif await self._look_round(most, may_be_large):
                             continue
+                        else:
+                            await self._announcements.wait()
                     with anyio.move_on_after(LOOK_AGAIN_SECONDS):
                         await self._stirred.wait()
         finally:
             self._takers -= 1
             if not self._takers or self.is_left:
-                await self._give_all_back()
+                await self._take_no_more()
         return None
 
     async def _look_round(self, most: int, may_be_large: Callable[[], bool]) -> bool:
         """Look for jobs in one lane after the other; return whether there were any."""
+        await self._announcements.listen()
         if time.monotonic() - self._looked_at >= LOOK_AGAIN_SECONDS:
             self._looked_at = time.monotonic()
             if await self._check():  # one question instead of one for each lane
@@ -202,11 +203,12 @@ class Deliveries:
             may_be_large = may_be_large and not is_large(lane)
         return lanes
 
-    async def _give_all_back(self) -> None:
-        """Return what nobody waits for any more."""
-        with anyio.CancelScope(shield=True):
+    async def _take_no_more(self) -> None:
+        """Leave to other workers what nobody waits for here."""
+        with anyio.CancelScope(shield=True), suppress(nats.errors.Error):
             while self._found:
                 await self._found.popleft().give_back()
+            await self._announcements.close()
 
     async def _look_into(self, lanes: Mapping[str, int]) -> None:
         """Ask for as many jobs of each lane as are given, and note those that there are."""
@@ -222,7 +224,7 @@ class Deliveries:
             self._answers = _Answers()
             inbox = self._connection.new_inbox()
             self._subscription = await self._connection.subscribe(inbox, cb=self._answers.hear)
-        empty = 0
+        empty, may_have_more = 0, set[str]()
         try:
             for lane, most in left.items():
                 question = b'{"batch":%d,"no_wait":true}' % most
@@ -239,6 +241,9 @@ class Deliveries:
                         left[delivery.lane] -= 1
                         if not left[delivery.lane] and delivery.is_followed:
                             self._lanes.stir(delivery.lane)
+                            may_have_more.add(delivery.lane)
+            for lane in left.keys() - may_have_more:
+                self._announcements.note_end(lane)
         except (nats.errors.Error, TimeoutError):  # a late answer must not be taken for that to another question
             stale, self._subscription = self._subscription, None
             with suppress(nats.errors.Error):
@@ -246,6 +251,6 @@ class Deliveries:
             if not self._found:
                 raise
 
-    async def _stir(self, message: Msg) -> None:
-        self._lanes.stir(message.data.decode())
+    def _stir(self, lane: str) -> None:
+        self._lanes.stir(lane)
         self._stirred.set()

@@ -79,7 +79,6 @@ class Worker:
         if not await self._queue.connected():
             self._finished.set()
             return
-        await self._queue.deliveries.listen()
         async with anyio.create_task_group() as tasks:
             self._claimed = claimed = ClaimedJobs(self._parts, self._leases, self._runner, self._offer, tasks)
             await answer(self._queue.questions, tasks)

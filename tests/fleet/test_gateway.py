@@ -26,7 +26,7 @@ from service.formats.offer import Offer
 from service.formats.request import ConversionRequest
 from service.ids import JobId, ServerId, uuid7
 from service.intake.form import Upload
-from service.jobs.deliveries import STIRRED
+from service.jobs.announcements import STIRRED
 from service.jobs.dispatch import JobRunner, Submission
 from service.jobs.handover import HandOver, message_of
 from service.jobs.handovers import HandOvers

@@ -1,0 +1,217 @@
+"""Of the workers that wait, one hears of each job, at once, whatever the others do; nobody looks without being told."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from uuid import uuid4
+
+import anyio
+import msgspec
+import nats
+import pytest
+from nats.aio.msg import Msg
+
+from service.ids import JobId
+from service.jobs import deliveries
+from service.jobs.announcements import MOST_UNHEARD, STIRRED, WAITING
+from service.jobs.deliveries import Delivery
+from service.jobs.handover import HandOver, message_of
+from service.jobs.stream import STREAM
+from service.jobs.work_queue import WorkQueue, open_work_queue
+from tests.fleet.nats import NatsServer, caught_up, nats_server
+from tests.support.patience import PATIENCE_SECONDS, until
+from tests.unit.jobs.test_handover import handover
+
+pytestmark = pytest.mark.xdist_group("queue")
+
+LEASE_SECONDS = 30.0
+WORKERS = 8
+ROUNDS = 20
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """One server for all tests of this module."""
+    with nats_server(tmp_path_factory.mktemp("nats")) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def only_announcements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no worker look into lanes because it has not looked for long."""
+    monkeypatch.setattr(deliveries, "LOOK_AGAIN_SECONDS", 10 * PATIENCE_SECONDS)
+
+
+class Crew:
+    """Workers, each with room for one job at a time, and the gateway that hands jobs over to them."""
+
+    def __init__(self, gateway: WorkQueue, workers: list[WorkQueue]) -> None:
+        self.gateway = gateway
+        self.workers = workers
+        self.taken: list[Delivery] = []
+
+    async def take(self, worker: WorkQueue, room: Callable[[], int] = lambda: 1) -> None:
+        """Take one job."""
+        delivery = await worker.deliveries.take(lambda: True, room)
+        assert delivery is not None
+        self.taken.append(delivery)
+        await delivery.acknowledge()
+
+    async def take_all(self, worker: WorkQueue) -> None:
+        """Take one job after the other."""
+        while True:
+            await self.take(worker)
+
+    async def all_wait(self) -> None:
+        """Return when the server knows that all workers wait."""
+        await until(lambda: all(map(waits, self.workers)))
+        for worker in self.workers:
+            await caught_up(worker._connection)
+
+    async def offer(self, *offered: HandOver) -> None:
+        """Hand jobs over, at the same time."""
+        async with anyio.create_task_group() as tasks:
+            for one in offered:
+                tasks.start_soon(self.gateway.offer, message_of(one))
+
+    async def have_taken(self, *offered: HandOver) -> None:
+        """Return when these jobs were taken."""
+        wanted = {one.job.id for one in offered}
+        await until(lambda: wanted <= {delivery.job_id for delivery in self.taken})
+
+
+def waits(worker: WorkQueue) -> bool:
+    """Whether a worker is one of those of which one hears of each job."""
+    return worker.deliveries._announcements._is_waiting
+
+
+@asynccontextmanager
+async def crew(url: str, workers: int) -> AsyncIterator[Crew]:
+    """Such workers on an empty queue."""
+    async with AsyncExitStack() as stack:
+        gateway, *others = [
+            await stack.enter_async_context(open_work_queue(url, LEASE_SECONDS)) for _ in range(1 + workers)
+        ]
+        try:
+            yield Crew(gateway, others)
+        finally:
+            await gateway._stream.purge_stream(STREAM)
+
+
+def beside(job: HandOver) -> HandOver:
+    """Another job in the same lane."""
+    return msgspec.structs.replace(job, job=msgspec.structs.replace(job.job, id=JobId(uuid4())))
+
+
+async def questions(here: Crew, url: str) -> int:
+    """How often workers ask for some jobs, `ROUNDS` of them, which are handed over one after the other."""
+    asked = list[str]()
+
+    async def note(message: Msg) -> None:
+        asked.append(message.subject)
+
+    async with await nats.connect(url) as listener:
+        await listener.subscribe("$JS.API.CONSUMER.MSG.NEXT.>", cb=note)
+        await caught_up(listener)
+        for _ in range(ROUNDS):
+            await here.offer(job := handover())
+            await here.have_taken(job)
+            await here.all_wait()
+        await caught_up(listener)
+    return len(asked)
+
+
+async def test_one_worker_asks_for_a_job_however_many_wait(server: NatsServer) -> None:
+    async with crew(server.url, WORKERS) as here, anyio.create_task_group() as tasks:
+        for worker in here.workers:
+            tasks.start_soon(here.take_all, worker)
+        await here.all_wait()
+        assert await questions(here, server.url) <= ROUNDS
+        tasks.cancel_scope.cancel()
+
+
+async def test_one_worker_asks_for_a_job_after_clients_have_connected_again(server: NatsServer) -> None:
+    """The client then subscribes to whatever its worker has ever heard of."""
+    async with crew(server.url, WORKERS) as here, anyio.create_task_group() as tasks:
+        for worker in here.workers:
+            tasks.start_soon(here.take_all, worker)
+        await here.all_wait()
+        for worker in here.workers:
+            for subscription in list(worker._connection._subs.values()):
+                await worker._connection._send_subscribe(subscription)
+            await caught_up(worker._connection)
+        await here.offer(first := handover())  # of which all hear
+        await here.have_taken(first)
+        await here.all_wait()
+        assert await questions(here, server.url) <= ROUNDS
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_worker_without_room_passes_on_what_it_alone_has_heard(server: NatsServer) -> None:
+    """It waited, and has got a job; the next ones are for the other worker."""
+    async with crew(server.url, 2) as here, anyio.create_task_group() as tasks:
+        busy, idle = here.workers
+        tasks.start_soon(here.take, busy)
+        await until(lambda: waits(busy))
+        await here.offer(first := handover())
+        await here.have_taken(first)
+        tasks.start_soon(here.take_all, idle)
+        await until(lambda: waits(idle))
+        for _ in range(ROUNDS):
+            await here.offer(job := handover())
+            await here.have_taken(job)
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("same_lane", [True, False])
+async def test_a_worker_that_hears_of_two_jobs_leaves_one_to_another(server: NatsServer, same_lane: bool) -> None:
+    """Each has room for one."""
+    async with crew(server.url, 2) as here:
+        for _ in range(ROUNDS):
+            async with anyio.create_task_group() as tasks:
+                for worker in here.workers:
+                    tasks.start_soon(here.take, worker)
+                await here.all_wait()
+                first = handover()
+                await here.offer(first, beside(first) if same_lane else handover())
+
+
+async def test_a_worker_that_gets_room_looks_where_it_has_heard_of_jobs(server: NatsServer) -> None:
+    """Nobody else has room: it hears of the first of them alone, and then of all."""
+    async with crew(server.url, 1) as here:
+        [worker] = here.workers
+        room = [1]
+        async with anyio.create_task_group() as tasks:
+            for _ in range(ROUNDS):
+                tasks.start_soon(here.take, worker, lambda: room[0])
+            await until(lambda: waits(worker))
+            for _ in range(ROUNDS):
+                room[0] = 0
+                worker.deliveries.wake()
+                await here.offer(job := handover())
+                await until(partial(worker.deliveries._lanes._stirred.__contains__, job.lane))
+                room[0] = 1
+                worker.deliveries.wake()
+                await here.have_taken(job)
+
+
+async def test_a_worker_that_hears_nothing_gets_no_more_announcements(server: NatsServer) -> None:
+    """It is frozen, or its host has vanished: the others hear of the jobs that come."""
+    heard = list[Msg]()
+
+    async def note(message: Msg) -> None:
+        heard.append(message)
+
+    async with crew(server.url, 2) as here, anyio.create_task_group() as tasks:
+        deaf, other = here.workers
+        tasks.start_soon(deaf.deliveries.take, lambda: True)
+        await until(lambda: waits(deaf))
+        deaf._connection._remove_sub(deaf.deliveries._announcements._alone._id)  # what the server sends it is lost
+        await other._connection.subscribe(STIRRED, queue=WAITING, cb=note)
+        await caught_up(other._connection)
+        for _ in range(10 * MOST_UNHEARD):
+            await here.gateway.deliveries.announce("small.1")
+        await caught_up(here.gateway._connection)
+        await caught_up(other._connection)
+        assert len(heard) >= 9 * MOST_UNHEARD
+        tasks.cancel_scope.cancel()
