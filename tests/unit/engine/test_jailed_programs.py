@@ -9,6 +9,7 @@ import pytest
 
 from service.engine.convert import JAILED_PROGRAMS
 from service.engine.jailed import gml_systems
+from service.engine.modules import linked_modules
 from service.usecases import inspect_source
 
 ROOT = Path(__file__).parents[3]
@@ -29,6 +30,17 @@ def test_they_bring_nothing_for_networks() -> None:
         check=True,
     )
     assert done.stdout.split() == []
+
+
+def test_they_import_only_what_the_sandbox_has(tmp_path: Path) -> None:
+    """Of the packages of this host, runs see those that are linked for them, and no others."""
+    programs = (*JAILED_PROGRAMS, *inspect_source.JAILED_PROGRAMS)
+    subprocess.run(
+        [sys.executable, "-S", "-s", "-P", "-c", f"import {', '.join(programs)}"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": linked_modules(tmp_path).path},
+        check=True,
+    )
 
 
 @pytest.mark.parametrize("name", ["a\"b'c", "a<b>c&d", "a\tb\nc\rd", "a\u00e9\U0001f30d"])
