@@ -1,6 +1,7 @@
 /* Looks at the geometries of a layer. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "answer.h"
@@ -103,6 +104,35 @@ static int has_outlying_hole(handle area, int rings)
     return found;
 }
 
+/* Whether a ring goes around counterclockwise. */
+static int is_reversed(handle ring)
+{
+    int count = OGR_G_GetPointCount(ring);
+    double *at = count ? positions_of(ring, count) : NULL, twice = 0;
+    for (int number = 1; number + 1 < count; number++)
+        twice += (at[3 * number] - at[0]) * (at[3 * number + 4] - at[1]) - (at[3 * number + 3] - at[0]) * (at[3 * number + 1] - at[1]);
+    return twice > 0;
+}
+
+/* Whether the outer ring of the first of some areas is counterclockwise, and the box around one of them contains another. Of many
+ * areas, only the first are compared with each other, as in service/engine/jailed/wkb.py. */
+static int has_nested_area(handle areas, int count)
+{
+    enum { MOST = 200 };
+    static double boxes[MOST][4];
+    int found = 0;
+    if (!is_reversed(OGR_G_GetGeometryRef(OGR_G_GetGeometryRef(areas, 0), 0)))
+        return 0;
+    count = count < MOST ? count : MOST;
+    for (int number = 0; number < count; number++)
+        OGR_G_GetEnvelope(OGR_G_GetGeometryRef(areas, number), boxes[number]);
+    for (int number = 0; number < count * count && !found; number++) {
+        const double *around = boxes[number / count], *box = boxes[number % count];
+        found = memcmp(around, box, sizeof boxes[0]) != 0 && around[0] <= box[0] && box[1] <= around[1] && around[2] <= box[2] && box[3] <= around[3];
+    }
+    return found;
+}
+
 static int mend_positions(handle geometry, int is_ring)
 {
     int found = 0, parts = OGR_G_GetGeometryCount(geometry), count = parts ? 0 : OGR_G_GetPointCount(geometry);
@@ -110,6 +140,7 @@ static int mend_positions(handle geometry, int is_ring)
     for (int number = 0; number < parts; number++)
         found |= mend_positions(OGR_G_GetGeometryRef(geometry, number), flat == AREA || flat == TRIANGLE);
     found |= flat == AREA && parts > 1 && has_outlying_hole(geometry, parts) ? OUTLYING : 0;
+    found |= flat == MULTI_AREA && parts > 1 && has_nested_area(geometry, parts) ? NESTED : 0;
     double *at = count ? positions_of(geometry, count) : NULL, place = 0, height = 0;
     for (int number = 0; number < count; number++) { /* what is not finite times 0 is no number, and so is its sum */
         place += at[3 * number] * 0 + at[3 * number + 1] * 0;
@@ -169,7 +200,7 @@ void examine_geometry(struct shapes *shapes, handle geometry)
 
 void tell_shapes(const struct shapes *shapes)
 {
-    static const char *const names[FLAWS] = {"hollow", "nowhere", "heightless", "unclosed", "single", "outlying"};
+    static const char *const names[FLAWS] = {"hollow", "nowhere", "heightless", "unclosed", "single", "outlying", "nested"};
     put(",\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s,\"longest_geometry_bytes\":%zu,"
         "\"flat_geometries\":%lld,\"sloping_areas\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,"
         "\"labels\":%lld,\"empty_geometries\":%lld,\"flaws\":{",

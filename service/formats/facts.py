@@ -173,6 +173,8 @@ class Flaw(StrEnum):
     """It has lines, or rings of areas, of a single position."""
     OUTLYING = "outlying"
     """It has areas of which a hole begins outside of the outer ring."""
+    NESTED = "nested"
+    """It has an area around another one, and the outer ring of its first is counterclockwise."""
     UNREADABLE = "unreadable"
     DAMAGED = "damaged"
     """It can be read only in part."""

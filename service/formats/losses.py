@@ -28,7 +28,9 @@ _FLAWS = {
 }
 _OUTLYING = {
     Flaw.OUTLYING: "Holes lie outside of their areas in {count}: where rings have the wrong order or direction, holes "
-    "and areas were exchanged. Repair them and send the file again."
+    "and areas were exchanged. Repair them and send the file again.",
+    Flaw.NESTED: "Rings have the wrong direction in {count} of areas around others: holes among them became areas of "
+    "their own. Repair them and send the file again.",
 }
 WKT_PER_BYTE = 2.5
 """Characters of WKT per byte of binary geometry, at most, for coordinates of ordinary precision."""

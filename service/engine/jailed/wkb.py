@@ -6,7 +6,7 @@ Operates on ISO WKB in little-endian order, which the work file uses.
 import math
 import struct
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, permutations
 from typing import NamedTuple
 
 from service.engine.jailed.gpkg import WKB_TYPES
@@ -25,6 +25,9 @@ OF_PATCHES = {15, 16}
 OF_LINES = {POINT, LINE, ARCS, POLYGON, 17}
 AREAS = {POLYGON, CURVE_POLYGON, 17}
 RINGED = {POLYGON, 17}
+MULTI_AREA = 6
+MOST_COMPARED = 200
+"""The number of areas of a geometry that are compared with each other."""
 MAX_DEPTH = 32
 COORDINATE_BYTES = 8
 PLACE_BYTES = 2 * COORDINATE_BYTES
@@ -126,7 +129,8 @@ def may_lack_positions(wkb: bytes, start: int = 0) -> bool:
     for ends in _ends_of_parts(wkb, start) or _ends_of_numbers(wkb, start):
         if not ends or b"\x7f" in ends or b"\xff" in ends:
             return True
-    return False
+    code, count = _CODE_AND_COUNT.unpack_from(wkb, start + 1)
+    return code % ISO_STEP == MULTI_AREA and count > 1 and _has_nested_area(_read(memoryview(wkb), start, 0)[0])
 
 
 def _ends_of_numbers(wkb: bytes, at: int) -> Iterator[bytes]:
@@ -184,21 +188,22 @@ def _ends_of_parts(wkb: bytes, at: int) -> list[bytes]:
     return [parts.replace(head, b"" if basic == MULTI[POINT] else _NONE)[COORDINATE_BYTES - 1 :: COORDINATE_BYTES]]
 
 
-def mended(wkb: bytes) -> tuple[bytes | None, bool, bool, bool, bool, bool]:
+def mended(wkb: bytes) -> tuple[bytes | None, bool, bool, bool, bool, bool, bool]:
     """A geometry without parts that have no position, and with elevations 0 that are no finite numbers.
 
     None if other coordinates, but measures, are no finite numbers, or all parts have no position. Raises as `read`.
 
     Returns also whether there were such parts, such elevations, rings that do not end where they begin, lines or
-    rings of a single position, and holes that begin outside of their areas.
+    rings of a single position, holes that begin outside of their areas, and areas around others, the first of
+    which is counterclockwise.
     """
     changed = bytearray(wkb)
     geometry = read(changed)
     is_nowhere, is_heightless = _zero_heights(geometry)
     if is_nowhere or _is_empty(geometry):
-        return None, False, False, False, False, False
+        return None, False, False, False, False, False, False
     filled = _without_empty_parts(geometry)
-    told = _is_unclosed(geometry), _is_single(geometry), _has_outlying_hole(geometry)
+    told = _is_unclosed(geometry), _is_single(geometry), _has_outlying_hole(geometry), _has_nested_area(geometry)
     return filled, len(filled) < len(wkb), is_heightless, *told
 
 
@@ -247,6 +252,31 @@ def _has_outlying_hole(geometry: WkbGeometry) -> bool:
     box = _box(rings[0], DIMENSIONS[geometry.kind]) if rings else ()
     is_outlying = not all(_begins_within(ring, box) for ring in rings[1:])
     return is_outlying or any(map(_has_outlying_hole, geometry.parts))
+
+
+def _has_nested_area(geometry: WkbGeometry) -> bool:
+    """Whether the first of several areas goes around counterclockwise, and the box around one contains another box.
+
+    Of many areas, only the first are compared with each other.
+    """
+    if geometry.basic != MULTI_AREA:
+        return any(map(_has_nested_area, geometry.parts))
+    size = DIMENSIONS[geometry.kind]
+    rings = [part.lines[0] for part in geometry.parts[:MOST_COMPARED] if part.lines and part.lines[0]]
+    if not rings or not _is_reversed(rings[0][0::size], rings[0][1::size]):
+        return False
+    boxes = [_box(ring, size) for ring in rings]
+    return any(outer != inner and _is_around(outer, inner) for outer, inner in permutations(boxes, 2))
+
+
+def _is_around(outer: Box, inner: Box) -> bool:
+    return outer[0] <= inner[0] and outer[1] <= inner[1] and inner[2] <= outer[2] and inner[3] <= outer[3]
+
+
+def _is_reversed(xs: "memoryview[float]", ys: "memoryview[float]") -> bool:
+    """Whether a ring goes around counterclockwise."""
+    near = zip(xs[1:], ys[1:], xs[2:], ys[2:], strict=False)
+    return sum((x - xs[0]) * (yy - ys[0]) - (xx - xs[0]) * (y - ys[0]) for x, y, xx, yy in near) > 0
 
 
 def _box(places: "memoryview[float]", size: int) -> Box:

@@ -1,5 +1,6 @@
 """Types that a shapefile declares: of geometries that are not there, of measures that are none, of true and false."""
 
+import json
 import re
 import struct
 import zipfile
@@ -157,3 +158,40 @@ async def test_holes_that_the_direction_of_rings_makes_areas_are_told(
         path = tmp_path / f"{number}.zip"
     told = [words for words in (await either.to("GeoJson", path)).output.warnings if "Holes lie outside" in words]
     assert ["in 1 feature:" in words for words in told] == [True] * is_reversed
+
+
+BESIDE = [(20, 0), (20, 3), (23, 3), (23, 0), (20, 0)]
+
+
+@pytest.mark.parametrize(
+    ("rings", "reversed_rings", "told"),
+    [
+        ((OUTER, HOLE), (OUTER,), True),
+        ((OUTER, HOLE, BESIDE), (OUTER, BESIDE), True),
+        ((OUTER, HOLE), (), False),
+        ((OUTER, BESIDE), (OUTER, BESIDE), False),
+    ],
+)
+async def test_holes_that_become_areas_since_no_ring_has_the_direction_of_outer_ones_are_told(
+    either: Pipeline,
+    tmp_path: Path,
+    rings: tuple[list[tuple[int, int]], ...],
+    reversed_rings: tuple[list[tuple[int, int]], ...],
+    *,
+    told: bool,
+) -> None:
+    """Drivers make areas of all rings then, newer ones only of some. Areas with nothing inside stay what they were."""
+    outer = ["(" + ", ".join(f"{x} {y}" for x, y in ring) + ")" for ring in rings]
+    parts = [", ".join(outer[:2]), *outer[2:]] if HOLE in rings else outer
+    wkt = f"MULTIPOLYGON ({', '.join(f'({part})' for part in parts)})"
+    path = (await either.to("Shapefile", table(tmp_path / "b.csv", wkt), source_epsg=4326)).path
+    for number, ring in enumerate(reversed_rings):
+        replace_in(path, tmp_path / f"{number}.zip", re.escape(_ring(ring)), _ring(ring[::-1]))
+        path = tmp_path / f"{number}.zip"
+    done = await either.to("GeoJson", path)
+    (made,) = (row["geometry"] for row in json.loads(done.path.read_text())["features"])
+    areas = made["coordinates"] if made["type"] == "MultiPolygon" else [made["coordinates"]]
+    has_hole = any(len(area) > 1 for area in areas)
+    assert [words[:38] for words in done.output.warnings] == ["Rings have the wrong direction in 1 fe"] * (
+        told and not has_hole
+    )

@@ -61,8 +61,8 @@ NO_LINE = struct.pack("<BII", 1, 3002, 0)
 )
 def test_parts_without_any_position_are_left_out(hollow: bytes, filled: bytes) -> None:
     """Others are as they were, and few of them are read to see that."""
-    assert mended(hollow) == (filled, True, False, False, False, False)
-    assert mended(filled) == (filled, False, False, False, False, False)
+    assert mended(hollow) == (filled, True, False, False, False, False, False)
+    assert mended(filled) == (filled, False, False, False, False, False, False)
     assert may_lack_positions(hollow)
     assert not may_lack_positions(filled)
 
@@ -77,17 +77,17 @@ LINE_ZM = struct.Struct("<BII8d")
     [
         (
             LINE_ZM.pack(1, 3002, 2, 1, 2, INF, NAN, 5, 6, 7, 8),
-            (LINE_ZM.pack(1, 3002, 2, 1, 2, 0, NAN, 5, 6, 7, 8), False, True, False, False, False),
+            (LINE_ZM.pack(1, 3002, 2, 1, 2, 0, NAN, 5, 6, 7, 8), False, True, False, False, False, False),
         ),
-        (many(1004, NO_POINT, POINT_Z), (many(1004, POINT_Z), True, False, False, False, False)),
-        (many(7, POINT, struct.pack("<BI2d", 1, 1, 1, -INF)), (None, False, False, False, False, False)),
-        (many(4, *[POINT] * 9, POINT[:-8] + ANOTHER_NAN), (None, False, False, False, False, False)),
-        (many(6, *[POLYGON] * 9, POLYGON[:-8] + ANOTHER_NAN), (None, False, False, False, False, False)),
-        (POINT[:-16] + ANOTHER_NAN * 2, (None, False, False, False, False, False)),
+        (many(1004, NO_POINT, POINT_Z), (many(1004, POINT_Z), True, False, False, False, False, False)),
+        (many(7, POINT, struct.pack("<BI2d", 1, 1, 1, -INF)), (None, False, False, False, False, False, False)),
+        (many(4, *[POINT] * 9, POINT[:-8] + ANOTHER_NAN), (None, False, False, False, False, False, False)),
+        (many(6, *[POLYGON] * 9, POLYGON[:-8] + ANOTHER_NAN), (None, False, False, False, False, False, False)),
+        (POINT[:-16] + ANOTHER_NAN * 2, (None, False, False, False, False, False, False)),
     ],
 )
 def test_coordinates_that_are_no_finite_numbers_are_mended(
-    wkb: bytes, expected: tuple[bytes | None, bool, bool, bool, bool, bool]
+    wkb: bytes, expected: tuple[bytes | None, bool, bool, bool, bool, bool, bool]
 ) -> None:
     """Elevations become 0, other coordinates leave no geometry; empty parts and measures do not matter."""
     assert may_lack_positions(wkb)
@@ -105,7 +105,7 @@ OPEN_Z = struct.pack("<BIII12d", 1, 1003, 1, 4, 0, 0, 9, 1, 0, 9, 1, 1, 9, 0, 2,
 def test_rings_that_do_not_end_where_they_begin_are_told(wkb: bytes) -> None:
     """They stay as they are."""
     assert may_lack_positions(wkb)
-    assert mended(wkb) == (wkb, False, False, True, False, False)
+    assert mended(wkb)[:-1] == (wkb, False, False, True, False, False)
 
 
 TRIANGLE = struct.pack("<BI", 1, 17) + POLYGON[5:]
@@ -176,7 +176,7 @@ RING_ALONE = struct.pack("<BIII2d", 1, 3, 1, 1, 0.5, 7)
 def test_lines_and_rings_of_a_single_position_are_told(wkb: bytes) -> None:
     """They stay as they are."""
     assert may_lack_positions(wkb)
-    assert mended(wkb) == (wkb, False, False, False, True, False)
+    assert mended(wkb) == (wkb, False, False, False, True, False, False)
 
 
 def area(*squares: tuple[float, float]) -> bytes:
@@ -199,8 +199,32 @@ def test_holes_that_begin_outside_of_their_areas_are_told(rings: list[tuple[floa
     if wrapped:
         wkb, right = many(6, *[within] * wrapped, wkb), many(6, *[within] * (wrapped + 1))
     assert may_lack_positions(wkb)
-    assert mended(wkb) == (wkb, False, False, False, False, True)
+    assert mended(wkb) == (wkb, False, False, False, False, True, False)
     assert not may_lack_positions(right)
+
+
+def turned(least: float, most: float) -> bytes:
+    """An area whose ring is a square that goes around counterclockwise."""
+    places = (least, least, most, least, most, most, least, most, least, least)
+    return struct.pack("<BIII10d", 1, 3, 1, 5, *places)
+
+
+@pytest.mark.parametrize(
+    ("areas", "told"),
+    [
+        ([turned(0, 10), area((2, 4))], True),
+        ([turned(2, 4), turned(0, 10)], True),
+        ([turned(20, 30), area((0, 10)), area((2, 4)), *[area((50, 60))] * 5], True),
+        ([area((0, 10)), area((2, 4))], False),
+        ([turned(0, 10), turned(20, 30)], False),
+        ([turned(0, 10)], False),
+    ],
+)
+def test_areas_around_others_whose_rings_have_the_wrong_direction_are_told(areas: list[bytes], *, told: bool) -> None:
+    """They stay as they are."""
+    wkb = many(6, *areas)
+    assert may_lack_positions(wkb) is told
+    assert mended(wkb) == (wkb, False, False, False, False, False, told)
 
 
 RING_Z = struct.pack("<I12d", 4, *(0, 0, 1), *(9, 0, 1), *(9, 9, 1), *(0, 0, 1))
