@@ -11,7 +11,7 @@ import msgspec
 from service.errors import RequestFault, RetryableFault
 from service.http.api.endpoint import JSON, Endpoint, Keyed, Open, Success
 from service.http.api.inputs import FormField, Parameter, UploadForm
-from service.http.docs.answers import ANSWERS
+from service.http.docs.sample_responses import SAMPLE_RESPONSES
 from service.http.docs.samples import in_curl, in_python
 from service.http.problems import MEDIA_TYPE, Problem, kind_of
 from service.intake.form import IntakeLimits
@@ -171,7 +171,7 @@ def _add_answer(responses: dict[int, Object], answer: Success) -> None:
 
 def _content(answer: Success) -> Object:
     if answer.body is not None:
-        example = {"example": ANSWERS[answer.body]} if answer.body in ANSWERS else {}
+        example = {"example": SAMPLE_RESPONSES[answer.body]} if answer.body in SAMPLE_RESPONSES else {}
         return {JSON: {"schema": {"$ref": f"{_ROOT}/schemas/{answer.body.__name__}"}, **example}}
     return {answer.media_type: {}} if answer.media_type else {}
 

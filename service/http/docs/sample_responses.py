@@ -40,7 +40,7 @@ _JOB = schemas.JobRecord(
     created_at="2026-05-04T10:30:00.084Z",
     completed_at="2026-05-04T10:30:00.125Z",
 )
-_ANSWERS = (
+_RESPONSES = (
     schemas.ConversionResult(
         **_CONVERTED,
         success=True,
@@ -82,5 +82,5 @@ _ANSWERS = (
     Readiness(ready=True, checks={"database": "ok", "storage": "ok", "work": "ok", "sandbox": "ok", "intake": "ok"}),
     Alive(),
 )
-ANSWERS: Mapping[type, object] = {type(answer): msgspec.to_builtins(answer) for answer in _ANSWERS}
+SAMPLE_RESPONSES: Mapping[type, object] = {type(answer): msgspec.to_builtins(answer) for answer in _RESPONSES}
 """The sample of each record, as JSON members."""
