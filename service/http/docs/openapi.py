@@ -11,8 +11,8 @@ import msgspec
 from service.errors import RequestFault, RetryableFault
 from service.http.api.endpoint import JSON, Endpoint, Keyed, Open, Success
 from service.http.api.inputs import FormField, Parameter, UploadForm
+from service.http.docs.sample_calls import in_curl, in_python
 from service.http.docs.sample_responses import SAMPLE_RESPONSES
-from service.http.docs.samples import in_curl, in_python
 from service.http.problems import MEDIA_TYPE, Problem, kind_of
 from service.intake.form import IntakeLimits
 
