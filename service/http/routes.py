@@ -14,11 +14,10 @@ from service.http.api.urls import API, JOBS, status_path
 from service.http.endpoints.analyze import analyze
 from service.http.endpoints.convert import convert_file, convert_files, convert_upload
 from service.http.endpoints.files import download_file
-from service.http.endpoints.jobs import delete_one, job_status, recent_jobs
+from service.http.endpoints.jobs import delete_one, job_preview, job_result, job_status, recent_jobs
 from service.http.endpoints.lists import FormatList, SystemList, list_formats, list_plans, list_systems
 from service.http.endpoints.operators import Alive, healthz, metrics, readyz, usage_by_day
 from service.http.endpoints.page import asset, docs, openapi, page
-from service.http.endpoints.results import job_preview, job_result
 from service.usecases.check_readiness import Readiness
 
 _BUSY = (errors.TooManyRequests, errors.Overloaded)
