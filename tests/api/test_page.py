@@ -871,40 +871,47 @@ async def test_an_earlier_conversion_is_opened_again(visit: Visit, client: Clien
     await expect(visit.page.locator(".map canvas").first).to_be_attached()
 
 
-async def see_description(visit: Visit, server: Server, key: str = "") -> Locator:
-    """Open the API's description, with a key if there is one; return what it says of conversions."""
+async def test_the_description_is_read_and_sends_requests(visit: Visit, server: Server, client: Client) -> None:
+    """Under the same policy, except for icons in its style sheet, with a choice of files and formats.
+
+    It is for a phone in the light and for a desktop in the dark, also with a response, and shows hostile names as text.
+    """
     page = visit.page
     await page.emulate_media(color_scheme="dark")
     await page.goto(f"{server.url}/docs")
     await expect(page.locator("html.dark-mode")).to_be_attached()
-    if key:
-        await page.get_by_role("button", name="Authorize").first.click()
-        await assert_accessible(page, ".dialog-ux")
-        await page.get_by_label("auth-apikey-value").or_(page.locator(".auth-container input")).first.fill(key)
-        await page.locator(".auth-btn-wrapper .authorize").click()
-        await page.locator(".auth-btn-wrapper .btn-done").click()
+    await page.get_by_role("button", name="Authorize").first.click()
+    await assert_accessible(page, ".dialog-ux")
+    key = page.get_by_label("auth-apikey-value").or_(page.locator(".auth-container input"))
+    await key.first.fill(client.key.api_key)
+    await page.locator(".auth-btn-wrapper .authorize").click()
+    await page.locator(".auth-btn-wrapper .btn-done").click()
     convert = page.locator("#operations-Conversions-convertFile")
     await convert.locator(".opblock-summary-control").click()
-    return convert
+    await show_whole_description(visit, "light", PHONE)
 
-
-async def test_the_description_sends_requests(visit: Visit, server: Server, client: Client) -> None:
-    """Under the same policy, except for icons in its style sheet, with a choice of files and formats."""
-    convert = await see_description(visit, server, client.key.api_key)
-    payload: Any = {"name": "lakes.geojson", "mimeType": "application/json", "buffer": lakes()}
-    await convert.locator("input[type=file]").set_input_files(payload)
     await expect(convert.locator("option", has_text="GeoPackage").first).to_be_attached()
-    await convert.get_by_role("button", name="Execute").click()
-    await expect(convert.locator(".live-responses-table tbody .response-col_status").first).to_contain_text("200")
+    response = convert.locator(".live-responses-table")
+    await send_described(convert, "lakes.geojson", lakes())
+    await expect(response.locator("tbody .response-col_status").first).to_contain_text("200")
     [job] = client.get("/api/geo/convert/jobs").json()["jobs"]
     assert job["status"] == "Completed"
     await show_whole_description(visit, "dark", 1280)
 
+    await send_described(convert, f"{EVIL.replace('/', '')}.xyz", b"?")
+    await expect(response).to_contain_text("cannot be converted")
+    jobs = page.locator("[id^=operations-][id$=-recentJobs]")
+    await jobs.locator(".opblock-summary-control").click()
+    await jobs.get_by_role("button", name="Execute").click()
+    await expect(jobs.locator(".live-responses-table")).to_contain_text("<img src=x")
+    assert await page.locator(".live-responses-table img, .live-responses-table script").count() == 0
 
-async def test_the_description_is_for_a_phone_in_the_light(visit: Visit, server: Server) -> None:
-    """All of it; the other test looks at all of it in the dark and on a desktop, with a response."""
-    await see_description(visit, server)
-    await show_whole_description(visit, "light", 360)
+
+async def send_described(operation: Locator, name: str, content: bytes) -> None:
+    """Convert a file by the form of the description."""
+    payload: Any = {"name": name, "mimeType": "", "buffer": content}
+    await operation.locator("input[type=file]").set_input_files(payload)
+    await operation.get_by_role("button", name="Execute").click()
 
 
 async def show_whole_description(visit: Visit, scheme: Literal["dark", "light"], width: int) -> None:
@@ -917,21 +924,6 @@ async def show_whole_description(visit: Visit, scheme: Literal["dark", "light"],
     assert await page.evaluate("document.documentElement.scrollWidth") <= width
     await page.locator("#operations-Conversions-convertFile .opblock-summary-control").scroll_into_view_if_needed()
     await visit.shoot(f"docs-{width}", full_page=False)  # all of it takes seconds to draw
-
-
-async def test_the_description_shows_hostile_names_as_text(visit: Visit, server: Server, client: Client) -> None:
-    """In a refusal, and in the list of jobs."""
-    convert = await see_description(visit, server, client.key.api_key)
-    evil: Any = {"name": f"{EVIL.replace('/', '')}.xyz", "mimeType": "", "buffer": b"?"}
-    await convert.locator("input[type=file]").set_input_files(evil)
-    await convert.get_by_role("button", name="Execute").click()
-    jobs = visit.page.locator("[id^=operations-][id$=-recentJobs]")
-    await expect(convert.locator(".live-responses-table")).to_contain_text("cannot be converted")
-    await jobs.locator(".opblock-summary-control").click()
-    await jobs.get_by_role("button", name="Execute").click()
-    await expect(jobs.locator(".live-responses-table")).to_contain_text("<img src=x")
-    inside = visit.page.locator(".live-responses-table img, .live-responses-table script")
-    assert await inside.count() == 0
 
 
 async def test_a_first_visit_loads_little(server: Server) -> None:
