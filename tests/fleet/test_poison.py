@@ -1,5 +1,6 @@
 """A file whose workers die runs alone, and fails free in the end; other files are neither blamed nor held up."""
 
+import signal
 from datetime import timedelta
 from functools import partial
 
@@ -8,6 +9,7 @@ import pytest
 from service.jobs.leases import MOST_DEATHS, POISON
 from tests.fleet.site import LEASE_SECONDS, WORKER, Site
 from tests.fleet.test_losses import promise
+from tests.support.converters import signal_converters
 from tests.support.data import lakes
 from tests.support.endless import NAME, endless_file
 from tests.support.patience import wait_until
@@ -56,6 +58,7 @@ def test_a_file_that_ends_its_workers(fleet: Site) -> None:
         assert fleet.rows(_OPEN, waited) == beside  # and not converted
         later = promise(client)
         with fleet.frozen(first):
+            signal_converters(signal.SIGSTOP, first.process.pid)  # or it would keep a core busy until the lease ends
             assert fleet.rows(_BEGUN, poison, MOST_DEATHS - 1)
             fleet.workers[1] = fleet.start(other.data_dir.name, WORKER)
             wait_until(lambda: not fleet.rows("SELECT FROM job WHERE id = ANY($1) AND completed_at IS NULL", later))
