@@ -72,6 +72,7 @@ def test_the_edges_of_an_area_are_no_point(header: str) -> None:
     assert pairs(f"{first}|{third if len(first) > 1 else second}") != []
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("word", ["lat ", "a ", "aB", "a\u0300", "e\u0300\u0327" + "\u0300" * 9])
 def test_a_name_of_many_words_is_no_coordinate(word: str) -> None:
     """To look at each word beside all others would take minutes, in which nothing else of the service runs."""

@@ -42,6 +42,7 @@ def test_texts_beside_elements_are_counted(note: str, size: int) -> None:
     assert _told(text.encode(), size) == ([TOLD.format(2 * NOTES[note])] if NOTES[note] else [])
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "part", ["<", "<a", "<a>", "<a>b", "</a>", "</a>b", "<!--", "<!---->", "<![CDATA[", "a", "<a b='", "</", ">b", "/>"]
 )

@@ -218,6 +218,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("text")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", KINDS)
 @settings(max_examples=30)
 @given(data=st.data())
@@ -278,6 +279,7 @@ def test_a_document_without_such_features_is_looked_at_as_it_is(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("part", CRAFTED)
 @pytest.mark.parametrize("name", KINDS)
 def test_each_byte_of_a_crafted_file_is_read_a_few_times(tmp_path: Path, name: str, part: bytes) -> None:

@@ -51,6 +51,7 @@ NAMES = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("extension", NAMES)
 @pytest.mark.parametrize("length", [1, 4096])
 def test_names_of_columns_take_a_bounded_amount_of_memory(tmp_path: Path, extension: str, length: int) -> None:

@@ -38,6 +38,7 @@ def facts_about(found: Scan) -> Scan:
     return msgspec.structs.replace(found, kind="")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("seed", range(150))
 def test_a_sequence_holds_what_a_collection_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Also where a window of it ends within a feature, and where one feature needs more than the others."""
