@@ -101,8 +101,8 @@ class Progress(Generic[_Record]):
         """Start with `record`; `anywhere` are failures that can occur in every step."""
         self.record = record
         self.step: Step | None = None
-        self.on_step: Callable[[], None] | None = None
-        """Is called when a step begins."""
+        self.on_step: Callable[[str], None] | None = None
+        """Is called with its part when a step begins."""
         self.share: Callable[[], float | None] | None = None
         """Returns which share of the current step is done, from 0 to 1, or None; None if that is unknown."""
         self._anywhere = anywhere
@@ -111,17 +111,13 @@ class Progress(Generic[_Record]):
         """Run `steps` in order and return the record of the last; raises what a step raises."""
         for self.step in steps:
             if self.on_step is not None:
-                self.on_step()
+                self.on_step(self.step.part)
             self.record = await self.step.do(tools, self.record)
         return self.record
 
     def stage(self) -> Stage:
         """Return what happens to the job now."""
         return self.step.stage if self.step else "waiting"
-
-    def part(self) -> str:
-        """Return the span of the current step within that of `convert`; empty if it has none."""
-        return self.step.part if self.step else ""
 
     def situation(self) -> Situation:
         """Return what happens to the job now, and how much of that is done."""

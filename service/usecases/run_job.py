@@ -99,7 +99,7 @@ async def _convert(
     If memory does not suffice or a run crashes, start over in a new directory on disk.
     """
     progress.record = begun = start(progress.record.spec, progress.record.directory)
-    with SpentTime(progress.part) as spent:
+    with SpentTime() as spent:
         progress.on_step = spent.enter_part
 
         async def on_started() -> None:

@@ -4,7 +4,6 @@ A run may be held open for several parts, and begin in a task of its own, so tha
 those of the questions that it is asked.
 """
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Self
 
@@ -16,10 +15,9 @@ _NOWHERE = nullcontext()
 
 
 class SpentTime:
-    """The time with a converter of one job, until the end of the block; `now` names the part that the job is in."""
+    """The time with a converter of one job, until the end of the block."""
 
-    def __init__(self, now: Callable[[], str]) -> None:
-        self._now = now
+    def __init__(self) -> None:
         self._whole: OpenStage | None = None
         self._part: OpenSpan | None = None
         self._name = ""
@@ -36,15 +34,14 @@ class SpentTime:
     def begin(self, source: str, target: str) -> None:
         """Note that the job has a converter from now on; the formats are tokens."""
         self._whole = open_stage("convert", input=source, output=target)
-        self.enter_part()
-
-    def enter_part(self) -> None:
-        """Note that another step has begun."""
-        if self._whole is None or self._now() == self._name:
-            return
-        self._leave_part(failed=False)
-        self._name = self._now()
         self._part = self._whole.span.open(self._name, {})
+
+    def enter_part(self, name: str) -> None:
+        """Note that another step has begun, and which part it is."""
+        if name != self._name:
+            self._name = name
+            self._leave_part(failed=False)
+            self._part = self._whole.span.open(name, {}) if self._whole is not None else None
 
     def run(self, command: Command) -> AbstractContextManager[object]:
         """Trace the block as a run of the converter, which says its program and in which part it began."""
