@@ -1,9 +1,9 @@
 """Makes texts of times, and of dates before the year 0, in cells of an ODS workbook. Runs in the sandbox.
 
 The driver knows one notation, PT10H30M00S: it cuts fractions of seconds, takes 100 hours for 1, and makes nothing of
-others, such as PT010H30M00S, which Gnumeric writes. Beside texts it leaves times in that notation. Of dates before the
-year 0 and beyond the year 9999 it makes nothing, and it cuts seconds at a comma. For `opendocument`; uses
-only the standard library.
+others, such as PT010H30M00S, which Gnumeric writes, and 10:30:00. Beside texts it leaves times in that notation. Of
+dates before the year 0 and beyond the year 9999, and in other notations, it makes nothing, and it cuts seconds at a
+comma. For `opendocument`; uses only the standard library.
 """
 
 import re
@@ -20,8 +20,8 @@ CELL = (
 PLAIN_DATE = rb"""\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d{1,3}0*+)?+)?+["']"""
 TIME_CELL = re.compile(CELL % (b"time-value", b""))
 DATE_CELL = re.compile(CELL % (b"date-value", rb"(?!" + PLAIN_DATE + rb")"))
-BEYOND_4_DIGITS = re.compile(rb"-|\+?\d{5}")
-"""How dates begin whose years do not have four digits."""
+READ_DATE = re.compile(rb"\d{4}-\d")
+"""How the dates begin that the driver reads: years have four digits."""
 COMMA = re.compile(rb"(?<=\d\d:\d\d:\d\d),(?=\d)")
 TYPE = re.compile(rb"""(\boffice:value-type\s*+=\s*+["'])(?:time|date)\b""")
 VALUE = re.compile(rb"""\s*+\boffice:(?:time|date)-value\s*+=\s*+["'][^"']*+["']""")
@@ -37,7 +37,7 @@ ROUNDING = Decimal("0.000001")
 
 
 def times_as_texts(part: bytes) -> bytes:
-    """Cells with the times in them as texts, such as 10:30:00, and with dates such as -0044-03-15 and 10000-01-01.
+    """Cells with the times in them as texts, such as 10:30:00, and with dates such as -0044-03-15 and 15.03.2024.
 
     Other dates get a point before fractions of seconds.
     """
@@ -51,14 +51,14 @@ def is_finer(fraction: bytes) -> bool:
 
 
 def _with_date(cell: re.Match[bytes]) -> bytes:
-    if BEYOND_4_DIGITS.match(cell["value"]):
+    if not READ_DATE.match(cell["value"]):
         return _with_text(cell, cell["value"])
     return cell[0].replace(cell["value"], COMMA.sub(b".", cell["value"]), 1)
 
 
 def _with_clock(cell: re.Match[bytes]) -> bytes:
     clock = _clock(cell["value"].decode("utf-8", "replace"))
-    return cell[0] if clock is None else _with_text(cell, clock.encode())
+    return _with_text(cell, cell["value"] if clock is None else clock.encode())
 
 
 def _with_text(cell: re.Match[bytes], text: bytes) -> bytes:

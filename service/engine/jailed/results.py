@@ -29,7 +29,7 @@ TEXT = b"<text:p"
 """LibreOffice writes that a result is an empty text without its type, but with the text."""
 TYPE = re.compile(rb"""\soffice:value-type\s*+=""")
 FORMULA = re.compile(rb"""\stable:formula\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
-TRUTH_CELL = re.compile(CELL % (TRUTH_VALUE.encode(), b"(?i:true|false)"))
+TRUTH_CELL = re.compile(CELL % (TRUTH_VALUE.encode(), rb"""(?=\s*+(?i:true|false|[01])\s*+["'])"""))
 SAID = re.compile(rb"""\s(?:table:formula|office:value-type|office:boolean-value)\s*+=\s*+(?:"[^"]*+"|'[^']*+')""")
 REPEATED = re.compile(rb"""\stable:number-columns-repeated\s*+=\s*+["'](\d{1,7})["']""")
 AS_DRIVER_WRITES = {
@@ -61,4 +61,4 @@ def _without_formula(cell: re.Match[bytes], found: Counter[str]) -> bytes:
 
 
 def _truth(cell: re.Match[bytes]) -> bytes:
-    return AS_DRIVER_WRITES[cell["value"].lower() == b"true"] % SAID.sub(b"", cell["said"])
+    return AS_DRIVER_WRITES[cell["value"].strip().lower() in {b"true", b"1"}] % SAID.sub(b"", cell["said"])

@@ -118,11 +118,14 @@ async def test_true_and_false_in_ods_are_booleans_in_every_language(either: Pipe
         f'<table:table-cell {said} office:boolean-value="true"><text:p>WAHR</text:p></table:table-cell>',
         f'<table:table-cell {FORMULA} office:boolean-value="false" {said}>{text}</table:table-cell>',
         f"<table:table-cell {said} office:boolean-value='true' />",
+        f"<table:table-cell {said} office:boolean-value=' TRUE '/>",
+        f'<table:table-cell {said} office:boolean-value="1"><text:p>WAHR</text:p></table:table-cell>',
+        f'<table:table-cell {said} office:boolean-value="0"><text:p>FALSCH</text:p></table:table-cell>',
     ]
     rows = [[text_cell("n"), text_cell("t")], *([text_cell("a"), cell] for cell in cells)]
     done = await either.to("GeoJson", workbook(tmp_path / "a.ods", *rows))
     assert [found["properties"] for found in readers.geojson(done.path)] == [
-        {"n": "a", "t": value} for value in (True, False, True)
+        {"n": "a", "t": value} for value in (True, False, True, True, True, False)
     ]
 
 

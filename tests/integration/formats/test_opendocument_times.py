@@ -21,6 +21,9 @@ TIMES = {
     "PT25H00M00S": "25:00:00",
     "PT0100H00M07S": "100:00:07",
     "P1DT1H": "25:00:00",
+    "09:55:33": "09:55:33",
+    "9:55": "9:55",
+    "P1Y": "P1Y",
     "-PT01H00M00S": "-01:00:00",
 }
 """Times as LibreOffice, Gnumeric and others write them, and what they say; the driver knows the first notation."""
@@ -64,9 +67,11 @@ def workbook(path: Path, *rows: list[str]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("moment", ["-0044-03-15", "-0001-12-31T10:30:00", "10000-01-01", "12345-06-07T01:02:03"])
-async def test_dates_beyond_four_digits_of_a_year_become_texts(either: Pipeline, tmp_path: Path, moment: str) -> None:
-    """They became missing; LibreOffice counts the years before it with a minus."""
+@pytest.mark.parametrize(
+    "moment", ["-0044-03-15", "-0001-12-31T10:30:00", "10000-01-01", "12345-06-07T01:02:03", "15.03.2024", "2024"]
+)
+async def test_dates_that_the_driver_does_not_read_become_texts(either: Pipeline, tmp_path: Path, moment: str) -> None:
+    """They became missing; LibreOffice counts the years before the year 0 with a minus."""
     rows = [[DATE.format(day), text_cell("a")] for day in (moment, "2020-01-02")]
     source = workbook(tmp_path / "a.ods", [text_cell("d"), text_cell("t")], *rows)
     done = await either.to("GeoJson", source)
@@ -126,3 +131,12 @@ def test_many_times_of_one_cell_are_looked_at_once(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "plain.ods") as book:
         content = book.read(opendocument.MEMBER).decode()
     assert (content.count("<text:p>01:00:00</text:p>"), content.count(torn)) == (20, 20)
+
+
+async def test_numbers_that_are_none_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """They become missing, as those of other formats do."""
+    cells = [f'<table:table-cell office:value-type="float" office:value="{value}"/>' for value in ("1.5", "NaN")]
+    rows = [[text_cell("n"), text_cell("t")], *([cell, text_cell("a")] for cell in cells)]
+    done = await pipeline.to("Csv", workbook(tmp_path / "a.ods", *rows))
+    assert done.path.read_text(encoding="utf-8") == "n,t\n1.5,a\n,a\n"
+    assert done.output.warnings == ("ODS holds numbers that are NaN; 1 value of 'n' became missing.",)
