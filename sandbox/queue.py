@@ -11,7 +11,7 @@ from enum import Enum, auto
 from types import MappingProxyType
 
 QUANTUM_SECONDS = 0.5
-"""How long a ticket keeps its converter before the queue may suspend it in favour of a tenant that has none."""
+"""How long a ticket keeps its converter before the queue may suspend it in favor of a tenant that has none."""
 _NONE = -1
 
 

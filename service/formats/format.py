@@ -293,7 +293,7 @@ class Reread(msgspec.Struct, frozen=True, kw_only=True):
     doubts_system: bool = False
     """Whether the driver may silently record no coordinate system, or another one than WGS 84 if it was told so."""
     least_columns: int = 0
-    """How many columns its driver needs to recognise lines at all."""
+    """How many columns its driver needs to recognize lines at all."""
     changed_in_names: str = ""
     """The characters that its driver leaves out of names of columns, or takes for the end of them all."""
     rows_by: str = ""

@@ -20,7 +20,7 @@ from msgspec import UNSET, Raw, UnsetType
 from service.formats.geometry import FAMILIES
 from service.geojson.cursor import SPACE_OR_SEPARATOR, Cursor, text_of
 from service.geojson.decoding import FeatureDecoder
-from service.geojson.features import Feature, Geometry, geometry_of, lenient_decode, normalised
+from service.geojson.features import Feature, Geometry, geometry_of, lenient_decode, normalized
 from service.geojson.members import OF_GEOMETRIES, OWN, foreign_to_geometry, is_repeated, may_repeat, member, repeats
 from service.geojson.refusals import Reason, Unreadable
 from service.geojson.surrogates import find_lone, replace_lone
@@ -264,7 +264,7 @@ class Document:
         self.repeated += is_repeated(value) or (may_repeat(text, [None]) and repeats(text))
         foreign = [] if _becomes_columns(value) else [name for name in value if name.lower() not in OWN]
         self._decoder.foreign.update(dict.fromkeys([*foreign, *foreign_to_geometry(value)][:KEPT_NAMES]))
-        return [normalised(value)]
+        return [normalized(value)]
 
     def _whole(self, start: int, end: int) -> Feature:
         """The object between `start` and `end` as a feature; a bare geometry becomes one without properties.

@@ -56,7 +56,7 @@ def lenient_decode(text: str) -> tuple[Any, int]:
         raise Unreadable(Reason.TOO_DEEP) from None
 
 
-def normalised(value: dict[str, Any]) -> Feature:
+def normalized(value: dict[str, Any]) -> Feature:
     """The feature that the converter reads from `value`, a leniently decoded element of `features`."""
     geometry = geometry_member(value)
     return Feature(

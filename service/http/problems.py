@@ -17,7 +17,7 @@ from service.errors import (
     RetryableFault,
     UnsupportedEncoding,
 )
-from service.telemetry.metrics import PROBLEMS, labelled, start_at_zero
+from service.telemetry.metrics import PROBLEMS, labeled, start_at_zero
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -139,7 +139,7 @@ def _problem(
     headers: dict[str, str] | None = None,
     **members: Any,
 ) -> Response:
-    labelled(PROBLEMS, code).inc()
+    labeled(PROBLEMS, code).inc()
     body = body_of(status, code, detail, request_id, **members)
     return Response(body, status_code=status, headers=headers, media_type=MEDIA_TYPE)
 

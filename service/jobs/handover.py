@@ -4,7 +4,7 @@ A worker understands messages of its own version and of the previous one, so tha
 one after the other. Whoever hands a job over again sends the bytes that its gateway wrote, which may be of any version.
 
 The input is inside if it is small and a client waits for the result, so that its gateway still has it; otherwise it is
-in the store, under the key that the job's row has. A worker recognises the input again: where the files of an archive
+in the store, under the key that the job's row has. A worker recognizes the input again: where the files of an archive
 lie is a matter of its host.
 """
 

@@ -5,7 +5,7 @@ gives threads separate heaps, up to eight per core, and returns memory to the sy
 thread that has packed a result therefore keeps some megabytes, and one small surviving object can pin tens of megabytes
 below it. This is not a leak, but memory grows as long as threads come and go.
 
-Other C libraries have neither this behaviour nor these functions, and this module does nothing with them.
+Other C libraries have neither this behavior nor these functions, and this module does nothing with them.
 """
 
 import ctypes

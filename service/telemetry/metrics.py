@@ -126,15 +126,15 @@ def start_at_zero(counter: Counter, values: Iterable[str]) -> None:
 
 def observe_statement(name: str, seconds: float) -> None:
     """Observe a database statement."""
-    labelled(STATEMENT_SECONDS, name).observe(seconds)
+    labeled(STATEMENT_SECONDS, name).observe(seconds)
 
 
 def observe_request(method: str, route: str, status: int, seconds: float) -> None:
     """Observe a request."""
-    labelled(REQUEST_SECONDS, method, route, status).observe(seconds)
+    labeled(REQUEST_SECONDS, method, route, status).observe(seconds)
 
 
 @lru_cache(maxsize=2048)
-def labelled(metric: Metric, *values: str | int) -> Metric:
+def labeled(metric: Metric, *values: str | int) -> Metric:
     """Return the metric with these values of its labels, kept because the library's search costs more than a count."""
     return metric.labels(*values)

@@ -70,7 +70,7 @@ def _received(services: Services, order: ConversionOrder) -> Received:
 
 def _submit(services: Services, admitted: Admitted, ticket: QueueTicket) -> Submission:
     order, job = admitted.order, admitted.job
-    metrics.labelled(metrics.JOBS_ADMITTED, admitted.source.format.token).inc()
+    metrics.labeled(metrics.JOBS_ADMITTED, admitted.source.format.token).inc()
     _log.info(events.JOB_ADMITTED, job_id=job.id, input=job.input_format)
     directory = order.workspace.handover(order.upload.directory)
     spec = JobSpec(

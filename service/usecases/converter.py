@@ -73,7 +73,7 @@ class converter:  # noqa: N801 - used like a function
             await self._on_started()
         with self._traced(command):
             verdict = await self._lease.run(command)
-        metrics.labelled(metrics.CONVERTER_RUNS, verdict.ending).inc()
+        metrics.labeled(metrics.CONVERTER_RUNS, verdict.ending).inc()
         if verdict.ending in _MAY_BE_THE_HOSTS and not self._has_crashed:
             self._has_crashed = True
             metrics.CONVERTER_RETRIES.inc()

@@ -90,7 +90,7 @@ async def inspect_source(
     source_epsg = request.source_epsg or found.crs_epsg or WGS84
     output_epsg = writing_of(target).epsg or request.target_epsg
     in_degrees = engine.catalogue.is_geographic(source_epsg)
-    is_mislabelled = found.exceeds_degrees and (is_odd or engine.catalogue.is_in_degrees(source_epsg))
+    is_mislabeled = found.exceeds_degrees and (is_odd or engine.catalogue.is_in_degrees(source_epsg))
     may_lack_grid = source_epsg != output_epsg and engine.catalogue.depends_on_place(source_epsg, output_epsg)
     may_leave_map = in_degrees and (found.near_edges or not engine.catalogue.is_geographic(found.crs_epsg or WGS84))
     is_changed = not writing_of(target).json and (
@@ -100,7 +100,7 @@ async def inspect_source(
         or found.may_be_infinite
         or found.may_be_faulty
     )
-    must_ask = is_mislabelled or is_odd or may_leave_map or may_lack_grid or is_changed
+    must_ask = is_mislabeled or is_odd or may_leave_map or may_lack_grid or is_changed
     # The converter examines coordinates that cannot be degrees, or of which it matters where they lie.
     if must_ask or not can_go_direct(fit, target, facts):
         facts = await engine.inspect(run, fit, directory, request, most)

@@ -1,4 +1,4 @@
-"""Real runs that are suspended in favour of another tenant's."""
+"""Real runs that are suspended in favor of another tenant's."""
 
 import os
 import signal

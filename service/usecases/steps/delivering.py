@@ -170,8 +170,8 @@ def _completed(stored: Stored, settlement: Settlement, settled: Settled) -> Job:
 def _tell(stored: Stored, ended: Job) -> None:
     """Record a success in metrics and log."""
     milliseconds, output_bytes = ended.processing_time_ms or 0, stored.output.size_bytes
-    metrics.labelled(metrics.JOBS_ENDED, "completed").inc()
-    of_pair = metrics.labelled(metrics.CONVERSION_SECONDS, stored.source.format.token, stored.target.token)
+    metrics.labeled(metrics.JOBS_ENDED, "completed").inc()
+    of_pair = metrics.labeled(metrics.CONVERSION_SECONDS, stored.source.format.token, stored.target.token)
     of_pair.observe(milliseconds / 1000)
     metrics.INPUT_BYTES.inc(ended.input_size_bytes)
     metrics.OUTPUT_BYTES.inc(output_bytes)

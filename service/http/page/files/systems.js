@@ -6,7 +6,7 @@ import { texts } from "./texts.js";
 
 const PAUSE_MS = 200;
 
-/** Returns a labelled field; its `value` is the code that was chosen or typed, or nothing. */
+/** Returns a labeled field; its `value` is the code that was chosen or typed, or nothing. */
 export function systemField(id, label, { chosen = null, hint = "" } = {}) {
   const input = element("input", {
     id,
