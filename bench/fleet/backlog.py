@@ -174,7 +174,7 @@ async def _drain_all(site: Bare) -> Drained:
                 claims.append((ended[-1] - began) * 1000)
                 if claim.attempt is not None:
                     assert await ledger.settle(settlement(handover.job.id, claim.attempt))
-                await queue.tell_ended(handover.gateway, Notice(handover.job.id))
+                await queue.publish_end(handover.gateway, Notice(handover.job.id))
                 await delivery.acknowledge()
 
         async def leave_when_empty() -> None:

@@ -121,7 +121,7 @@ async def join(
             converter=Converter(leases, run, run_or_give_back) if role == "all" else None,
         )
         if role == "gateway":
-            await queue.hear_ended(handovers.gateway, gateway.hear)
+            await queue.subscribe_to_ends(handovers.gateway, gateway.on_notice)
     if role != "gateway":
         worker = Worker(
             giving_back,
@@ -167,4 +167,4 @@ def start_fleet(services: Services, fleet: Fleet, tasks: TaskGroup) -> None:
 async def _connect(queue: "WorkQueue", handovers: HandOvers, gateway: "Gateway") -> None:
     """Connect a process that converts everything itself until then."""
     await queue.connect()
-    await queue.hear_ended(handovers.gateway, gateway.hear)
+    await queue.subscribe_to_ends(handovers.gateway, gateway.on_notice)

@@ -88,7 +88,7 @@ class _Answers:
         self._heard: deque[Msg] = deque()
         self._came = anyio.Event()
 
-    async def hear(self, message: Msg) -> None:
+    async def receive(self, message: Msg) -> None:
         """Note a message."""
         self._heard.append(message)
         self._came.set()
@@ -120,7 +120,7 @@ class Deliveries:
         self._looked_at = -math.inf
         self._looking = anyio.Lock(fast_acquire=True)
         self._stirred = anyio.Event()
-        self._announcements = Announcements(connection, self._stir)
+        self._announcements = Announcements(connection, self._on_announced)
         self._subscription: Subscription | None = None
         self._answers = _Answers()
         self._takers = 0
@@ -159,7 +159,7 @@ class Deliveries:
                     with suppress(QueueUnavailable), translated():
                         if not (most := min(self._takers, room())):
                             await self._announcements.close()
-                        elif await self._look_round(most, may_be_large):
+                        elif await self._poll_lanes(most, may_be_large):
                             continue
                         else:
                             await self._announcements.wait()
@@ -171,7 +171,7 @@ class Deliveries:
                 await self._take_no_more()
         return None
 
-    async def _look_round(self, most: int, may_be_large: Callable[[], bool]) -> bool:
+    async def _poll_lanes(self, most: int, may_be_large: Callable[[], bool]) -> bool:
         """Look for jobs in one lane after the other; return whether there were any."""
         await self._announcements.listen()
         if time.monotonic() - self._looked_at >= LOOK_AGAIN_SECONDS:
@@ -223,7 +223,7 @@ class Deliveries:
         if self._subscription is None:
             self._answers = _Answers()
             inbox = self._connection.new_inbox()
-            self._subscription = await self._connection.subscribe(inbox, cb=self._answers.hear)
+            self._subscription = await self._connection.subscribe(inbox, cb=self._answers.receive)
         empty, may_have_more = 0, set[str]()
         try:
             for lane, most in left.items():
@@ -251,6 +251,6 @@ class Deliveries:
             if not self._found:
                 raise
 
-    def _stir(self, lane: str) -> None:
+    def _on_announced(self, lane: str) -> None:
         self._lanes.stir(lane)
         self._stirred.set()

@@ -180,7 +180,7 @@ class WorkQueue:
         self.deliveries.leave()
         self._was_connected.set()
 
-    async def tell_ended(self, gateway: ServerId, notice: Notice) -> None:
+    async def publish_end(self, gateway: ServerId, notice: Notice) -> None:
         """Tell the gateway of a job that it has ended, and of others that end at the same time; it need not arrive."""
         self._ended.setdefault(gateway, []).append(notice)
         if len(self._ended[gateway]) == 1:
@@ -190,12 +190,12 @@ class WorkQueue:
                 with suppress(nats.errors.Error):
                     await self._connection.publish(f"{_ENDED}.{gateway}", message)
 
-    async def hear_ended(self, gateway: ServerId, hear: Callable[[Notice], None]) -> None:
-        """Call `hear` with each job of this gateway that is said to have ended. Anyone who can publish could say so."""
+    async def subscribe_to_ends(self, gateway: ServerId, on_notice: Callable[[Notice], None]) -> None:
+        """Call `on_notice` with each job of this gateway that is said to have ended, by anyone who can publish."""
 
         async def pass_on(message: Msg) -> None:
             for notice in read_notices(message.data):
-                hear(notice)
+                on_notice(notice)
 
         await self._connection.subscribe(f"{_ENDED}.{gateway}", cb=pass_on)
 

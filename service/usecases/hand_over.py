@@ -204,7 +204,7 @@ class Gateway:
         """Hand over jobs that waited for their turn and no longer need to, as there may be further workers."""
         self._windows.give_all()
 
-    def hear(self, notice: Notice) -> None:
+    def on_notice(self, notice: Notice) -> None:
         """Take the end of a job from a worker that has recorded it, or look for it if the notice does not prove it."""
         if awaited := self._awaited.get(notice.job_id):
             awaited.job = awaited.job or end_in(notice, awaited.secret)

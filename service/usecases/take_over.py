@@ -106,7 +106,7 @@ class Worker:
             metrics.FLEET_DELIVERIES.labels(_FIRST if delivery.is_first else _AGAIN).inc()
             with self._large.counted(delivery):
                 try:
-                    await self._see_to(delivery, claimed)
+                    await self._process(delivery, claimed)
                 except BaseException as error:
                     report(error)
                     self.fitness.note_failure(error)
@@ -128,7 +128,7 @@ class Worker:
             return 0
         return MOST_AT_ONCE if self.runner is None else int(self._parts.pool.queue.is_idle)
 
-    async def _see_to(self, delivery: Delivery, claimed: ClaimedJobs) -> None:
+    async def _process(self, delivery: Delivery, claimed: ClaimedJobs) -> None:
         """Run the job of a message to its end, or return the message."""
         try:
             handover = read_handover(delivery.data)
@@ -201,5 +201,5 @@ class Worker:
         return any(can(formats, source, target) for formats in await self._leases.offers())
 
     async def _tell(self, delivery: Delivery, gateway: ServerId, notice: Notice) -> None:
-        await self._queue.tell_ended(gateway, notice)
+        await self._queue.publish_end(gateway, notice)
         await delivery.acknowledge()

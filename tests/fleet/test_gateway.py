@@ -215,7 +215,7 @@ async def opened_in(
             if converts
             else None,
         )
-        await queue.hear_ended(handovers.gateway, gateway.hear)
+        await queue.subscribe_to_ends(handovers.gateway, gateway.on_notice)
         with ExitStack() as held:
             yield Here(here, gateway, queue, handovers, parts, held)
 
@@ -245,10 +245,10 @@ async def test_the_end_of_a_job_is_what_the_database_says(shared: World, nats: N
         await here.messages(already + 1)
         await here.queue._connection.publish(f"geomill.ended.{here.handovers.gateway}", b"damaged")
         forged = msgspec.structs.replace(spec.job, status=Status.FAILED, error_message="forged")
-        await here.queue.tell_ended(here.handovers.gateway, notice_of(forged, "0" * 32))
-        await here.queue.tell_ended(here.handovers.gateway, Notice(spec.job.id))  # which is not so yet
+        await here.queue.publish_end(here.handovers.gateway, notice_of(forged, "0" * 32))
+        await here.queue.publish_end(here.handovers.gateway, Notice(spec.job.id))  # which is not so yet
         await services.ledger.release(Release(job_id=spec.job.id, attempt=1, error_message="no", details={}))
-        await here.queue.tell_ended(here.handovers.gateway, Notice(spec.job.id))
+        await here.queue.publish_end(here.handovers.gateway, Notice(spec.job.id))
     assert [(job.status, job.error_message) for job in ends] == [(Status.FAILED, "no")]
 
 
@@ -265,7 +265,7 @@ async def test_what_a_worker_has_recorded_is_not_looked_up(database_url: str, tm
         await here.messages(already + 1)
         await here.execute("DELETE FROM job WHERE id = $1", spec.job.id)  # a look would say that it was undone
         told = msgspec.structs.replace(spec.job, status=Status.FAILED, error_message="no")
-        await here.queue.tell_ended(here.handovers.gateway, notice_of(told, spec.object_key))
+        await here.queue.publish_end(here.handovers.gateway, notice_of(told, spec.object_key))
     assert [(job.status, job.error_message) for job in ends] == [(Status.FAILED, "no")]
 
 
@@ -282,7 +282,7 @@ async def test_a_job_is_announced_once(shared: World, nats: NatsServer) -> None:
                 await here.gateway._find_end(spec.job.id)
                 await here.queue.check()
             await services.ledger.release(Release(job_id=spec.job.id, attempt=1, error_message="no", details={}))
-            await here.queue.tell_ended(here.handovers.gateway, Notice(spec.job.id))
+            await here.queue.publish_end(here.handovers.gateway, Notice(spec.job.id))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(end)

@@ -330,7 +330,7 @@ async def test_a_server_that_has_just_gone_is_left(tmp_path: Path) -> None:
                 own.kill()
                 for _ in range(looks_before):
                     await checkpoint()
-                await queue.tell_ended(ServerId(uuid4()), Notice(JobId(uuid4())))
+                await queue.publish_end(ServerId(uuid4()), Notice(JobId(uuid4())))
             assert not queue.is_connected
 
 
