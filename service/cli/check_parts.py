@@ -167,18 +167,22 @@ async def check_storage(settings: Settings, role: Role) -> AsyncIterator[Finding
 
 
 async def _check_belonging(settings: Settings, storage: Storage) -> Finding:
-    """Check that the store is the one in which the database has its results."""
+    """Check that the store is the one in which the database has its results; a copy only deletes nothing in it."""
+    advice = (
+        "Set database and store as for the service. If results really are lost, or a copy of the database has "
+        "taken the place of its original, `geomill reconcile` names the command that says so."
+    )
+    is_own = False
     try:
         async with open_database(settings) as database:
-            for region in ("", *sorted(storage.regions)):
-                await (own_store := OwnStore(database, storage)).require(region)
+            own_store, regions = OwnStore(database, storage), ("", *sorted(storage.regions))
+            for region in regions:
+                await own_store.require(region)
+            is_own = True
+            for region in regions:
                 await own_store.require_original(region)
     except ForeignStore as foreign:
-        advice = (
-            "Set database and store as for the service. If results really are lost, or a copy of the database has "
-            "taken the place of its original, `geomill reconcile` names the command that says so."
-        )
-        return Finding("store", "fail", foreign.detail, advice)
+        return Finding("store", "warn" if is_own else "fail", foreign.detail, advice)
     except (DatabaseUnavailable, EmbeddedPostgresError, MigrationError):
         return Finding("store", "ok", "not compared with the database, which is not there")
     return Finding("store", "ok", "the one of this database")

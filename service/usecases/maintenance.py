@@ -108,7 +108,7 @@ async def sweep(services: Services) -> None:
 
 
 async def know_store(services: Services) -> None:
-    """Notice if a region of the store belongs to another database, and mark those that are new.
+    """Notice if a region of the store belongs to another database, or to the original of this one; mark new ones.
 
     A region that is away, or that cannot be written, is left to those who need it.
     """
@@ -116,6 +116,7 @@ async def know_store(services: Services) -> None:
     for region in (HOME, *services.storage.regions):
         try:
             await services.own_store.keep(region)
+            await services.own_store.require_original(region)
         except ForeignStore as foreign:
             _log.warning(events.STORAGE_FAILED, fault=foreign.fault, detail=foreign.detail)
             found = foreign

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
+from structlog.testing import capture_logs
 
 from service.errors import ForeignStore, ObjectsLeft
 from service.formats.request import ConversionRequest
@@ -20,7 +21,7 @@ from service.postgres_embedded.server_user import find_server_user
 from service.storage.local import LocalStorage, open_local
 from service.usecases.audit import audit
 from service.usecases.ending import end_on_record
-from service.usecases.maintenance import GRACE, sweep
+from service.usecases.maintenance import GRACE, know_store, sweep
 from service.usecases.own_store import OwnStore
 from tests.database import TestServer, database_name, fast_directory
 from tests.e2e.test_backup import postgres_program
@@ -150,6 +151,9 @@ async def test_two_databases_that_share_a_store_delete_nothing_of_each_other(
     postgres.drop_database(other_url)
 
 
+COPIED = "this database is a copy of the one that has its results in the store"
+
+
 @contextmanager
 def copied(postgres: TestServer, dsn: str, directory: Path, *, is_elsewhere: bool) -> Iterator[str]:
     """The address of a copy of a database, beside it or in another cluster."""
@@ -208,7 +212,12 @@ async def test_a_copy_of_a_database_deletes_nothing_of_its_original_until_it_is_
             left = await anyio.to_thread.run_sync(geomill, "reconcile")
             assert (left.returncode, "run `geomill reconcile --region home --force`" in left.stdout) == (1, True), left
             doctor = await anyio.to_thread.run_sync(geomill, "doctor")
-            assert "this database is a copy of the one that has its results in the store" in doctor.stdout
+            assert (
+                "warn store                          this database is a copy of the one that has its " in doctor.stdout
+            )
+            with capture_logs() as log, pytest.raises(ForeignStore):
+                await know_store(copy.services)  # as at its start, and every minute
+            assert [(entry["event"], entry["detail"]) for entry in log] == [("storage.failed", COPIED)]
             await copy.advance(RETENTION + GRACE)
             with pytest.raises(ObjectsLeft):
                 await sweep(copy.services)
