@@ -15,7 +15,7 @@ from typing import BinaryIO
 import msgspec
 from isal import igzip_lib, isal_zlib
 
-from service.engine.files import PathLike, open_written, told_lack_of_room
+from service.engine.files import NO_USABLE_RESULT, PathLike, open_written, told_lack_of_room
 from service.errors import Rejection
 
 LEVEL = 1
@@ -63,13 +63,14 @@ def write_zip(target: PathLike, entries: Sequence[Entry]) -> int:
     What a converter left at `target` is removed.
 
     Raises:
-        Rejection: an entry is not a regular file, the result is too large, or there is no space for it.
+        Rejection: an entry is not a regular file or has a name that we give none, the result is too large, or there is
+            no space for it.
     """
     with _opened(target) as output:
         headers: list[bytes] = []
         start = 0
         for entry in entries:
-            name = entry.name.encode()
+            name = _plain(entry.name)
             sizes = _append(output, start, name, entry)
             headers.append(_central(name, sizes, start))
             start += LOCAL.size + len(name) + sizes.packed_bytes
@@ -83,8 +84,18 @@ def _opened(target: PathLike) -> BinaryIO:
     try:
         return open(target, "xb", buffering=BUFFER)  # noqa: PTH123 - creating a Path costs more
     except FileExistsError:
-        os.unlink(target)  # noqa: PTH108 - the same
+        try:
+            os.unlink(target)  # noqa: PTH108 - the same
+        except IsADirectoryError:
+            raise Rejection(NO_USABLE_RESULT) from None
         return open(target, "xb", buffering=BUFFER)  # noqa: PTH123 - the same
+
+
+def _plain(name: str) -> bytes:
+    """`name` in UTF-8, if it is no path on any system; a converter that was taken over may call its files anything."""
+    if "\\" in name or not name.isprintable():  # lone surrogates are not printable either
+        raise Rejection(NO_USABLE_RESULT)
+    return name.encode()
 
 
 def _append(output: BinaryIO, start: int, name: bytes, entry: Entry) -> _Sizes:

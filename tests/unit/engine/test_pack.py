@@ -72,6 +72,21 @@ def test_links_that_a_converter_made_are_not_followed(tmp_path: Path) -> None:
     assert written_files(tmp_path / "out") == []
 
 
+@pytest.mark.parametrize("name", ["..\\..\\a.shp", "a\n.shp", "a\udcff.shp"])
+def test_names_that_a_converter_chose_are_refused(tmp_path: Path, name: str) -> None:
+    """The first leads out of the folder where Windows unpacks it; the last is no text."""
+    (tmp_path / name).write_bytes(b"a")
+    with pytest.raises(Rejection, match="no usable result"):
+        write_zip(tmp_path / "out.zip", [Entry(tmp_path / name, name)])
+
+
+def test_a_folder_in_place_of_the_archive_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.shp").write_bytes(b"a")
+    (tmp_path / "out.zip").mkdir()
+    with pytest.raises(Rejection, match="no usable result"):
+        write_zip(tmp_path / "out.zip", [Entry(tmp_path / "a.shp", "a.shp")])
+
+
 def test_pipes_do_not_hang_the_service(tmp_path: Path) -> None:
     """Only ordinary files are read."""
     os.mkfifo(tmp_path / "pipe")
