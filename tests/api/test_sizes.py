@@ -33,7 +33,7 @@ class Case(msgspec.Struct, frozen=True):
 
 AS_SET_UP = {
     "ODS, read": Case(write_ods, (100_000, 10), "a.ods", "Csv", "larger than the converter can read. Save it as CSV"),
-    "XLSX, written": Case(write_csv, (ROWS_OF_A_SHEET + 1, 2), "a.csv", "Xlsx", "XLSX holds 1,048,575 rows a sheet"),
+    "XLSX, written": Case(write_csv, (ROWS_OF_A_SHEET + 1, 2), "a.csv", "Xlsx", "XLSX holds 1,048,575 rows per sheet"),
     "GML of many types, read": Case(
         write_gml, (MAX_LAYERS + 1, MAX_LAYERS + 1), "a.gml", "Kml", "more layers than can be converted. Split it"
     ),
