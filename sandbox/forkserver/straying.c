@@ -82,11 +82,10 @@ static double leap(const struct trip *trip, struct place one, struct place other
 
 /* How far apart the ends of an edge are on the other map, if an edge of that lies between them however often the half of which
  * the ends are farther apart is halved again; 0 if none does. Only such an edge is still torn then. */
-static double tear(const struct trip *trip, struct place from, struct place to)
+static double tear(const struct trip *trip, struct place from, struct place to, struct place from_there, struct place to_there)
 {
-    struct place from_there, to_there, middle_there;
-    double apart = arrives(trip, from, &from_there) && arrives(trip, to, &to_there) ? leap(trip, from_there, to_there) : 0;
-    double left = apart;
+    struct place middle_there;
+    double apart = leap(trip, from_there, to_there), left = apart;
     for (int halving = 0; left > trip->leap && halving < HALVINGS; halving++) {
         struct place middle = {from.x + (to.x - from.x) / 2, from.y + (to.y - from.y) / 2};
         if (!arrives(trip, middle, &middle_there))
@@ -113,8 +112,14 @@ static double widest_tear(const struct trip *trip, handle geometry)
     double widest = 0;
     for (int part = 0; part < parts; part++)
         widest = fmax(widest, widest_tear(trip, OGR_G_GetGeometryRef(geometry, part)));
-    for (int point = 1; point < points; point++)
-        widest = fmax(widest, tear(trip, position(geometry, point - 1), position(geometry, point)));
+    struct place before = {0}, before_there = {0}, here, there;
+    for (int point = 0, was_there = 0; points > 1 && point < points; point++) {
+        here = position(geometry, point);
+        int is_there = arrives(trip, here, &there);
+        if (was_there && is_there)
+            widest = fmax(widest, tear(trip, before, here, before_there, there));
+        before = here, before_there = there, was_there = is_there;
+    }
     return widest;
 }
 
