@@ -61,8 +61,10 @@ ARCHIVES: Mapping[str, str] = {"shp": "ESRI Shapefile", "tab": "MapInfo File"}
 AS_OURS: Mapping[str, tuple[str, ...]] = {
     "SpatiaLite": ("-dsco", "SPATIALITE=YES", "-dsco", "INIT_WITH_EPSG=NO"),
     "Gpx": ("-dsco", "GPX_USE_EXTENSIONS=YES"),
+    "Csv": ("-lco", "GEOMETRY=AS_WKT"),
+    "Wkt": ("-lco", "GEOMETRY=AS_WKT"),
 }
-"""Without these, bare ogr2ogr writes another format, or leaves out most columns."""
+"""Without these, bare ogr2ogr writes another format, or leaves out most columns or the geometries."""
 SHEETS: Mapping[str, str] = {"xlsx": "XLSX", "ods": "ODS"}
 """The drivers of workbooks, which are made from CSV."""
 ALL = "all"
