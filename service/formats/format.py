@@ -202,6 +202,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The releases of GDAL whose driver reads whole numbers as reals if one has a minus and 19 digits."""
     reads_logical: str = ""
     """The releases of GDAL whose driver reads logical columns as such, with all but true and `?` as false."""
+    shortest_edges: bool = False
+    """Whether an edge is the shortest way between its ends: one from 179 to -179 degrees crosses the date line."""
     only_geometries: bool = False
     """Whether a table of the format without any geometry is of another kind than its extension says."""
     fixed_layers: bool = False

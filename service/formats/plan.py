@@ -132,7 +132,7 @@ def plan_conversion(
         direct=not facts.in_work_file or _is_json_to_json(source, target, facts),
         warnings=(*warnings, *find_losses(target, datasets), *exchanged),
     )
-    return _with_dateline(_with_names(plan), layers, catalogue)
+    return _with_dateline(_with_names(plan), layers, catalogue, spans=not reading_of(source.format).shortest_edges)
 
 
 def _uncut(target: Format, dataset: Dataset, systems: Systems, output_epsg: int, catalogue: CrsCatalogue) -> Dataset:
@@ -199,14 +199,21 @@ def _with_names(plan: ConversionPlan) -> ConversionPlan:
     )
 
 
-def _with_dateline(plan: ConversionPlan, layers: Sequence[Layer], catalogue: CrsCatalogue) -> ConversionPlan:
-    """Decide what geometries that cross the date line, or do not, require or allow."""
+def _with_dateline(
+    plan: ConversionPlan, layers: Sequence[Layer], catalogue: CrsCatalogue, *, spans: bool
+) -> ConversionPlan:
+    """Decide what geometries that cross the date line, or do not, require or allow.
+
+    `spans` is whether an edge from one side of the map to the other spans all of it, and does not cross the date line.
+    """
     spatial = [layer for layer in layers if layer.is_spatial]
     in_degrees = plan.output_epsg is not None and catalogue.is_geographic(plan.output_epsg)
     pairs = [(layer, plan.source_epsg or layer.crs.epsg) for layer in spatial]
     output = plan.output_epsg or WGS84
     is_cut = any(is_to_be_cut(layer) or is_to_be_cut_there(layer, source, output, catalogue) for layer, source in pairs)
-    is_harmed = any(is_harmed_by_cutting(layer) or spans_map(layer, source, catalogue) for layer, source in pairs)
+    is_harmed = any(
+        is_harmed_by_cutting(layer) or (spans and spans_map(layer, source, catalogue)) for layer, source in pairs
+    )
     return msgspec.structs.replace(
         plan,
         wraps=plan.writing.wraps_dateline and is_cut,

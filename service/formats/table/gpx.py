@@ -180,6 +180,7 @@ GPX = Format(
     reading=Reading(
         drivers=("GPX",),
         reader=Reader.GPX,
+        shortest_edges=True,
         declares=Declares.XML,
         root='<gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1">',
         inside_root=frozenset({"metadata", "wpt", "rte", "trk"}),

@@ -293,6 +293,7 @@ _KML_ALIKE = Alike(
 _KML_READING = Reading(
     drivers=("LIBKML",),
     reader=Reader.KML,
+    shortest_edges=True,
     declares=Declares.XML,
     root='<kml xmlns="http://www.opengis.net/kml/2.2">',
     inside_root=frozenset({"Document", "Folder", "Placemark", "GroundOverlay"}),

@@ -269,3 +269,21 @@ async def test_what_spans_the_world_is_not_cut(either: Pipeline, tmp_path: Path,
     for wkt in ("LINESTRING (-179 0,179 0)", *areas):
         path.write_text(f'WKT,n\n"{wkt}",1\n')
         assert await widest_edge(either, (await either.to(output, path, source_epsg=4326)).path) == 358
+
+
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [
+        ("a.gpx", '<gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1"><rte>{}</rte></gpx>'),
+        ("a.kml", '<kml xmlns="http://www.opengis.net/kml/2.2"><Document><Placemark>{}</Placemark></Document></kml>'),
+    ],
+)
+async def test_an_edge_of_formats_for_the_globe_crosses_the_date_line(
+    either: Pipeline, tmp_path: Path, name: str, document: str
+) -> None:
+    """In GPX and KML, an edge is the shortest way between its ends."""
+    route = '<rtept lat="1" lon="179.9"/><rtept lat="2" lon="-179.9"/>'
+    line = "<LineString><coordinates>179.9,1 -179.9,2</coordinates></LineString>"
+    (tmp_path / name).write_text(document.format(route if name == "a.gpx" else line))
+    result = await either.to("GeoJson", tmp_path / name)
+    assert await widest_edge(either, result.path) < 1
