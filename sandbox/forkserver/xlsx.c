@@ -11,12 +11,13 @@
 #include "xml_parser.h"
 #include "sheets.h"
 
-enum { LONGEST_PATH = 512, LONGEST_KEPT = 64, MORE = 1 << 20, LETTERS = 26 };
+enum { LONGEST_PATH = 512, LONGEST_KEPT = 64, MOST_HEADINGS = 1 << 14, MORE = 1 << 20, LETTERS = 26 };
 
-/* The texts of all cells, one behind the other, of which the longest are kept in part. */
+/* The texts of all cells, one behind the other. Of the first ones, which are headings, as much is kept as of any text that is
+ * read; of the others, as much as a number may have. */
 struct texts {
     char *all;
-    size_t size, room, *sizes, *starts; /* in all and of all; of each its whole size, and where it starts */
+    size_t size, room, *starts; /* in all and of all; where each starts */
     unsigned long count, most;
 };
 
@@ -39,16 +40,14 @@ static void *grown(void *array, size_t size)
 
 static void keep_text(struct texts *texts, const struct text_read *text)
 {
-    size_t kept = text->size < LONGEST_KEPT ? text->size : LONGEST_KEPT;
+    size_t most = texts->count < MOST_HEADINGS ? LONGEST_TEXT : LONGEST_KEPT, kept = text->size < most ? text->size : most;
     if (texts->size + kept > texts->room)
         texts->all = grown(texts->all, texts->room += MORE);
     if (texts->count == texts->most) {
-        texts->most += MORE / sizeof *texts->sizes;
-        texts->sizes = grown(texts->sizes, texts->most * sizeof *texts->sizes);
+        texts->most += MORE / sizeof *texts->starts;
         texts->starts = grown(texts->starts, texts->most * sizeof *texts->starts);
     }
     memcpy(texts->all + texts->size, text->start, kept);
-    texts->sizes[texts->count] = text->size;
     texts->starts[texts->count++] = texts->size;
     texts->size += kept;
 }
@@ -60,10 +59,11 @@ static int take_shared(const struct texts *texts, struct text_read *text)
     unsigned long number = is_kept(text) ? strtoul(text->start, &end, 10) : 0;
     if (end == text->start || *end || number >= texts->count)
         return 0;
-    size_t size = texts->sizes[number];
+    size_t start = texts->starts[number], kept = (number + 1 < texts->count ? texts->starts[number + 1] : texts->size) - start;
     text->size = 0;
-    add_text(text, texts->all + texts->starts[number], size < LONGEST_KEPT ? size : LONGEST_KEPT);
-    text->size = size;
+    add_text(text, texts->all + start, kept);
+    if (kept == (number < MOST_HEADINGS ? LONGEST_TEXT : LONGEST_KEPT))
+        text->size = LONGEST_TEXT + 1; /* there may be more of it */
     return 1;
 }
 
@@ -212,7 +212,6 @@ int count_xlsx(const char *name)
         tell_found(&book.layers);
     forget_found(&book.layers);
     free(book.texts.all);
-    free(book.texts.sizes);
     free(book.texts.starts);
     return is_counted;
 }

@@ -25,6 +25,7 @@ PLAIN = [point(1, 2, name="a", n=1, v=-0.5), point(3, 4, name=None, n=None, v=2.
 CONTENTS: Mapping[str, list[Json]] = {
     "points": PLAIN,
     "without geometry": [*PLAIN, feature(None, name="c", n=3)],
+    "long names": [point(1, 2, **{"n" * 100: "x", "m" * 70 + "é": 1, "k" * 64: "ü" * 300, "k" * 63: 1.5})] * 2,
     "no geometry at all": [feature(None, name="c", n=3)],
     "no features": [],
     "heights": [point(1, 2, 3, a="x"), feature(HIGH_LINE, a="y")],
