@@ -78,6 +78,8 @@ PLAIN_DATE = b"YYYY-MM-DD"
 PLAIN_CLOCK = b"HH:MM:SS"
 GENERAL, ELAPSED_KIND = b"general", b"elapsed"
 """Kinds of formats that have no plain one."""
+TRANSLATED = "standard"
+"""The general format as some programs write it, in the language of their users; its letters stand for no day."""
 PLAIN_MOMENT = b"YYYY-MM-DD HH:MM:SS.000"
 PLAIN = frozenset({PLAIN_MOMENT, PLAIN_DATE, PLAIN_CLOCK})
 """The formats that we write for dates and times."""
@@ -446,7 +448,7 @@ def _kind(code: str) -> bytes:
         return GENERAL
     if ELAPSED.search(text):
         return ELAPSED_KIND
-    if DIGIT.search(placeholders):
+    if DIGIT.search(placeholders) or placeholders == TRANSLATED:
         return b""
     is_time = bool(TIME.search(placeholders))
     if (DAY if is_time else DAY_OR_MONTH).search(placeholders):
