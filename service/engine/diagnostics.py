@@ -309,8 +309,8 @@ def find_changes(messages: str, *, values: bool = True) -> Iterator[str]:
     if gap := LONG_GAP.search(messages):
         row = int(gap["row"]) + 1
         yield (
-            f"The empty rows before row {row:,} of a sheet, and all behind it, were left out: they are too many. Other "
-            "empty rows are features without values."
+            f"Too many rows before row {row:,} of a sheet are empty: they were left out, and so were all empty rows "
+            "after it. Rows with values were kept; other empty rows are features without values."
         )
     misread: dict[str, re.Match[str]] = {}
     for found in MISREAD.finditer(messages) if values else ():

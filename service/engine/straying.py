@@ -29,9 +29,8 @@ ORIGIN_METERS = 5e7
 EDGES = ("MinX", "MaxX", "MinY", "MaxY")
 HALF_WAY_AROUND = {True: 180.0, False: METERS_AROUND / 2}
 """Half of the map in a system of degrees, and in others."""
-
-
 FOUND = ("strays", "first", "torn", "first_torn")
+"""What the query finds, in the order of `Strays`."""
 
 
 class _Strayed(Answer, frozen=True):
