@@ -10,10 +10,13 @@ import struct
 import unicodedata
 import zipfile
 import zlib
+from bz2 import BZ2Decompressor
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BufferedReader
+from copy import copy
+from io import BufferedReader, RawIOBase
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
@@ -23,6 +26,9 @@ from service.formats.names import shown
 from service.formats.opened import opened
 from service.formats.other_kinds import no_archive
 from service.formats.xml_root import HEAD_BYTES
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 ENCRYPTED = 0x1
 UTF8_NAME = 0x800
@@ -84,8 +90,8 @@ class Archive:
             Rejection: it is damaged, or the ZIP unpacks to more than the bounds allow.
         """
         try:
-            with self._zip.open(member.info) as packed, target.open("xb") as unpacked:
-                while chunk := packed.read(CHUNK):
+            with self._content(member) as content, target.open("xb") as unpacked:
+                while chunk := content.read(CHUNK):
                     self._unpacked.count(len(chunk))
                     unpacked.write(chunk)
         except FileExistsError:
@@ -95,19 +101,74 @@ class Archive:
             raise Rejection(f"{shown(member.path)!r} in the ZIP is damaged. Create the ZIP again.") from None
 
     def head(self, member: Member, size: int) -> bytes:
-        """The first `size` bytes of the content of `member`, of which bzip2 may unpack megabytes at once.
+        """The first `size` bytes of the content of `member`.
 
         Raises:
             Rejection: as `unpack`.
         """
         try:
-            with self._zip.open(member.info) as packed:
-                content = packed.read(size)
+            with self._content(member) as content:
+                head = content.read(size)
         except BROKEN as error:
             _raise_if_disk(error)
             raise Rejection(f"{shown(member.path)!r} in the ZIP is damaged. Create the ZIP again.") from None
-        self._unpacked.count(len(content))
-        return content
+        self._unpacked.count(len(head))
+        return head
+
+    def _content(self, member: Member) -> IO[bytes]:
+        """The content of `member`, of which no more than is read is in memory."""
+        info = member.info
+        if info.compress_type == zipfile.ZIP_BZIP2:
+            member = Member(member.path, _as_it_lies(info), member.parts, member.extension)
+        content = self._zip.open(member.info)
+        return content if member.info is info else BufferedReader(_Bunzipped(content, info), CHUNK)
+
+
+def _as_it_lies(info: zipfile.ZipInfo) -> zipfile.ZipInfo:
+    """What describes the packed bytes of a member as if they were its content, with no checksum."""
+    packed = copy(info)
+    packed.compress_type, packed.file_size = zipfile.ZIP_STORED, info.compress_size
+    del packed.CRC
+    return packed
+
+
+class _Bunzipped(RawIOBase):
+    """Unpacks bzip2 in pieces; `zipfile` unpacks all of what it reads at once, so that 800 bytes become a gibibyte."""
+
+    def __init__(self, packed: IO[bytes], info: zipfile.ZipInfo) -> None:
+        self._packed = packed
+        self._info = info
+        self._unpacker = BZ2Decompressor()
+        self._crc = 0
+        self._left = info.file_size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        """Fill a part of the buffer; 0 at the end.
+
+        Raises:
+            EOFError: the member is cut off.
+            BadZipFile: it is not what its header says.
+        """
+        room = memoryview(buffer)
+        piece = b""
+        while not piece and not self._unpacker.eof:
+            fed = self._packed.read(CHUNK) if self._unpacker.needs_input else b""
+            if self._unpacker.needs_input and not fed:
+                raise EOFError
+            piece = self._unpacker.decompress(fed, len(room))
+        room[: len(piece)] = piece
+        self._crc = zlib.crc32(piece, self._crc)
+        self._left -= len(piece)
+        if self._left < 0 or (not piece and self._crc != self._info.CRC):
+            raise zipfile.BadZipFile
+        return len(piece)
+
+    def close(self) -> None:
+        self._packed.close()
+        super().close()
 
 
 @contextmanager

@@ -18,7 +18,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     contents_bytes: int = 4 * MIB
     """The largest table of contents of a ZIP that is parsed: more than that of any honest one."""
     in_steps: bool = False
-    """Whether only what unpacks in small steps is unpacked: bzip2 makes megabytes of a few kilobytes at once."""
+    """Whether only what unpacks in small steps is unpacked: bzip2 unpacks 900 kB before it returns any of them."""
     read_through_bytes: int | None = None
     """How much text is read through, of all documents together."""
 

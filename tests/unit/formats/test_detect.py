@@ -1,20 +1,23 @@
 """Detecting the format of uploads."""
 
+import bz2
 import gzip
 import io
 import random
 import sqlite3
 import struct
+import tracemalloc
 import zipfile
-from collections.abc import Mapping
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
 from service.blocking import INLINE_BYTES
 from service.errors import Rejection
-from service.formats.bounds import Bounds, TooMuch
+from service.formats.bounds import MIB, Bounds, TooMuch
 from service.formats.detect import REMEDIES, Source, detect
 from service.formats.json_kinds import TOKEN
 from service.formats.registry import INPUT_EXTENSIONS, by_token
@@ -22,6 +25,7 @@ from service.formats.table import FORMATS
 from service.formats.table.databases import GEOPACKAGE
 from service.formats.table.json_family import GEOJSON
 from service.usecases.detect_format import LITTLE
+from tests.hostile.packing import Entry, assembled
 from tests.support.data import JOURNAL
 
 BY_CONTENT = {("topojson", ".json"), ("esrijson", ".json")}
@@ -407,6 +411,56 @@ def test_an_archive_of_more_than_little_is_told_before_it_is_unpacked(tmp_path: 
     path.write_bytes(packed(members, method))
     with pytest.raises(TooMuch):
         detect(path, "a.zip", tmp_path / "unpacked", LITTLE)
+
+
+def bzip2_bomb(mebibytes: int) -> bytes:
+    """Blanks: some 40 bytes for every 45 MiB."""
+    packer = bz2.BZ2Compressor()
+    return b"".join([*(packer.compress(b" " * MIB) for _ in range(mebibytes)), packer.flush()])
+
+
+@pytest.mark.parametrize("names", [("a.geojson",), ("a.gpkg", "a.gpkg-journal")])
+def test_a_bomb_of_bzip2_is_unpacked_in_pieces(tmp_path: Path, names: tuple[str, ...]) -> None:
+    """A ZIP of 500 bytes took half a gibibyte of memory, and one of a megabyte would have ended the service."""
+    path = tmp_path / "upload"
+    bomb = [Entry(name.encode(), bzip2_bomb(512), method=12, size=512 * MIB) for name in names]
+    path.write_bytes(assembled(reversed(bomb)))
+    tracemalloc.start()
+    try:
+        with suppress(Rejection):
+            detect(path, "a.zip", tmp_path / "unpacked")
+        assert tracemalloc.get_traced_memory()[1] < 8 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+BZIP2_CONTENT = b"x,y\n" + random.Random(2).randbytes(1_000_000).hex().encode()
+
+
+def test_a_member_packed_by_bzip2_is_read_whole(tmp_path: Path) -> None:
+    """Its content is of several blocks, of which the last one is not full."""
+    path = tmp_path / "upload"
+    path.write_bytes(packed({"a.csv": BZIP2_CONTENT}, zipfile.ZIP_BZIP2))
+    assert detect(path, "a.zip", tmp_path / "unpacked").path.read_bytes() == BZIP2_CONTENT
+
+
+BZIP2_DAMAGE: Mapping[str, Callable[[bytes], Entry]] = {
+    "cut off": lambda data: Entry(b"a.csv", data[:-9], method=12, size=len(BZIP2_CONTENT), crc=crc32(BZIP2_CONTENT)),
+    "longer than said": lambda data: Entry(
+        b"a.csv", data, method=12, size=len(BZIP2_CONTENT) - 1, crc=crc32(BZIP2_CONTENT)
+    ),
+    "other content": lambda data: Entry(b"a.csv", data, method=12, size=len(BZIP2_CONTENT), crc=1),
+    "no bzip2": lambda data: Entry(b"a.csv", b"?" + data, method=12, size=len(BZIP2_CONTENT), crc=1),
+}
+
+
+@pytest.mark.parametrize("damage", BZIP2_DAMAGE)
+def test_damage_of_a_member_packed_by_bzip2_is_found(tmp_path: Path, damage: str) -> None:
+    """Its checksum and its size are checked, as with every other method."""
+    path = tmp_path / "upload"
+    path.write_bytes(assembled([BZIP2_DAMAGE[damage](bz2.compress(BZIP2_CONTENT))]))
+    with pytest.raises(Rejection, match=r"'a\.csv' in the ZIP is damaged"):
+        detect(path, "a.zip", tmp_path / "unpacked")
 
 
 def test_a_member_may_be_larger_than_a_table_of_contents(tmp_path: Path) -> None:
