@@ -190,10 +190,14 @@ def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
         return True
     below = [second[at] for at in data if at < len(second) and second[at]]
     is_numeric = any(map(NUMBER.match, below)) and all(map(NUMBER.match, below)) and not all(map(YEAR.match, below))
-    if len(data) == sum(map(bool, first)) or not is_numeric or not all(YEAR.match(first[at]) for at in data):
+    return len(data) < sum(map(bool, first)) and is_numeric and are_consecutive_years([first[at] for at in data])
+
+
+def are_consecutive_years(names: Sequence[str]) -> bool:
+    """Whether several names of columns are years that are equally far apart, which a header may hold."""
+    if not all(map(YEAR.match, names)):
         return False
-    years = [int(first[at]) for at in data]
-    steps = {later - earlier for earlier, later in pairwise(years)}
+    steps = {int(later) - int(earlier) for earlier, later in pairwise(names)}
     return len(steps) == 1 and not STEPS.isdisjoint(map(abs, steps))
 
 

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from service.engine.jailed.delimited import are_consecutive_years
+from service.engine.jailed.kinds import NUMBER
 from service.engine.jailed.place_names import find_pairs, holds_both
 from service.engine.jailed.places import Table, X, Y
 from service.engine.reading.work_file import LISTED, TAKEN_FOR_WINDOWS, told_of
@@ -177,4 +179,16 @@ def _unnamed(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
                 f"The first row of {what} does not seem to name all columns: "
                 f"{listed(quotes(made), LISTED)}. If the header is in a lower row, it counts as data: delete the rows "
                 "above it."
+            )
+
+
+def numbered_headers(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
+    """What is told of sheets whose first row, always taken for a header, would count as data in a CSV file."""
+    for table in tables:
+        numbers = [name for name in table.columns if NUMBER.match(name)]
+        if numbers and not are_consecutive_years(numbers):
+            yield (
+                f"The first row of {shown(table.name)!r} was taken for names of columns, although it holds numbers: "
+                f"{listed(quotes(numbers), LISTED)}. If it is data, it is missing in the result: insert a row with "
+                "names above it, and send the file again."
             )

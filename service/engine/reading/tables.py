@@ -18,6 +18,7 @@ from service.engine.reading.table_checks import (
     Tables,
     WrittenTable,
     is_unplaced,
+    numbered_headers,
     require_places,
     table_warnings,
 )
@@ -35,7 +36,7 @@ from service.engine.reading.work_file import (
 from service.engine.session_csv import tabulate
 from service.engine.session_loading import Opening, hold, may_hold
 from service.engine.session_points import Placing
-from service.engine.workbooks import prepare_workbook, rounded_in, workbook_warnings
+from service.engine.workbooks import FoundCells, prepare_workbook, rounded_in, workbook_warnings
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Source
@@ -186,7 +187,7 @@ async def read_workbook(place: Workplace, source: Source, request: ConversionReq
         if facts is not None:
             require_places(placing.tables, request)
             return WorkFile(
-                (*told, *table_warnings(placing.tables)),
+                (*told, *_numbered(found, placing.tables), *table_warnings(placing.tables)),
                 facts=facts,
                 is_unplaced=is_unplaced(placing.tables),
                 rounded=rounded_in(found),
@@ -199,10 +200,15 @@ async def read_workbook(place: Workplace, source: Source, request: ConversionReq
     written = await _sheets(place, request, file if reading.types_by_first_row else "")
     tables = await _read_tables(place, request, written)
     names = {table: read.names.get(name, name) for table, name in tables.names.items()}
-    told = (*told, *read.warnings, *tables.warnings)
+    told = (*told, *read.warnings, *_numbered(found, written), *tables.warnings)
     return msgspec.structs.replace(
         tables, warnings=told, names=names, rounded=rounded_in(found), truths=found.get("truths", 0)
     )
+
+
+def _numbered(found: FoundCells, tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
+    """What is told of headers with numbers, unless these are dates, which are told."""
+    return iter(()) if found.get("named") else numbered_headers(tables)
 
 
 async def _sheets(place: Workplace, request: ConversionRequest, workbook: str = "") -> Tables:

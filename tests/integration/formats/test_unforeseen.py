@@ -159,6 +159,30 @@ async def test_rows_above_the_header_of_a_sheet_are_told(either: Pipeline, tmp_p
     assert [field.name for field in numbered.facts.layers[0].fields] == ["Field1", "second", "third"]
 
 
+HEADERS = {
+    "1,2,3\n2,4,6\n": "'1', '2', '3'",
+    "oak,52.5,-3\nelm,1,2\n": "'52.5', '-3'",
+    "1990,1995\n1,2\n": "",
+    "tree,1990,2000\noak,1,2\n": "",
+    "tree,girth2\noak,1\n": "",
+}
+"""Tables in CSV whose first row becomes the first one of a sheet, and the names that are told."""
+
+
+@pytest.mark.parametrize("output", ["Xlsx", "Ods"])
+@pytest.mark.parametrize("text", HEADERS)
+async def test_numbers_in_the_first_row_of_a_sheet_are_told(
+    either: Pipeline, tmp_path: Path, text: str, output: str
+) -> None:
+    """The first row of a sheet is taken for the header even if it is data, which would be missing in silence."""
+    first, second = (line.split(",") for line in text.split())
+    path = write_geojson(tmp_path / "a.geojson", [feature(None, **dict(zip(first, second, strict=True)))])
+    done = await either.to("GeoPackage", (await either.to(output, path)).path)
+    told = [warning for warning in done.output.warnings if "was taken for names of columns" in warning]
+    expected = f"The first row of 'a' was taken for names of columns, although it holds numbers: {HEADERS[text]}. If"
+    assert [warning.startswith(expected) for warning in told] == [True] * bool(HEADERS[text])
+
+
 TITLED = {
     "Report 2024,,\nname,kind,age\noak,a,7\n": "'field_2', 'field_3'",
     "Report 2024;;\n\nname;kind;age\noak;a;7\n": "'field_2', 'field_3'",
