@@ -259,6 +259,14 @@ static int is_other_as_number(const char *text)
     return !is_as_written || (has_point && (!part || end[-1] == '0'));
 }
 
+/* Whether a text is what the driver makes of a number of more than 15 digits that is above a text, as 1.23456789012346e+16. */
+static int is_cut_number(const char *text, size_t size)
+{
+    enum { SHORTEST = 20, LONGEST = 22 };
+    const char *end = size < SHORTEST || size > LONGEST ? NULL : past_pattern(text + (*text == '-'), "9.99999999999999e+99");
+    return end && !*past_digits(end);
+}
+
 enum { LONGEST_ID = 24 };
 
 /* Count an id that does not end in a point and the number of its row, from 0 or from 1 on, as the first one does. */
@@ -284,6 +292,7 @@ static void examine_text(struct column *column, const char *text)
     examine_characters(column, text, size, kinds);
     column->trailing_blanks += size && text[size - 1] == ' ';
     column->like_numbers += is_other_as_number(text);
+    examine_kind(column, is_cut_number(text, size), &column->exponents, &column->first_exponents);
     if (column->fits)
         examine_text_kinds(column, text, size);
     if (column->fits & FITS_INTEGER)

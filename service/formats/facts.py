@@ -88,6 +88,10 @@ class Field(msgspec.Struct, frozen=True, gc=False):
     """Texts that a spreadsheet program would execute."""
     like_numbers: Count = 0
     """Texts that other programs mistake for numbers and write differently, such as 00501, +5, 5. and 2D3."""
+    exponents: Count = 0
+    """Texts of a number with 15 digits and an exponent, as 1.23456789012346e+16."""
+    first_exponents: Count = 0
+    """The number of the first feature with one, from 1."""
     infinite: Count = 0
     nans: Count = 0
     """Numbers that are NaN, which a scan of GeoJSON counts as filled. Most results have none in their place. In a run

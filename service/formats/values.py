@@ -240,6 +240,11 @@ OVERFLOWS: Mapping[str, Loss] = {
         "numbers that are NaN",
         "{source} holds numbers that are NaN; {values} became missing.",
     ),
+    "exponents": Loss(
+        "numbers of more than 15 digits beside texts",
+        "Columns of {source} hold both numbers and texts; {values} became texts of numbers with 15 digits, such as "
+        "1.23456789012346e+16 for 12345678901234567. Store such numbers as texts to keep them.",
+    ),
     "until_1970": Loss(
         "times before 1970",
         "{source} is read with times before 1970 to the second only; {values} may be one second late.",

@@ -6,8 +6,8 @@ from service.engine.jailed.gpkg import columns, quoted
 
 LAST = "substr({0}, 1, 17) || '59'"
 """The last second before a sixtieth one, of a time as GeoPackage writes it."""
-IS_LEAP = f"strftime('%m-%d %H:%M', {LAST} || substr({{0}}, 20)) IN ('06-30 23:59', '12-31 23:59')"
-"""Whether a sixtieth second may be a leap second: those are at the ends of June and December, in UTC."""
+IS_LEAP = f"{{0}} > '1972-' AND strftime('%m-%d %H:%M', {LAST} || substr({{0}}, 20)) IN ('06-30 23:59', '12-31 23:59')"
+"""Whether a sixtieth second may be a leap second: those are at the ends of June and December since 1972, in UTC."""
 NEXT = f"strftime('%Y-%m-%dT%H:%M:%S', {LAST}, '+1 second') || substr({{0}}, 20)"
 
 
@@ -16,5 +16,5 @@ def carry_seconds(connection: sqlite3.Connection, table: str) -> None:
     for name, declared in columns(connection, table):
         if declared == "DATETIME":
             time = quoted(name)
-            carried = f"substr({time}, 17, 3) = ':60' AND NOT {IS_LEAP.format(time)}"
+            carried = f"substr({time}, 17, 3) = ':60' AND NOT ({IS_LEAP.format(time)})"
             connection.execute(f"UPDATE {quoted(table)} SET {time} = {NEXT.format(time)} WHERE {carried}")  # noqa: S608 -- quoted

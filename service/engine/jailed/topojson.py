@@ -8,8 +8,9 @@ import gc
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
+from math import isfinite, isnan
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Raw
@@ -41,6 +42,7 @@ _EXITS = {Reason.NOT_UTF8: Exit.NOT_UTF8, Reason.TOO_MANY_FIELDS: Exit.TOO_MANY_
 _MEMBERS = msgspec.json.Decoder(Members)
 _OBJECTS = msgspec.json.Decoder(list[Raw])
 _NULL = Raw(b"null")
+_INFINITE = (Raw(b"-1e999"), Raw(b"1e999"))
 _EMPTY = Raw(b"[]")
 
 
@@ -55,6 +57,8 @@ class FoundDocuments(msgspec.Struct):
     """Properties and ids within collections, and of collections that are objects."""
     ids: Count = 0
     """Ids of features with another one."""
+    nans: Count = 0
+    """Numbers that are NaN, for which JSON has no notation."""
     foreign: Annotated[dict[Name, None], Meta(max_length=MOST_FOREIGN)] = {}
     """The names of members that are not part of TopoJSON."""
 
@@ -63,10 +67,10 @@ class TopologyWriter:
     """Writes the documents of one topology."""
 
     def __init__(self, content: bytes) -> None:
-        self._members = _members(content)
+        self.found = FoundDocuments()
+        self._members = self._read(content)
         self._topology = Topology(self._members.get("arcs", _NULL), self._members.get("transform", _NULL))
         self._left_bytes = SPARE_BYTES + MOST_REPEATED * len(content)
-        self.found = FoundDocuments()
         self._note_foreign(self._members, OWN)
 
     def write(self) -> None:
@@ -88,6 +92,32 @@ class TopologyWriter:
             path = Path(DOCUMENT.format(number))
             self._write(path, features)
             self.found.layers.append((name[:MAX_NAME_CHARACTERS], _scanned(path)))
+
+    def _read(self, content: bytes) -> Members:
+        """The members of the document; if it is not strict JSON, it is read like GeoJSON, with null for NaN.
+
+        Raises:
+            Unreadable, ValueError: it is no object.
+        """
+        try:
+            return _MEMBERS.decode(content)
+        except msgspec.DecodeError:
+            text = text_of(replace_lone(content)).lstrip()
+            value, end = lenient_decode(text)
+            if text[end:].strip():
+                raise Damaged from None
+            return _MEMBERS.decode(msgspec.json.encode(self._strict(value)))
+
+    def _strict(self, value: Any) -> Any:
+        """`value` with numbers that strict JSON has, which are infinite as far as they are too large."""
+        if isinstance(value, dict):
+            return {name: self._strict(member) for name, member in value.items()}
+        if isinstance(value, list):
+            return list(map(self._strict, value))
+        if not isinstance(value, float) or isfinite(value):
+            return value
+        self.found.nans += isnan(value)
+        return _NULL if isnan(value) else _INFINITE[value > 0]
 
     def _write(self, path: Path, features: Iterable[Iterator[bytes]]) -> None:
         with path.open("wb") as document:
@@ -156,22 +186,6 @@ def main(file: str, found_file: str) -> None:
     except (Damaged, LookupError, ValueError, RecursionError):
         sys.exit(Exit.DAMAGED)
     Path(found_file).write_bytes(msgspec.json.encode(program.found))
-
-
-def _members(content: bytes) -> Members:
-    """The members of the document; if it is not strict JSON, it is read like GeoJSON, with null for NaN.
-
-    Raises:
-        Unreadable, ValueError: it is no object.
-    """
-    try:
-        return _MEMBERS.decode(content)
-    except msgspec.DecodeError:
-        text = text_of(replace_lone(content))
-        value, end = lenient_decode(text.lstrip())
-        if text.lstrip()[end:].strip():
-            raise Damaged from None
-        return _MEMBERS.decode(msgspec.json.encode(value))
 
 
 def _is_collection(members: Members) -> bool:

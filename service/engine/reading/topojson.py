@@ -23,6 +23,7 @@ _LEFT_OUT = {
     "them to features to keep them.",
     "ids": "Ids ({count}) were left out, because other ids of the features were kept: that of their properties, or the "
     "name of the object.",
+    "nans": "Numbers that are NaN ({count}) became missing.",
 }
 
 

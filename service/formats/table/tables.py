@@ -61,7 +61,7 @@ ODS = Format(
         environment={"OGR_ODS_HEADERS": "FORCE"},
         records_crs=False,
         types_by_first_row=True,
-        overflows=frozenset({"infinite", "nans", "no_day"}),
+        overflows=frozenset({"exponents", "infinite", "nans", "no_day"}),
         properties="meta.xml",
     ),
     writing=Writing(
@@ -101,7 +101,7 @@ XLSX = Format(
         defers_columns=True,
         environment={"OGR_XLSX_HEADERS": "FORCE"},
         records_crs=False,
-        overflows=frozenset({"old_dates", "infinite", "nans"}),
+        overflows=frozenset({"exponents", "old_dates", "infinite", "nans"}),
         main_part="xl/workbook.xml",
         properties="docProps/core.xml",
         doubts_dates=True,

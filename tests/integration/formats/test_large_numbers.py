@@ -13,6 +13,7 @@ from service.formats.target import choose_target
 from service.geojson.scan import scan, scan_bytes
 from service.usecases.inspect_source import inspect_source
 from tests.integration.formats import readers
+from tests.integration.formats.editing import replace_in
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
 from tests.integration.formats.test_verify import nothing, written
@@ -218,3 +219,37 @@ async def test_integers_that_become_texts_of_kml_are_told(either: Pipeline, tmp_
         )
     small = write_geojson(tmp_path / "b.geojson", [point(1, 2, n=(1 << 31) - 1, o=-(1 << 31))])
     assert (await either.to(target, small)).output.warnings == ()
+
+
+CELLS = {
+    "Xlsx": (rb'<c r="B4">\s*<v>88\.25</v>\s*</c>', b'<c r="B4" t="inlineStr"><is><t>none</t></is></c>'),
+    "Ods": (
+        rb'<table:table-cell[^>]* office:value="88\.250*"[^>]*/>',
+        b'<table:table-cell office:value-type="string"><text:p>none</text:p></table:table-cell>',
+    ),
+}
+"""How a workbook stores a number in its fourth row, and what stores a text there."""
+
+
+@pytest.mark.parametrize("kind", CELLS)
+async def test_numbers_above_a_text_that_lose_digits_are_told(either: Pipeline, tmp_path: Path, kind: str) -> None:
+    """The driver makes texts of 15 digits of them, and reads those below the text as they are written."""
+    rows = [point(1, 2, n=number) for number in (0.5, 77.25, 88.25, 77.25)]
+    sheet = (await either.to(kind, write_geojson(tmp_path / "a.geojson", rows))).path
+    mixed = tmp_path / f"mixed{sheet.suffix}"
+    replace_in(sheet, mixed, *CELLS[kind])
+    texts, told = {}, {}
+    for number in ("77.25", "-12345678901234567"):
+        path = tmp_path / f"{number}{sheet.suffix}"
+        replace_in(mixed, path, rb"77\.250*", number.encode())
+        done = await either.to("GeoJson", path, source_epsg=4326)
+        texts[number] = [found["properties"] for found in readers.geojson(done.path)]
+        told[number] = [warning for warning in done.output.warnings if "texts of numbers with 15 digits" in warning]
+    assert texts == {
+        "77.25": [{"n": text} for text in ("0.5", "77.25", "none", "77.25")],
+        "-12345678901234567": [{"n": text} for text in ("0.5", "-1.23456789012346e+16", "none", "-12345678901234567")],
+    }
+    assert told.pop("77.25") == []
+    [[warning]] = told.values()
+    assert "; 1 value of 'n' became" in warning
+    assert warning.endswith(" The first is feature 2.")

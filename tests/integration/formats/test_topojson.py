@@ -160,11 +160,17 @@ async def test_a_system_is_known_only_if_the_file_records_it(either: Pipeline, t
             await either.to("GeoJson", path)
 
 
-async def test_numbers_that_are_none_are_missing(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Python writes NaN for them, which is not JSON."""
-    rows = (place(1, 2, properties={"n": float("nan"), "s": "tab\t"}), place(1, 2, properties={"n": 0.5}))
-    done, _ = await as_geojson(pipeline, write(tmp_path / "a.topojson", {"a": collection(*rows)}))
-    assert [row["properties"]["n"] for row in rows_of(done)] == [None, 0.5]
+async def test_numbers_that_are_none_are_missing_and_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Python writes NaN for them, which is not JSON. The infinite ones beside them stay infinite."""
+    rows = (
+        place(1, 2, properties={"n": float("nan"), "i": float("inf"), "s": "tab\t"}),
+        place(1, 2, properties={"n": 0.5, "i": -float("inf")}),
+    )
+    path = write(tmp_path / "a.topojson", {"a": collection(*rows)})
+    done = await pipeline.to("GeoPackage", path, source_epsg=4326)
+    (table,) = readers.geopackage(done.path).values()
+    assert [(row["n"], row["i"]) for row in table] == [(None, float("inf")), (0.5, -float("inf"))]
+    assert "Numbers that are NaN (1) became missing." in done.output.warnings
 
 
 async def test_zero_bytes_after_the_end_are_no_fault(pipeline: Pipeline, tmp_path: Path) -> None:
