@@ -9,6 +9,12 @@
 
 enum { BLOB_HEAD = 8, ENVELOPE = 32 };
 
+/* How many rings, or areas, of a geometry are compared with each other, and how often at most each of their positions is looked at. */
+enum { MOST_COMPARED = 200, EFFORT = 64 };
+
+/* How far a point in a ring is from one of its corners, as a part of the way between the corners beside it. */
+static const double NEAR = 1. / 64;
+
 /* Longitudes may exceed 180 by another turn, so that a geometry can cross the date line in one piece. */
 static const double FARTHEST = 540.0, POLE = 90.001;
 
@@ -114,22 +120,114 @@ static int is_reversed(handle ring)
     return twice > 0;
 }
 
+/* Whether a box is within another, which is larger. */
+static int is_within(const double *box, const double *around)
+{
+    return memcmp(around, box, 4 * sizeof *box) != 0 && around[0] <= box[0] && box[1] <= around[1] && around[2] <= box[2] && box[3] <= around[3];
+}
+
 /* Whether the outer ring of the first of some areas is counterclockwise, and the box around one of them contains another. Of many
  * areas, only the first are compared with each other, as in service/engine/jailed/wkb.py. */
 static int has_nested_area(handle areas, int count)
 {
-    enum { MOST = 200 };
-    static double boxes[MOST][4];
+    static double boxes[MOST_COMPARED][4];
     int found = 0;
     if (!is_reversed(OGR_G_GetGeometryRef(OGR_G_GetGeometryRef(areas, 0), 0)))
         return 0;
-    count = count < MOST ? count : MOST;
+    count = count < MOST_COMPARED ? count : MOST_COMPARED;
     for (int number = 0; number < count; number++)
         OGR_G_GetEnvelope(OGR_G_GetGeometryRef(areas, number), boxes[number]);
-    for (int number = 0; number < count * count && !found; number++) {
-        const double *around = boxes[number / count], *box = boxes[number % count];
-        found = memcmp(around, box, sizeof boxes[0]) != 0 && around[0] <= box[0] && box[1] <= around[1] && around[2] <= box[2] && box[3] <= around[3];
+    for (int number = 0; number < count * count && !found; number++)
+        found = is_within(boxes[number % count], boxes[number / count]);
+    return found;
+}
+
+/* The rings of an area, or of several, of which the first are compared with each other: a point in each, and in how many others it is. */
+static struct ring {
+    handle ring;
+    double box[4], x, y;
+    int size, is_hole, depth;
+} rings[MOST_COMPARED];
+
+static int is_apart(const double *at, int one, int other)
+{
+    return at[3 * one] != at[3 * other] || at[3 * one + 1] != at[3 * other + 1];
+}
+
+/* Find a point in a ring: near its leftmost position, the lowest of several, between those beside it. Returns how many positions the ring has; 0 if all
+ * are at one place. */
+static int find_inside(handle ring, double *x, double *y)
+{
+    int count = OGR_G_GetPointCount(ring), left = 0, before, behind;
+    double *at = count ? positions_of(ring, count) : NULL;
+    for (int number = 1; number < count; number++)
+        if (at[3 * number] < at[3 * left] || (at[3 * number] == at[3 * left] && at[3 * number + 1] < at[3 * left + 1]))
+            left = number;
+    for (before = 1; before < count && !is_apart(at, left, (left + count - before) % count);)
+        before++;
+    for (behind = 1; behind < count && !is_apart(at, left, (left + behind) % count);)
+        behind++;
+    if (before >= count)
+        return 0;
+    const double *one = at + 3 * ((left + count - before) % count), *other = at + 3 * ((left + behind) % count);
+    *x = at[3 * left] + ((one[0] + other[0]) / 2 - at[3 * left]) * NEAR;
+    *y = at[3 * left + 1] + ((one[1] + other[1]) / 2 - at[3 * left + 1]) * NEAR;
+    return count;
+}
+
+static int is_in_ring(const double *at, int count, double x, double y)
+{
+    int found = 0;
+    for (int number = 0, last = count - 1; number < count; last = number++) {
+        const double *one = at + 3 * number, *other = at + 3 * last;
+        if ((one[1] > y) != (other[1] > y) && x < (other[0] - one[0]) * (y - one[1]) / (other[1] - one[1]) + one[0])
+            found = !found;
     }
+    return found;
+}
+
+/* Add the rings of a geometry to those that are compared, and tell how many these are. */
+static int gather_rings(handle geometry, int found)
+{
+    int flat = OGR_GT_Flatten(OGR_G_GetGeometryType(geometry));
+    int parts = flat == AREA || flat == MULTI_AREA || flat == COLLECTION ? OGR_G_GetGeometryCount(geometry) : 0;
+    for (int number = 0; number < parts && found < MOST_COMPARED; number++) {
+        handle part = OGR_G_GetGeometryRef(geometry, number);
+        if (flat == AREA) {
+            rings[found].ring = part;
+            rings[found++].is_hole = number > 0;
+        } else
+            found = gather_rings(part, found);
+    }
+    return found;
+}
+
+/* Whether a hole is in no area, or an area is in another that has no hole there: where nothing but rings is stored, they become areas,
+ * or holes. The same as in service/engine/jailed/wkb.py. */
+static int has_ambiguous_rings(handle geometry)
+{
+    int gathered = gather_rings(geometry, 0), count = 0, found = 0;
+    int64_t effort = 0;
+    for (int number = 0; gathered > 1 && number < gathered; number++) {
+        struct ring ring = rings[number];
+        OGR_G_GetEnvelope(ring.ring, ring.box);
+        ring.size = find_inside(ring.ring, &ring.x, &ring.y);
+        ring.depth = 0;
+        effort += EFFORT * (int64_t)ring.size;
+        rings[count] = ring;
+        count += ring.size > 0;
+    }
+    for (int outer = 0; outer < count; outer++) {
+        const double *at = NULL;
+        for (int inner = 0; inner < count && effort > 0; inner++)
+            if (is_within(rings[inner].box, rings[outer].box)) {
+                at = at ? at : positions_of(rings[outer].ring, rings[outer].size);
+                rings[inner].depth += is_in_ring(at, rings[outer].size, rings[inner].x, rings[inner].y);
+                effort -= rings[outer].size;
+            }
+    }
+    for (int number = 0; number < count && effort > 0; number++)
+        found |= rings[number].depth % 2 != rings[number].is_hole;
     return found;
 }
 
@@ -172,7 +270,8 @@ int mend_geometry(handle geometry)
     if (OGR_GT_Flatten(OGR_G_GetGeometryType(geometry)) == POINT)
         return mend_point(geometry);
     int found = leave_out_empty_parts(geometry) ? HOLLOW : 0;
-    return found | mend_positions(geometry, 0);
+    found |= mend_positions(geometry, 0);
+    return found | (has_ambiguous_rings(geometry) ? AMBIGUOUS : 0);
 }
 
 void examine_geometry(struct shapes *shapes, handle geometry)
@@ -200,7 +299,7 @@ void examine_geometry(struct shapes *shapes, handle geometry)
 
 void tell_shapes(const struct shapes *shapes)
 {
-    static const char *const names[FLAWS] = {"hollow", "nowhere", "heightless", "unclosed", "single", "outlying", "nested"};
+    static const char *const names[FLAWS] = {"hollow", "nowhere", "heightless", "unclosed", "single", "outlying", "nested", "ambiguous"};
     put(",\"features\":%lld,\"geometries\":%lld,\"has_z\":%s,\"has_m\":%s,\"longest_geometry_bytes\":%zu,"
         "\"flat_geometries\":%lld,\"sloping_areas\":%lld,\"unmeasured_geometries\":%lld,\"first_beyond_degrees\":%lld,"
         "\"labels\":%lld,\"empty_geometries\":%lld,\"flaws\":{",

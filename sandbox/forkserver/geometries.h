@@ -5,7 +5,7 @@
 
 #include "gdal.h"
 
-enum { TYPES = 32, FLAWS = 7 };
+enum { TYPES = 32, FLAWS = 8 };
 
 struct shapes {
     int64_t features, filled, empty, flat, sloping, unmeasured, first_beyond, labels, counts[TYPES];
@@ -26,7 +26,7 @@ void leave_out_absent(handle geometry);
 /* What was wrong with a geometry, one bit for each of its flaws, in the order in which they are told: it had parts without any
  * position, coordinates or elevations that are no finite numbers, or, which is not mended, rings that do not end where they
  * begin, lines or rings of a single position, holes that begin outside of their areas, areas around others of which the first is
- * counterclockwise, or no position at all. */
+ * counterclockwise, rings of which a format that stores nothing but rings would not know what they are, or no position at all. */
 enum {
     HOLLOW = 1,
     NOWHERE = 2,
@@ -35,8 +35,9 @@ enum {
     SINGLE = 16,
     OUTLYING = 32,
     NESTED = 64,
+    AMBIGUOUS = 128,
     EMPTY = 1 << FLAWS,
-    NOT_MENDED = UNCLOSED | SINGLE | OUTLYING | NESTED
+    NOT_MENDED = UNCLOSED | SINGLE | OUTLYING | NESTED | AMBIGUOUS
 };
 
 /* Leave out the parts without any position of a geometry that is not empty, give elevations that are no finite numbers 0, and tell

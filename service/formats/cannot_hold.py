@@ -38,6 +38,7 @@ _COLUMNS: tuple[tuple[Aspect, Callable[[Writing], object], str], ...] = (
     ),
     (Aspect.GEOMETRIES, lambda writing: not writing.curves, "curves"),
     (Aspect.GEOMETRIES, lambda writing: writing.one_family, "a mix of points, lines and areas in one dataset"),
+    (Aspect.GEOMETRIES, lambda writing: writing.rings_alone, "areas within others without a hole there"),
     (Aspect.COORDINATES, lambda writing: not writing.records_crs, "a record of the coordinate system"),
     (Aspect.COORDINATES, lambda writing: writing.epsg, "coordinates in systems other than EPSG:4326"),
     (Aspect.COLUMNS, lambda writing: writing.attributes is not None, "attributes"),

@@ -179,6 +179,8 @@ class Flaw(StrEnum):
     """It has areas of which a hole begins outside of the outer ring."""
     NESTED = "nested"
     """It has an area around another one, and the outer ring of its first is counterclockwise."""
+    AMBIGUOUS = "ambiguous"
+    """It has a hole outside of all areas, or an area within another that has no hole there."""
     UNREADABLE = "unreadable"
     DAMAGED = "damaged"
     """It can be read only in part."""

@@ -330,6 +330,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     holds: frozenset[Family] = ALL_FAMILIES
     one_family: bool = False
     """Whether a dataset holds one family, so that others go into datasets of their own."""
+    rings_alone: bool = False
+    """Whether an area is nothing but rings: which of them are holes of which areas follows from where they lie."""
     type_options: Mapping[str, tuple[str, ...]] = {}
     """Options for a geometry type: by type, "" for mixed, "None" for a table; `{z}` is replaced."""
     json: bool = False

@@ -32,6 +32,11 @@ _OUTLYING = {
     Flaw.NESTED: "Rings have the wrong direction in {count} of areas around others: holes among them became areas of "
     "their own. Repair them and send the file again.",
 }
+_AMBIGUOUS = {
+    Flaw.AMBIGUOUS: "{target} stores rings of areas, but not which of them are holes. In {count}, an area lies within "
+    "another that has no hole there, or a hole lies outside of its area: programs take one for the other. Repair them "
+    "and send the file again, or choose another outputFormat, such as GeoPackage.",
+}
 WKT_PER_BYTE = 2.5
 """Characters of WKT per byte of binary geometry, at most, for coordinates of ordinary precision."""
 
@@ -330,6 +335,9 @@ def _geometries(
         )
     if not writing.m and any(layer.has_m for layer in layers):
         yield f"{target.title} stores no measures (M); they were left out."
+    if writing.rings_alone:
+        named = {flaw: sentence.replace("{target}", target.title) for flaw, sentence in _AMBIGUOUS.items()}
+        yield from _told_of(named, layers)
     if any(dataset.linearise for dataset in datasets):
         yield (
             f"{target.title} stores no curves, nor types that may have some, such as MultiSurface; any curves "

@@ -97,6 +97,8 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     may_be_faulty: bool = False
     """Whether lines or rings of areas may have a single position, or rings a last one other than the first; those of
     collections may."""
+    has_many_rings: bool = False
+    """Whether geometries have several rings of areas; collections may."""
     may_be_infinite: bool = False
     """Whether coordinates may be infinite or not numbers, such as NaN and 1e999."""
     crs_epsg: Annotated[int, Meta(ge=1, le=1 << 31)] | None = WGS84

@@ -108,6 +108,7 @@ class GeometryTally:
         self.near_edges = False
         self.may_be_infinite = False
         self.may_be_faulty = False
+        self.has_many_rings = False
 
     def add(self, features: Sequence[Feature], features_before: int) -> None:
         """Count the geometries of a batch; `features_before` is the number of features in earlier batches."""
@@ -182,6 +183,8 @@ class GeometryTally:
         self.may_be_infinite = self.may_be_infinite or _may_be_infinite(content)
         if not self.may_be_faulty:
             self.may_be_faulty = kind == COLLECTION or (kind in _WITH_LINES and _may_be_faulty(kind, coordinates))
+        if not self.has_many_rings:
+            self.has_many_rings = kind == COLLECTION or (kind in _WITH_RINGS and _have_many_rings(coordinates))
         self.exceeds_degrees = self.exceeds_degrees or _exceed_degrees(coordinates, dimensions or WITH_Z)
         if dimensions is None:
             for geometry in group:
@@ -252,15 +255,24 @@ def _may_be_infinite(coordinates: Sequence[Raw]) -> bool:
     )
 
 
+def _have_many_rings(coordinates: Sequence[Raw]) -> bool:
+    """Whether areas have several rings."""
+    return b"]]," in _compact(coordinates)
+
+
+def _compact(coordinates: Sequence[Raw]) -> bytes:
+    """The text of coordinates, without blanks between brackets."""
+    text = b"".join(coordinates)
+    is_spread = any(spread in text[:SAMPLE_BYTES] for spread in _SPREAD)  # one program writes all of them alike
+    return text.translate(None, _SPACE) if is_spread else text
+
+
 def _may_be_faulty(kind: str, coordinates: Sequence[Raw]) -> bool:
     """Whether lines may have a single position, or rings of areas a last position other than the first."""
     if kind == "LineString":
         return any(map(_LINE_OF_ONE.match, coordinates))
-    text = b"".join(coordinates)
-    if any(spread in text[:SAMPLE_BYTES] for spread in _SPREAD):  # one program writes all of them alike
-        text = text.translate(None, _SPACE)
     has_rings = kind in _WITH_RINGS
-    for line in text.split(b"]]"):
+    for line in _compact(coordinates).split(b"]]"):
         end = line.find(b"]", 1)
         first = line[:end]
         if b"[[" in first and (end < 0 or (has_rings and not line.endswith(first[first.rfind(b"[") :]))):

@@ -92,6 +92,7 @@ class Tally:
             near_edges=geometries.near_edges,
             may_be_infinite=geometries.may_be_infinite,
             may_be_faulty=geometries.may_be_faulty,
+            has_many_rings=geometries.has_many_rings,
             crs_epsg=epsg,
             crs_name=crs_name(document.members.get("crs"))[:MAX_NAME_CHARACTERS],
         )

@@ -100,7 +100,8 @@ async def inspect_source(
         or found.may_be_infinite
         or found.may_be_faulty
     )
-    must_ask = is_mislabeled or is_odd or may_leave_map or may_lack_grid or is_changed
+    is_ambiguous = writing_of(target).rings_alone and found.has_many_rings
+    must_ask = is_mislabeled or is_odd or may_leave_map or may_lack_grid or is_changed or is_ambiguous
     # The converter examines coordinates that cannot be degrees, or of which it matters where they lie.
     if must_ask or not can_go_direct(fit, target, facts):
         facts = await engine.inspect(run, fit, directory, request, most)

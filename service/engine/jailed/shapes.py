@@ -33,7 +33,7 @@ from service.engine.jailed.wkb import (
 ENDS_OF_NUMBERS = (21, 29, 37)
 """Where the last bytes of the coordinates of a point are in a blob, which tell its exponents."""
 LONGEST_POINT = 45
-NOWHERE, HOLLOW, HEIGHTLESS, UNCLOSED, SINGLE, OUTLYING, NESTED = KINDS = (
+NOWHERE, HOLLOW, HEIGHTLESS, UNCLOSED, SINGLE, OUTLYING, NESTED, AMBIGUOUS = KINDS = (
     "nowhere",
     "hollow",
     "heightless",
@@ -41,11 +41,13 @@ NOWHERE, HOLLOW, HEIGHTLESS, UNCLOSED, SINGLE, OUTLYING, NESTED = KINDS = (
     "single",
     "outlying",
     "nested",
+    "ambiguous",
 )
 """Geometries with coordinates that are no finite numbers, with parts without any position, with elevations that are no
 finite numbers, with rings of areas that do not end where they begin, with lines or rings of a single position, with
-holes that begin outside of their areas, and with areas around others of which the first is counterclockwise."""
-NOT_MENDED = {UNCLOSED, SINGLE, OUTLYING, NESTED}
+holes that begin outside of their areas, with areas around others of which the first is counterclockwise, and with rings
+of which a format that stores nothing but rings would not know what they are."""
+NOT_MENDED = {UNCLOSED, SINGLE, OUTLYING, NESTED, AMBIGUOUS}
 UNKNOWN = (ValueError, struct.error)
 """What geometries raise that are truncated, nested too deeply, or neither simple nor curves."""
 

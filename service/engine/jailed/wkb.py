@@ -6,7 +6,7 @@ Operates on ISO WKB in little-endian order, which the work file uses.
 import math
 import struct
 from collections.abc import Iterator, Sequence
-from itertools import chain, permutations
+from itertools import chain, islice, pairwise, permutations
 from typing import NamedTuple
 
 from service.engine.jailed.gpkg import WKB_TYPES
@@ -26,8 +26,13 @@ OF_LINES = {POINT, LINE, ARCS, POLYGON, 17}
 AREAS = {POLYGON, CURVE_POLYGON, 17}
 RINGED = {POLYGON, 17}
 MULTI_AREA = 6
+WITH_AREAS = {POLYGON, MULTI_AREA, 7}
 MOST_COMPARED = 200
-"""The number of areas of a geometry that are compared with each other."""
+"""The number of areas, or rings, of a geometry that are compared with each other."""
+EFFORT = 64
+"""How often at most each position of rings is looked at to compare them."""
+NEAR = 1 / 64
+"""How far a point in a ring is from one of its corners, as a part of the way between the corners beside it."""
 MAX_DEPTH = 32
 COORDINATE_BYTES = 8
 PLACE_BYTES = 2 * COORDINATE_BYTES
@@ -35,6 +40,7 @@ ISO_STEP = 1000
 WITH_Z = {1, 3}
 DIMENSIONS = {0: 2, 1: 3, 2: 3, 3: 4}
 """Coordinates per point, by the thousands of an ISO code: XY, Z, M, ZM."""
+Place = tuple[float, float]
 Box = tuple[float, ...]
 """The least x and y, and the largest; nothing if there are none."""
 MANY = 4
@@ -130,7 +136,10 @@ def may_lack_positions(wkb: bytes, start: int = 0) -> bool:
         if not ends or b"\x7f" in ends or b"\xff" in ends:
             return True
     code, count = _CODE_AND_COUNT.unpack_from(wkb, start + 1)
-    return code % ISO_STEP == MULTI_AREA and count > 1 and _has_nested_area(_read(memoryview(wkb), start, 0)[0])
+    if code % ISO_STEP not in WITH_AREAS or (code % ISO_STEP == POLYGON and count == 1):
+        return False
+    geometry = _read(memoryview(wkb), start, 0)[0]
+    return _has_nested_area(geometry) or _has_ambiguous_rings(geometry)
 
 
 def _ends_of_numbers(wkb: bytes, at: int) -> Iterator[bytes]:
@@ -188,23 +197,23 @@ def _ends_of_parts(wkb: bytes, at: int) -> list[bytes]:
     return [parts.replace(head, b"" if basic == MULTI[POINT] else _NONE)[COORDINATE_BYTES - 1 :: COORDINATE_BYTES]]
 
 
-def mended(wkb: bytes) -> tuple[bytes | None, bool, bool, bool, bool, bool, bool]:
+def mended(wkb: bytes) -> tuple[bytes | None, bool, bool, bool, bool, bool, bool, bool]:
     """A geometry without parts that have no position, and with elevations 0 that are no finite numbers.
 
     None if other coordinates, but measures, are no finite numbers, or all parts have no position. Raises as `read`.
 
     Returns also whether there were such parts, such elevations, rings that do not end where they begin, lines or
-    rings of a single position, holes that begin outside of their areas, and areas around others, the first of
-    which is counterclockwise.
+    rings of a single position, holes that begin outside of their areas, areas around others, the first of which is
+    counterclockwise, and rings of which a format that stores nothing but rings would not know what they are.
     """
     changed = bytearray(wkb)
     geometry = read(changed)
     is_nowhere, is_heightless = _zero_heights(geometry)
     if is_nowhere or _is_empty(geometry):
-        return None, False, False, False, False, False, False
+        return None, False, False, False, False, False, False, False
     filled = _without_empty_parts(geometry)
     told = _is_unclosed(geometry), _is_single(geometry), _has_outlying_hole(geometry), _has_nested_area(geometry)
-    return filled, len(filled) < len(wkb), is_heightless, *told
+    return filled, len(filled) < len(wkb), is_heightless, *told, _has_ambiguous_rings(geometry)
 
 
 def _without_empty_parts(geometry: WkbGeometry) -> bytes:
@@ -267,6 +276,65 @@ def _has_nested_area(geometry: WkbGeometry) -> bool:
         return False
     boxes = [_box(ring, size) for ring in rings]
     return any(outer != inner and _is_around(outer, inner) for outer, inner in permutations(boxes, 2))
+
+
+def _has_ambiguous_rings(geometry: WkbGeometry) -> bool:
+    """Whether a hole is in no area, or an area is in another that has no hole there.
+
+    Where nothing but rings is stored, they become areas, or holes. Of many rings, only the first are compared.
+    """
+    gathered = list(islice(_rings_of(geometry), MOST_COMPARED))
+    rings = [_Ring(*ring) for ring in gathered if len(set(ring[1])) > 1] if gathered[1:] else []
+    effort = EFFORT * sum(len(ring.places) for ring in rings)
+    for outer, inner in permutations(rings, 2):
+        if outer.box != inner.box and _is_around(outer.box, inner.box):
+            inner.depth += outer.is_around(*inner.point)
+            effort -= len(outer.places)
+            if effort <= 0:
+                return False
+    return any(ring.depth % 2 != ring.is_hole for ring in rings)
+
+
+def _rings_of(geometry: WkbGeometry) -> Iterator[tuple[int, Sequence[Place]]]:
+    """The rings of areas: the number of each in its area, from 0, which is the outer one, and its positions."""
+    if geometry.basic == POLYGON:
+        size = DIMENSIONS[geometry.kind]
+        for number, ring in enumerate(geometry.lines):
+            yield number, list(zip(ring[0::size], ring[1::size], strict=True))
+    elif geometry.basic in WITH_AREAS:
+        for part in geometry.parts:
+            yield from _rings_of(part)
+
+
+class _Ring:
+    """A ring of an area: the box around it, a point in it, and in how many others it is.
+
+    The point is near its leftmost position, the lowest of several, between those beside it.
+    """
+
+    def __init__(self, number: int, places: Sequence[Place]) -> None:
+        self.places = places
+        self.is_hole = number > 0
+        self.depth = 0
+        xs, ys = zip(*places, strict=True)
+        self.box = (min(xs), min(ys), max(xs), max(ys))
+        (x, y) = corner = min(places)
+        at = places.index(corner)
+        others = [place for place in (*places[at:], *places[:at]) if place != corner]
+        self.point = (
+            x + ((others[0][0] + others[-1][0]) / 2 - x) * NEAR,
+            y + ((others[0][1] + others[-1][1]) / 2 - y) * NEAR,
+        )
+
+    def is_around(self, x: float, y: float) -> bool:
+        """Whether a point is in the ring."""
+        edges = pairwise([self.places[-1], *self.places])
+        crossed = [
+            x < (before[0] - at[0]) * (y - at[1]) / (before[1] - at[1]) + at[0]
+            for before, at in edges
+            if (before[1] > y) != (at[1] > y)
+        ]
+        return sum(crossed) % 2 == 1
 
 
 def _is_around(outer: Box, inner: Box) -> bool:

@@ -184,6 +184,7 @@ OPENFILEGDB = Format(
         delivery=Packaging.ARCHIVE,
         multi_layer=True,
         one_family=True,
+        rings_alone=True,
         derived_layers=True,
         m=True,
         mixes_z=False,

@@ -81,6 +81,7 @@ SHAPEFILE = Format(
         one_file_per_layer=True,
         loss_report=True,
         one_family=True,
+        rings_alone=True,
         m=True,
         mixes_z=False,
         type_options=SHAPE_TYPES,

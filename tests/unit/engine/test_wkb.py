@@ -61,8 +61,8 @@ NO_LINE = struct.pack("<BII", 1, 3002, 0)
 )
 def test_parts_without_any_position_are_left_out(hollow: bytes, filled: bytes) -> None:
     """Others are as they were, and few of them are read to see that."""
-    assert mended(hollow) == (filled, True, False, False, False, False, False)
-    assert mended(filled) == (filled, False, False, False, False, False, False)
+    assert mended(hollow) == (filled, True, False, False, False, False, False, False)
+    assert mended(filled) == (filled, False, False, False, False, False, False, False)
     assert may_lack_positions(hollow)
     assert not may_lack_positions(filled)
 
@@ -77,17 +77,17 @@ LINE_ZM = struct.Struct("<BII8d")
     [
         (
             LINE_ZM.pack(1, 3002, 2, 1, 2, INF, NAN, 5, 6, 7, 8),
-            (LINE_ZM.pack(1, 3002, 2, 1, 2, 0, NAN, 5, 6, 7, 8), False, True, False, False, False, False),
+            (LINE_ZM.pack(1, 3002, 2, 1, 2, 0, NAN, 5, 6, 7, 8), False, True, False, False, False, False, False),
         ),
-        (many(1004, NO_POINT, POINT_Z), (many(1004, POINT_Z), True, False, False, False, False, False)),
-        (many(7, POINT, struct.pack("<BI2d", 1, 1, 1, -INF)), (None, False, False, False, False, False, False)),
-        (many(4, *[POINT] * 9, POINT[:-8] + ANOTHER_NAN), (None, False, False, False, False, False, False)),
-        (many(6, *[POLYGON] * 9, POLYGON[:-8] + ANOTHER_NAN), (None, False, False, False, False, False, False)),
-        (POINT[:-16] + ANOTHER_NAN * 2, (None, False, False, False, False, False, False)),
+        (many(1004, NO_POINT, POINT_Z), (many(1004, POINT_Z), True, False, False, False, False, False, False)),
+        (many(7, POINT, struct.pack("<BI2d", 1, 1, 1, -INF)), (None, False, False, False, False, False, False, False)),
+        (many(4, *[POINT] * 9, POINT[:-8] + ANOTHER_NAN), (None, False, False, False, False, False, False, False)),
+        (many(6, *[POLYGON] * 9, POLYGON[:-8] + ANOTHER_NAN), (None, False, False, False, False, False, False, False)),
+        (POINT[:-16] + ANOTHER_NAN * 2, (None, False, False, False, False, False, False, False)),
     ],
 )
 def test_coordinates_that_are_no_finite_numbers_are_mended(
-    wkb: bytes, expected: tuple[bytes | None, bool, bool, bool, bool, bool, bool]
+    wkb: bytes, expected: tuple[bytes | None, bool, bool, bool, bool, bool, bool, bool]
 ) -> None:
     """Elevations become 0, other coordinates leave no geometry; empty parts and measures do not matter."""
     assert may_lack_positions(wkb)
@@ -105,7 +105,7 @@ OPEN_Z = struct.pack("<BIII12d", 1, 1003, 1, 4, 0, 0, 9, 1, 0, 9, 1, 1, 9, 0, 2,
 def test_rings_that_do_not_end_where_they_begin_are_told(wkb: bytes) -> None:
     """They stay as they are."""
     assert may_lack_positions(wkb)
-    assert mended(wkb)[:-1] == (wkb, False, False, True, False, False)
+    assert mended(wkb)[:-2] == (wkb, False, False, True, False, False)
 
 
 TRIANGLE = struct.pack("<BI", 1, 17) + POLYGON[5:]
@@ -176,7 +176,7 @@ RING_ALONE = struct.pack("<BIII2d", 1, 3, 1, 1, 0.5, 7)
 def test_lines_and_rings_of_a_single_position_are_told(wkb: bytes) -> None:
     """They stay as they are."""
     assert may_lack_positions(wkb)
-    assert mended(wkb) == (wkb, False, False, False, True, False, False)
+    assert mended(wkb) == (wkb, False, False, False, True, False, False, False)
 
 
 def area(*squares: tuple[float, float]) -> bytes:
@@ -194,12 +194,12 @@ def area(*squares: tuple[float, float]) -> bytes:
 @pytest.mark.parametrize("wrapped", [0, 1, 9])
 def test_holes_that_begin_outside_of_their_areas_are_told(rings: list[tuple[float, float]], wrapped: int) -> None:
     """They stay as they are."""
-    within = area((0, 10), (0, 4), (4, 10))
-    wkb, right = area(*rings), within
+    areas = [area((at, at + 10), (at, at + 4), (at + 4, at + 10)) for at in range(20, 20 * wrapped + 40, 20)]
+    wkb, right = area(*rings), areas[0]
     if wrapped:
-        wkb, right = many(6, *[within] * wrapped, wkb), many(6, *[within] * (wrapped + 1))
+        wkb, right = many(6, *areas[1:], wkb), many(6, *areas)
     assert may_lack_positions(wkb)
-    assert mended(wkb) == (wkb, False, False, False, False, True, False)
+    assert mended(wkb) == (wkb, False, False, False, False, True, False, True)
     assert not may_lack_positions(right)
 
 
@@ -223,8 +223,45 @@ def turned(least: float, most: float) -> bytes:
 def test_areas_around_others_whose_rings_have_the_wrong_direction_are_told(areas: list[bytes], *, told: bool) -> None:
     """They stay as they are."""
     wkb = many(6, *areas)
+    assert may_lack_positions(wkb) or not told
+    assert mended(wkb)[:-1] == (wkb, False, False, False, False, False, told)
+
+
+def triangle(*places: tuple[float, float]) -> bytes:
+    return struct.pack("<BIII8d", 1, 3, 1, 4, *(number for place in (*places, places[0]) for number in place))
+
+
+BESIDE = triangle((0, 0), (9, 9), (9, 0)), triangle((3, 3), (0.1, 0.1), (0.1, 4))
+"""Two areas with a common edge, and the box around the one is within that of the other."""
+LAKE = area((0, 10), (2, 8))
+ISLAND = area((4, 6))
+
+
+@pytest.mark.parametrize(
+    ("wkb", "told"),
+    [
+        (many(6, area((0, 10)), ISLAND), True),
+        (many(6, ISLAND, turned(0, 10)), True),
+        (many(6, *[area((at, at + 1)) for at in range(20, 40, 2)], area((0, 10)), ISLAND), True),
+        (many(7, area((0, 10)), POINT, many(7, ISLAND)), True),
+        (area((0, 10), (20, 22)), True),
+        (area((0, 10), (2, 8), (4, 6)), True),
+        (many(6, LAKE, ISLAND, area((4.5, 5))), True),
+        (many(6, LAKE, ISLAND), False),
+        (many(6, ISLAND, LAKE), False),
+        (many(6, LAKE, area((4, 6), (4.5, 5))), False),
+        (many(6, area((0, 10)), area((8, 14))), False),
+        (many(6, area((0, 10)), area((0, 10))), False),
+        (many(6, *BESIDE), False),
+        (many(6, *reversed(BESIDE)), False),
+        (many(5, LINE, LINE), False),
+    ],
+)
+def test_rings_are_told_of_which_nothing_says_whether_they_are_holes(wkb: bytes, *, told: bool) -> None:
+    """Those of areas in holes, across others and beside others are not; all stay as they are."""
     assert may_lack_positions(wkb) is told
-    assert mended(wkb) == (wkb, False, False, False, False, False, told)
+    assert mended(wkb)[0] == wkb
+    assert mended(wkb)[-1] is told
 
 
 RING_Z = struct.pack("<I12d", 4, *(0, 0, 1), *(9, 0, 1), *(9, 9, 1), *(0, 0, 1))
