@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from service.clock import Clock
 from service.db.pool import Database
 from service.db.queries import load
 from service.errors import JobNotFound, ObjectsLeft
@@ -137,12 +138,13 @@ class JobRegister:
         key: str | None = await self._database.fetchval(_SQL["preview_key"], job_id, account_id, new_key)
         return key
 
-    async def dispose(self, remove: Remove, grace: timedelta, at_once: int) -> int:
+    async def dispose(self, remove: Remove, grace: timedelta, earliest: Clock, at_once: int) -> int:
         """Remove some outputs of failed jobs and those expired for `grace`, and mark their jobs; return how many.
 
-        `remove` may receive keys that no longer exist. No transaction waits for it.
+        Only what is expired by `earliest`, too. `remove` may receive keys that no longer exist. No transaction waits
+        for it.
         """
-        return await self._clear(remove, "disposable", "mark_disposed", grace, at_once)
+        return await self._clear(remove, "disposable", "mark_disposed", grace, earliest(), at_once)
 
     async def open_of(self, account_id: AccountId) -> list[Job]:
         """Return the open jobs of an account."""

@@ -63,8 +63,7 @@ async def beat(services: Services) -> None:
 
 async def recover(services: Services) -> None:
     """End jobs that no living process works on: nothing is charged, no output is kept (interface 3)."""
-    await services.leases.beat()  # which notices if the clock has just jumped, so that all others seem to be dead
-    if not services.leases.may_judge:
+    if not await _may_judge(services):
         return
     before = services.runner.active
     held = await services.leases.held()
@@ -72,6 +71,8 @@ async def recover(services: Services) -> None:
     if services.siblings.leads:
         await services.leases.bring_back()
         jobs += await services.leases.abandoned()
+    if jobs and not await _may_judge(services):  # the clock may have jumped before the database was asked who is dead
+        return
     if ended := await _end(services, jobs):
         _log.warning(events.JOBS_RECOVERED, jobs=ended)
     if services.siblings.leads and (lost := await services.leases.forget_silent()):
@@ -99,7 +100,7 @@ async def sweep(services: Services) -> None:
             failures.append(failure)
         return cleared
 
-    if outputs := await clear(partial(jobs.dispose, remove, GRACE)):
+    if outputs := await clear(partial(jobs.dispose, remove, GRACE, services.clock.earliest)):
         _log.info(events.OUTPUTS_REMOVED, outputs=outputs)
     await clear(partial(jobs.remove_inputs, remove))
     await clear(partial(jobs.remove_late, remove))
@@ -195,6 +196,11 @@ async def measure(services: Services) -> None:
     metrics.QUEUE_AGE_SECONDS.set(queue.age(anyio.current_time()))
     if services.siblings.leads:
         metrics.RESERVATIONS.set(await services.ledger.reservations())
+
+
+async def _may_judge(services: Services) -> bool:
+    await services.leases.beat()  # which notices if the clock has just jumped, so that all others seem to be dead
+    return services.leases.may_judge
 
 
 async def _may_delete(services: Services) -> bool:

@@ -239,10 +239,12 @@ RETURNING true;
 
 -- name: disposable
 -- Outputs to delete: past their retention, or left by a job that failed. They come in random order, so that those that
--- cannot be deleted leave the others their turn.
+-- cannot be deleted leave the others their turn. `$2` is the time by all clocks that the process knows: an output that is old
+-- by a clock that has just jumped is kept.
 SELECT id, object_key FROM job
- WHERE (status = 'Completed' AND expires_at <= service_time() - $1::interval) OR (status = 'Failed' AND object_key IS NOT NULL)
- ORDER BY random() LIMIT $2;
+ WHERE (status = 'Completed' AND expires_at <= least(service_time(), $2) - $1::interval)
+    OR (status = 'Failed' AND object_key IS NOT NULL)
+ ORDER BY random() LIMIT $3;
 
 -- name: expire
 -- End the retention of an output now, and return the key of its preview, if it has one. What was charged stays.

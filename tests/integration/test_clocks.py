@@ -113,6 +113,45 @@ async def test_a_clock_that_jumps_forward_ends_no_job_of_a_living_process(databa
         assert await jumping.reservations() == 0
 
 
+async def test_a_clock_that_jumps_while_dead_processes_are_looked_for_ends_no_job_of_a_living_one(
+    database_url: str, tmp_path: Path
+) -> None:
+    """Whoever is dead is looked for after the heartbeat that would have noticed."""
+    async with world(database_url, tmp_path) as here:
+        jumping, database = Jumping(here), here.services.database
+        await jumping.pass_time(LEASE)
+        await jumping.admit()
+        async with anyio.create_task_group() as tasks, database.transaction() as holding:
+            await holding.execute("LOCK TABLE job IN ACCESS EXCLUSIVE MODE")
+            tasks.start_soon(recover, here.services)
+            while not await holding.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110 -- another comes there
+                await anyio.sleep(0.01)
+            await jumping.jump(timedelta(hours=1))
+        assert await here.services.ledger.reservations() == 1
+
+
+async def test_a_result_outlives_a_jump_of_the_only_clock(database_url: str, tmp_path: Path) -> None:
+    """On a single host, host and database agree; the result is removed once its retention has passed."""
+    async with world(database_url, tmp_path) as here:
+        jumping = Jumping(here)
+        answer = await here.client.post("/api/geo/convert/file", files={"file": ("a.geojson", lakes())})
+
+        async def status() -> int:
+            await recover(here.services)  # hears the time
+            await sweep(here.services)
+            response = await here.client.get(answer.json()["downloadUrl"])
+            return response.status_code
+
+        here.clock.host = lambda: here.clock.now + timedelta(days=2)
+        await jumping.jump(timedelta(days=2))
+        await status()
+        here.clock.host = lambda: here.clock.now
+        await jumping.jump(timedelta(days=-2))
+        assert await status() == 200
+        await jumping.pass_time(timedelta(days=1))
+        assert await status() == 410
+
+
 async def test_a_clock_that_is_set_back_leaves_no_lease_of_a_dead_process(database_url: str, tmp_path: Path) -> None:
     """Its job, its claims and its tasks are free again after two leases, not when the clock is back where it was."""
     async with world(database_url, tmp_path) as here:
@@ -179,7 +218,8 @@ async def test_a_job_is_not_pruned_while_a_repeat_is_answered_from_it(database_u
             await task(services)
         assert await job() == first
         await jumping.pass_time(timedelta(days=91))
-        await prune(services)
+        for task in (sweep, prune):
+            await task(services)
         assert (await here.client.get(f"/api/geo/convert/jobs/{first}/status")).status_code == 404
 
 

@@ -31,6 +31,7 @@ from service.usecases.audit import audit
 from tests.database import fast_directory
 from tests.integration.storage.servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server, s3_server
 from tests.schedules.tap import OfPostgres, OfS3, Tap
+from tests.support.database_time import far_ahead
 from tests.support.jobs import settlement
 from tests.support.patience import PATIENCE_SECONDS, wait_until
 from tests.support.server import Server, running_server
@@ -179,7 +180,7 @@ class Site:
         async def remove(keys: list[str]) -> None:
             await self._storage.delete([ObjectKey(key) for key in keys])
 
-        await register.dispose(remove, timedelta(0), 500)
+        await register.dispose(remove, timedelta(0), far_ahead, 500)
         async with self._database.connection() as connection:
             await connection.execute("UPDATE late_object SET next_at = now()")
         await register.remove_late(remove, 500)

@@ -110,7 +110,7 @@ async def test_no_alarm_is_false_while_everything_changes(database_url: str) -> 
         async def age() -> None:
             for days in count(10, 10):
                 await reach_time(database, START + timedelta(days=days))
-                await office.jobs.dispose(_remove_nothing, timedelta(), 1000)
+                await office.jobs.dispose(_remove_nothing, timedelta(), far_ahead, 1000)
                 for table in PRUNED:
                     await history.prune(table, 20)
 

@@ -27,7 +27,7 @@ class Archive(Office):
     async def pass_days(self, days: int) -> None:
         """Advance the clock by days, with outputs removed on time."""
         await reach_time(self.database, START + timedelta(days=days))
-        await self.jobs.dispose(_remove_nothing, timedelta(), 1000)
+        await self.jobs.dispose(_remove_nothing, timedelta(), far_ahead, 1000)
 
     async def prune(self) -> None:
         """Prune everything past its time, a row or two at a time, and audit after each step."""

@@ -21,7 +21,7 @@ from service.metering.audit import audit_books
 from service.metering.ledger import Ledger, Release, Settlement, publish_plans
 from service.metering.plans import BY_ID
 from service.metering.pricing import Pricing
-from tests.support.database_time import reach_time, stop_time
+from tests.support.database_time import far_ahead, reach_time, stop_time
 from tests.support.jobs import application, settlement
 
 FREE = BY_ID["free"]
@@ -94,7 +94,7 @@ async def go(database: Database, ledger: Ledger, account_id: AccountId, step: St
         assert not await ledger.release(release)
         assert await ledger.settle(settle) is None
     if step.end == "expire":
-        await jobs.dispose(_remove_nothing, timedelta(hours=-5), 1000)
+        await jobs.dispose(_remove_nothing, timedelta(hours=-5), far_ahead, 1000)
 
 
 async def _remove_nothing(_keys: list[str]) -> None:

@@ -203,7 +203,7 @@ class Bookkeeping(RuleBasedStateMachine):
         """Advance time by days or months; outputs are removed on time."""
         self._now += timedelta(days=days)
         self._run(stop_time(self._database, self._now))
-        self._run(JobRegister(self._database).dispose(_remove_nothing, timedelta(), 1000))
+        self._run(JobRegister(self._database).dispose(_remove_nothing, timedelta(), far_ahead, 1000))
 
     @rule(at_once=st.sampled_from([1, 3, 500]), batches=st.integers(1, 3))
     def prune(self, at_once: int, batches: int) -> None:
