@@ -123,21 +123,37 @@ static int shows_words(const char *at, const char *end)
     return 0;
 }
 
-/* Whether there is such a date, a whole number of so many digits that no floating-point number may be it, or a number beside
-   which its cell shows more. */
-static int has_odd_value(const char *at, const char *end)
+/* Whether a value in quotation marks is no number, or a whole one of so many digits that no floating-point number may be it;
+   one that does not end in this piece is seen with the next. */
+static int is_odd_number(const char *at)
 {
     enum { LEAST_DIGITS = 16 };
+    char mark = *at;
+    at += mark != 0;
+    at += *at == '-';
+    const char *last = past_digits(at);
+    long digits = last - at;
+    if (digits >= LEAST_DIGITS && *last == mark)
+        return 1;
+    if (*last == '.') {
+        const char *part = past_digits(last + 1);
+        digits += part - last - 1;
+        last = part;
+    }
+    if (*last == 'e' || *last == 'E')
+        last = past_digits(last + 1 + (last[1] == '-' || last[1] == '+'));
+    return *last && (*last != mark || !digits);
+}
+
+/* Whether there is such a date or number, or a number beside which its cell shows more. */
+static int has_odd_value(const char *at, const char *end)
+{
     for (const char *date = at; (date = find(date, end, DATE_VALUE));)
         if (is_odd_date(date += sizeof DATE_VALUE - 1))
             return 1;
     while ((at = find(at, end, NUMBER_VALUE))) {
         at += sizeof NUMBER_VALUE - 1;
-        char mark = *at;
-        at += mark != 0;
-        at += *at == '-';
-        const char *last = past_digits(at);
-        if ((last - at >= LEAST_DIGITS && *last == mark) || shows_words(at, end))
+        if (is_odd_number(at) || shows_words(at, end))
             return 1;
     }
     return 0;

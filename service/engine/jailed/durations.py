@@ -1,9 +1,9 @@
-"""Makes texts of times, and of dates before the year 0, in cells of an ODS workbook. Runs in the sandbox.
+"""Makes texts of times, dates before the year 0 and odd numbers in cells of an ODS workbook. Runs in the sandbox.
 
 The driver knows one notation, PT10H30M00S: it cuts fractions of seconds, takes 100 hours for 1, and makes nothing of
 others, such as PT010H30M00S, which Gnumeric writes, and 10:30:00. Beside texts it leaves times in that notation. Of
 dates before the year 0 and beyond the year 9999, and in other notations, it makes nothing, and it cuts seconds at a
-comma. For `opendocument`; uses only the standard library.
+comma. It takes numbers that are empty or none for 0, and 1,5 for 1. For `opendocument`; uses only the standard library.
 """
 
 import re
@@ -20,11 +20,15 @@ CELL = (
 PLAIN_DATE = rb"""\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d{1,3}0*+)?+)?+["']"""
 TIME_CELL = re.compile(CELL % (b"time-value", b""))
 DATE_CELL = re.compile(CELL % (b"date-value", rb"(?!" + PLAIN_DATE + rb")"))
+PLAIN_NUMBER = rb"""(?:-?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?+\d++)?+|[-+]?+(?i:inf|nan))["']"""
+NUMBER_CELL = re.compile(CELL % (b"value", rb"(?!" + PLAIN_NUMBER + rb")"))
+SHOWN = re.compile(rb"<text:p\b[^<>]*+(?<!/)>(?!</text:p)")
+"""What a cell shows, unless that is empty."""
 READ_DATE = re.compile(rb"\d{4}-\d")
 """How the dates begin that the driver reads: years have four digits."""
 COMMA = re.compile(rb"(?<=\d\d:\d\d:\d\d),(?=\d)")
-TYPE = re.compile(rb"""(\boffice:value-type\s*+=\s*+["'])(?:time|date)\b""")
-VALUE = re.compile(rb"""\s*+\boffice:(?:time|date)-value\s*+=\s*+["'][^"']*+["']""")
+TYPE = re.compile(rb"""(\boffice:value-type\s*+=\s*+["'])\w++""")
+VALUE = re.compile(rb"""\s*+\boffice:(?:time-|date-)?+value\s*+=\s*+["'][^"']*+["']""")
 NOTATION = re.compile(
     r"(?P<sign>-?)P(?:(?P<days>\d{1,9})D)?(?:T(?:(?P<hours>\d{1,9})H)?(?:(?P<minutes>\d{1,9})M)?"
     r"(?:(?P<seconds>\d{1,9}(?:[.,]\d{1,20})?)S)?)?",
@@ -42,6 +46,11 @@ def times_as_texts(part: bytes) -> bytes:
     Other dates get a point before fractions of seconds.
     """
     return DATE_CELL.sub(_with_date, TIME_CELL.sub(_with_clock, part))
+
+
+def odd_numbers_as_texts(part: bytes) -> bytes:
+    """Cells with values that are no numbers as texts of what they show, or else of the value."""
+    return NUMBER_CELL.sub(_as_shown, part)
 
 
 def is_finer(fraction: bytes) -> bool:
@@ -62,8 +71,17 @@ def _with_clock(cell: re.Match[bytes]) -> bytes:
 
 
 def _with_text(cell: re.Match[bytes], text: bytes) -> bytes:
-    said = VALUE.sub(b"", TYPE.sub(rb"\1string", cell["said"]))
-    return b"<table:table-cell%b><text:p>%b</text:p></table:table-cell>" % (said, text)
+    return b"<table:table-cell%b><text:p>%b</text:p></table:table-cell>" % (_of_text(cell["said"]), text)
+
+
+def _as_shown(cell: re.Match[bytes]) -> bytes:
+    shows = SHOWN.search(cell[0])
+    return cell[0].replace(cell["said"], _of_text(cell["said"]), 1) if shows else _with_text(cell, cell["value"])
+
+
+def _of_text(said: bytes) -> bytes:
+    """What the start tag of a cell says, if it is one of a text."""
+    return VALUE.sub(b"", TYPE.sub(rb"\1string", said))
 
 
 def _clock(text: str) -> str | None:

@@ -17,7 +17,14 @@ from pathlib import Path
 
 from service.engine.jailed.cell_texts import COVERED, COVERED_RUN, MARKS, PADDED, WORDED, plain_texts
 from service.engine.jailed.cells import as_decimal
-from service.engine.jailed.durations import PLAIN_DATE, TIME, is_finer, times_as_texts
+from service.engine.jailed.durations import (
+    PLAIN_DATE,
+    PLAIN_NUMBER,
+    TIME,
+    is_finer,
+    odd_numbers_as_texts,
+    times_as_texts,
+)
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.results import EMPTY, TRUTH_FORMULAS, TRUTH_VALUE, plain_results
 from service.engine.jailed.styles import UNREADABLE, copy_with
@@ -30,6 +37,7 @@ LONG = rb"""\soffice:value=["'](?P<long>-?\d{15,40}+)["']"""
 BEYOND_64 = re.compile(rb"""(\soffice:value=["'])(-?\d{19,40}+)(?=["'])""")
 """A whole number that may have more than 64 bits, of which the driver makes the largest one of these."""
 ODD_DATE = rb"""\boffice:date-value=["'](?!%b)""" % PLAIN_DATE
+ODD_NUMBER = rb"""\soffice:value\s*+=\s*+["'](?!%b)""" % PLAIN_NUMBER
 SOUGHT = (TIME, TRUTH_VALUE, *TRUTH_FORMULAS, *MARKS)
 ODD = re.compile(
     b"|".join(
@@ -37,6 +45,7 @@ ODD = re.compile(
             *(pattern.pattern for pattern in (COVERED, COVERED_RUN, EMPTY, PADDED, WORDED)),
             LONG,
             ODD_DATE,
+            ODD_NUMBER,
             *(re.escape(mark.encode()) for mark in SOUGHT),
         ]
     )
@@ -116,7 +125,9 @@ def _count_exact(parts: Iterator[bytes], found: Counter[str]) -> None:
 
 
 def _plain(part: bytes, found: Counter[str]) -> bytes:
-    whole = BEYOND_64.sub(lambda number: number[1] + as_decimal(number[2]), plain_texts(part, found))
+    whole = BEYOND_64.sub(
+        lambda number: number[1] + as_decimal(number[2]), plain_texts(odd_numbers_as_texts(part), found)
+    )
     return times_as_texts(plain_results(whole, found))
 
 

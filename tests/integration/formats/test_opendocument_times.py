@@ -140,3 +140,40 @@ async def test_numbers_that_are_none_are_told(pipeline: Pipeline, tmp_path: Path
     done = await pipeline.to("Csv", workbook(tmp_path / "a.ods", *rows))
     assert done.path.read_text(encoding="utf-8") == "n,t\n1.5,a\n,a\n"
     assert done.output.warnings == ("ODS holds numbers that are NaN; 1 value of 'n' became missing.",)
+
+
+NO_NUMBERS = {
+    'office:value=""': ("none", None),
+    "office:value=''": ("", None),
+    'office:value="abc"': ("abc", "abc"),
+    'office:value="1,5"': ("", "1,5"),
+    'office:value="12 km"': ("12 km", "12 km"),
+    'office:value="" table:formula="of:=1/0"': ("none", None),
+}
+"""Values that are no numbers, the text of their cell, and what becomes of them without this text."""
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS)
+async def test_values_that_are_no_numbers_do_not_become_zeros(either: Pipeline, tmp_path: Path, value: str) -> None:
+    """They are texts of what the cell shows, or missing."""
+    shown, bare = NO_NUMBERS[value]
+    cell = f'<table:table-cell office:value-type="float" {value}>'
+    cells = [f"{cell}<text:p>{shown}</text:p></table:table-cell>", f"{cell[:-1]}/>"]
+    number = '<table:table-cell office:value-type="float" office:value="7.5"/>'
+    rows = [[text_cell("n"), text_cell("t")], *([one, text_cell("a")] for one in (number, *cells))]
+    done = await either.to("GeoJson", workbook(tmp_path / "a.ods", *rows))
+    found = [row["properties"] for row in readers.geojson(done.path)]
+    first: object = "7.5" if shown or bare else 7.5
+    expected = (first, shown or bare, bare)
+    assert found == [{"n": number, "t": "a"} for number in expected]
+
+
+def test_many_values_of_one_cell_are_looked_at_once(tmp_path: Path) -> None:
+    """As of times."""
+    torn = "<table:table-cell " + 'office:value="x" ' * 50_000 + ">"
+    odd = '<table:table-cell office:value-type="float" office:value="x"/>'
+    source = workbook(tmp_path / "a.ods", *([odd, torn] for _ in range(20)))
+    opendocument.main(str(source), str(tmp_path / "plain.ods"), str(tmp_path / "found.json"))
+    with zipfile.ZipFile(tmp_path / "plain.ods") as book:
+        content = book.read(opendocument.MEMBER).decode()
+    assert (content.count("<text:p>x</text:p>"), content.count(torn)) == (20, 20)
