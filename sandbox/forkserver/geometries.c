@@ -6,14 +6,12 @@
 
 #include "answer.h"
 #include "geometries.h"
+#include "rings.h"
 
 enum { BLOB_HEAD = 8, ENVELOPE = 32 };
 
 /* How many rings, or areas, of a geometry are compared with each other, and how often at most each of their positions is looked at. */
 enum { MOST_COMPARED = 200, EFFORT = 64 };
-
-/* How far a point in a ring is from one of its corners, as a part of the way between the corners beside it. */
-static const double NEAR = 1. / 64;
 
 /* Longitudes may exceed 180 by another turn, so that a geometry can cross the date line in one piece. */
 static const double FARTHEST = 540.0, POLE = 90.001;
@@ -120,12 +118,6 @@ static int is_reversed(handle ring)
     return twice > 0;
 }
 
-/* Whether a box is within another, which is larger. */
-static int is_within(const double *box, const double *around)
-{
-    return memcmp(around, box, 4 * sizeof *box) != 0 && around[0] <= box[0] && box[1] <= around[1] && around[2] <= box[2] && box[3] <= around[3];
-}
-
 /* Whether the outer ring of the first of some areas is counterclockwise, and the box around one of them contains another. Of many
  * areas, only the first are compared with each other, as in service/engine/jailed/wkb.py. */
 static int has_nested_area(handle areas, int count)
@@ -148,43 +140,6 @@ static struct ring {
     double box[4], x, y;
     int size, is_hole, depth;
 } rings[MOST_COMPARED];
-
-static int is_apart(const double *at, int one, int other)
-{
-    return at[3 * one] != at[3 * other] || at[3 * one + 1] != at[3 * other + 1];
-}
-
-/* Find a point in a ring: near its leftmost position, the lowest of several, between those beside it. Returns how many positions the ring has; 0 if all
- * are at one place. */
-static int find_inside(handle ring, double *x, double *y)
-{
-    int count = OGR_G_GetPointCount(ring), left = 0, before, behind;
-    double *at = count ? positions_of(ring, count) : NULL;
-    for (int number = 1; number < count; number++)
-        if (at[3 * number] < at[3 * left] || (at[3 * number] == at[3 * left] && at[3 * number + 1] < at[3 * left + 1]))
-            left = number;
-    for (before = 1; before < count && !is_apart(at, left, (left + count - before) % count);)
-        before++;
-    for (behind = 1; behind < count && !is_apart(at, left, (left + behind) % count);)
-        behind++;
-    if (before >= count)
-        return 0;
-    const double *one = at + 3 * ((left + count - before) % count), *other = at + 3 * ((left + behind) % count);
-    *x = at[3 * left] + ((one[0] + other[0]) / 2 - at[3 * left]) * NEAR;
-    *y = at[3 * left + 1] + ((one[1] + other[1]) / 2 - at[3 * left + 1]) * NEAR;
-    return count;
-}
-
-static int is_in_ring(const double *at, int count, double x, double y)
-{
-    int found = 0;
-    for (int number = 0, last = count - 1; number < count; last = number++) {
-        const double *one = at + 3 * number, *other = at + 3 * last;
-        if ((one[1] > y) != (other[1] > y) && x < (other[0] - one[0]) * (y - one[1]) / (other[1] - one[1]) + one[0])
-            found = !found;
-    }
-    return found;
-}
 
 /* Add the rings of a geometry to those that are compared, and tell how many these are. */
 static int gather_rings(handle geometry, int found)
@@ -211,7 +166,8 @@ static int has_ambiguous_rings(handle geometry)
     for (int number = 0; gathered > 1 && number < gathered; number++) {
         struct ring ring = rings[number];
         OGR_G_GetEnvelope(ring.ring, ring.box);
-        ring.size = find_inside(ring.ring, &ring.x, &ring.y);
+        int positions = OGR_G_GetPointCount(ring.ring);
+        ring.size = positions && find_inside(positions_of(ring.ring, positions), positions, &ring.x, &ring.y) ? positions : 0;
         ring.depth = 0;
         effort += EFFORT * (int64_t)ring.size;
         rings[count] = ring;

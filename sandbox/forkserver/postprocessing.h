@@ -12,5 +12,8 @@ int write_lines_of_wkt(const char *separated, const char *lines);
 /* Copy the rows of a CSV of "1" or "2" columns without the separators behind the last one that some drivers put there. */
 int even_rows(const char *rows, const char *csv, const char *columns);
 
+/* Turn the holes of areas with elevations in a .shp that go around as areas do. */
+int turn_holes(const char *shapes);
+
 /* Count the lines of WKT in a file, and put the counts into the answer. */
 void count_lines_of_wkt(const char *file);

@@ -106,6 +106,11 @@ static void even(char **at)
     end_answer("{", at[0] && at[1] && at[2] && even_rows(at[0], at[1], at[2]));
 }
 
+static void turn(char **at)
+{
+    end_answer("{", at[0] && turn_holes(at[0]));
+}
+
 static void count(char **at)
 {
     const char *name = *at++;
@@ -189,6 +194,7 @@ static const struct {
     {"gather", gather},
     {"lines", lines},
     {"even", even},
+    {"turn", turn},
     {"count", count},
     {"compare", compare},
     {"tally", tally},

@@ -332,6 +332,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a dataset holds one family, so that others go into datasets of their own."""
     rings_alone: bool = False
     """Whether an area is nothing but rings: which of them are holes of which areas follows from where they lie."""
+    turns_holes: bool = False
+    """Whether holes with elevations may get the direction of areas from its driver."""
     type_options: Mapping[str, tuple[str, ...]] = {}
     """Options for a geometry type: by type, "" for mixed, "None" for a table; `{z}` is replaced."""
     json: bool = False

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from service.engine.jailed.shape_rings import turn
+
 ROOT: Final = re.compile(rb"<[A-Za-z_][^\s>]*")
 ENVELOPE_OF_THREE: Final = re.compile(rb'(<gml:Envelope\b[^>]*?) srsDimension="3"')
 """What makes readers such as GDAL 3.10 take coordinates of two numbers, which declare no dimension, for three."""
@@ -74,7 +76,13 @@ def even(rows_file: str, csv_file: str, columns: str) -> None:
                 out.write(line)
 
 
-ANSWERS: Final[dict[str, Callable[..., None]]] = {"declare": declare, "gather": gather, "lines": lines, "even": even}
+ANSWERS: Final[dict[str, Callable[..., None]]] = {
+    "declare": declare,
+    "gather": gather,
+    "lines": lines,
+    "even": even,
+    "turn": turn,
+}
 
 
 if __name__ == "__main__":

@@ -275,7 +275,7 @@ def _has_nested_area(geometry: WkbGeometry) -> bool:
     if not rings or not _is_reversed(rings[0][0::size], rings[0][1::size]):
         return False
     boxes = [_box(ring, size) for ring in rings]
-    return any(outer != inner and _is_around(outer, inner) for outer, inner in permutations(boxes, 2))
+    return any(outer != inner and is_around(outer, inner) for outer, inner in permutations(boxes, 2))
 
 
 def _has_ambiguous_rings(geometry: WkbGeometry) -> bool:
@@ -284,10 +284,10 @@ def _has_ambiguous_rings(geometry: WkbGeometry) -> bool:
     Where nothing but rings is stored, they become areas, or holes. Of many rings, only the first are compared.
     """
     gathered = list(islice(_rings_of(geometry), MOST_COMPARED))
-    rings = [_Ring(*ring) for ring in gathered if len(set(ring[1])) > 1] if gathered[1:] else []
+    rings = [Ring(*ring) for ring in gathered if len(set(ring[1])) > 1] if gathered[1:] else []
     effort = EFFORT * sum(len(ring.places) for ring in rings)
     for outer, inner in permutations(rings, 2):
-        if outer.box != inner.box and _is_around(outer.box, inner.box):
+        if outer.box != inner.box and is_around(outer.box, inner.box):
             inner.depth += outer.is_around(*inner.point)
             effort -= len(outer.places)
             if effort <= 0:
@@ -306,7 +306,7 @@ def _rings_of(geometry: WkbGeometry) -> Iterator[tuple[int, Sequence[Place]]]:
             yield from _rings_of(part)
 
 
-class _Ring:
+class Ring:
     """A ring of an area: the box around it, a point in it, and in how many others it is.
 
     The point is near its leftmost position, the lowest of several, between those beside it.
@@ -326,6 +326,13 @@ class _Ring:
             y + ((others[0][1] + others[-1][1]) / 2 - y) * NEAR,
         )
 
+    @property
+    def is_counterclockwise(self) -> bool:
+        """Whether it goes around so, if it has an area."""
+        x, y = self.places[0]
+        near = pairwise(self.places)
+        return sum((xx - x) * (yyy - y) - (xxx - x) * (yy - y) for (xx, yy), (xxx, yyy) in near) > 0
+
     def is_around(self, x: float, y: float) -> bool:
         """Whether a point is in the ring."""
         edges = pairwise([self.places[-1], *self.places])
@@ -337,7 +344,8 @@ class _Ring:
         return sum(crossed) % 2 == 1
 
 
-def _is_around(outer: Box, inner: Box) -> bool:
+def is_around(outer: Box, inner: Box) -> bool:
+    """Whether a box contains another."""
     return outer[0] <= inner[0] and outer[1] <= inner[1] and inner[2] <= outer[2] and inner[3] <= outer[3]
 
 

@@ -82,6 +82,7 @@ SHAPEFILE = Format(
         loss_report=True,
         one_family=True,
         rings_alone=True,
+        turns_holes=True,
         m=True,
         mixes_z=False,
         type_options=SHAPE_TYPES,

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pyogrio.raw
@@ -13,7 +14,9 @@ from service.formats.target import choose_target
 from service.usecases.inspect_source import inspect_source
 from tests.integration.formats.pipeline import Json, Pipeline, feature, geometry, write_geojson
 
-POLYGON, MULTI_POLYGON = 3, 6
+POLYGON = 3
+Place = tuple[float, ...]
+Area = list[list[Place]]
 TOLD = "stores rings of areas, but not which of them are holes. In 1 feature, an area lies within"
 
 
@@ -39,18 +42,27 @@ def wkt(shape: Json) -> str:
     return f"{shape['type']} {text(shape['coordinates'])}"  # type: ignore[arg-type]
 
 
-def holes_of(wkb: bytes) -> list[int]:
-    """How many holes each area has, the least first."""
-    areas = [wkb] if wkb[1] == POLYGON else []
-    at = 9
-    while wkb[1] == MULTI_POLYGON and at < len(wkb):
-        areas.append(wkb[at:])
+def areas_of(wkb: bytes) -> list[Area]:
+    """The rings of each area."""
+    kind, basic = divmod(struct.unpack_from("<I", wkb, 1)[0], 1000)
+    size = (2, 3, 3, 4)[kind]
+    at = 0 if basic == POLYGON else 9
+    areas: list[Area] = []
+    while at < len(wkb):
         (rings,) = struct.unpack_from("<I", wkb, at + 5)
         at += 9
+        areas.append([])
         for _ in range(rings):
             (positions,) = struct.unpack_from("<I", wkb, at)
-            at += 4 + 16 * positions
-    return sorted(struct.unpack_from("<I", area, 5)[0] - 1 for area in areas)
+            numbers = struct.unpack_from(f"<{positions * size}d", wkb, at + 4)
+            areas[-1].append([numbers[start : start + size] for start in range(0, len(numbers), size)])
+            at += 4 + 8 * size * positions
+    return areas
+
+
+def holes_of(wkb: bytes) -> list[int]:
+    """How many holes each area has, the least first."""
+    return sorted(len(area) - 1 for area in areas_of(wkb))
 
 
 @pytest.mark.parametrize("output", ["Shapefile", "OpenFileGdb"])
@@ -85,3 +97,56 @@ async def test_rings_of_geojson_are_compared_where_it_matters(
         look = await inspect_source(either.engine, run, source, target, directory)
     plan = plan_conversion(look.source, target, look.facts, ConversionRequest(), either.engine.catalogue)
     assert any(TOLD in warning for warning in plan.warnings) is (told and output != "GeoPackage")
+
+
+ROOF: list[Place] = [(0, 0, 5, 1), (9, 0, 6, 2), (9, 9, 7, 3), (0, 9, 8, 4), (0, 0, 5, 1)]
+SHAFT: list[Place] = [(2, 2, 1, 5), (2, 4, 2, 6), (4, 4, 3, 7), (4, 2, 4, 8), (2, 2, 1, 5)]
+TOWER: list[Place] = [(20, 0, 5, 1), (29, 0, 5, 2), (29, 9, 5, 3), (20, 0, 5, 1)]
+IN_SPACE: dict[str, list[Area]] = {
+    "a hole": [[ROOF, SHAFT]],
+    "a hole in the direction of its area": [[ROOF, SHAFT[::-1]]],
+    "a hole at one elevation": [[ROOF, [(x, y, 5, m) for x, y, _, m in SHAFT]]],
+    "several areas": [[TOWER], [ROOF[::-1], SHAFT], [[(x + 50, y, z, m) for x, y, z, m in SHAFT]]],
+    "an area in a hole": [[ROOF, SHAFT], [[(x / 4 + 2.1, y / 4 + 2.1, z, m) for x, y, z, m in SHAFT]]],
+}
+
+
+def edges(area: Area) -> list[list[Place]]:
+    """Those of each ring, whatever their direction."""
+    return [sorted(min(one + other, other + one) for one, other in pairwise(ring)) for ring in area]
+
+
+@pytest.mark.filterwarnings("ignore:Measured")
+@pytest.mark.parametrize("letters", ["Z", "ZM"])
+@pytest.mark.parametrize("what", IN_SPACE)
+async def test_holes_with_elevations_stay_holes_in_a_shapefile(
+    either: Pipeline, tmp_path: Path, what: str, letters: str
+) -> None:
+    """GDAL 3.6 wrote those as areas whose elevations differ from those of the area around them."""
+    size = 2 + len(letters)
+    areas = [[[place[:size] for place in ring] for ring in area] for area in IN_SPACE[what]]
+    text = ", ".join(
+        f"({', '.join('(' + ', '.join(' '.join(map(str, place)) for place in ring) + ')' for ring in area)})"
+        for area in areas
+    )
+    path = tmp_path / "a.csv"
+    path.write_text(f'wkt\n"MULTIPOLYGON {letters} ({text})"\n"POLYGON {letters} EMPTY"\n')
+    done = await either.to("Shapefile", path, source_epsg=4326)
+    assert not [warning for warning in done.output.warnings if "rings" in warning]
+    table = pyogrio.read_arrow(f"/vsizip/{done.path}/a.shp")[1]
+    (wkb, empty) = table["wkb_geometry"].to_pylist()
+    assert empty is None
+    assert sorted(map(edges, areas_of(wkb))) == sorted(map(edges, areas))
+
+
+async def test_areas_with_elevations_above_each_other_stay_areas(either: Pipeline, tmp_path: Path) -> None:
+    """As the floors of a building; what programs make of them is told."""
+    path = tmp_path / "a.csv"
+    path.write_text(
+        'wkt\n"MULTIPOLYGON Z (((0 0 1, 9 0 1, 9 9 1, 0 0 1)), ((5 1 8, 7 1 8, 7 3 8, 5 1 8)))"\n'
+        '"POLYGON Z ((0 0 1, 9 0 2, 9 9 3, 0 0 1), (5 1 8, 7 1 8, 7 3 9, 5 1 8))"\n'
+    )
+    done = await either.to("Shapefile", path, source_epsg=4326)
+    assert [warning for warning in done.output.warnings if TOLD in warning]
+    first, _ = pyogrio.read_arrow(f"/vsizip/{done.path}/a.shp")[1]["wkb_geometry"].to_pylist()
+    assert holes_of(first) == [0, 0]
