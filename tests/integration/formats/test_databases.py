@@ -434,3 +434,37 @@ async def test_digits_beyond_milliseconds_are_told_of_times_of_day(converters: C
     values = [("10:00:00.123456",), ("10:00:00.120000",), ("10:00",), ("10:00:00.0001",), (None,)]
     done = await Pipeline(converters).to("Csv", written(tmp_path / "a.sqlite", "c TIME", *values))
     assert [warning.partition(" lost digits")[0] for warning in done.output.warnings] == ["2 values of 'c'"]
+
+
+LIKE_SYSTEM = (
+    "layer_roads",
+    "se_regions",
+    "wms_sources",
+    "stored_goods",
+    "idx_2020",
+    "rtree_of_life",
+    "vector_layers_2",
+    "TGE_1",
+)
+SYSTEM = (
+    "layer_statistics",
+    "views_layer_statistics",
+    "virts_layer_statistics",
+    "layer_styles",
+    "SE_fonts",
+    "spatial_ref_sys",
+)
+
+
+@pytest.mark.parametrize("beside", ["", "CREATE VIRTUAL TABLE docs USING fts4 (text)"])
+async def test_tables_called_like_those_of_programs_are_read(either: Pipeline, tmp_path: Path, beside: str) -> None:
+    """Only whole names tell tables of SpatiaLite and QGIS from data, which would be lost in silence."""
+    with edited(tmp_path / "a.sqlite") as connection:
+        connection.execute(beside or "SELECT 1")
+        for table in (*LIKE_SYSTEM, *SYSTEM, "docs_archive"):
+            connection.execute(f"CREATE TABLE {table} (name TEXT)")
+            connection.execute(f"INSERT INTO {table} VALUES ('a')")  # noqa: S608 -- ours
+    done = await either.to("GeoPackage", tmp_path / "a.sqlite")
+    assert [layer.name for layer in done.facts.layers] == [*LIKE_SYSTEM, "docs_archive"]
+    told = ["Views and virtual tables were left out: 'docs'."] * bool(beside)
+    assert [warning for warning in done.output.warnings if "docs" in warning] == told
