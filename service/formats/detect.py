@@ -323,9 +323,11 @@ def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path, bounds: Bou
         return _unpack_bundles(archive, bundles, untrusted_name, unpack_into)
     if not others:
         paths = _listing(member.path for member in archive.members)
+        remedies = {REMEDIES.get(member.extension, "") for member in archive.members}
+        advice = remedies.pop() if len(remedies) == 1 else ""
         raise Rejection(
             f"The ZIP holds no file that can be converted; it contains: {paths or 'nothing'}. "
-            "A shapefile needs .shp, .shx and .dbf."
+            f"{advice or 'A shapefile needs .shp, .shx and .dbf.'}"
         )
     (find,) = others
     if find.folder_extension:

@@ -330,6 +330,28 @@ def test_a_zip_of_nothing_useful_says_what_it_holds(tmp_path: Path) -> None:
         received(tmp_path, {"plan.pdf": b"x"})
 
 
+@pytest.mark.parametrize(
+    ("names", "advice"),
+    [
+        (("stops.txt", "feed/trips.txt"), REMEDIES[".txt"]),
+        (("scan.tif", "SCAN.PNG"), REMEDIES[".tif"]),
+        (("roads.dbf", "readme.txt"), "A shapefile needs .shp, .shx and .dbf."),
+        (("roads.osm", "scan.tif"), "A shapefile needs .shp, .shx and .dbf."),
+    ],
+)
+def test_a_zip_of_files_of_one_unaccepted_kind_is_refused_with_what_helps(
+    tmp_path: Path, names: tuple[str, ...], advice: str
+) -> None:
+    """Such as GTFS feeds, whose tables are called .txt: that a shapefile needs other files does not help there."""
+    upload = tmp_path / "upload.zip"
+    upload.write_bytes(packed(dict.fromkeys(names, b"a,b")))
+    with pytest.raises(Rejection) as refused:
+        detect(upload, "upload.zip", tmp_path / "in", Bounds())
+    assert str(refused.value) == (
+        f"The ZIP holds no file that can be converted; it contains: {', '.join(names)}. {advice}"
+    )
+
+
 @pytest.mark.parametrize("name", ["../evil.geojson", "/etc/evil.geojson", "C:/evil.geojson", "a/../../evil.geojson"])
 def test_names_that_leave_the_zip_are_refused(tmp_path: Path, name: str) -> None:
     """Nothing is written for them."""
