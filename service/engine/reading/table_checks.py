@@ -184,11 +184,12 @@ def _unnamed(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
 
 def numbered_headers(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
     """What is told of sheets whose first row, always taken for a header, would count as data in a CSV file."""
-    for table in tables:
-        numbers = [name for name in table.columns if NUMBER.match(name)]
-        if numbers and not are_consecutive_years(numbers):
-            yield (
-                f"The first row of {shown(table.name)!r} was taken for names of columns, although it holds numbers: "
-                f"{listed(quotes(numbers), LISTED)}. If it is data, it is missing in the result: insert a row with "
-                "names above it, and send the file again."
-            )
+    found = {table.name: [name for name in table.columns if NUMBER.match(name)] for table in tables}
+    odd = {sheet: numbers for sheet, numbers in found.items() if numbers and not are_consecutive_years(numbers)}
+    if odd:
+        numbers = listed(quotes(next(iter(odd.values()))), LISTED)
+        yield (
+            f"The first row of {listed(quotes(odd), LISTED)} was taken for names of columns, although it holds "
+            f"numbers, such as {numbers}. If it is data, it is missing in the result: insert a row with names above "
+            "it, and send the file again."
+        )

@@ -179,7 +179,9 @@ async def test_numbers_in_the_first_row_of_a_sheet_are_told(
     path = write_geojson(tmp_path / "a.geojson", [feature(None, **dict(zip(first, second, strict=True)))])
     done = await either.to("GeoPackage", (await either.to(output, path)).path)
     told = [warning for warning in done.output.warnings if "was taken for names of columns" in warning]
-    expected = f"The first row of 'a' was taken for names of columns, although it holds numbers: {HEADERS[text]}. If"
+    expected = (
+        f"The first row of 'a' was taken for names of columns, although it holds numbers, such as {HEADERS[text]}. If"
+    )
     assert [warning.startswith(expected) for warning in told] == [True] * bool(HEADERS[text])
 
 
