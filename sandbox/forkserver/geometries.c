@@ -130,7 +130,7 @@ static int has_nested_area(handle areas, int count)
     for (int number = 0; number < count; number++)
         OGR_G_GetEnvelope(OGR_G_GetGeometryRef(areas, number), boxes[number]);
     for (int number = 0; number < count * count && !found; number++)
-        found = is_within(boxes[number % count], boxes[number / count]);
+        found = memcmp(boxes[number % count], boxes[number / count], sizeof boxes[0]) && is_within(boxes[number % count], boxes[number / count]);
     return found;
 }
 
@@ -176,7 +176,7 @@ static int has_ambiguous_rings(handle geometry)
     for (int outer = 0; outer < count; outer++) {
         const double *at = NULL;
         for (int inner = 0; inner < count && effort > 0; inner++)
-            if (is_within(rings[inner].box, rings[outer].box)) {
+            if (inner != outer && is_within(rings[inner].box, rings[outer].box)) {
                 at = at ? at : positions_of(rings[outer].ring, rings[outer].size);
                 rings[inner].depth += is_in_ring(at, rings[outer].size, rings[inner].x, rings[inner].y);
                 effort -= rings[outer].size;

@@ -1,6 +1,6 @@
 /* The rings of areas, of which each position is three numbers; see rings.c. */
 
-/* Whether a box is within another, which is larger: each is its least x, its largest x, and the same of y. */
+/* Whether a box is within another: each is its least x, its largest x, and the same of y. */
 int is_within(const double *box, const double *around);
 
 /* Find a point in a ring: near its leftmost position, the lowest of several, between those beside it. Returns 0 if all its positions

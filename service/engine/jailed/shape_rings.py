@@ -44,7 +44,7 @@ def _turn_rings(shape: bytearray) -> bool:
     if not rings[1:]:
         return False
     for outer, inner in permutations(rings, 2):
-        if outer.box != inner.box and is_around(outer.box, inner.box):
+        if is_around(outer.box, inner.box):
             inner.depth += outer.is_around(*inner.point)
     turned = [span for span, ring in zip(spans, rings, strict=True) if ring.depth % 2 and not ring.is_counterclockwise]
     for start, end in turned:

@@ -287,7 +287,7 @@ def _has_ambiguous_rings(geometry: WkbGeometry) -> bool:
     rings = [Ring(*ring) for ring in gathered if len(set(ring[1])) > 1] if gathered[1:] else []
     effort = EFFORT * sum(len(ring.places) for ring in rings)
     for outer, inner in permutations(rings, 2):
-        if outer.box != inner.box and is_around(outer.box, inner.box):
+        if is_around(outer.box, inner.box):
             inner.depth += outer.is_around(*inner.point)
             effort -= len(outer.places)
             if effort <= 0:
