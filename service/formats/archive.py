@@ -14,6 +14,7 @@ from bz2 import BZ2Decompressor
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
+from functools import partial
 from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -90,10 +91,8 @@ class Archive:
             Rejection: it is damaged, or the ZIP unpacks to more than the bounds allow.
         """
         try:
-            with self._content(member) as content, target.open("xb") as unpacked:
-                while chunk := content.read(CHUNK):
-                    self._unpacked.count(len(chunk))
-                    unpacked.write(chunk)
+            with self._content(member) as content:
+                self._unpacked.write(iter(partial(content.read, CHUNK), b""), target)
         except FileExistsError:
             raise
         except BROKEN as error:

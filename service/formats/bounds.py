@@ -1,5 +1,9 @@
 """Bounds on the unpacked size of an upload, for every kind of packing."""
 
+import errno
+from collections.abc import Iterable
+from pathlib import Path
+
 import msgspec
 
 from service.errors import Rejection
@@ -15,12 +19,18 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     unpacked_bytes: int = 1024 * MIB
     ratio: int = 200
     ratio_from_bytes: int = 64 * MIB
+    room_bytes: int | None = None
+    """For how much there is room on the disk, if not for all of this."""
     contents_bytes: int = 4 * MIB
     """The largest table of contents of a ZIP that is parsed: more than that of any honest one."""
     in_steps: bool = False
     """Whether only what unpacks in small steps is unpacked: bzip2 unpacks 900 kB before it returns any of them."""
     read_through_bytes: int | None = None
     """How much text is read through, of all documents together."""
+
+    def most_of(self, size_bytes: int) -> int:
+        """To how much an upload of this size may unpack."""
+        return min(self.unpacked_bytes, max(self.ratio_from_bytes, self.ratio * size_bytes))
 
 
 class TooMuch(Rejection):
@@ -39,6 +49,7 @@ class Unpacked:
         self._size_bytes = size_bytes
         self._bounds = bounds
         self._unpacked_bytes = 0
+        self._written_bytes = 0
 
     def count(self, size_bytes: int) -> None:
         """Count `size_bytes` more.
@@ -58,3 +69,18 @@ class Unpacked:
                 f"The {self._kind} unpacks to more than {self._bounds.ratio} times its size and was not read further. "
                 "Send it unpacked, or in a ZIP without compression; split it if it is too large for that."
             )
+
+    def write(self, pieces: Iterable[bytes], target: Path) -> None:
+        """Write `pieces` to the new file `target`, and count them.
+
+        Raises:
+            OSError: there is no room for them.
+            TooMuch, OutOfTime, Withdrawn: as `count`.
+        """
+        with target.open("xb") as file:
+            for piece in pieces:
+                self.count(len(piece))
+                self._written_bytes += len(piece)
+                if self._bounds.room_bytes is not None and self._written_bytes > self._bounds.room_bytes:
+                    raise OSError(errno.ENOSPC, "other uploads have unpacked to as much as may be on the disk")
+                file.write(piece)

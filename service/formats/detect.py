@@ -104,6 +104,13 @@ class Part(msgspec.Struct, frozen=True):
         return next(iter(self.files))
 
 
+class Unpacking(msgspec.Struct, frozen=True):
+    """To how much an upload unpacks at most, and how many copies of that are on the disk at a time."""
+
+    most_bytes: int
+    copies: int
+
+
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """An upload whose format is known."""
 
@@ -153,6 +160,31 @@ def is_read_through(untrusted_name: str) -> bool:
     """Whether detecting an upload of this name may require more than a look at its beginning and its end."""
     found = by_extension(_extension(untrusted_name))
     return is_archive(untrusted_name) or (found is not None and reading_of(found).declares is not None)
+
+
+def unpacking_of(path: Path, untrusted_name: str) -> Unpacking:
+    """What detecting an upload that `is_archive` writes to the disk: nothing if it will be refused at once. Blocking.
+
+    The sizes that a ZIP states are bounds: no more is unpacked of any member.
+    """
+    bounds = Bounds()
+    most = bounds.most_of(path.stat().st_size)
+    if is_gzip(untrusted_name):
+        return Unpacking(most, _copies([_extension(untrusted_name[: -len(GZ)])]))
+    try:
+        with open_archive(path, bounds) as archive:
+            extensions = {member.extension for member in archive.members}
+            stated = min(most, sum(member.info.file_size for member in archive.members))
+    except Rejection:
+        return Unpacking(0, 1)
+    nested = bounds.unpacked_bytes if any(is_archive(f"a{extension}") for extension in extensions) else 0
+    return Unpacking(stated + nested, _copies(extensions))
+
+
+def _copies(extensions: Iterable[str]) -> int:
+    """How often files with these extensions are on the disk at a time: text may be replaced by a mended copy."""
+    rows = filter(None, map(by_extension, extensions))
+    return 2 if any(reading_of(row).declares for row in rows) else 1
 
 
 def detect(
@@ -272,6 +304,9 @@ def _replaced(
     """The documents, some of them in new files, named with `prefix`, that `replace` wrote, and its warnings."""
     found = [replace(part.path, directory / f"{prefix}_{at}{part.extension}") for at, part in enumerate(documents)]
     parts = tuple(Part({part.extension: path}, part.layer) for part, (path, _) in zip(documents, found, strict=True))
+    for part in documents:
+        if part.path.parent == directory and part.path not in {path for path, _ in found}:
+            part.path.unlink()
     told = [(part.layer, warning) for part, (_, warning) in zip(parts, found, strict=True) if warning]
     if len(parts) == 1 or not told:
         return parts, [warning for _, warning in told]

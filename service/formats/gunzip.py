@@ -24,10 +24,8 @@ def gunzip(path: Path, target: Path, bounds: Bounds) -> None:
         Rejection: it is damaged or cut off, or unpacks to more than the bounds allow.
     """
     unpacked = Unpacked(".gz", path.stat().st_size, bounds)
-    with opened(path) as packed, target.open("xb") as file:
-        for piece in _pieces(packed):
-            unpacked.count(len(piece))
-            file.write(piece)
+    with opened(path) as packed:
+        unpacked.write(_pieces(packed), target)
 
 
 def _pieces(packed: BufferedReader) -> Iterator[bytes]:

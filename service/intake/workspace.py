@@ -24,6 +24,7 @@ from service.intake.areas import claim_area, sweep
 from service.intake.form import MEBIBYTE, Upload
 from service.intake.memory import has_room, leave_memory_root
 from service.intake.trees import new_name, remove_tree
+from service.intake.unpacking_space import UnpackingSpace
 from service.telemetry import events
 
 DISK_THREADS = 2
@@ -65,6 +66,8 @@ class WorkArea:
         self._on_disk = on_disk
         self._in_memory = in_memory
         self._threads = Threads(DISK_THREADS)
+        self.space = UnpackingSpace(lambda: shutil.disk_usage(on_disk).free)
+        """The space for what uploads unpack to."""
         self.workspaces = 0
         """How many workspaces are open."""
 
@@ -119,9 +122,10 @@ class WorkArea:
         """
         if inline:
             _remove_or_log(directory)
-            return
-        with CancelScope(shield=True):
-            await self.run_blocking(lambda: _remove_or_log(directory))
+        else:
+            with CancelScope(shield=True):
+                await self.run_blocking(lambda: _remove_or_log(directory))
+        self.space.leave(directory)
 
 
 class Workspace:
@@ -139,6 +143,11 @@ class Workspace:
         self._area.workspaces -= 1
         while self._owned:
             await self._area.remove(self._owned.pop())
+
+    @property
+    def space(self) -> UnpackingSpace:
+        """See `WorkArea.space`."""
+        return self._area.space
 
     @property
     def buffer_bytes(self) -> int:
@@ -165,8 +174,13 @@ class Workspace:
         path = self.new_directory() / upload.path.name
         with lack_of_room():
             await self.run_blocking(partial(shutil.copy, upload.path, path))
-        await self._area.remove(self.handover(upload.directory))
+        await self.discard(upload)
         return msgspec.structs.replace(upload, path=path)
+
+    async def discard(self, upload: Upload) -> None:
+        """Delete `upload` before the end of the block, if this workspace owns it."""
+        if upload.directory in self._owned:
+            await self._area.remove(self.handover(upload.directory))
 
     def handover(self, directory: Path) -> Path:
         """Return `directory` and its ownership: from now on, the caller must delete it (`WorkArea.remove`).

@@ -89,6 +89,7 @@ CONVERTER_RETRIES = Counter("geomill_converter_retries", "Files restarted becaus
 CONVERTERS = Gauge("geomill_converters", "Files that can be converted at the same time.", multiprocess_mode="livesum")
 SEATS = Gauge("geomill_seats", "Files that may be in progress, including waiting ones.", multiprocess_mode="livesum")
 SEATS_TAKEN = Gauge("geomill_seats_taken", "Files in progress, including waiting ones.", multiprocess_mode="livesum")
+UNPACKED_BYTES = Gauge("geomill_unpacked_bytes", "Disk space for what uploads unpack to.", multiprocess_mode="livesum")
 
 RESERVATIONS = Gauge(
     "geomill_reservations", "Jobs of all processes that hold a reservation.", multiprocess_mode="mostrecent"

@@ -89,6 +89,7 @@ def _submit(services: Services, admitted: Admitted, ticket: QueueTicket) -> Subm
 
 async def _refuse(services: Services, received: Received, reason: GeomillError) -> Submission:
     order = received.order
+    await order.workspace.discard(order.upload)  # later files of a batch may need its space
     failed = msgspec.structs.replace(
         received.job, status=Status.FAILED, error_message=reason.message, details=details_of(reason)
     )

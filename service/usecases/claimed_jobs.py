@@ -207,6 +207,7 @@ class ClaimedJobs:
         source = await detect_format(
             Upload(untrusted_name=job.original_file_name, path=path, size_bytes=job.input_size_bytes),
             self._parts.engine.limits,
+            self._parts.work_area.space,
             handover.account_id,
         )
         self._offer.require_readable(source.format)

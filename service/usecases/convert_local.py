@@ -55,7 +55,7 @@ async def convert_local(parts: LocalParts, upload: Upload, request: ConversionRe
     Raises:
         Rejection: the file cannot be converted.
     """
-    source = await detect_format(upload, parts.engine.limits)
+    source = await detect_format(upload, parts.engine.limits, parts.work_area.space)
     parts.offer.require_readable(source.format)
     target = choose_target(source.format, request.output, parts.offer.unwritable())
     spec = _spec(source, target.token, upload, request)

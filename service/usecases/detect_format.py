@@ -5,8 +5,11 @@ Looking through a large one is bounded in computing time, and ends with the requ
 
 import asyncio
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -15,11 +18,15 @@ from sandbox.command import Limits
 from service.blocking import INLINE_BYTES, SHARED, Threads, run_blocking
 from service.engine.diagnostics import out_of_time
 from service.formats.bounds import Bounds, MuchToRead, TooMuch
-from service.formats.detect import Source, detect, is_gzip, is_read_through
+from service.formats.detect import Source, detect, is_archive, is_gzip, is_read_through, unpacking_of
 from service.ids import AccountId
 from service.intake.form import Upload
+from service.intake.trees import tree_bytes
+from service.intake.unpacking_space import UnpackingSpace
 from service.intake.workspace import Workspace, lack_of_room
 from service.permit import OutOfTime, Permit
+
+_Result = TypeVar("_Result")
 
 AT_ONCE = 4
 UNPACKED = "unpacked"
@@ -36,31 +43,50 @@ _turns: WeakValueDictionary[AccountId, asyncio.Lock] = WeakValueDictionary()
 wait."""
 
 
-async def detect_format(upload: Upload, limits: Limits, account_id: AccountId | None = None) -> Source:
+class _Look(Protocol):
+    """Runs work in one of the threads, within the computing time for one upload."""
+
+    async def __call__(self, work: Callable[[], _Result]) -> _Result:
+        """See `run_blocking`."""
+
+
+async def detect_format(
+    upload: Upload, limits: Limits, space: UnpackingSpace, account_id: AccountId | None = None
+) -> Source:
     """Detect the format of an upload; the contents of an archive are unpacked next to it.
 
     A large one waits for others of the account, if that is given, and takes at most the computing time of `limits`.
+    What it unpacks to has its part of `space` until its directory is removed.
 
     Raises:
         Rejection: see `formats.detect.detect`; or it takes more time.
-        Overloaded: the disk is full.
+        Overloaded: the disk is full, or others leave too little of `space`.
     """
     return await _detect_little(upload, checks_text=True) or await _detect_in_thread(
-        upload, limits, account_id, checks_text=True
+        upload, limits, space, account_id, checks_text=True, keeps=True
     )
 
 
 async def detect_received(
-    upload: Upload, limits: Limits, account_id: AccountId, workspace: Workspace, *, checks_text: bool
+    upload: Upload,
+    limits: Limits,
+    account_id: AccountId,
+    workspace: Workspace,
+    *,
+    checks_text: bool,
+    keeps: bool = True,
 ) -> tuple[Upload, Source]:
     """Do so for an upload that `workspace` owns, and return it as well; without `looks` as in `formats.detect.detect`.
 
     If it is an archive of more than little, it is on disk from then on: a few kilobytes may unpack to many megabytes.
+    Unless `keeps`, nothing is left there of what such an archive unpacks to.
     """
     found = await _detect_little(upload, checks_text=checks_text)
     if found is None:
         upload = await workspace.on_disk(upload)
-        found = await _detect_in_thread(upload, limits, account_id, checks_text=checks_text)
+        found = await _detect_in_thread(
+            upload, limits, workspace.space, account_id, checks_text=checks_text, keeps=keeps
+        )
     return upload, found
 
 
@@ -90,16 +116,58 @@ def _detect_within(bounds: Bounds, upload: Upload, *, checks_text: bool) -> Sour
 
 
 async def _detect_in_thread(
-    upload: Upload, limits: Limits, account_id: AccountId | None, *, checks_text: bool
+    upload: Upload,
+    limits: Limits,
+    space: UnpackingSpace,
+    account_id: AccountId | None,
+    *,
+    checks_text: bool,
+    keeps: bool,
 ) -> Source:
     turn = asyncio.Lock() if account_id is None else _turns.setdefault(account_id, asyncio.Lock())
     threads = _looking if is_read_through(upload.untrusted_name) else SHARED
-    work = partial(detect, upload.path, upload.untrusted_name, upload.directory / UNPACKED, checks_text=checks_text)
     permit = Permit(limits.cpu_seconds)
+    look: _Look = partial(run_blocking, inline=False, threads=threads, permit=permit)
+    work = partial(detect, upload.path, upload.untrusted_name, upload.directory / UNPACKED, checks_text=checks_text)
     async with turn:
         with lack_of_room():
             try:
-                source = await run_blocking(work, inline=False, threads=threads, permit=permit)
+                if is_archive(upload.untrusted_name):
+                    source = await _unpack(upload, space, account_id, look, work, keeps=keeps)
+                else:
+                    source = await look(work)
             except OutOfTime:
                 raise out_of_time() from None
     return msgspec.structs.replace(source, looked_seconds=permit.used)
+
+
+async def _unpack(
+    upload: Upload,
+    space: UnpackingSpace,
+    account_id: AccountId | None,
+    look: _Look,
+    work: Callable[..., Source],
+    *,
+    keeps: bool,
+) -> Source:
+    """Do the work on an archive, which unpacks to no more than it may."""
+    unpacking = await look(partial(unpacking_of, upload.path, upload.untrusted_name))
+    granted = await space.take(upload.directory, account_id, unpacking.most_bytes * unpacking.copies)
+    bounds, left = Bounds(room_bytes=granted // unpacking.copies), 0
+    try:
+        source, left = await look(partial(_and_size, upload.directory / UNPACKED, partial(work, bounds), keeps=keeps))
+    finally:
+        space.settle(upload.directory, left)
+    return source
+
+
+def _and_size(unpacked: Path, work: Callable[[], Source], *, keeps: bool) -> tuple[Source, int]:
+    """The source, and how many bytes are in the directory after the work: nothing if it fails, or unless `keeps`."""
+    left = 0
+    try:
+        source = work()
+        left = tree_bytes(unpacked) if keeps else 0
+    finally:
+        if not left:
+            shutil.rmtree(unpacked, ignore_errors=True)
+    return source, left

@@ -208,7 +208,7 @@ async def _preview(services: Services, run: Run, job: Job, directory: Path) -> P
     result = directory / "result"
     await copy_observed(read_while_kept(services, job, ObjectKey(job.object_key or ""), NoResult(GONE)), result)
     upload = Upload(untrusted_name=job.download_name or "", path=result, size_bytes=size_bytes)
-    source = await detect_format(upload, services.engine.limits)
+    source = await detect_format(upload, services.engine.limits, services.work_area.space)
     try:
         return await _written(services.engine, run, source, job, directory)
     except RunCrashed:

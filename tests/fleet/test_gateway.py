@@ -119,7 +119,8 @@ class Here(NamedTuple):
         """Return the specification of a job that can be run with this input."""
         path = (directory := self.world.services.work_area.new_directory()) / spec.upload
         path.write_bytes(content)
-        source = await detect_format(Upload(untrusted_name=path.name, path=path, size_bytes=len(content)), Limits())
+        upload = Upload(untrusted_name=path.name, path=path, size_bytes=len(content))
+        source = await detect_format(upload, Limits(), self.world.services.work_area.space)
         return msgspec.structs.replace(spec, source=source_spec(source, directory))
 
     async def run(self, spec: JobSpec, content: bytes = b"{}") -> Job:
@@ -299,7 +300,8 @@ async def test_a_doubtful_job_that_has_ended_is_not_converted(shared: World, nat
         await services.ledger.release(Release(job_id=spec.job.id, attempt=1, error_message="no", details={}))
         path = (directory := services.work_area.new_directory()) / spec.upload
         path.write_bytes(lakes())
-        source = await detect_format(Upload(untrusted_name=path.name, path=path, size_bytes=len(lakes())), Limits())
+        upload = Upload(untrusted_name=path.name, path=path, size_bytes=len(lakes()))
+        source = await detect_format(upload, Limits(), services.work_area.space)
         spec = msgspec.structs.replace(spec, source=source_spec(source, directory), is_doubtful=True)
         [ticket] = services.runner.enqueue(spec.account_id)
         before = converter_runs()

@@ -1,8 +1,10 @@
-"""A file of some kilobytes whose reading takes gigabytes of the disk, in files that no directory names."""
+"""Files of some kilobytes that take gigabytes of the disk: unpacked, or in files that no directory names."""
 
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
 from pathlib import Path
 from threading import Event
 
@@ -10,12 +12,16 @@ import pytest
 
 from sandbox.command import MIB
 from service.accounts.administration import Terms
+from service.usecases.detect_format import UNPACKED
 from tests.hostile.bait import laid_out
 from tests.hostile.databases import VIEW, geopackage
+from tests.hostile.packing import packed
 from tests.sandbox.processes import processes_below
 from tests.support.data import lakes
+from tests.support.endless import NAME, endless_file
 from tests.support.patience import polls
 from tests.support.server import Client, Server, create_account, running_server
+from tests.support.small_disk import small_disk
 from tests.support.tuned import tuned
 
 TEAM = Terms(plan="team", plan_owner="organization")
@@ -85,3 +91,76 @@ def test_what_sorting_takes_of_the_disk_is_bounded(server: Server) -> None:
         assert light.convert("lakes.geojson", lakes(), outputFormat="Csv")["success"]
         assert heavy.usage() == (0, 0)
     assert server.wait_until_idle() == []
+
+
+UNPACKED_BYTES, DISK_KIBIBYTES, UPLOADS = 40 * MIB, 384 << 10, 12
+"""Together, the uploads unpack to more than the disk holds."""
+
+
+@pytest.fixture
+def small(tmp_path: Path, database_url: str) -> Iterator[Server]:
+    """A service with a small disk, and one converter."""
+    settings = {"GEOMILL_CONVERTERS": "1", "GEOMILL_MEMORY_DIR": ""}
+    with (
+        small_disk(tmp_path / "disk", DISK_KIBIBYTES) as disk,
+        running_server(disk / "data", database_url, settings) as running,
+    ):
+        yield running
+
+
+@contextmanager
+def watched(server: Server) -> Iterator[None]:
+    """Check that at least a third of what is free on its disk now stays free until the end of the block."""
+    free = least = shutil.disk_usage(server.data_dir).free
+    done = Event()
+
+    def watch() -> None:
+        nonlocal least
+        while not done.wait(0.005):
+            least = min(least, shutil.disk_usage(server.data_dir).free)
+
+    with ThreadPoolExecutor(1) as threads:
+        watching = threads.submit(watch)
+        try:
+            yield
+        finally:
+            done.set()
+        watching.result()
+    assert least > free // 3
+
+
+def padded(name: str, size_bytes: int) -> bytes:
+    """A ZIP of some kilobytes around a document of that size."""
+    return packed({name: lakes() + b" " * (size_bytes - len(lakes()))})
+
+
+def test_what_uploads_unpack_to_does_not_fill_the_disk(small: Server) -> None:
+    """They wait for each other, not for a converter, while another account's are converted; then all are."""
+    content = padded("lakes.geojson", UNPACKED_BYTES)
+    with (
+        create_account(small, TEAM, "heavy") as heavy,
+        create_account(small, TEAM, "light") as light,
+        watched(small),
+        ThreadPoolExecutor(UPLOADS) as threads,
+    ):
+        later = {"Prefer": "respond-async"}
+        endless = heavy.convert(NAME, endless_file(), headers=later, outputFormat="Csv")["jobId"]
+        sent = [threads.submit(heavy.convert, "a.zip", content, outputFormat="Csv") for _ in range(UPLOADS)]
+        assert any(len(list(small.data_dir.rglob(UNPACKED))) >= 2 for _ in polls())
+        for _ in range(3):
+            assert light.convert("a.zip", padded("lakes.geojson", UNPACKED_BYTES // 2), outputFormat="Csv")["success"]
+        assert not any(each.done() for each in sent)
+        assert heavy.delete(f"/api/geo/convert/jobs/{endless}").status_code == HTTPStatus.NO_CONTENT
+        assert all(each.result()["success"] for each in sent)
+        assert heavy.usage()[0] == UPLOADS
+    assert small.wait_until_idle() == []
+
+
+@pytest.mark.parametrize(("target", "converted"), [("GeoJson", False), ("Csv", True)])
+def test_a_batch_leaves_space_for_its_later_files(small: Server, target: str, *, converted: bool) -> None:
+    """Files that are refused do not keep theirs until the end of the request."""
+    files = [("a.zip", padded("lakes.geojson", UNPACKED_BYTES))] * UPLOADS
+    with create_account(small, TEAM, "heavy") as heavy, watched(small):
+        answer = heavy.batch(*files, outputFormats=[target] * UPLOADS)
+        assert [each["success"] for each in answer["results"]] == [converted] * UPLOADS
+    assert small.wait_until_idle() == []

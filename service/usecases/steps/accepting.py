@@ -88,10 +88,10 @@ async def detect(desk: Desk, received: Received) -> Detected:
             f"The file exceeds {ceiling} MB, the largest size that the service accepts. Split it into smaller files."
         )
     with span("detect", job_id=str(received.job.id)):
-        checks_text = desk.services.converts
+        converts = desk.services.converts
         limits = desk.services.engine.limits
         upload, source = await detect_received(
-            order.upload, limits, order.account_id, order.workspace, checks_text=checks_text
+            order.upload, limits, order.account_id, order.workspace, checks_text=converts, keeps=converts
         )
     if upload is not order.upload:
         order = msgspec.structs.replace(order, upload=upload)

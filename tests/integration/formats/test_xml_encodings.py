@@ -21,6 +21,7 @@ from service.usecases.detect_format import detect_format
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 from tests.support.converters import Converters
+from tests.support.space import ample_space
 
 PLACE = '<gml:Point srsName="EPSG:4326"><gml:pos>1 2</gml:pos></gml:Point>'
 SPACES = 'xmlns:ogr="http://ogr.maptools.org/" xmlns:gml="http://www.opengis.net/gml"'
@@ -148,8 +149,9 @@ async def test_a_full_disk_is_not_said_to_be_the_fault_of_a_file(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "mkdir", no_space)
+    upload = Upload(untrusted_name="a.kml", path=path, size_bytes=path.stat().st_size)
     with pytest.raises(Overloaded, match="no space"):
-        await detect_format(Upload(untrusted_name="a.kml", path=path, size_bytes=path.stat().st_size), Limits())
+        await detect_format(upload, Limits(), ample_space())
 
 
 @pytest.mark.parametrize("kind", FEATURES)

@@ -12,6 +12,7 @@ from service.formats.detect import detect
 from service.formats.properties import LINKS, MOST_COUNTED_BYTES
 from service.intake.form import Upload
 from service.usecases.detect_format import LITTLE, detect_format
+from tests.support.space import ample_space
 
 LINK = b'<Relationship Type="http://x.example/relationships/hyperlink"/>'
 PART = "xl/worksheets/_rels/sheet{}.xml.rels"
@@ -43,4 +44,4 @@ async def test_more_than_little_is_not_looked_at_in_the_event_loop(tmp_path: Pat
     with pytest.raises(TooMuch):
         detect(path, "a.xlsx", tmp_path / "unpacked", LITTLE)
     upload = Upload(untrusted_name="a.xlsx", path=path, size_bytes=path.stat().st_size)
-    assert (await detect_format(upload, Limits())).warnings == ONE
+    assert (await detect_format(upload, Limits(), ample_space())).warnings == ONE

@@ -22,6 +22,7 @@ from service.permit import go_on
 from service.usecases.detect_format import AT_ONCE, READ_INLINE_BYTES, UNPACKED, detect_format
 from tests.support.large_files import crafted_gpx
 from tests.support.patience import until
+from tests.support.space import ample_space
 
 ROW = b"1,2,something\n"
 
@@ -38,10 +39,11 @@ async def test_an_account_with_many_large_files_keeps_no_other_waiting(tmp_path:
     """Crafted files of a few megabytes take minutes each: four of them kept every other archive waiting."""
     crowd, other = AccountId(UUID(int=1)), AccountId(UUID(int=2))
     large = [packed(tmp_path, number, 1 << 20) for number in range(4 * AT_ONCE)]
+    space = ample_space()
     async with asyncio.TaskGroup() as tasks:
-        looked_at = [tasks.create_task(detect_format(upload, Limits(), crowd)) for upload in large]
+        looked_at = [tasks.create_task(detect_format(upload, Limits(), space, crowd)) for upload in large]
         await asyncio.sleep(0)  # all of them wait, or have begun
-        await detect_format(packed(tmp_path, len(large), 1), Limits(), other)
+        await detect_format(packed(tmp_path, len(large), 1), Limits(), space, other)
         assert sum(task.done() for task in looked_at) < len(large) - AT_ONCE
 
 
@@ -58,7 +60,7 @@ async def test_the_event_loop_reads_through_no_more_than_a_few_kilobytes(
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("doc.kml", content)
     upload = Upload(untrusted_name=name, path=path, size_bytes=path.stat().st_size)
-    looked_at = asyncio.create_task(detect_format(upload, Limits()))
+    looked_at = asyncio.create_task(detect_format(upload, Limits(), ample_space()))
     await asyncio.sleep(0)  # it has begun; the outcome of a thread would come in a later turn of the loop
     assert looked_at.done() is is_inline
     await looked_at
@@ -68,7 +70,8 @@ async def test_detection_and_reading_share_one_budget(tmp_path: Path) -> None:
     """Each had its own, so that a crafted file took twice the computing time."""
     path = tmp_path / "upload"
     path.write_bytes(b"<kml><Placemark>".ljust(INLINE_BYTES + 1, b"<"))
-    source = await detect_format(Upload(untrusted_name="a.kml", path=path, size_bytes=INLINE_BYTES + 1), Limits())
+    upload = Upload(untrusted_name="a.kml", path=path, size_bytes=INLINE_BYTES + 1)
+    source = await detect_format(upload, Limits(), ample_space())
     assert source.looked_seconds > 0
     unused: Any = None
     for taken, ends in ((1.0, True), (0.0, False)):
@@ -89,14 +92,16 @@ def crafted(directory: Path, number: int) -> Upload:
 async def test_a_file_that_takes_too_long_is_refused(tmp_path: Path) -> None:
     """A crafted one of a few megabytes took seven minutes of a processor, which nothing bounded."""
     with pytest.raises(Rejection, match="needs more computing time than allowed; split the file"):
-        await detect_format(crafted(tmp_path, 0), Limits(cpu_seconds=1))
+        await detect_format(crafted(tmp_path, 0), Limits(cpu_seconds=1), ample_space())
 
 
 async def test_nobody_waits_for_what_a_cancelled_caller_wanted_to_know(tmp_path: Path) -> None:
     """Requests of clients that had left, and a service that was told to stop, waited for as long as it took."""
     crowd = [crafted(tmp_path, number) for number in range(AT_ONCE)]
     async with asyncio.TaskGroup() as tasks:
-        looked_at = [tasks.create_task(detect_format(upload, Limits(cpu_seconds=10**6))) for upload in crowd]
+        looked_at = [
+            tasks.create_task(detect_format(upload, Limits(cpu_seconds=10**6), ample_space())) for upload in crowd
+        ]
         await until(lambda: all((upload.directory / UNPACKED).exists() for upload in crowd))
         for task in looked_at:
             task.cancel()

@@ -1,0 +1,132 @@
+"""What uploads unpack to leaves space for other accounts and for the rest of the host."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from service.ids import AccountId
+from service.intake import unpacking_space
+from service.intake.unpacking_space import UnpackingSpace
+from tests.support.patience import until
+
+ONE, OTHER = AccountId(UUID(int=1)), AccountId(UUID(int=2))
+
+
+class Disk:
+    """A disk of a number of bytes, to which uploads of accounts unpack."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self.used: dict[Path, int] = {}
+        self.owners: dict[Path, AccountId] = {}
+        self.space = UnpackingSpace(lambda: self.size_bytes - sum(self.used.values()))
+
+    @asynccontextmanager
+    async def unpacked(self, directory: Path, account_id: AccountId, asked: int, actual: int) -> AsyncIterator[int]:
+        """Unpack an upload, which then lies on the disk until the end of the block, and return what was granted."""
+        granted = await self.space.take(directory, account_id, asked)
+        self.owners[directory] = account_id
+        try:
+            for _ in range(4):  # beside others
+                self.used[directory] = self.used.get(directory, 0) + min(granted, actual) // 4
+                await asyncio.sleep(0)
+            self.space.settle(directory, self.used[directory])
+            yield granted
+        finally:
+            del self.used[directory], self.owners[directory]
+            self.space.leave(directory)
+
+    def used_by(self, account_id: AccountId) -> int:
+        """How many bytes an account has on the disk."""
+        return sum(size for directory, size in self.used.items() if self.owners[directory] == account_id)
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_any_number_of_uploads_leaves_half_of_the_disk(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever they state and whenever their jobs end, each gets its turn, and an account never has more than half."""
+    monkeypatch.setattr(unpacking_space, "PATIENCE_SECONDS", 1e9)
+    chance, disk, most = random.Random(seed), Disk(1 << 20), dict.fromkeys((ONE, OTHER), 0)
+
+    async def job(number: int) -> None:
+        account_id, asked = chance.choice((ONE, OTHER)), chance.randrange(1, disk.size_bytes // 16)
+        actual, pauses = chance.randrange(asked + 1), chance.randrange(30)
+        for _ in range(chance.randrange(40)):
+            await asyncio.sleep(0)
+        async with disk.unpacked(Path(str(number)), account_id, asked, actual) as granted:
+            assert granted == asked
+            for _ in range(pauses):
+                assert sum(disk.used.values()) <= disk.size_bytes // 2
+                most[account_id] = max(most[account_id], disk.used_by(account_id))
+                await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(60):
+            tasks.create_task(job(number))
+    assert all(0 < each <= disk.size_bytes // 4 for each in most.values())
+    assert await disk.space.take(Path("last"), ONE, disk.size_bytes // 4) == disk.size_bytes // 4
+
+
+async def test_a_neighbour_does_not_wait_for_an_account_whose_uploads_do() -> None:
+    """The further uploads of the account get their space as the ones before them end."""
+    disk = Disk(1 << 20)
+    quarter = disk.size_bytes // 4
+    async with asyncio.TaskGroup() as tasks:
+        async with disk.unpacked(Path("a"), ONE, quarter, quarter):
+            waiting = tasks.create_task(disk.space.take(Path("b"), ONE, quarter))
+            async with disk.unpacked(Path("c"), OTHER, quarter // 2, quarter // 2) as granted:
+                assert granted == quarter // 2
+            assert not waiting.done()
+        assert await waiting == quarter
+
+
+async def test_a_cancelled_wait_takes_nothing() -> None:
+    """The client has left."""
+    disk = Disk(1 << 20)
+    quarter = disk.size_bytes // 4
+    async with disk.unpacked(Path("a"), ONE, quarter, quarter):
+        waiting = asyncio.create_task(disk.space.take(Path("b"), ONE, quarter))
+        await asyncio.sleep(0.1)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    assert await disk.space.take(Path("c"), ONE, quarter) == quarter
+
+
+async def test_one_that_states_more_than_there_is_gets_what_there_is() -> None:
+    """A .gz does not state its size: most unpack to much less than they might."""
+    disk = Disk(1 << 20)
+    assert await disk.space.take(Path("a"), ONE, 1 << 30) == disk.size_bytes // 4
+
+
+async def test_others_are_waited_for_before_making_do_with_what_they_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may end; if they do not, waiting for longer does not help either."""
+    disk = Disk(1 << 20)
+    quarter, eighth = disk.size_bytes // 4, disk.size_bytes // 8
+    async with disk.unpacked(Path("a"), ONE, quarter, quarter):
+        waiting = asyncio.create_task(disk.space.take(Path("b"), OTHER, quarter))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+    assert await waiting == quarter
+    disk.space.leave(Path("b"))
+    monkeypatch.setattr(unpacking_space, "PATIENCE_SECONDS", 0.1)
+    async with disk.unpacked(Path("c"), ONE, quarter, quarter):
+        assert await disk.space.take(Path("d"), OTHER, quarter) == eighth
+
+
+async def test_the_disk_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other programs use it, too, and nothing here says when they have left."""
+    monkeypatch.setattr(unpacking_space, "LOOK_SECONDS", 0.01)
+    disk = Disk(1 << 20)
+    quarter = disk.size_bytes // 4
+    async with disk.unpacked(Path("a"), ONE, quarter, quarter):
+        waiting = asyncio.create_task(disk.space.take(Path("b"), ONE, quarter))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        disk.size_bytes *= 2
+        await until(waiting.done)
+        assert await waiting == quarter
