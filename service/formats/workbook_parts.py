@@ -23,6 +23,9 @@ ENTRY = re.compile(rb"<(?:\w{1,20}:)?(?:Override|Relationship)\s[^<>]*+>")
 MAIN = re.compile(rb"\sContentType\s*=\s*[\"'][^\"'<>]*sheet(?:\.macroEnabled)?\.main\+xml[\"']")
 SHEET = re.compile(rb"\sType\s*=\s*[\"'][^\"'<>]*/worksheet[\"']")
 NAME = re.compile(rb"\s(?:PartName|Target)\s*=\s*[\"']([^\"'<>]*)[\"']")
+LINK = re.compile(rb"<sheet\s(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*+>")
+"""What the main part says of a sheet. Names may hold `>`."""
+LINKED = re.compile(rb"\sr:id\s*=")
 READ = re.compile(r"xl/(?:workbook|styles|sharedStrings|worksheets/[^/]+)\.xml", re.IGNORECASE)
 """The parts that hold cells, and what is known of them."""
 SHEETS = re.compile(r"xl/worksheets/[^/]+\.xml", re.IGNORECASE)
@@ -41,6 +44,7 @@ NO_SHEET = (
     "The workbook names the file of a sheet {!r}, but has none of exactly this name, so it cannot be read. " + SAVE
 )
 PREFIXED = "The elements of {!r} in the workbook have a prefix, as in <{}>, and cannot be read. " + SAVE
+UNLINKED = "The workbook refers to its sheets by other attributes than r:id, so that they cannot be read. " + SAVE
 NO_TEXTS = "The workbook lacks {!r}, the texts of its cells, so that only their numbers would be read. " + SAVE
 
 
@@ -70,6 +74,8 @@ def _unread(archive: Archive, main: str) -> Iterator[str]:
     for target in _listed(archive, f"{folder}/_rels/{name}.rels", SHEET, folder):
         if target not in parts:
             yield NO_SHEET.format(shown(target))
+    if any(not LINKED.search(link) for link in LINK.findall(_head(archive, main))):
+        yield UNLINKED
     if TEXTS not in parts:
         sheets = (member for member in archive.members if SHEETS.fullmatch(member.path))
         if any(SHARED.search(archive.head(sheet, MOST_BYTES)) for sheet in islice(sheets, MOST_SHEETS)):
@@ -84,9 +90,14 @@ def _unread(archive: Archive, main: str) -> Iterator[str]:
 
 def _listed(archive: Archive, part: str, kind: re.Pattern[bytes], folder: str) -> Iterator[str]:
     """The parts of a kind that `part` lists, which are in `folder` unless it says otherwise."""
-    listing = next((member for member in archive.members if member.path == part), None)
-    for entry in ENTRY.findall(archive.head(listing, MOST_BYTES)) if listing is not None else ():
+    for entry in ENTRY.findall(_head(archive, part)):
         name = NAME.search(entry)
         if name and kind.search(entry):
             named = unquote(unescape(name[1].decode("utf-8", "replace")))
             yield posixpath.normpath(posixpath.join("/", folder, named)).lstrip("/")
+
+
+def _head(archive: Archive, part: str) -> bytes:
+    """What is read of `part`; nothing if there is none."""
+    found = next((member for member in archive.members if member.path == part), None)
+    return archive.head(found, MOST_BYTES) if found is not None else b""

@@ -29,6 +29,10 @@ UNREAD: dict[str, tuple[Change, str]] = {
         lambda name, text: (name.replace("sharedStrings", "texts"), text),
         "lacks 'xl/sharedStrings.xml', the texts of its cells",
     ),
+    "sheets that other attributes refer to": (
+        lambda name, text: (name, text.replace(b" r:id=", b" ns:id=").replace(b":r=", b":ns=")),
+        r"refers to its sheets by other attributes than r:id, so that they cannot be read\. Open it",
+    ),
     "prefixes": (
         lambda name, text: (name, text.replace(b"<worksheet ", b"<x:worksheet ") if name == SHEET else text),
         f"elements of '{SHEET}' in the workbook have a prefix, as in <x:worksheet>",
@@ -37,6 +41,7 @@ UNREAD: dict[str, tuple[Change, str]] = {
 """What becomes of each part, and the words of the refusal."""
 READ: dict[str, Change] = {
     "as written": lambda name, text: (name, text),
+    "an angle bracket in the name of a sheet": lambda name, text: (name, text.replace(b'name="a"', b"name='\"a>b'")),
     "addresses from the root": lambda name, text: (
         name,
         text.replace(b'Target="worksheets', b'Target="/xl/worksheets') if name == RELATIONS else text,
