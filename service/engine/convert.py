@@ -54,7 +54,7 @@ from service.formats.facts import (
     Layer,
     require_short_names,
 )
-from service.formats.format import OF_LAYERS, OF_RELEASES, Format, Reading, Reread, reading_of
+from service.formats.format import ANY_FLAT, OF_LAYERS, OF_RELEASES, Format, Reading, Reread, reading_of
 from service.formats.names import listed, quotes, unique
 from service.formats.plan import ConversionPlan
 from service.formats.request import ConversionRequest
@@ -332,6 +332,7 @@ def _named(facts: Facts, source: Source, found: WorkFile, place: Workplace, want
         for layer, name in zip(facts.layers, names, strict=True)
     )
     columns = {named for layer in layers for field in layer.fields for named in (field.name, f"*{field.type}")}
+    columns |= {ANY_FLAT for layer in layers if layer.flat_geometries}
     conditions = source.warnings_without.items()
     unread = (warning for warning, condition in conditions if _is_met(condition, columns, place.host, wanted))
     warnings = (

@@ -15,6 +15,7 @@ SHARED_EXTENSION = ".zip"
 
 OF_RELEASES = "releases of GDAL: "
 OF_LAYERS = "layers: "
+ANY_FLAT = "*flat"
 """How a condition begins that names releases and no column."""
 
 
@@ -156,7 +157,7 @@ class LeftOut(msgspec.Struct, frozen=True):
     column: str = ""
     """The column in which newer versions of the driver report it; the warning is given only without that column.
 
-    `*` and a type stand for any column of that type.
+    `*` and a type stand for any column of that type, `ANY_FLAT` for geometries without elevations beside others.
     """
     releases: str = ""
     """The releases of GDAL whose driver drops it, as in `releases`; "" for all."""

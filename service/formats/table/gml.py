@@ -2,6 +2,7 @@
 """The row of GML."""
 
 from service.formats.format import (
+    ANY_FLAT,
     Alike,
     ColumnRule,
     Declares,
@@ -45,6 +46,16 @@ FLAT_LIST_BESIDE_HIGH = (
     + rb"<gml:posList srsDimension=\"(?!(?P=size))[23]\">"
 )
 """Lists of positions of two numbers and of three, one behind the other in a geometry."""
+_IN_SPACE = rb"[^<>]*?\ssrsDimension\s?=\s?[\"']3"
+HIGH_GEOMETRY = rb"<gml:(?!Envelope)\w" + _IN_SPACE
+FLAT_GEOMETRY = (
+    rb"<(?!gml:)[\w:.-]++[^<>]*+>\s*+(?:<gml:(?!pos)\w(?!"
+    + _IN_SPACE
+    + rb")[^<>]*+>\s*+)++<gml:posList\b(?!"
+    + _IN_SPACE
+    + rb")"
+)
+"""The first list of positions of a geometry, if no element around it says that they have three numbers."""
 BOXES = rb"</gml:(?:Envelope|Box)>\s*+</(?!(?:\w{1,20}+:)?+boundedBy>)[\w.:-]++>"
 """A box that is the value of a property, not the bounds of a feature or of all."""
 _VALUED = rb"(?:\s[^<>]*+(?<!/))?>"
@@ -136,6 +147,13 @@ GML = Format(
                 "Positions of two numbers ({count}) got the elevation 0 where others of their layer have three.",
                 pattern=FLAT_POSITION,
                 beside=HIGH_POSITION,
+            ),
+            LeftOut(
+                "Geometries without elevations ({count}) got the elevation 0 where others of their layer have some.",
+                pattern=FLAT_GEOMETRY,
+                within=b"<gml:posList",
+                beside=HIGH_GEOMETRY,
+                column=ANY_FLAT,
             ),
             LeftOut(
                 "Lists of positions of two numbers ({count}), beside others of three in the same geometry, got the "

@@ -163,6 +163,48 @@ async def test_lists_of_gml_without_elevations_beside_others_are_told(
     assert any(position[2:] == [0] for one in geometry["coordinates"] for position in one) == told
 
 
+GML_LINE = (
+    "<f:member><f:a><f:g><gml:LineString srsName='urn:ogc:def:crs:EPSG::25832'{}><gml:posList{}>{}</gml:posList>"
+    "</gml:LineString></f:g></f:a></f:member>"
+)
+GML_SPOT = (
+    "<f:member><f:a><f:g><gml:Point srsName='urn:ogc:def:crs:EPSG::25832'><gml:pos>500000 2</gml:pos></gml:Point></f:g>"
+    "</f:a></f:member>"
+)
+IN_SPACE = " srsDimension='3'"
+
+
+FLAT_LIST, HIGH_LIST = "500000 2 500001 4", "500000 2 5 500001 4 5"
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        (GML_LINE.format("", "", FLAT_LIST), True),
+        (GML_LINE.format("", " srsDimension='2'", FLAT_LIST), True),
+        (GML_LINE.format("", "", FLAT_LIST) + GML_SPOT, False),
+        (GML_LINE.format(IN_SPACE, "", HIGH_LIST), False),
+        (GML_LINE.format("", IN_SPACE, HIGH_LIST), False),
+    ],
+)
+async def test_lines_of_gml_that_get_elevations_as_others_of_their_layer_are_told(
+    either: Pipeline, tmp_path: Path, others: str, *, told: bool
+) -> None:
+    """The driver does so if all geometries of the layer are of one type."""
+    high = GML_LINE.format("", IN_SPACE, "500000 2 7 500001 4 7")
+    path = tmp_path / "a.gml"
+    path.write_text(
+        "<f:FeatureCollection xmlns:f='http://f' xmlns:gml='http://www.opengis.net/gml/3.2'>"
+        f"{high}{others}</f:FeatureCollection>"
+    )
+    done = await either.to("GeoJson", path)
+    sentence = "Geometries without elevations (1) got the elevation 0 where others of their layer have some."
+    assert (sentence in done.output.warnings) is told
+    geometry = readers.geojson(done.path)[1]["geometry"]
+    assert isinstance(geometry, dict)
+    assert any(position[2:] == [0] for position in geometry["coordinates"]) is told
+
+
 def test_times_of_gpx_are_written_anew_wherever_they_are(tmp_path: Path) -> None:
     """Also across the pieces in which a file is read; everything else stays as it is."""
     odd, plain = b"<time> 2020-1-2T3:4:5Z</time>", b"<time>2020-01-02T03:04:05Z</time>"
