@@ -21,7 +21,7 @@ LOOK_SECONDS = 1.0
 """When a waiting account looks at the disk again, which other programs use, too."""
 
 
-class _Occupied(msgspec.Struct):
+class Occupied(msgspec.Struct):
     """What an upload unpacks to: at most `size_bytes` until it `is_written`, and so much from then on."""
 
     account_id: AccountId | None
@@ -35,7 +35,8 @@ class UnpackingSpace:
     def __init__(self, free_bytes: Callable[[], int]) -> None:
         """`free_bytes` looks at the disk, in a thread."""
         self._free_bytes = free_bytes
-        self._shares: dict[Path, _Occupied] = {}
+        self.shares: dict[Path, Occupied] = {}
+        """What each directory of an upload occupies."""
         self._changed = anyio.Event()
 
     async def take(self, directory: Path, account_id: AccountId | None, size_bytes: int) -> int:
@@ -48,10 +49,10 @@ class UnpackingSpace:
         while True:
             free = await run_blocking(self._free_bytes, inline=False)
             own, room = self._room(account_id, free)
-            is_alone = not any(share.size_bytes for share in self._shares.values())
+            is_alone = not any(share.size_bytes for share in self.shares.values())
             if room >= size_bytes or is_alone or (not own and anyio.current_time() >= waits_until):
                 granted = max(0, min(size_bytes, room))
-                self._shares[directory] = _Occupied(account_id, granted)
+                self.shares[directory] = Occupied(account_id, granted)
                 self._tell()
                 return granted
             with anyio.move_on_after(LOOK_SECONDS):
@@ -59,24 +60,24 @@ class UnpackingSpace:
 
     def settle(self, directory: Path, size_bytes: int) -> None:
         """Note that the upload in `directory` has unpacked to `size_bytes`, which stay there until `leave`."""
-        share = self._shares[directory]
+        share = self.shares[directory]
         share.size_bytes, share.is_written = size_bytes, True
         self._tell()
 
     def leave(self, directory: Path) -> None:
         """Note that `directory` is deleted, whether or not something was unpacked into it."""
-        if self._shares.pop(directory, None) is not None:
+        if self.shares.pop(directory, None) is not None:
             self._tell()
 
     def _room(self, account_id: AccountId | None, free_bytes: int) -> tuple[int, int]:
         """How many bytes the account has, and how many more it may have, of a disk of which so many are free."""
-        shares = self._shares.values()
+        shares = self.shares.values()
         most = (free_bytes + sum(share.size_bytes for share in shares if share.is_written)) // 2
         own = sum(share.size_bytes for share in shares if share.account_id == account_id)
         others = sum(share.size_bytes for share in shares) - own
         return own, (most - others) // 2 - own
 
     def _tell(self) -> None:
-        metrics.UNPACKED_BYTES.set(sum(share.size_bytes for share in self._shares.values()))
+        metrics.UNPACKED_BYTES.set(sum(share.size_bytes for share in self.shares.values()))
         changed, self._changed = self._changed, anyio.Event()
         changed.set()

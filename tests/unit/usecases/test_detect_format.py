@@ -15,11 +15,13 @@ from sandbox.command import Limits
 from service.blocking import INLINE_BYTES
 from service.engine.diagnostics import Subject
 from service.engine.workspace import Workplace
-from service.errors import Rejection
+from service.errors import Overloaded, Rejection
 from service.ids import AccountId
 from service.intake.form import Upload
+from service.intake.unpacking_space import UnpackingSpace
+from service.intake.workspace import open_work_area
 from service.permit import go_on
-from service.usecases.detect_format import AT_ONCE, READ_INLINE_BYTES, UNPACKED, detect_format
+from service.usecases.detect_format import AT_ONCE, READ_INLINE_BYTES, UNPACKED, detect_format, detect_received
 from tests.support.large_files import crafted_gpx
 from tests.support.patience import until
 from tests.support.space import ample_space
@@ -106,3 +108,58 @@ async def test_nobody_waits_for_what_a_cancelled_caller_wanted_to_know(tmp_path:
         for task in looked_at:
             task.cancel()
     assert all(task.cancelled() for task in looked_at)
+
+
+def mended_kml(directory: Path) -> Upload:
+    """A packed document of two features, which are put in a Document: a copy of it is read in its place."""
+    path = directory / "1" / "upload"
+    path.parent.mkdir()
+    feature = b"<Placemark><name>%s</name><Point><coordinates>1,2</coordinates></Point></Placemark>"
+    features = b"".join(feature % (b"%d" % number) for number in range(10_000))
+    path.write_bytes(gzip.compress(b'<kml xmlns="http://www.opengis.net/kml/2.2">' + features + b"</kml>"))
+    return Upload(untrusted_name="a.kml.gz", path=path, size_bytes=path.stat().st_size)
+
+
+async def test_what_is_left_of_an_archive_has_its_part_of_the_disk(tmp_path: Path) -> None:
+    """Documents in whose place copies are read are deleted."""
+    space, upload = ample_space(), mended_kml(tmp_path)
+    source = await detect_format(upload, Limits(), space)
+    assert any("in a Document" in warning for warning in source.warnings)
+    left = [path for path in (upload.directory / UNPACKED).rglob("*") if path.is_file()]
+    assert source.path in left
+    assert all(path == source.path or path.name.startswith("shorter") for path in left)
+    [share] = space.shares.values()
+    assert share.size_bytes == sum(path.stat().st_size for path in left)
+
+
+async def test_a_gateway_keeps_nothing_of_what_it_has_unpacked(tmp_path: Path) -> None:
+    """Workers detect the format again."""
+    async with open_work_area(tmp_path / "area") as area, area.workspace() as workspace:
+        packed_file = mended_kml(tmp_path)
+        upload = msgspec.structs.replace(packed_file, path=workspace.new_directory() / "upload")
+        packed_file.path.rename(upload.path)
+        account = AccountId(UUID(int=1))
+        await detect_received(upload, Limits(), account, workspace, checks_text=False, keeps=False)
+        assert list(upload.directory.iterdir()) == [upload.path]
+        assert [share.size_bytes for share in area.space.shares.values()] == [0]
+    assert area.space.shares == {}
+
+
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.zip"])
+async def test_more_than_there_is_space_for_is_not_unpacked(tmp_path: Path, name: str) -> None:
+    """The service is at fault, not the file, and nothing is left of it."""
+    path = tmp_path / "1" / "upload"
+    path.parent.mkdir()
+    content = b"x,y,name\n" + 20_000 * ROW
+    if name == "a.zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.csv", content)
+    else:
+        path.write_bytes(gzip.compress(content))
+    upload = Upload(untrusted_name=name, path=path, size_bytes=path.stat().st_size)
+    space = UnpackingSpace(lambda: 4 * len(content) - 8)
+    with pytest.raises(Overloaded, match="no space"):
+        await detect_format(upload, Limits(), space)
+    assert list(path.parent.iterdir()) == [path]
+    assert [share.size_bytes for share in space.shares.values()] == [0]
+    await detect_format(upload, Limits(), UnpackingSpace(lambda: 4 * len(content) + 8))
