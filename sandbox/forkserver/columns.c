@@ -153,6 +153,14 @@ static void examine_integer(struct column *column, int64_t value)
     column->inexact_whole += value < -99999999999999999 || value > 999999999999999999;
 }
 
+/* Whether a whole number of 64 bits is another one with 15 digits. */
+static int is_beyond_15_digits(double value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.15g", value);
+    return fabs(value) <= 9223372036854775808.0 && CPLStrtod(text, NULL) != value;
+}
+
 static void examine_real(struct column *column, double value)
 {
     double size = fabs(value);
@@ -160,6 +168,8 @@ static void examine_real(struct column *column, double value)
     column->infinite += isinf(value) != 0;
     column->tiny += size != 0 && size < 5e-7;
     column->inexact += size != 0 && size < 5e-7;
+    if (size >= 1e15)
+        examine_kind(column, is_beyond_15_digits(value), &column->beyond_15_digits, &column->first_beyond_15_digits);
     if (size <= 1e23 || isinf(value))
         return;
     examine_kind(column, value > 1e24 || value < 0, &column->beyond_dbf, &column->first_beyond_dbf);

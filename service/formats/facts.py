@@ -101,6 +101,10 @@ class Field(msgspec.Struct, frozen=True, gc=False):
     beyond_32_bits: Count = 0
     beyond_53_bits: Count = 0
     """Integers that a floating-point number cannot represent exactly."""
+    beyond_15_digits: Count = 0
+    """Whole numbers of 64 bits in a column of floating-point numbers that are others with 15 digits."""
+    first_beyond_15_digits: Count = 0
+    """The number of the first feature with one, from 1; 0 if it is not known."""
     tiny: Count = 0
     """Numbers of which few significant digits are among the first 16 decimals."""
     near_infinite: Count = 0

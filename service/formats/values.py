@@ -20,6 +20,7 @@ KNOWN_BY_SCAN = TYPE_LOSSES | frozenset(
     {
         "before_1000",
         "binary",
+        "beyond_15_digits",
         "binary_texts",
         "booleans",
         "carriage_returns",
@@ -103,6 +104,11 @@ VALUE_LOSSES: Mapping[str, Loss] = {
     "infinite": Loss(
         "infinite numbers",
         "{target} has no infinite numbers; {values} became empty or a text.",
+    ),
+    "beyond_15_digits": Loss(
+        "whole numbers of more than 15 digits in columns of decimals",
+        "{target} is written with 15 digits of a decimal number; {values} that are longer whole numbers became "
+        "others, such as 1234567890123460 for 1234567890123456. Store such numbers as integers or texts to keep them.",
     ),
     "near_infinite": Loss(
         "numbers beyond 1.797693134862315e308",

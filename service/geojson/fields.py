@@ -23,8 +23,8 @@ INT64_MIN = -INT64_MAX - 1
 INTEGER_WIDTH = 18
 LARGEST_OF_32_BITS = (1 << 31) - 1
 EXACT_IN_REAL = 1 << 53
-SMALLEST_LARGE = 1e23
-"""From here on, numbers may not fit into the 24 characters of a .dbf number."""
+SMALLEST_LONG = 1e15
+"""From here on, whole numbers may be others with 15 digits."""
 LARGEST_IN_DBF, LEAST_IN_DBF = 1e24, -1e23
 LARGEST_OF_15_DIGITS = 1.797693134862315e308
 """Larger ones, rounded to 15 digits, are infinite."""
@@ -48,6 +48,7 @@ _TOLD_OF_TYPE: Mapping[FieldType, tuple[str, ...]] = {
         "integers_as_reals",
         "infinite",
         "nans",
+        "beyond_15_digits",
         "near_infinite",
         "first_near_infinite",
         "beyond_dbf",
@@ -113,6 +114,7 @@ class FieldTally:
     long_negatives = 0
     tiny = 0
     beyond_dbf = 0
+    beyond_15_digits = 0
     near_infinite = 0
     first_beyond_dbf = 0
     first_near_infinite = 0
@@ -198,6 +200,8 @@ class FieldTally:
         largest = max(map(abs, values))
         if largest > LARGEST_OF_32_BITS:
             self.beyond_32_bits += sum(not ~LARGEST_OF_32_BITS <= value <= LARGEST_OF_32_BITS for value in values)
+        if largest >= SMALLEST_LONG:
+            self.beyond_15_digits += sum(map(_is_beyond_15_digits, values))
         if largest <= EXACT_IN_REAL:
             return
         inexact = [value for value in values if int(float(value)) != value]
@@ -212,12 +216,13 @@ class FieldTally:
         self.type = joined_type(self.type, FieldType.REAL)
         self.reals += len(values)
         sizes = list(map(abs, filter(None, values)))
-        if sizes and not (min(sizes) >= SMALLEST_REAL and max(sizes) < SMALLEST_LARGE and sum(sizes) < math.inf):
+        if sizes and not (min(sizes) >= SMALLEST_REAL and max(sizes) < SMALLEST_LONG and sum(sizes) < math.inf):
             self.infinite += sum(map(math.isinf, sizes))
             self.nans += sum(map(math.isnan, sizes))
             self.tiny += sum(size < SMALLEST_REAL for size in sizes)
             finite = list(filter(math.isfinite, values))
             self.beyond_dbf += sum(map(_is_beyond_dbf, finite))
+            self.beyond_15_digits += sum(map(_is_beyond_15_digits, finite))
             self.near_infinite += sum(map(_is_near_infinite, finite))
 
     def _add_nested(self, values: Sequence[Any]) -> None:
@@ -308,6 +313,10 @@ _COUNTERS = tuple(
 
 def _is_beyond_dbf(value: float) -> bool:
     return not LEAST_IN_DBF <= value <= LARGEST_IN_DBF
+
+
+def _is_beyond_15_digits(value: float) -> bool:
+    return SMALLEST_LONG <= abs(value) <= INT64_MAX + 1 and float(f"{value:.15g}") != float(value)
 
 
 def _is_near_infinite(value: float) -> bool:

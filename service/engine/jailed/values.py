@@ -50,6 +50,9 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
     "real": {
         "infinite": INFINITE,
         "tiny": f"{{0}} <> 0 AND abs({{0}}) < {SMALLEST}",
+        "beyond_15_digits": (
+            "abs({0}) >= 1e15 AND abs({0}) <= 9223372036854775808.0 AND CAST(printf('%.15g', {0}) AS REAL) <> {0}"
+        ),
         "near_infinite": f"abs({{0}}) > 1.797693134862315e308 AND NOT {INFINITE}",
         "inexact_in_dbf": f"{{0}} <> 0 AND abs({{0}}) < {SMALLEST}",
         "beyond_dbf": f"({{0}} > 1e24 OR {{0}} < -1e23) AND NOT {INFINITE}",
@@ -70,7 +73,7 @@ LIKE_NUMBER = re.compile(r" *(?:[-+]?(?:\d+\.?\d*|\.\d+)(?:[eEdD](?:[-+]\d*|\d+)
 """What a program that infers types takes for a number; even a sign is one to some."""
 AS_WRITTEN = re.compile(r"(?!-0$)-?(?:(?:0|[1-9]\d{0,17})|(?=-?.{2,16}$)(?:0|[1-9]\d*)\.\d*[1-9])", re.ASCII)
 """Numbers that it writes in the same way; others have signs, zeros or exponents that it omits, or too many digits."""
-LOCATED = frozenset({"exponents", "near_infinite", "beyond_dbf", "leap_seconds", "no_day"})
+LOCATED = frozenset({"beyond_15_digits", "exponents", "near_infinite", "beyond_dbf", "leap_seconds", "no_day"})
 """What warnings name the first row of."""
 
 

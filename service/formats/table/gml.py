@@ -208,7 +208,7 @@ GML = Format(
         driver="GML",
         reread=Reread(drivers=("GML",), options=("WRITE_GFS=NO",)),
         empty_is_null=True,
-        value_losses=XML_LOSSES | {"like_numbers", "empty_texts", "leading_blanks"},
+        value_losses=XML_LOSSES | {"beyond_15_digits", "like_numbers", "empty_texts", "leading_blanks"},
         extension=".gml",
         media_type="application/gml+xml; version=3.2",
         writer=Writer.AT_ONCE,

@@ -36,7 +36,9 @@ CSV = Format(
             least_columns=2,
             changed_in_names='"\r\n',
         ),
-        value_losses=frozenset({"lists", "booleans", "infinite", "near_infinite", "binary_texts", "empty_texts"}),
+        value_losses=frozenset(
+            {"beyond_15_digits", "lists", "booleans", "infinite", "near_infinite", "binary_texts", "empty_texts"}
+        ),
         read_back="delimited",
         empty_is_null=True,
         extension=".csv",
@@ -74,7 +76,9 @@ ODS = Format(
             rows_by="opendocument",
         ),
         empty_is_null=True,
-        value_losses=XML_LOSSES | TYPE_LOSSES | {"beyond_53_bits", "tiny", "zones", "empty_texts", "like_formulas"},
+        value_losses=XML_LOSSES
+        | TYPE_LOSSES
+        | {"beyond_15_digits", "beyond_53_bits", "tiny", "zones", "empty_texts", "like_formulas"},
         extension=".ods",
         media_type="application/vnd.oasis.opendocument.spreadsheet",
         writer=Writer.WORKBOOK,
@@ -112,7 +116,9 @@ XLSX = Format(
         empty_columns=False,
         reread=Reread(drivers=("XLSX",), environment={"OGR_XLSX_HEADERS": "FORCE"}, geometries=False),
         empty_is_null=True,
-        value_losses=XML_LOSSES | TYPE_LOSSES | {"beyond_53_bits", "leap_seconds", "zones", "old_dates", "empty_texts"},
+        value_losses=XML_LOSSES
+        | TYPE_LOSSES
+        | {"beyond_15_digits", "beyond_53_bits", "leap_seconds", "zones", "old_dates", "empty_texts"},
         extension=".xlsx",
         media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         writer=Writer.WORKBOOK,

@@ -10,6 +10,7 @@ import pytest
 from service.dataloss.tables import findings_of
 from service.dataloss.warnings import extra_warnings
 from service.formats.target import choose_target
+from service.formats.values import value_warnings
 from service.geojson.scan import scan, scan_bytes
 from service.usecases.inspect_source import inspect_source
 from tests.integration.formats import readers
@@ -219,6 +220,32 @@ async def test_integers_that_become_texts_of_kml_are_told(either: Pipeline, tmp_
         )
     small = write_geojson(tmp_path / "b.geojson", [point(1, 2, n=(1 << 31) - 1, o=-(1 << 31))])
     assert (await either.to(target, small)).output.warnings == ()
+
+
+LONG_WHOLE = (0.5, 1234567890123456, 1234567890123450, -123456789012345678.0, 1.5e19, 2.0**53)
+"""Numbers of a column of decimals, of which three are whole and not the same with 15 digits."""
+
+
+@pytest.mark.parametrize("target", ["Csv", "Gml", "Kml", "Kmz", "Ods", "Xlsx", "GeoPackage", "GeoJsonSeq"])
+async def test_long_whole_numbers_among_decimals_are_kept_or_told(
+    either: Pipeline, tmp_path: Path, target: str
+) -> None:
+    """Drivers of texts write 15 digits of any decimal number, which makes another one of an identifier."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, n=number) for number in LONG_WHOLE])
+    done = await either.to(target, path)
+    told = [words for words in done.output.warnings if "15 digits of a decimal number" in words]
+    directory, source = either.receive(path)
+    look = await inspect_source(either.engine, either.run, source, done.plan.target, directory)
+    scanned = [words for words in value_warnings(done.plan.target, look.facts.layers) if "15 digits" in words]
+    if target in {"GeoPackage", "GeoJsonSeq"}:
+        assert (told, scanned) == ([], [])
+        back = (await either.to("GeoJson", done.path)).path if target == "GeoPackage" else None
+        assert back is None or [found["properties"] for found in readers.geojson(back)] == [
+            {"n": number} for number in LONG_WHOLE
+        ]
+        return
+    assert ["; 3 values of 'n' that are longer" in words for words in told + scanned] == [True, True]
+    assert told[0].endswith(" The first is feature 2.")
 
 
 CELLS = {

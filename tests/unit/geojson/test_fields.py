@@ -194,6 +194,24 @@ def test_large_numbers_that_become_others_are_counted(
     assert (field.inexact_in_dbf, field.infinite) == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("number", "is_other"),
+    [
+        (1234567890123456, True),
+        (1234567890123450, False),
+        (-(2**53) - 1, True),
+        (-123456789012345678.0, True),
+        (2**63 - 1, True),
+        (1.2345678901234567e19, False),
+        (0.12345678901234567, False),
+    ],
+)
+def test_whole_numbers_of_more_than_15_digits_are_counted_among_decimals(number: float, *, is_other: bool) -> None:
+    """The targets that write 15 digits of decimals write whole ones beside integers."""
+    assert found_numbers([number, 1.5]).beyond_15_digits == is_other
+    assert not isinstance(number, int) or found_numbers([number, 1]).beyond_15_digits == 0
+
+
 def found_numbers(numbers: list[Any]) -> FieldFindings:
     """The findings about numbers, including those that Python refuses to write out."""
     texts = ["1" + "0" * 5000 if number == 10**5000 else repr(number) for number in numbers]
