@@ -46,6 +46,13 @@ INTO_DETOUR = ("-f", DETOUR_DRIVER, *INTO_WORK_FILE[2:], "-lco", "LAUNDER=NO")
 NEEDS_DETOUR = re.compile(r"layer name may not|does not natively support \w*List type")
 """Messages about names of layers that a GeoPackage refuses, and lists, of which older versions make no JSON in it."""
 NO_SYSTEM = re.compile(r"Failed to process SRS")
+NO_BOUNDS = re.compile(
+    r"\A(?:(?!ERROR)[^\n]*+\n"
+    r"|ERROR 1: sqlite3_exec\(UPDATE gpkg_contents SET min_x [^\n]*no such column: -?(?:Inf|NaN)\n*+)++\Z",
+    re.IGNORECASE,
+)
+"""Messages that nothing is wrong but the bounds of a table, which coordinates that are infinite do not have."""
+NO_SYSTEM_OR_BOUNDS = re.compile(f"{NO_SYSTEM.pattern}|{NO_BOUNDS.pattern}", re.IGNORECASE)
 REPEATED = re.compile(r"UNIQUE constraint failed")
 """The message about a value that the file declares to be unique, and that is not, at least as it is read."""
 READ_OTHERWISE = re.compile(f"{NEEDS_DETOUR.pattern}|{REPEATED.pattern}")
@@ -129,7 +136,7 @@ async def add_table(place: Workplace, reading: Reading, number: int, opening: Op
     Raises:
         Rejection: the file cannot be read.
     """
-    assigned, tolerated = (("-a_srs", system), NO_SYSTEM) if system else ((), None)
+    assigned, tolerated = (("-a_srs", system), NO_SYSTEM_OR_BOUNDS) if system else ((), NO_BOUNDS)
     arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *open_options(*opening.options), *assigned]
     arguments += [WORK_FILE, opening.name, "-nln", f"t{number}"]
     return await place.ogr2ogr(arguments, (*reading.drivers, WORK_DRIVER), reading.environment, tolerated=tolerated)

@@ -435,3 +435,20 @@ async def test_geometries_over_several_lines_are_read_without_a_warning(either: 
     shapes = [{"type": "Point", "coordinates": [1, 2]}, {"type": "LineString", "coordinates": [[1, 2], [3, 4]]}]
     assert [feature["geometry"] for feature in readers.geojson(done.path)] == shapes
     assert done.output.warnings == ()
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "nan", "inf"])
+@pytest.mark.parametrize(
+    "form", ["n,wkt\n1,POINT (1 2)\n2,POINT ({} 3)\n3,POINT (4 5)\n", "n,x,y\n1,1,2\n2,{},3\n3,4,5\n"]
+)
+async def test_coordinates_that_are_no_finite_numbers_are_told_with_their_row(
+    either: Pipeline, tmp_path: Path, form: str, number: str
+) -> None:
+    """The file was refused for those that are too large, and its message did not say which."""
+    path = tmp_path / "a.csv"
+    path.write_text(form.format(number))
+    done = await either.to("GeoJson", path, source_epsg=4326)
+    first, second, third = (feature["geometry"] for feature in readers.geojson(done.path))
+    assert (first, second, third) == (geometry("Point", [1, 2]), None, geometry("Point", [4, 5]))
+    (told,) = done.output.warnings
+    assert "first in row 2" in told or told.endswith("The first is feature 2.")
