@@ -183,13 +183,16 @@ def _unnamed(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
 
 
 def numbered_headers(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
-    """What is told of sheets whose first row, always taken for a header, would count as data in a CSV file."""
-    found = {table.name: [name for name in table.columns if NUMBER.match(name)] for table in tables}
-    odd = {sheet: numbers for sheet, numbers in found.items() if numbers and not are_consecutive_years(numbers)}
+    """What is told of sheets whose first row, always taken for a header, looks like data: half of it are numbers."""
+    odd: dict[str, list[str]] = {}
+    for table in tables:
+        numbers = [name for name in table.columns if NUMBER.match(name)]
+        if numbers and 2 * len(numbers) >= len(table.columns) and not are_consecutive_years(numbers):
+            odd[table.name] = numbers
     if odd:
-        numbers = listed(quotes(next(iter(odd.values()))), LISTED)
+        first = listed(quotes(next(iter(odd.values()))), LISTED)
         yield (
             f"The first row of {listed(quotes(odd), LISTED)} was taken for names of columns, although it holds "
-            f"numbers, such as {numbers}. If it is data, it is missing in the result: insert a row with names above "
+            f"numbers, such as {first}. If it is data, it is missing in the result: insert a row with names above "
             "it, and send the file again."
         )

@@ -164,6 +164,7 @@ HEADERS = {
     "oak,52.5,-3\nelm,1,2\n": "'52.5', '-3'",
     "1990,1995\n1,2\n": "",
     "tree,1990,2000\noak,1,2\n": "",
+    "0,first,second\n1,oak,elm\n": "",
     "tree,girth2\noak,1\n": "",
 }
 """Tables in CSV whose first row becomes the first one of a sheet, and the names that are told."""
