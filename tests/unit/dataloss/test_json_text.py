@@ -30,6 +30,7 @@ def test_values_are_spelt_as_the_converter_does(value: Any, text: str) -> None:
     assert json_text(value) == text
 
 
+@pytest.mark.no_cover
 @given(
     st.recursive(
         st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False)),

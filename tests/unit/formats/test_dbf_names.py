@@ -1,5 +1,6 @@
 """Column names of shapefiles."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ def test_what_a_dbf_cannot_hold_is_replaced() -> None:
     assert written_names(["a:b", "a\nb", ""]) == ("a_b", "a_b_1", "field")
 
 
+@pytest.mark.no_cover
 @given(st.lists(st.text(max_size=14), max_size=40))
 def test_names_fit_and_differ(names: list[str]) -> None:
     """For any input, the names fit and no two are equal."""

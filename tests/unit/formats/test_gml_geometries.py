@@ -46,6 +46,7 @@ def test_geometries_beside_the_one_that_is_read_are_counted(around: str, size: i
         assert _told(text, size) == _sentences(*(2 * count for count in counts)), content
 
 
+@pytest.mark.no_cover
 def test_features_of_many_kinds_are_told_apart() -> None:
     """Although there are no expressions for all of them, which would take long to make."""
     feature = "<gml:featureMember><a:f{0}>{1}</a:f{0}></gml:featureMember>"

@@ -251,6 +251,7 @@ def test_what_is_said_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes
     assert OF_GPX in check_texts(find_output("Gpx"), [path])[1]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("part", REPEATED)
 def test_each_part_of_a_crafted_file_is_read_once(tmp_path: Path, part: bytes) -> None:
     """The time would grow with the square of the file's size, and nothing else of the service would run meanwhile."""

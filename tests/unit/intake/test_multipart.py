@@ -42,6 +42,7 @@ def outcome(chunks: Sequence[bytes]) -> list[Event] | type[Exception]:
         return MalformedRequest
 
 
+@pytest.mark.no_cover
 @given(parts=forms, sizes=chunk_sizes)
 def test_any_chunking_yields_the_same_parts(parts: list[Part], sizes: list[int]) -> None:
     """The parts arrive unchanged and in order, wherever the body is divided."""

@@ -67,6 +67,7 @@ SPECS = st.builds(
 )
 
 
+@pytest.mark.no_cover
 @given(SPECS)
 def test_it_is_the_same_after_a_way_through_bytes(spec: JobSpec) -> None:
     """Nothing in it depends on this process."""

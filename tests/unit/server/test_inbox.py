@@ -95,6 +95,7 @@ UNUSUAL = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", UNUSUAL)
 @given(cuts=sizes)
 def test_what_is_unusual_is_refused_wherever_it_is_cut(name: str, cuts: list[int]) -> None:
