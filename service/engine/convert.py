@@ -27,6 +27,7 @@ from service.engine.output import Output, collect
 from service.engine.preview import JAILED as PREVIEW_JAILED
 from service.engine.preview import write_preview
 from service.engine.reading.gml import heights_warnings, renamed_warnings
+from service.engine.reading.nans import with_nans
 from service.engine.reading.readers import JAILED, read_into_work_file
 from service.engine.reading.tables import PARQUET_READING
 from service.engine.reading.work_file import INTO_WORK_FILE, WorkFile
@@ -122,7 +123,7 @@ class Engine:
         if facts is None:
             known = _tidying(place, reading_of(source.format), found)
             await place.python(facts_program.__name__, WORK_FILE, known, FACTS_FILE)
-            facts = await place.read_json(FACTS_FILE, Facts)
+            facts = await with_nans(place, source, found, await place.read_json(FACTS_FILE, Facts))
         system = found.system if request.source_epsg is None else ""
         heights = heights_warnings(system, facts.layers, self.catalogue)
         renamed = await renamed_warnings(place, source, facts.layers)

@@ -95,7 +95,7 @@ class Field(msgspec.Struct, frozen=True, gc=False):
     infinite: Count = 0
     nans: Count = 0
     """Numbers that are NaN, which a scan of GeoJSON counts as filled. Most results have none in their place. In a run
-    that holds the upload they are missing, and a work file never has any."""
+    that holds the upload they are missing, and so they are in a work file, for which the upload is asked."""
     at_32_bits: Count = 0
     """Integers that are the largest or the smallest of 32 bits."""
     beyond_32_bits: Count = 0

@@ -1,6 +1,7 @@
 """Values and geometries that drivers leave out, or make up, without a word: a warning tells them."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -245,17 +246,33 @@ async def test_texts_of_gml_that_types_would_change_stay_texts(either: Pipeline,
     assert done.output.warnings == ()
 
 
-NAN_TOLD = "{} holds numbers that are NaN; 1 value of 'c' became missing."
+TYPED = {"FlatGeobuf": "a.fgb", "ESRI Shapefile": "a.shp", "MapInfo File": "a.tab", "OpenFileGDB": "a.gdb"}
+"""Drivers of files that hold numbers that are NaN."""
 
 
+def with_nans(directory: Path, driver: str, name: str) -> Path:
+    """A file in which numbers of the columns `c` and `name` are NaN."""
+    point, none = bytes.fromhex("0101000000000000000000f03f0000000000000040"), float("nan")
+    table = pa.table({"c": [1.5, none, 2.5], name: [none, 0.5, none], "e": [1.5] * 3, "geometry": [point] * 3})
+    place, crs = directory / TYPED[driver], "EPSG:4326"
+    pyogrio.write_arrow(table, place, driver=driver, geometry_name="geometry", geometry_type="Point", crs=crs)
+    if driver == "FlatGeobuf":
+        return place
+    parts = sorted(part for part in directory.rglob("*") if part.is_file())
+    with zipfile.ZipFile(directory / "a.zip", "w") as packed:
+        for part in parts:
+            packed.write(part, part.relative_to(directory))
+    return directory / "a.zip"
+
+
+@pytest.mark.parametrize("driver", TYPED)
 @pytest.mark.parametrize("target", ["GeoPackage", "Csv", "GeoJson"])
 async def test_numbers_that_are_none_are_told_to_become_missing(
-    pipeline: Pipeline, tmp_path: Path, target: str
+    either: Pipeline, tmp_path: Path, target: str, driver: str
 ) -> None:
-    """Drivers of typed files read them; no column of a result has them."""
-    point = bytes.fromhex("0101000000000000000000f03f0000000000000040")
-    table = pa.table({"c": [1.5, float("nan"), None], "geometry": [point] * 3})
-    place, crs = tmp_path / "a.fgb", "EPSG:4326"
-    pyogrio.write_arrow(table, place, driver="FlatGeobuf", geometry_name="geometry", geometry_type="Point", crs=crs)
-    done = await pipeline.to(target, place)
-    assert done.output.warnings == (NAN_TOLD.format("FlatGeobuf"),)
+    """Drivers of typed files read them; no column of a result has them, nor has a work file."""
+    name = 'd"' if driver in {"FlatGeobuf", "ESRI Shapefile"} else "d"
+    done = await either.to(target, with_nans(tmp_path, driver, name))
+    (told,) = [warning for warning in done.output.warnings if "NaN" in warning]
+    columns = f"'c', {name!r}"
+    assert told == f"{done.source.format.title} holds numbers that are NaN; 3 values of {columns} became missing."
