@@ -15,7 +15,7 @@ import socket
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -35,7 +35,6 @@ def main(link: socket.socket) -> None:
     probed.look_once()
     probed.look_now()
     heap._writable_memory = lambda: iter(())  # to move what they share into huge pages takes longer than tests gain
-    gc.freeze()
     running: dict[int, tuple[int, socket.socket]] = {}
     events = select.poll()
     events.register(link, select.POLLIN)
@@ -64,13 +63,27 @@ def _fork(link: socket.socket) -> tuple[int, socket.socket] | None:
     request, descriptors, _, _ = socket.recv_fds(link, MOST_BYTES, 3)
     if not request:
         return None
+    command = json.loads(request)
+    _load(command[1])
     status = socket.socket(fileno=descriptors[0])
     pid = os.fork()
     if pid == 0:
-        _become(json.loads(request), descriptors[1:])
+        _become(command, descriptors[1:])
     for descriptor in descriptors[1:]:
         os.close(descriptor)
     return pid, status
+
+
+def _load(environment: Mapping[str, str]) -> None:
+    """Import, once for all, what processes with these settings import on demand, which is most of their starts."""
+    if environment.get("GEOMILL_S3_BUCKET"):
+        import service.storage.s3  # noqa: PLC0415 -- see above
+    if environment.get("GEOMILL_NATS_URL"):
+        import service.usecases.answers  # noqa: PLC0415 -- see above
+        import service.usecases.fleet  # noqa: PLC0415 -- see above
+    if environment.get("GEOMILL_TRACES_URL"):
+        import service.telemetry.opentelemetry  # noqa: F401, PLC0415 -- see above
+    gc.freeze()
 
 
 def _become(request: tuple[Sequence[str], dict[str, str], str], streams: Sequence[int]) -> NoReturn:
