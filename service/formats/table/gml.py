@@ -53,7 +53,7 @@ FLAT_GEOMETRY = (
     + _IN_SPACE
     + rb")[^<>]*+>\s*+)++<gml:posList\b(?!"
     + _IN_SPACE
-    + rb")"
+    + rb")[^<>]*+>"
 )
 """The first list of positions of a geometry, if no element around it says that they have three numbers."""
 BOXES = rb"</gml:(?:Envelope|Box)>\s*+</(?!(?:\w{1,20}+:)?+boundedBy>)[\w.:-]++>"
