@@ -62,6 +62,7 @@ def _edit(plan: ConversionPlan, dataset: Dataset) -> dict[str, object]:
         "unwritten": [name for name in fields if name not in written],
         "columns": {column.name: column.written for column in dataset.columns if column.name != column.written},
         "straighten": dataset.linearise,
+        "move": plan.moves_parts,
         "explode": dataset.is_exploded,
         "geometry": plan.geometry_name if plan.writing.shows_geometry_name else "",
         "guard": plan.writing.live_text,

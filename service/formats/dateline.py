@@ -21,6 +21,13 @@ def is_to_be_cut(layer: Layer) -> bool:
     return not _has_points_in_collections(layer) and not is_within_datelines(layer, ROUNDING)
 
 
+def has_parts_beyond(writing: Writing, layer: Layer) -> bool:
+    """Whether parts of geometries may lie beyond the date line; a writer that cuts would add empty ones for them."""
+    cuts = writing.wraps_dateline or bool(writing.lines_driver)
+    has_parts = layer.extent is not None and not layer.geometry_types.keys() <= SIMPLE
+    return cuts and has_parts and not is_within_datelines(layer, ROUNDING)
+
+
 def is_harmed_by_cutting(layer: Layer) -> bool:
     """Whether a writer that always cuts would damage `layer`.
 

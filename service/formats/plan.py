@@ -13,6 +13,7 @@ from service.errors import Rejection
 from service.formats.crs import WGS84, CrsCatalogue
 from service.formats.datasets import Dataset, make_datasets, needs_splitting, of_any_type, written_names
 from service.formats.dateline import (
+    has_parts_beyond,
     is_cut_blindly,
     is_harmed_by_cutting,
     is_on_map,
@@ -56,6 +57,8 @@ class ConversionPlan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     geometry_name: str = ""
     wraps: bool = False
     """Whether geometries must be cut at the date line."""
+    moves_parts: bool = False
+    """Whether parts of geometries that lie beyond the date line are moved around the Earth before."""
     gathers_lines: bool = False
     """Whether the document is joined from lines, which preserves collections and Multi geometries."""
     is_in_place: bool = False
@@ -172,7 +175,8 @@ def _is_json_to_json(source: Source, target: Format, facts: Facts) -> bool:
     """Between JSON formats, only a direct run preserves lists, and values that are missing and not null."""
     writing = writing_of(target)
     known = facts.in_work_file or not any(is_cut_blindly(writing, layer) for layer in facts.layers)
-    return reading_of(source.format).json and writing.json and len(facts.layers) == 1 and known
+    is_beyond = any(has_parts_beyond(writing, layer) for layer in facts.layers)
+    return reading_of(source.format).json and writing.json and len(facts.layers) == 1 and known and not is_beyond
 
 
 def _has_control(writing: Writing, layer: Layer) -> bool:
@@ -184,7 +188,8 @@ def _fits(writing: Writing, layer: Layer) -> bool:
     distinct = len(set(map(str.casefold, names))) == len(names)
     keeps_names = written_names(writing, layer) == tuple(names)
     keeps_all = writing.null_geometry or not layer.null_geometries
-    whole = keeps_all and not needs_splitting(writing, layer) and not is_cut_blindly(writing, layer)
+    is_cut = is_cut_blindly(writing, layer) or has_parts_beyond(writing, layer)
+    whole = keeps_all and not needs_splitting(writing, layer) and not is_cut
     return distinct and keeps_names and whole and not layer.has_curves
 
 
@@ -217,6 +222,10 @@ def _with_dateline(
     return msgspec.structs.replace(
         plan,
         wraps=plan.writing.wraps_dateline and is_cut,
+        moves_parts=any(
+            has_parts_beyond(plan.writing, layer) and (source is None or catalogue.is_in_degrees(source))
+            for layer, source in pairs
+        ),
         gathers_lines=bool(plan.writing.lines_driver) and is_harmed,
         is_in_place=bool(spatial) and not plan.direct and all(_is_in_place(plan, layer) for layer in spatial),
         in_degrees=in_degrees,

@@ -1,7 +1,7 @@
 """Edits the work file before it is written out. Runs in the sandbox: `python -m …prepare FILE EDITS`.
 
 EDITS is JSON: a list of `{"table", "name", "columns": {old: new}, "unwritten": [name], "explode", "straighten",
-"guard", "leave_out", "elevation", "geometry", "system_is_unknown"}`. Uses only the standard library.
+"move", "guard", "leave_out", "elevation", "geometry", "system_is_unknown"}`. Uses only the standard library.
 """
 
 import json
@@ -16,6 +16,7 @@ from typing import Any
 from service.engine.jailed.gpkg import (
     FID,
     GEOMETRY,
+    change_geometries,
     columns,
     has_geometry,
     open_work_file,
@@ -27,6 +28,7 @@ from service.engine.jailed.gpkg import (
 )
 from service.engine.jailed.shapes import is_collection, straighten, taken_apart
 from service.engine.jailed.values import BARE
+from service.engine.jailed.wkb import moved_around
 
 HEADER = struct.Struct("<2sBBi")
 Z_AT = 21
@@ -58,6 +60,8 @@ def _apply(connection: sqlite3.Connection, edit: Mapping[str, Any]) -> None:
     """Change the features and columns of one table."""
     if edit["straighten"]:
         straighten(connection, edit["table"])
+    if edit["move"]:
+        change_geometries(connection, edit["table"], moved_around)
     if edit["explode"]:
         _explode(connection, edit["table"])
     if edit["guard"]:

@@ -34,6 +34,7 @@ EFFORT = 64
 NEAR = 1 / 64
 """How far a point in a ring is from one of its corners, as a part of the way between the corners beside it."""
 MAX_DEPTH = 32
+TURN = 360.0
 COORDINATE_BYTES = 8
 PLACE_BYTES = 2 * COORDINATE_BYTES
 ISO_STEP = 1000
@@ -214,6 +215,35 @@ def mended(wkb: bytes) -> tuple[bytes | None, bool, bool, bool, bool, bool, bool
     filled = _without_empty_parts(geometry)
     told = _is_unclosed(geometry), _is_single(geometry), _has_outlying_hole(geometry), _has_nested_area(geometry)
     return filled, len(filled) < len(wkb), is_heightless, *told, _has_ambiguous_rings(geometry)
+
+
+def moved_around(wkb: bytes) -> bytes:
+    """A geometry of several whose parts are moved by a turn if they lie beyond 180 degrees of longitude.
+
+    It stays as it is if it cannot be read.
+    """
+    changed = bytearray(wkb)
+    try:
+        for part in _simple_parts(read(changed)):
+            _move_around(part)
+    except (ValueError, struct.error):
+        return wkb
+    return bytes(changed)
+
+
+def _simple_parts(geometry: WkbGeometry) -> Iterator[WkbGeometry]:
+    """The geometries of which one consists that are not gathered from others."""
+    for part in geometry.parts if geometry.basic in GATHERINGS else (geometry,):
+        yield from (part,) if part is geometry else _simple_parts(part)
+
+
+def _move_around(geometry: WkbGeometry) -> None:
+    size = DIMENSIONS[geometry.kind]
+    xs = [x for line in geometry.lines for x in line[0::size]]
+    turn = 0 if not xs else -TURN if min(xs) >= TURN / 2 < max(xs) else TURN if max(xs) <= -TURN / 2 > min(xs) else 0
+    for line in geometry.lines if turn else ():
+        for at in range(0, len(line), size):
+            line[at] += turn
 
 
 def _without_empty_parts(geometry: WkbGeometry) -> bytes:
