@@ -80,11 +80,11 @@ static int turn_rings(char *shape, size_t size)
     }
     for (size_t outer = 0; rings && at && outer < parts; outer++)
         for (size_t inner = 0; inner < parts && rings[outer].is_ring; inner++)
-            if (inner != outer && rings[inner].is_ring && is_within(rings[inner].box, rings[outer].box))
+            if (inner != outer && rings[inner].is_ring && rings[inner].twice < 0 && is_within(rings[inner].box, rings[outer].box))
                 rings[inner].depth += is_in_ring(at + 3 * (size_t)rings[outer].start, rings[outer].count, rings[inner].x, rings[inner].y);
     for (size_t number = 0; rings && at && number < parts; number++) {
         size_t start = (size_t)rings[number].start;
-        if (rings[number].depth % 2 == 0 || rings[number].twice >= 0)
+        if (rings[number].depth % 2 == 0)
             continue;
         turned = 1;
         turn(shape + places_at + 16 * start, 16, rings[number].count);

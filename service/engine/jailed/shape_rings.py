@@ -1,7 +1,7 @@
 """Turns the holes of areas with elevations in a .shp, as `shape_rings.c` does in sessions. Runs in the sandbox."""
 
 import struct
-from itertools import pairwise, permutations
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Final
 
@@ -43,10 +43,10 @@ def _turn_rings(shape: bytearray) -> bool:
     rings = [Ring(0, places[slice(*span)]) for span in spans]
     if not rings[1:]:
         return False
-    for outer, inner in permutations(rings, 2):
-        if is_around(outer.box, inner.box):
+    for outer, inner in product(rings, [ring for ring in rings if not ring.is_counterclockwise]):
+        if outer is not inner and is_around(outer.box, inner.box):
             inner.depth += outer.is_around(*inner.point)
-    turned = [span for span, ring in zip(spans, rings, strict=True) if ring.depth % 2 and not ring.is_counterclockwise]
+    turned = [span for span, ring in zip(spans, rings, strict=True) if ring.depth % 2]
     for start, end in turned:
         for at, size in ((places_at, PLACE_BYTES), (heights_at, VALUE_BYTES), (measures_at, VALUE_BYTES)):
             values = shape[at + start * size : at + end * size]
