@@ -5,6 +5,7 @@ from pathlib import PurePath
 
 import msgspec
 
+from service.engine.jailed.gpkg import quoted
 from service.engine.reading.work_file import UNGROUPED, WORK_DRIVER, WorkFile, facts_of, open_options
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
@@ -15,6 +16,8 @@ from service.formats.format import Reader, Reading, reading_of
 NANS_FILE = "nans.gpkg"
 LONGEST_QUERY = 1 << 16
 """Half of what an argument of a program may have."""
+NOT_IN_QUERY = frozenset('\0"\\')
+"""What releases of GDAL read differently in names that a query has in quotation marks."""
 MOST_LAYERS = 20
 """As many runs are worth it."""
 READERS = frozenset({Reader.OGR, Reader.PARTS})
@@ -49,10 +52,10 @@ def _origin(source: Source, found: WorkFile, layer: Layer) -> tuple[str, str]:
 
 async def _count(place: Workplace, reading: Reading, file: str, name: str, columns: Sequence[str]) -> Mapping[str, int]:
     """How many numbers in each of `columns` of a layer are NaN; empty if its driver does not tell."""
-    are_nan = [f"{_quoted(column)} <> {_quoted(column)}" for column in columns]
+    are_nan = [f"{quoted(column)} <> {quoted(column)}" for column in columns]
     counted = ", ".join(f"CAST({is_nan} AS INTEGER) AS c{number}" for number, is_nan in enumerate(are_nan))
-    query = f"SELECT {counted} FROM {_quoted(name)} WHERE {' OR '.join(are_nan)}"  # noqa: S608 -- quoted
-    if not columns or len(query.encode("utf-8", "replace")) > LONGEST_QUERY or "\0" in query:
+    query = f"SELECT {counted} FROM {quoted(name)} WHERE {' OR '.join(are_nan)}"  # noqa: S608 -- quoted
+    if not columns or len(query.encode("utf-8", "replace")) > LONGEST_QUERY or not NOT_IN_QUERY.isdisjoint(name):
         return {}
     arguments = [*UNGROUPED, "-nlt", "NONE", *open_options(*reading.options), "-dialect", "OGRSQL", "-sql", query]
     try:
@@ -66,13 +69,8 @@ async def _count(place: Workplace, reading: Reading, file: str, name: str, colum
 
 
 def _lacking_values(layer: Layer) -> Iterator[str]:
-    """The columns of decimals of which some values are missing."""
+    """The columns of decimals of which some values are missing, and whose names a query can have."""
     for field in layer.fields:
-        if field.type is FieldType.REAL and field.filled is not None and field.filled < layer.features:
+        lacks_values = field.filled is not None and field.filled < layer.features
+        if field.type is FieldType.REAL and lacks_values and NOT_IN_QUERY.isdisjoint(field.name):
             yield field.name
-
-
-def _quoted(name: str) -> str:
-    """`name` in a query of the driver's own language."""
-    escaped = name.replace('"', '\\"')
-    return f'"{escaped}"'

@@ -271,7 +271,7 @@ async def test_numbers_that_are_none_are_told_to_become_missing(
     either: Pipeline, tmp_path: Path, target: str, driver: str
 ) -> None:
     """Drivers of typed files read them; no column of a result has them, nor has a work file."""
-    name = 'd"' if driver in {"FlatGeobuf", "ESRI Shapefile"} else "d"
+    name = "d d" if driver in {"FlatGeobuf", "ESRI Shapefile"} else "d"
     done = await either.to(target, with_nans(tmp_path, driver, name))
     (told,) = [warning for warning in done.output.warnings if "NaN" in warning]
     columns = f"'c', {name!r}"
