@@ -71,8 +71,10 @@ async def test_any_number_of_uploads_leaves_half_of_the_disk(seed: int, monkeypa
     assert await disk.space.take(Path("last"), ONE, disk.size_bytes // 4) == disk.size_bytes // 4
 
 
-async def test_a_neighbour_does_not_wait_for_an_account_whose_uploads_do() -> None:
-    """The further uploads of the account get their space as the ones before them end."""
+async def test_a_neighbour_does_not_wait_for_an_account_whose_uploads_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The further uploads of the account get their space as soon as the ones before them end, however late that is."""
+    monkeypatch.setattr(unpacking_space, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(unpacking_space, "LOOK_SECONDS", 1e9)
     disk = Disk(1 << 20)
     quarter = disk.size_bytes // 4
     async with asyncio.TaskGroup() as tasks:
@@ -80,6 +82,7 @@ async def test_a_neighbour_does_not_wait_for_an_account_whose_uploads_do() -> No
             waiting = tasks.create_task(disk.space.take(Path("b"), ONE, quarter))
             async with disk.unpacked(Path("c"), OTHER, quarter // 2, quarter // 2) as granted:
                 assert granted == quarter // 2
+            await asyncio.sleep(0.1)
             assert not waiting.done()
         assert await waiting == quarter
 
@@ -97,8 +100,9 @@ async def test_a_cancelled_wait_takes_nothing() -> None:
     assert await disk.space.take(Path("c"), ONE, quarter) == quarter
 
 
-async def test_one_that_states_more_than_there_is_gets_what_there_is() -> None:
-    """A .gz does not state its size: most unpack to much less than they might."""
+async def test_one_that_states_more_than_there_is_gets_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A .gz does not state its size: most unpack to much less than they might. Alone, it has nothing to wait for."""
+    monkeypatch.setattr(unpacking_space, "PATIENCE_SECONDS", 1e9)
     disk = Disk(1 << 20)
     assert await disk.space.take(Path("a"), ONE, 1 << 30) == disk.size_bytes // 4
 
@@ -116,6 +120,14 @@ async def test_others_are_waited_for_before_making_do_with_what_they_leave(monke
     monkeypatch.setattr(unpacking_space, "PATIENCE_SECONDS", 0.1)
     async with disk.unpacked(Path("c"), ONE, quarter, quarter):
         assert await disk.space.take(Path("d"), OTHER, quarter) == eighth
+
+
+async def test_what_is_still_to_be_unpacked_counts_as_if_it_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of it is on the disk yet."""
+    monkeypatch.setattr(unpacking_space, "PATIENCE_SECONDS", 0.0)
+    disk = Disk(1 << 20)
+    await disk.space.take(Path("a"), ONE, disk.size_bytes // 4)
+    assert await disk.space.take(Path("b"), OTHER, disk.size_bytes) == disk.size_bytes // 8
 
 
 async def test_the_disk_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
