@@ -163,12 +163,13 @@ def _column_differences(writing: Writing, dataset: Dataset, columns: Mapping[str
     name = shown(dataset.name)
     written = {column.name: column.written for column in dataset.columns}
     missing = [
-        field.name
+        field
         for field in dataset.layer.fields
         if field.name in written and _is_kept(writing, field) and written[field.name] not in columns
     ]
     if missing and (dataset.features or writing.empty_columns):
-        yield f"Read back, {name!r} lacks columns: {listed(quotes(missing))}."
+        kind = "columns" if any(field.filled != 0 for field in missing) else "columns without any value"
+        yield f"Read back, {name!r} lacks {kind}: {listed(quotes(field.name for field in missing))}."
     if dataset.only_types or expected_in(writing, dataset)[0] != dataset.layer.features:
         return  # values are counted per layer, not for a part of its features
     for field in dataset.layer.fields:
@@ -190,7 +191,11 @@ def _is_kept(writing: Writing, field: Field) -> bool:
 def _value_differences(writing: Writing, field: Field, found: VerifiedColumn) -> Iterator[str]:
     filled = (field.filled or 0) - (field.empty if writing.empty_is_null else 0)
     if found.filled is not None and not filled - field.nans <= found.filled <= filled:
-        yield f"Read back, {shown(field.name)!r} has {counted(found.filled, 'filled value')}; {_expected_were(filled)}."
+        blank = 0 < filled - found.filled <= min(field.leading_blanks, field.trailing_blanks)
+        yield (
+            f"Read back, {shown(field.name)!r} has {counted(found.filled, 'filled value')}; {_expected_were(filled)}."
+            f"{' The others are probably texts of blanks alone, which became missing.' if blank else ''}"
+        )
     exact = not (field.inexact_in_dbf or field.beyond_dbf or field.beyond_53_bits)
     if found.total is not None and field.total is not None and exact:
         larger = max(abs(found.total), abs(field.total))

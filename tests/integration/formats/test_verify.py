@@ -455,6 +455,25 @@ async def test_columns_that_a_driver_renames_are_not_said_to_be_lost(
     assert {column.written for dataset in done.plan.datasets for column in dataset.columns} == set(names)
 
 
+@pytest.mark.parametrize("target", ["Shapefile", "Gml"])
+async def test_texts_of_blanks_alone_are_named_as_the_cause(either: Pipeline, tmp_path: Path, target: str) -> None:
+    """Some programs fill cells with a blank, which drivers read as nothing: no data are lost."""
+    rows = [point(1, 2, name=" ", n="a"), point(3, 4, name="oak ", n="b")]
+    path = write_geojson(tmp_path / "a.geojson", rows)
+    told = "Read back, 'name' has 1 filled value; 2 were expected. The others are probably texts of blanks alone, which"
+    assert await written(either, path, target, nothing) == (f"{told} became missing.",)
+
+
+async def test_columns_without_values_that_a_layer_lacks_are_called_so(converters: Converters, tmp_path: Path) -> None:
+    """Of the second layer of KML and later ones, the driver knows only columns with values, outside of a session."""
+    with edited(tmp_path / "a.sqlite") as connection:
+        for table, value in (("a", "oak"), ("b", None)):
+            connection.execute(f"CREATE TABLE {table} (name TEXT, kind TEXT)")
+            connection.execute(f"INSERT INTO {table} VALUES ('x', ?)", (value,))  # noqa: S608 -- ours
+    told = await written(Pipeline(converters, has_sessions=False), tmp_path / "a.sqlite", "Kml", nothing)
+    assert told == ("Read back, 'b' lacks columns without any value: 'kind'.",)
+
+
 async def test_nan_that_a_result_cannot_hold_is_told_once(pipeline: Pipeline, tmp_path: Path) -> None:
     """When the document is scanned; reading back told it again, as a missing value."""
     path = write_geojson(tmp_path / "a.geojson", [point(1, 2, n=float("nan")), point(1, 2, n=1.5)])
