@@ -10,8 +10,8 @@
 
 enum { BLOB_HEAD = 8, ENVELOPE = 32 };
 
-/* How many rings, or areas, of a geometry are compared with each other, and how often at most each of their positions is looked at. */
-enum { MOST_COMPARED = 200, EFFORT = 64 };
+/* How many rings, or areas, of a geometry are compared with each other. */
+enum { MOST_COMPARED = 200 };
 
 /* Longitudes may exceed 180 by another turn, so that a geometry can cross the date line in one piece. */
 static const double FARTHEST = 540.0, POLE = 90.001;
@@ -162,27 +162,24 @@ static int gather_rings(handle geometry, int found)
 static int has_ambiguous_rings(handle geometry)
 {
     int gathered = gather_rings(geometry, 0), count = 0, found = 0;
-    int64_t effort = 0;
     for (int number = 0; gathered > 1 && number < gathered; number++) {
         struct ring ring = rings[number];
         OGR_G_GetEnvelope(ring.ring, ring.box);
         int positions = OGR_G_GetPointCount(ring.ring);
         ring.size = positions && find_inside(positions_of(ring.ring, positions), positions, &ring.x, &ring.y) ? positions : 0;
         ring.depth = 0;
-        effort += EFFORT * (int64_t)ring.size;
         rings[count] = ring;
         count += ring.size > 0;
     }
     for (int outer = 0; outer < count; outer++) {
         const double *at = NULL;
-        for (int inner = 0; inner < count && effort > 0; inner++)
+        for (int inner = 0; inner < count; inner++)
             if (inner != outer && is_within(rings[inner].box, rings[outer].box)) {
                 at = at ? at : positions_of(rings[outer].ring, rings[outer].size);
                 rings[inner].depth += is_in_ring(at, rings[outer].size, rings[inner].x, rings[inner].y);
-                effort -= rings[outer].size;
             }
     }
-    for (int number = 0; number < count && effort > 0; number++)
+    for (int number = 0; number < count; number++)
         found |= rings[number].depth % 2 != rings[number].is_hole;
     return found;
 }

@@ -29,8 +29,6 @@ MULTI_AREA = 6
 WITH_AREAS = {POLYGON, MULTI_AREA, 7}
 MOST_COMPARED = 200
 """The number of areas, or rings, of a geometry that are compared with each other."""
-EFFORT = 64
-"""How often at most each position of rings is looked at to compare them."""
 NEAR = 1 / 64
 """How far a point in a ring is from one of its corners, as a part of the way between the corners beside it."""
 MAX_DEPTH = 32
@@ -315,13 +313,9 @@ def _has_ambiguous_rings(geometry: WkbGeometry) -> bool:
     """
     gathered = list(islice(_rings_of(geometry), MOST_COMPARED))
     rings = [Ring(*ring) for ring in gathered if len(set(ring[1])) > 1] if gathered[1:] else []
-    effort = EFFORT * sum(len(ring.places) for ring in rings)
     for outer, inner in permutations(rings, 2):
         if is_around(outer.box, inner.box):
             inner.depth += outer.is_around(*inner.point)
-            effort -= len(outer.places)
-            if effort <= 0:
-                return False
     return any(ring.depth % 2 != ring.is_hole for ring in rings)
 
 
