@@ -96,12 +96,12 @@ BROKEN = (
     {
         "GEOMILL_S3_SECRET_KEY": ("wrong", "Storage cannot be used", "fail"),
         "GEOMILL_MAX_CONNECTIONS": ("1000000", "Host open files", "warn"),
+        "GEOMILL_PRIVATE_HOST": ("127.0.0.1", "Settings settings", "fail"),
     },
     {
         "GEOMILL_S3_PUBLIC_ENDPOINT": ("http://127.0.0.1:1", "Storage link", "warn"),
         "GEOMILL_CONVERSION_SECONDS": ("900", "Settings settings", "warn"),
     },
-    {"GEOMILL_PRIVATE_HOST": ("127.0.0.1", "Settings settings", "fail")},
 )
 """What is broken at a time: each setting with its value, and the line that then says what to do."""
 
