@@ -14,6 +14,7 @@ NOTHING_BEYOND_THE_FILE: Mapping[str, str] = {
     "HOME": "/nonexistent",
     "LC_ALL": "C.UTF-8",
     "CPL_TMPDIR": ".",
+    "SQLITE_TMPDIR": ".",  # it prefers /var/tmp, which runs may see and cannot write to
     "GDAL_DRIVER_PATH": "disable",
     "PROJ_NETWORK": "OFF",
     "SPATIALITE_LOAD": "NO",  # its virtual tables can read any file of the host

@@ -93,6 +93,22 @@ def test_what_sorting_takes_of_the_disk_is_bounded(server: Server) -> None:
     assert server.wait_until_idle() == []
 
 
+@pytest.mark.parametrize("without", [[], ["namespaces"]], ids=["every layer", "no namespaces"])
+def test_what_is_sorted_on_the_disk_is_converted(tmp_path: Path, database_url: str, without: list[str]) -> None:
+    """Where runs see /var/tmp, in which they cannot write, SQLite took it, and the file seemed to be damaged."""
+    settings = {"GEOMILL_CONVERTERS": "1", "GEOMILL_SANDBOX": "best-effort"}
+    with laid_out() as bait:
+        content = geopackage(VIEW + SORTED.replace("4000000", "20000") + ";")(bait)
+    program = tuned(Config={"without": without})
+    with (
+        running_server(tmp_path, database_url, settings, program=program) as server,
+        create_account(server, TEAM, "sorting") as client,
+    ):
+        answer = client.convert("a.gpkg", content, outputFormat="Csv")
+        assert answer["success"], answer["error"]
+        assert answer["featureCount"] == 20_000
+
+
 UNPACKED_BYTES, DISK_KIBIBYTES, UPLOADS = 40 * MIB, 384 << 10, 12
 """Together, the uploads unpack to more than the disk holds."""
 
