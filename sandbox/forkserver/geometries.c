@@ -13,6 +13,9 @@ enum { BLOB_HEAD = 8, ENVELOPE = 32 };
 /* How many rings, or areas, of a geometry are compared with each other. */
 enum { MOST_COMPARED = 200 };
 
+/* Surfaces, which become areas. */
+enum { SURFACE = 15, TRIANGLES = 16 };
+
 /* Longitudes may exceed 180 by another turn, so that a geometry can cross the date line in one piece. */
 static const double FARTHEST = 540.0, POLE = 90.001;
 
@@ -145,10 +148,11 @@ static struct ring {
 static int gather_rings(handle geometry, int found)
 {
     int flat = OGR_GT_Flatten(OGR_G_GetGeometryType(geometry));
-    int parts = flat == AREA || flat == MULTI_AREA || flat == COLLECTION ? OGR_G_GetGeometryCount(geometry) : 0;
+    int is_area = flat == AREA || flat == TRIANGLE, gathers = flat == MULTI_AREA || flat == COLLECTION || flat == SURFACE || flat == TRIANGLES;
+    int parts = is_area || gathers ? OGR_G_GetGeometryCount(geometry) : 0;
     for (int number = 0; number < parts && found < MOST_COMPARED; number++) {
         handle part = OGR_G_GetGeometryRef(geometry, number);
-        if (flat == AREA) {
+        if (is_area) {
             rings[found].ring = part;
             rings[found++].is_hole = number > 0;
         } else

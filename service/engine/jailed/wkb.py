@@ -26,7 +26,7 @@ OF_LINES = {POINT, LINE, ARCS, POLYGON, 17}
 AREAS = {POLYGON, CURVE_POLYGON, 17}
 RINGED = {POLYGON, 17}
 MULTI_AREA = 6
-WITH_AREAS = {POLYGON, MULTI_AREA, 7}
+WITH_AREAS = {POLYGON, MULTI_AREA, 7, *SURFACES}
 MOST_COMPARED = 200
 """The number of areas, or rings, of a geometry that are compared with each other."""
 NEAR = 1 / 64
@@ -321,7 +321,7 @@ def _has_ambiguous_rings(geometry: WkbGeometry) -> bool:
 
 def _rings_of(geometry: WkbGeometry) -> Iterator[tuple[int, Sequence[Place]]]:
     """The rings of areas: the number of each in its area, from 0, which is the outer one, and its positions."""
-    if geometry.basic == POLYGON:
+    if geometry.basic in RINGED:
         size = DIMENSIONS[geometry.kind]
         for number, ring in enumerate(geometry.lines):
             yield number, list(zip(ring[0::size], ring[1::size], strict=True))

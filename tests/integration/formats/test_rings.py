@@ -150,3 +150,13 @@ async def test_areas_with_elevations_above_each_other_stay_areas(either: Pipelin
     assert [warning for warning in done.output.warnings if TOLD in warning]
     first, _ = pyogrio.read_arrow(f"/vsizip/{done.path}/a.shp")[1]["wkb_geometry"].to_pylist()
     assert holes_of(first) == [0, 0]
+
+
+async def test_surfaces_within_others_are_told_as_areas_are(either: Pipeline, tmp_path: Path) -> None:
+    """They become areas, and the second one here became a hole of the first."""
+    path = tmp_path / "a.csv"
+    path.write_text(
+        'wkt\n"POLYHEDRALSURFACE Z (((0 0 1, 9 0 1, 9 9 1, 0 9 1, 0 0 1)), ((0 0 1, 9 0 1, 9 9 1, 0 0 1)))"\n'
+    )
+    done = await either.to("OpenFileGdb", path, source_epsg=4326)
+    assert [warning for warning in done.output.warnings if TOLD in warning]

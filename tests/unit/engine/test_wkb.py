@@ -245,6 +245,8 @@ ISLAND = area((4, 6))
         (many(6, *[area((at, at + 1)) for at in range(20, 40, 2)], area((0, 10)), ISLAND), True),
         (many(7, area((0, 10)), POINT, many(7, ISLAND)), True),
         (area((0, 10), (20, 22)), True),
+        (many(15, area((0, 10)), ISLAND), True),
+        (many(15, area((0, 10)), area((10, 20))), False),
         (area((0, 10), (2, 8), (4, 6)), True),
         (many(6, LAKE, ISLAND, area((4.5, 5))), True),
         (many(6, LAKE, ISLAND), False),
