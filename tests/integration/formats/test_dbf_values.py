@@ -29,8 +29,9 @@ ROUNDED = (
     "beyond 64 bits."
 )
 CUT_IN_CSV = (
-    "CSV is written with 15 digits of a decimal number; 2 values of 'c' that are longer whole numbers became others, such "
-    "as 1234567890123460 for 1234567890123456. Store such numbers as integers or texts to keep them. The first is feature 1."
+    "CSV is written with 15 digits of a decimal number; 2 values of 'c' that are longer whole numbers became others, "
+    "such as 1234567890123460 for 1234567890123456. Store such numbers as integers or texts to keep them. The first is "
+    "feature 1."
 )
 CELLS = {
     "numbers": ("N", ["12", "-3", "+4", "", " 5 ", "6."], ()),
