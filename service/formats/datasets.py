@@ -180,8 +180,17 @@ def written_names(writing: Writing, layer: Layer) -> tuple[str, ...]:
     names = [field.name for field in layer.fields]
     if layer.has_z and Family.POINT in layer.families:  # the third coordinates go there
         unheld += [name for name in names if name.casefold() == writing.elevation_column]
-    apart = [f"{name}_" if name in writing.geometry_elements else name for name in names]
+    apart = [_apart(writing, name) for name in names]
     return column_names(writing.column_names, apart, (*writing.reserved_columns, *unheld))
+
+
+def _apart(writing: Writing, name: str) -> str:
+    """`name` without what the driver strips, and apart from elements that would then, or always, have its name."""
+    prefix, bare = writing.stripped_prefix, name
+    while prefix and bare.startswith(prefix):
+        bare = bare.removeprefix(prefix)
+    is_taken = bare != name and any(bare.casefold() in own for own in writing.own_columns.values())
+    return f"{bare}_" if is_taken or bare in writing.geometry_elements else bare
 
 
 def _is_extreme(field: Field) -> bool:

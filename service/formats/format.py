@@ -390,6 +390,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     """Names that the driver uses for its own columns."""
     geometry_elements: frozenset[str] = frozenset()
     """Names that would make a column a geometry, in exactly these letters."""
+    stripped_prefix: str = ""
+    """What its driver leaves out at the beginning of the names of columns."""
     time_columns: frozenset[str] = frozenset()
     """Names, in small letters, under which some readers find nothing but dates and times."""
     typed_columns: Mapping[Family, Mapping[str, frozenset[FieldType]]] = {}

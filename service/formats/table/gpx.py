@@ -171,6 +171,8 @@ GPX_COLUMNS: Mapping[Family, frozenset[str]] = {
     Family.LINE: _OF_ALL | GPX_TYPES[Family.LINE].keys(),
 }
 """What GPX defines of waypoints and tracks."""
+PREFIX = "ogr_"
+"""What the driver puts before the names of extensions when it reads them, and leaves out when it writes them."""
 
 GPX = Format(
     name="Gpx",
@@ -239,7 +241,7 @@ GPX = Format(
         fixed_layers=True,
         derived_layers={"route_points": "routes", "track_points": "tracks"},
         derived_columns=frozenset({*_GPX_ORDER, "ele"}),
-        column_prefix="ogr_",
+        column_prefix=PREFIX,
         numbers=GPX_NUMBERS,
         noise_columns={"*": ()},
     ),
@@ -271,6 +273,7 @@ GPX = Format(
         null_geometry=False,
         tables=False,
         column_names=ColumnRule.ELEMENT,
+        stripped_prefix=PREFIX,
         splits=frozenset({"MultiPoint"}),
         elevation_column="ele",
         wraps_dateline=True,

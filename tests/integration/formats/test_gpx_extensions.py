@@ -223,3 +223,18 @@ async def test_more_columns_than_are_read_are_refused_with_their_number(
     assert [row[f"c{most - 1}"] for row in readers.table(back.path)] == [f"{most - 1}"]
     with pytest.raises(Rejection, match=rf"read {most} columns of a {kind} of GPX .*; 'b' has {most + 1}\. Choose"):
         await either.to("Gpx", write_geojson(tmp_path / "b.geojson", [beyond]))
+
+
+async def test_columns_keep_apart_although_the_driver_strips_their_prefix(either: Pipeline, tmp_path: Path) -> None:
+    """It writes `ogr_x` as `x`, also beside a column `x`; `name` is an element of GPX."""
+    values = {"ogr_x": "1a", "x": "2b", "ogr_ogr_y": "3c", "ogr_name": "4d", "OGR_z": "5e", "ogr_": "6f", "ogr_7": "7g"}
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, **values), point(3, 4, **values)])
+    done = await either.to("Gpx", path)
+    (renamed,) = [warning for warning in done.output.warnings if "'ogr_x'" in warning]
+    assert "'ogr_x' to 'x', 'x' to 'x_2', 'ogr_ogr_y' to 'y', 'ogr_name' to 'name_'" in renamed
+    assert "OGR_z" not in renamed
+    text = done.path.read_text(encoding="utf-8")
+    written = {"x": "1a", "x_2": "2b", "y": "3c", "name_": "4d", "OGR_z": "5e", "_": "6f", "_7": "7g"}
+    assert [f"<ogr:{name}>{value}</ogr:{name}>" in text for name, value in written.items()] == [True] * len(values), (
+        text
+    )
