@@ -75,10 +75,12 @@ async def test_rings_that_become_others_are_told(either: Pipeline, tmp_path: Pat
     done = await either.to(output, path, source_epsg=4326)
     warnings = [warning for warning in done.output.warnings if TOLD in warning]
     assert [warning.endswith("The first is feature 2.") for warning in warnings] == [True] * told
+    if told:
+        return  # some readers warn of such a file, and this one would of only the first
     _, _, geometries, _ = pyogrio.raw.read(f"/vsizip/{done.path}/a.{'shp' if output == 'Shapefile' else 'gdb'}")
     before = shape["coordinates"] if shape["type"] == "MultiPolygon" else [shape["coordinates"]]
     assert isinstance(before, list)
-    assert told or holes_of(geometries[1]) == sorted(len(area) - 1 for area in before)
+    assert holes_of(geometries[1]) == sorted(len(area) - 1 for area in before)
 
 
 @pytest.mark.parametrize("spread", ["", "\n "])
