@@ -59,6 +59,44 @@ static void turn(char *values, size_t size, int count)
     }
 }
 
+static int by_left(const void *one, const void *other)
+{
+    double left = (*(struct part *const *)one)->box[0], right = (*(struct part *const *)other)->box[0];
+    return (left > right) - (left < right);
+}
+
+/* Count in how many others those rings are that go around as areas do. Goes from left to right, so that rings beside each other are
+ * not compared. */
+static void count_around(struct part *rings, size_t parts, const double *at)
+{
+    struct part **ordered = calloc(parts, sizeof *ordered), **near = calloc(parts, sizeof *near);
+    size_t count = 0, waiting = 0, nearby = 0;
+    for (size_t number = 0; ordered && near && number < parts; number++)
+        if (rings[number].is_ring)
+            ordered[count++] = rings + number;
+    if (count)
+        qsort(ordered, count, sizeof *ordered, by_left);
+    for (size_t number = 0; number < count; number++) {
+        struct part *inner = ordered[number];
+        size_t kept = 0;
+        if (inner->twice >= 0)
+            continue;
+        while (waiting < count && ordered[waiting]->box[0] <= inner->box[0])
+            near[nearby++] = ordered[waiting++];
+        for (size_t each = 0; each < nearby; each++) {
+            struct part *outer = near[each];
+            if (outer->box[1] < inner->box[0])
+                continue;
+            near[kept++] = outer;
+            if (outer != inner && is_within(inner->box, outer->box))
+                inner->depth += is_in_ring(at + 3 * (size_t)outer->start, outer->count, inner->x, inner->y);
+        }
+        nearby = kept;
+    }
+    free(ordered);
+    free(near);
+}
+
 /* Turn the rings of a shape that are in an odd number of others and go around as areas do. Returns whether there are any. */
 static int turn_rings(char *shape, size_t size)
 {
@@ -78,10 +116,8 @@ static int turn_rings(char *shape, size_t size)
         }
         take_ring(rings + number, at + 3 * (size_t)rings[number].start, shape + places_at + 16 * (size_t)rings[number].start);
     }
-    for (size_t outer = 0; rings && at && outer < parts; outer++)
-        for (size_t inner = 0; inner < parts && rings[outer].is_ring; inner++)
-            if (inner != outer && rings[inner].is_ring && rings[inner].twice < 0 && is_within(rings[inner].box, rings[outer].box))
-                rings[inner].depth += is_in_ring(at + 3 * (size_t)rings[outer].start, rings[outer].count, rings[inner].x, rings[inner].y);
+    if (rings && at)
+        count_around(rings, parts, at);
     for (size_t number = 0; rings && at && number < parts; number++) {
         size_t start = (size_t)rings[number].start;
         if (rings[number].depth % 2 == 0)

@@ -1,11 +1,11 @@
 """Turns the holes of areas with elevations in a .shp, as `shape_rings.c` does in sessions. Runs in the sandbox."""
 
 import struct
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from service.engine.jailed.wkb import Place, Ring, is_around
+from service.engine.jailed.wkb import Place, Ring, count_around
 
 SHP_HEADER: Final = 100
 RECORD_HEAD: Final = struct.Struct(">2i")
@@ -43,9 +43,7 @@ def _turn_rings(shape: bytearray) -> bool:
     rings = [Ring(0, places[slice(*span)]) for span in spans]
     if not rings[1:]:
         return False
-    for outer, inner in product(rings, [ring for ring in rings if not ring.is_counterclockwise]):
-        if outer is not inner and is_around(outer.box, inner.box):
-            inner.depth += outer.is_around(*inner.point)
+    count_around([ring for ring in rings if not ring.is_counterclockwise], rings)
     turned = [span for span, ring in zip(spans, rings, strict=True) if ring.depth % 2]
     for start, end in turned:
         for at, size in ((places_at, PLACE_BYTES), (heights_at, VALUE_BYTES), (measures_at, VALUE_BYTES)):

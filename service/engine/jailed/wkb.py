@@ -5,7 +5,7 @@ Operates on ISO WKB in little-endian order, which the work file uses.
 
 import math
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise, permutations
 from typing import NamedTuple
 
@@ -303,7 +303,7 @@ def _has_nested_area(geometry: WkbGeometry) -> bool:
     if not rings or not _is_reversed(rings[0][0::size], rings[0][1::size]):
         return False
     boxes = [_box(ring, size) for ring in rings]
-    return any(outer != inner and is_around(outer, inner) for outer, inner in permutations(boxes, 2))
+    return any(outer != inner and _is_around(outer, inner) for outer, inner in permutations(boxes, 2))
 
 
 def _has_ambiguous_rings(geometry: WkbGeometry) -> bool:
@@ -313,9 +313,7 @@ def _has_ambiguous_rings(geometry: WkbGeometry) -> bool:
     """
     gathered = list(islice(_rings_of(geometry), MOST_COMPARED))
     rings = [Ring(*ring) for ring in gathered if len(set(ring[1])) > 1] if gathered[1:] else []
-    for outer, inner in permutations(rings, 2):
-        if is_around(outer.box, inner.box):
-            inner.depth += outer.is_around(*inner.point)
+    count_around(rings, rings)
     return any(ring.depth % 2 != ring.is_hole for ring in rings)
 
 
@@ -341,7 +339,7 @@ class Ring:
         self.is_hole = number > 0
         self.depth = 0
         xs, ys = zip(*places, strict=True)
-        self.box = (min(xs), min(ys), max(xs), max(ys))
+        self.box: tuple[float, float, float, float] = (min(xs), min(ys), max(xs), max(ys))
         (x, y) = corner = min(places)
         at = places.index(corner)
         others = [place for place in (*places[at:], *places[:at]) if place != corner]
@@ -349,6 +347,10 @@ class Ring:
             x + ((others[0][0] + others[-1][0]) / 2 - x) * NEAR,
             y + ((others[0][1] + others[-1][1]) / 2 - y) * NEAR,
         )
+
+    def left(self) -> float:
+        """The least x of its positions."""
+        return self.box[0]
 
     @property
     def is_counterclockwise(self) -> bool:
@@ -368,7 +370,22 @@ class Ring:
         return sum(crossed) % 2 == 1
 
 
-def is_around(outer: Box, inner: Box) -> bool:
+def count_around(inner_rings: Iterable[Ring], outer_rings: Iterable[Ring]) -> None:
+    """Set the depth of `inner_rings`: in how many of `outer_rings` each is.
+
+    It goes from left to right, so that rings beside each other are not compared.
+    """
+    waiting = sorted(outer_rings, key=Ring.left, reverse=True)
+    near: list[Ring] = []
+    for inner in sorted(inner_rings, key=Ring.left):
+        while waiting and waiting[-1].left() <= inner.left():
+            near.append(waiting.pop())
+        near = [outer for outer in near if outer.box[2] >= inner.left()]
+        around = (outer for outer in near if outer is not inner and _is_around(outer.box, inner.box))
+        inner.depth = sum(outer.is_around(*inner.point) for outer in around)
+
+
+def _is_around(outer: Box, inner: Box) -> bool:
     """Whether a box contains another."""
     return outer[0] <= inner[0] and outer[1] <= inner[1] and inner[2] <= outer[2] and inner[3] <= outer[3]
 

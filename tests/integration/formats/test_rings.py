@@ -104,11 +104,21 @@ async def test_rings_of_geojson_are_compared_where_it_matters(
 ROOF: list[Place] = [(0, 0, 5, 1), (9, 0, 6, 2), (9, 9, 7, 3), (0, 9, 8, 4), (0, 0, 5, 1)]
 SHAFT: list[Place] = [(2, 2, 1, 5), (2, 4, 2, 6), (4, 4, 3, 7), (4, 2, 4, 8), (2, 2, 1, 5)]
 TOWER: list[Place] = [(20, 0, 5, 1), (29, 0, 5, 2), (29, 9, 5, 3), (20, 0, 5, 1)]
+
+
+def smaller(ring: list[Place], x: float, y: float) -> list[Place]:
+    return [(place[0] / 9 + x, place[1] / 9 + y, *place[2:]) for place in ring]
+
+
 IN_SPACE: dict[str, list[Area]] = {
     "a hole": [[ROOF, SHAFT]],
     "a hole in the direction of its area": [[ROOF, SHAFT[::-1]]],
     "a hole at one elevation": [[ROOF, [(x, y, 5, m) for x, y, _, m in SHAFT]]],
     "several areas": [[TOWER], [ROOF[::-1], SHAFT], [[(x + 50, y, z, m) for x, y, z, m in SHAFT]]],
+    "holes beside and above each other, in any order": [
+        [ROOF, *(smaller(SHAFT, at * 5 % 7, at * 3 % 7) for at in (6, 2, 4, 1, 3))],
+        [TOWER],
+    ],
     "an area in a hole": [[ROOF, SHAFT], [[(x / 4 + 2.1, y / 4 + 2.1, z, m) for x, y, z, m in SHAFT]]],
 }
 
