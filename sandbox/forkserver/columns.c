@@ -234,6 +234,18 @@ static int has_no_character(const char *text)
     return strstr(text, "\xef\xbf\xbe") || strstr(text, "\xef\xbf\xbf");
 }
 
+/* Whether a text has what programs that read workbooks take for one character, as A for _x0041_. */
+static int has_escape(const char *text)
+{
+    enum { MARK = 2, DIGITS = 4 };
+    while ((text = strstr(text, "_x"))) {
+        text += MARK;
+        if (strspn(text, "0123456789ABCDEFabcdef") == DIGITS && text[DIGITS] == '_')
+            return 1;
+    }
+    return 0;
+}
+
 /* What some format changes in a text, or mistakes it for. */
 static void examine_characters(struct column *column, const char *text, size_t size, unsigned kinds)
 {
@@ -302,6 +314,7 @@ static void examine_text(struct column *column, const char *text)
     examine_characters(column, text, size, kinds);
     column->trailing_blanks += size && text[size - 1] == ' ';
     column->like_numbers += is_other_as_number(text);
+    examine_kind(column, has_escape(text), &column->like_escapes, &column->first_like_escapes);
     examine_kind(column, is_cut_number(text, size), &column->exponents, &column->first_exponents);
     if (column->fits)
         examine_text_kinds(column, text, size);

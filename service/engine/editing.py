@@ -66,6 +66,7 @@ def _edit(plan: ConversionPlan, dataset: Dataset) -> dict[str, object]:
         "explode": dataset.is_exploded,
         "geometry": plan.geometry_name if plan.writing.shows_geometry_name else "",
         "guard": plan.writing.live_text,
+        "escape": plan.escapes_texts and any(field.like_escapes for field in dataset.layer.fields),
         "leave_out": NOT_IN_XML if plan.leaves_out_control else "",
         "system_is_unknown": plan.keeps_coordinates and dataset.layer.is_spatial,
         "elevation": _elevation(plan, dataset),

@@ -105,6 +105,7 @@ _VALUES: Mapping[str, Aspect] = dict.fromkeys(
         "like_json",
         "like_markup",
         "like_formulas",
+        "like_escapes",
         "empty_texts",
     ),
     Aspect.TEXTS,

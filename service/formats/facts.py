@@ -86,6 +86,10 @@ class Field(msgspec.Struct, frozen=True, gc=False):
     """Texts that begin like XML, perhaps after blanks."""
     like_formulas: Count = 0
     """Texts that a spreadsheet program would execute."""
+    like_escapes: Count = 0
+    """Texts with what a workbook has for one character, such as _x0041_."""
+    first_like_escapes: Count = 0
+    """The number of the first feature with one, from 1."""
     like_numbers: Count = 0
     """Texts that other programs mistake for numbers and write differently, such as 00501, +5, 5. and 2D3."""
     exponents: Count = 0

@@ -81,9 +81,18 @@ class ConversionPlan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def guards_texts(self) -> bool:
-        """Whether texts begin like what programs execute or take for markup, which the target must not have."""
-        fields = (field for dataset in self.datasets for field in dataset.layer.fields)
-        return bool(self.writing.live_text) and any(field.like_markup or field.like_formulas for field in fields)
+        """Whether texts begin like what programs execute or take for markup, which the target must not have.
+
+        Or have what programs take for escapes of characters.
+        """
+        fields = [field for dataset in self.datasets for field in dataset.layer.fields]
+        is_live = bool(self.writing.live_text) and any(field.like_markup or field.like_formulas for field in fields)
+        return is_live or (self.escapes_texts and any(field.like_escapes for field in fields))
+
+    @property
+    def escapes_texts(self) -> bool:
+        """Whether programs take codes in the target's texts for characters, so that texts with such must be escaped."""
+        return "like_escapes" in self.writing.value_losses
 
     @property
     def cuts(self) -> bool:

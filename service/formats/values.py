@@ -221,6 +221,11 @@ VALUE_LOSSES: Mapping[str, Loss] = {
         "texts that look like formulas",
         "Programs execute a text that begins with of:= when they open {target}; an apostrophe was put before {values}.",
     ),
+    "like_escapes": Loss(
+        "texts with escapes such as `_x0041_`",
+        "Programs take codes such as _x0041_ in {target} for one character; _x005F was put before those in {values}. "
+        "Excel shows these texts as they were, some other programs show the added codes.",
+    ),
     "empty_texts": Loss(
         "empty texts as distinct from missing values",
         "{target} cannot tell an empty text from a missing value; {values} became missing.",

@@ -1,7 +1,7 @@
 """Edits the work file before it is written out. Runs in the sandbox: `python -m …prepare FILE EDITS`.
 
 EDITS is JSON: a list of `{"table", "name", "columns": {old: new}, "unwritten": [name], "explode", "straighten",
-"move", "guard", "leave_out", "elevation", "geometry", "system_is_unknown"}`. Uses only the standard library.
+"move", "guard", "escape", "leave_out", "elevation", "geometry", "system_is_unknown"}`. Uses only the standard library.
 """
 
 import json
@@ -27,7 +27,7 @@ from service.engine.jailed.gpkg import (
     wkb_offset,
 )
 from service.engine.jailed.shapes import is_collection, straighten, taken_apart
-from service.engine.jailed.values import BARE
+from service.engine.jailed.values import BARE, ESCAPE_MARK, LIKE_ESCAPES
 from service.engine.jailed.wkb import moved_around
 
 HEADER = struct.Struct("<2sBBi")
@@ -64,10 +64,7 @@ def _apply(connection: sqlite3.Connection, edit: Mapping[str, Any]) -> None:
         change_geometries(connection, edit["table"], moved_around)
     if edit["explode"]:
         _explode(connection, edit["table"])
-    if edit["guard"]:
-        _guard(connection, edit["table"], edit["guard"])
-    if edit["leave_out"]:
-        _leave_out(connection, edit["table"], edit["leave_out"])
+    _change_texts(connection, edit)
     if edit["system_is_unknown"]:
         _forget_system(connection, edit["table"])
     for name in edit["unwritten"]:
@@ -77,6 +74,15 @@ def _apply(connection: sqlite3.Connection, edit: Mapping[str, Any]) -> None:
         _add_elevation(connection, edit["table"], edit["elevation"])
     if edit["geometry"]:
         _rename_geometry(connection, edit["table"], edit["geometry"])
+
+
+def _change_texts(connection: sqlite3.Connection, edit: Mapping[str, Any]) -> None:
+    if edit["guard"]:
+        _guard(connection, edit["table"], edit["guard"])
+    if edit["escape"]:
+        _escape(connection, edit["table"])
+    if edit["leave_out"]:
+        _leave_out(connection, edit["table"], edit["leave_out"])
 
 
 def _rename_columns(connection: sqlite3.Connection, table: str, new_names: Mapping[str, str]) -> None:
@@ -108,6 +114,14 @@ def _guard(connection: sqlite3.Connection, table: str, live: str) -> None:
     for column in text_columns(connection, table):
         query = f"UPDATE {quoted(table)} SET {column} = ? || {column} WHERE substr({BARE.format(column)}, 1, ?) = ?"  # noqa: S608 -- quoted
         connection.execute(query, ("'", len(live), live))
+
+
+def _escape(connection: sqlite3.Connection, table: str) -> None:
+    """Escape the mark of escapes in texts that have one; `_x005F_` stands for its first character."""
+    mark, escaped = ESCAPE_MARK, f"{ESCAPE_MARK}{ord(ESCAPE_MARK[0]):04X}_{ESCAPE_MARK[1:]}"
+    for column in text_columns(connection, table):
+        query = f"UPDATE {quoted(table)} SET {column} = replace({column}, ?, ?) WHERE {LIKE_ESCAPES.format(column)}"  # noqa: S608 -- quoted
+        connection.execute(query, (mark, escaped))
 
 
 def _leave_out(connection: sqlite3.Connection, table: str, characters: str) -> None:

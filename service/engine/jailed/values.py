@@ -23,6 +23,9 @@ IN_ARRAY = (
     " OR lower(substr({0}, 2, 3)) IN ('tru', 'fal', 'nul', 'nan', 'inf')"
 )
 """What follows the first character of an object or an array of JSON, unlike identifiers and words in brackets."""
+ESCAPE_MARK = "_x"
+LIKE_ESCAPES = f"{{0}} GLOB '*{ESCAPE_MARK}{'[0-9A-Fa-f]' * 4}_*'"
+"""A text with what programs that read workbooks take for one character, as A for _x0041_."""
 CUT = "[0-9]." + "[0-9]" * 14 + "e+[0-9][0-9]"
 """A number of more than 15 digits as the drivers of workbooks write it if a text is below it."""
 COUNTED: Mapping[str, Mapping[str, str]] = {
@@ -36,6 +39,7 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
         "like_json": f"{{0}} GLOB '{{{{*}}}}' AND {IN_OBJECT} OR {{0}} GLOB '[[]*]' AND ({IN_ARRAY})",
         "like_markup": f"{BARE} GLOB '<*'",
         "like_formulas": f"{BARE} GLOB 'of:=*'",
+        "like_escapes": LIKE_ESCAPES,
         "exponents": f"ltrim({{0}}, '-') GLOB '{CUT}' OR ltrim({{0}}, '-') GLOB '{CUT}[0-9]'",
         "like_numbers": (
             "CASE WHEN {0} GLOB '[- +.0-9]*' AND {0} NOT GLOB '*[^- +.0-9eEdD]*' THEN is_other_as_number({0} || '') END"
@@ -73,7 +77,9 @@ LIKE_NUMBER = re.compile(r" *(?:[-+]?(?:\d+\.?\d*|\.\d+)(?:[eEdD](?:[-+]\d*|\d+)
 """What a program that infers types takes for a number; even a sign is one to some."""
 AS_WRITTEN = re.compile(r"(?!-0$)-?(?:(?:0|[1-9]\d{0,17})|(?=-?.{2,16}$)(?:0|[1-9]\d*)\.\d*[1-9])", re.ASCII)
 """Numbers that it writes in the same way; others have signs, zeros or exponents that it omits, or too many digits."""
-LOCATED = frozenset({"beyond_15_digits", "exponents", "near_infinite", "beyond_dbf", "leap_seconds", "no_day"})
+LOCATED = frozenset(
+    {"beyond_15_digits", "exponents", "near_infinite", "beyond_dbf", "leap_seconds", "like_escapes", "no_day"}
+)
 """What warnings name the first row of."""
 
 

@@ -118,7 +118,7 @@ XLSX = Format(
         empty_is_null=True,
         value_losses=XML_LOSSES
         | TYPE_LOSSES
-        | {"beyond_15_digits", "beyond_53_bits", "leap_seconds", "zones", "old_dates", "empty_texts"},
+        | {"beyond_15_digits", "beyond_53_bits", "leap_seconds", "zones", "old_dates", "empty_texts", "like_escapes"},
         extension=".xlsx",
         media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         writer=Writer.WORKBOOK,

@@ -1,6 +1,7 @@
 """Content whose loss only generated files revealed: kept where the target can hold it, told where it cannot."""
 
 import json
+import re
 import sqlite3
 import struct
 import zipfile
@@ -903,3 +904,22 @@ async def test_texts_in_an_assumed_encoding_are_told(either: Pipeline, tmp_path:
                 less.writestr(name, packed.read(name).replace(text, other))
     warnings = (await either.to("GeoJson", old)).output.warnings
     assert any("Windows-1252 was assumed. Send a .cpg" in warning for warning in warnings), warnings
+
+
+async def test_texts_like_escapes_of_workbooks_are_escaped(either: Pipeline, tmp_path: Path) -> None:
+    """Excel shows `A` and a line end for the first two; by the format's rule, `_x005F_` is the `_` of others."""
+    texts = ["a_x0041_", "_x000D_", "_x0041_x0042_ _xyz", "_x00e4_"]
+    others = ["plain", "_x004_", "_x00041_", "_x0g41_", "_X0041_", "x0041_"]
+    rows = [(text,) for text in (*others, *texts)]
+    done = await either.to("Xlsx", await database(either, tmp_path, ["a TEXT"], *rows))
+    (told,) = [warning for warning in done.output.warnings if "_x005F" in warning]
+    assert "before those in 4 values of 'a'" in told
+    assert told.endswith("The first is feature 7.")
+    with zipfile.ZipFile(done.path) as book:
+        root = ET.fromstring(book.read("xl/sharedStrings.xml"))  # noqa: S314 -- ours
+    written = [element.text or "" for element in root.iter() if element.tag.endswith("}t")]
+    assert set(others) <= set(written)
+    shown = [re.sub("_x([0-9A-Fa-f]{4})_", lambda code: chr(int(code[1], 16)), text) for text in written]
+    assert set(texts) <= set(shown)
+    again = await either.to("Csv", done.path, source_epsg=4326)
+    assert any("may have stayed escapes" in warning for warning in again.output.warnings)
