@@ -63,6 +63,7 @@ def _edit(plan: ConversionPlan, dataset: Dataset) -> dict[str, object]:
         "columns": {column.name: column.written for column in dataset.columns if column.name != column.written},
         "straighten": dataset.linearise,
         "move": plan.moves_parts,
+        "flatten": dataset.flatten,
         "explode": dataset.is_exploded,
         "geometry": plan.geometry_name if plan.writing.shows_geometry_name else "",
         "guard": plan.writing.live_text,

@@ -36,7 +36,9 @@ def environment_for(target: Format) -> Mapping[str, str]:
 
 def needs_work_file(plan: ConversionPlan) -> bool:
     """Whether `plan` requires the work file, because it changes geometries or texts, or joins what a session cannot."""
-    reshaped = plan.moves_parts or any(dataset.linearise or dataset.is_exploded for dataset in plan.datasets)
+    reshaped = plan.moves_parts or any(
+        dataset.linearise or dataset.flatten or dataset.is_exploded for dataset in plan.datasets
+    )
     has_empty_sheet = plan.writing.writer is Writer.WORKBOOK and not all(dataset.features for dataset in plan.datasets)
     edited = plan.leaves_out_control or plan.guards_texts
     named = _names_geometry(plan) or _names_its_type(plan)

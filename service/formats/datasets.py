@@ -35,6 +35,8 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     takes_nulls: bool = True
     """Whether features without geometry go into it."""
     linearise: bool = False
+    flatten: bool = False
+    """Whether its collections must contain simple geometries only."""
 
     def dimensions(self, writing: Writing) -> str:
         """The letters of the written dimensions beyond x and y: "", "Z", "M" or "ZM"."""
@@ -97,6 +99,11 @@ def needs_splitting(writing: Writing, layer: Layer) -> bool:
     return len(families) > 1 or Family.COLLECTION in families
 
 
+def needs_flattening(writing: Writing, layer: Layer) -> bool:
+    """Whether collections of `layer` must contain simple geometries only, and may contain others."""
+    return writing.flattens and "MultiPoint" in layer.collection_parts
+
+
 def _parts(writing: Writing, layer: Layer, name: str) -> list[Dataset]:
     whole = Dataset(
         layer=layer,
@@ -106,6 +113,7 @@ def _parts(writing: Writing, layer: Layer, name: str) -> list[Dataset]:
         features=layer.features - (0 if writing.null_geometry else layer.null_geometries),
         takes_nulls=writing.null_geometry,
         linearise=layer.has_curves and not writing.curves,
+        flatten=needs_flattening(writing, layer),
     )
     return _split(whole) if needs_splitting(writing, layer) else [whole]
 

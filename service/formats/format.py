@@ -331,6 +331,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     holds: frozenset[Family] = ALL_FAMILIES
     one_family: bool = False
     """Whether a dataset holds one family, so that others go into datasets of their own."""
+    flattens: bool = False
+    """Whether its driver refuses Multi geometries of points within collections, which one step takes apart."""
     rings_alone: bool = False
     """Whether an area is nothing but rings: which of them are holes of which areas follows from where they lie."""
     turns_holes: bool = False

@@ -11,7 +11,14 @@ import msgspec
 
 from service.errors import Rejection
 from service.formats.crs import WGS84, CrsCatalogue
-from service.formats.datasets import Dataset, make_datasets, needs_splitting, of_any_type, written_names
+from service.formats.datasets import (
+    Dataset,
+    make_datasets,
+    needs_flattening,
+    needs_splitting,
+    of_any_type,
+    written_names,
+)
 from service.formats.dateline import (
     has_parts_beyond,
     is_cut_blindly,
@@ -198,7 +205,8 @@ def _fits(writing: Writing, layer: Layer) -> bool:
     keeps_names = written_names(writing, layer) == tuple(names)
     keeps_all = writing.null_geometry or not layer.null_geometries
     is_cut = is_cut_blindly(writing, layer) or has_parts_beyond(writing, layer)
-    whole = keeps_all and not needs_splitting(writing, layer) and not is_cut
+    is_split = needs_splitting(writing, layer) or needs_flattening(writing, layer)
+    whole = keeps_all and not is_split and not is_cut
     return distinct and keeps_names and whole and not layer.has_curves
 
 

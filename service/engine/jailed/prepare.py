@@ -1,7 +1,8 @@
 """Edits the work file before it is written out. Runs in the sandbox: `python -m …prepare FILE EDITS`.
 
 EDITS is JSON: a list of `{"table", "name", "columns": {old: new}, "unwritten": [name], "explode", "straighten",
-"move", "guard", "escape", "leave_out", "elevation", "geometry", "system_is_unknown"}`. Uses only the standard library.
+"move", "flatten", "guard", "escape", "leave_out", "elevation", "geometry", "system_is_unknown"}`. Uses only the
+standard library.
 """
 
 import json
@@ -28,8 +29,10 @@ from service.engine.jailed.gpkg import (
 )
 from service.engine.jailed.shapes import is_collection, straighten, taken_apart
 from service.engine.jailed.values import BARE, ESCAPE_MARK, LIKE_ESCAPES
-from service.engine.jailed.wkb import moved_around
+from service.engine.jailed.wkb import flattened, moved_around
 
+CHANGES = {"move": moved_around, "flatten": flattened}
+"""What replaces each geometry, by the edit."""
 HEADER = struct.Struct("<2sBBi")
 Z_AT = 21
 CARTESIAN = -1
@@ -60,8 +63,8 @@ def _apply(connection: sqlite3.Connection, edit: Mapping[str, Any]) -> None:
     """Change the features and columns of one table."""
     if edit["straighten"]:
         straighten(connection, edit["table"])
-    if edit["move"]:
-        change_geometries(connection, edit["table"], moved_around)
+    for name in filter(edit.get, CHANGES):
+        change_geometries(connection, edit["table"], CHANGES[name])
     if edit["explode"]:
         _explode(connection, edit["table"])
     _change_texts(connection, edit)

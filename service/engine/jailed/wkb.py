@@ -18,7 +18,8 @@ MULTI = {POINT: 4, LINE: 5, POLYGON: 6, ARCS: 5, COMPOUND: 5, CURVE_POLYGON: 6}
 CURVED = {ARCS, COMPOUND, CURVE_POLYGON}
 CURVED_MULTI = {5: 11, 6: 12}
 """The Multi type with curves for each one without."""
-GATHERINGS = {4, 5, 6, 7, 11, 12}
+COLLECTION = 7
+GATHERINGS = {4, 5, 6, COLLECTION, 11, 12}
 SURFACES = {15: 6, 16: 6, 17: POLYGON}
 """The type that replaces a surface."""
 OF_PATCHES = {15, 16}
@@ -227,6 +228,21 @@ def moved_around(wkb: bytes) -> bytes:
     except (ValueError, struct.error):
         return wkb
     return bytes(changed)
+
+
+def flattened(wkb: bytes) -> bytes:
+    """A collection with its parts taken apart, however deep.
+
+    Other geometries, and those that cannot be read, stay as they are.
+    """
+    try:
+        geometry = read(wkb)
+    except (ValueError, struct.error):
+        return wkb
+    if geometry.basic != COLLECTION:
+        return wkb
+    code = geometry.kind * ISO_STEP + COLLECTION
+    return gathered(code, [bytes(part.wkb) for part in _simple_parts(geometry)])
 
 
 def _simple_parts(geometry: WkbGeometry) -> Iterator[WkbGeometry]:

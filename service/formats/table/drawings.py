@@ -289,6 +289,7 @@ DXF = Format(
         extension=".dxf",
         media_type="image/vnd.dxf",
         options=("-explodecollections",),
+        flattens=True,
         splits=frozenset({"MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection"}),
         level_areas=True,
         null_geometry=False,
