@@ -29,7 +29,7 @@ OBJECT = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 NUMBERS = frozenset({"integer", "smallint", "largeint", "decimal", "float"})
-LOGICAL = "logical"
+LOGICAL, TIME = "logical", "time"
 TRUE_OR_FALSE = frozenset("TtYy1FfNn0")
 """How logical values begin; the driver reads no more of them."""
 DIGITS: Mapping[str, int] = {"date": 8, "time": 9, "datetime": 17}
@@ -47,8 +47,12 @@ FIRST = " The first is feature {first:,}."
 
 class _MidColumn(NamedTuple):
     place: int
-    name: str
+    raw: bytes
     kind: str
+
+    @property
+    def name(self) -> str:
+        return self.raw.decode("utf-8", "replace")
 
 
 def mid_warnings(mif: Path, mid: Path, layer: str, *, reads_logical: bool = False) -> list[str]:
@@ -77,6 +81,13 @@ def logical_columns(file: Path) -> tuple[int, ...]:
     return tuple(column.place for column in columns if column.kind == LOGICAL)
 
 
+def clock_times(file: Path) -> set[str]:
+    """The names of the columns that a .mif or a .tab declares as times of day, in UTF-8 or Windows-1252. Blocking."""
+    head, declared = _head(file)
+    names = [column.raw for column in _columns(head, declared) if column.kind == TIME] if declared else []
+    return {name.decode(encoding, "replace") for name in names for encoding in ("utf-8", "cp1252")}
+
+
 def _head(path: Path) -> tuple[bytes, re.Match[bytes] | None]:
     """How a .mif or a .tab begins, and where its columns follow."""
     with opened(path) as file:
@@ -89,7 +100,7 @@ def _columns(head: bytes, declared: re.Match[bytes]) -> Iterator[_MidColumn]:
     for place, line in enumerate(head[declared.end() :].split(b"\n", count)[:count]):
         found = COLUMN.match(line)
         name, kind = (found[1], found[2]) if found else (b"", b"")
-        yield _MidColumn(place, name.decode("utf-8", "replace"), kind.decode("ascii").lower())
+        yield _MidColumn(place, name, kind.decode("ascii").lower())
 
 
 def _count_objects(mif: Path, start: int) -> int:

@@ -27,7 +27,7 @@ from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Part, Source
 from service.formats.format import Reading, reading_of
-from service.formats.mid_values import mid_warnings
+from service.formats.mid_values import clock_times, mid_warnings
 from service.formats.mif_charset import affine_warning, charset_warning, curves_warning
 from service.formats.opened import opened
 from service.formats.tab_objects import tab_warnings
@@ -130,6 +130,9 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
     for number, (opening, environment) in enumerate(zip(openings, environments, strict=True)):
         own = msgspec.structs.replace(reading, environment=environment)
         messages.append(await add_table(place, own, number, opening))
+    for number, part in enumerate(source.parts):
+        if ".shp" not in part.files:  # the work file does not say of which texts the driver made these
+            place.clock_times[f"t{number}"] = await place.look(partial(clock_times, part.path))
     if reading.has_labels:
         labels = sum([await _count_labels(place, reading, opening) for opening in openings])
     told = "\n".join(messages)

@@ -5,6 +5,7 @@ import json
 import sqlite3
 import struct
 import zipfile
+from collections.abc import Sequence
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +20,8 @@ from service.formats.target import choose_target
 from service.usecases.inspect_source import inspect_source
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, feature, geometry, write_geojson
+from tests.integration.formats.samples import point
+from tests.support.converters import Converters
 
 POINT = struct.pack("<BIdd", 1, 1, 8.5, 47.25)
 LARGEST_SIGNED = 2**63 - 1
@@ -100,6 +103,22 @@ async def test_times_of_day_of_databases_that_become_texts_are_told(either: Pipe
         connection.execute("CREATE TABLE w (k TEXT, v TIME)")
         connection.executemany("INSERT INTO w VALUES ('1', ?)", [("01:02:03",), ("soon",)])
         connection.commit()
+    done = await either.to("GeoPackage", path)
+    assert told(done.output.warnings, "times of day") == 1
+
+
+@pytest.mark.parametrize("ends", [(".mif", ".mid"), (".tab", ".dat", ".map", ".id")])
+async def test_times_of_day_of_mapinfo_that_become_texts_are_told(
+    either: Pipeline, tmp_path: Path, ends: Sequence[str], converters: Converters
+) -> None:
+    """The driver that writes the work file does not say so in every release."""
+    directory = converters.new_directory()
+    write_geojson(directory / "b.geojson", [point(1, 2, v="01:02:03", w="noon"), point(1, 2)])
+    assert await converters.ogr2ogr(directory, "-f", "MapInfo File", f"a{ends[0]}", "b.geojson")
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for end in ends:
+            archive.write(directory / f"a{end}", f"a{end}")
     done = await either.to("GeoPackage", path)
     assert told(done.output.warnings, "times of day") == 1
 
