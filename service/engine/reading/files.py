@@ -146,9 +146,13 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
 
 
 async def _count_labels(place: Workplace, reading: Reading, opening: Opening) -> int:
-    """How many features of a file are labels, of whose style the work file has nothing."""
+    """How many features of a file are labels, of whose style the work file has nothing.
+
+    A column of that name, which need not be of texts, hides the style.
+    """
     layer = PurePath(opening.name).stem
-    query = f"SELECT COUNT(*) AS labels FROM {layer} WHERE OGR_STYLE LIKE 'LABEL(%'"  # noqa: S608 -- our name
+    style = "CAST(OGR_STYLE AS CHARACTER)"
+    query = f"SELECT COUNT(*) AS labels FROM {layer} WHERE {style} LIKE 'LABEL(%'"  # noqa: S608 -- our name
     arguments = [*UNGROUPED, *open_options(*opening.options), "-sql", query, LABELS_FILE, opening.name]
     try:
         await place.ogr2ogr(arguments, (*reading.drivers, WORK_DRIVER), reading.environment)

@@ -656,3 +656,18 @@ async def test_lines_of_a_single_position_are_told(either: Pipeline, tmp_path: P
     warnings = (await either.to("GeoPackage", path, source_epsg=4326)).output.warnings
     told = [warning for warning in warnings if "a single position in 1 feature" in warning]
     assert len(told) == (positions == 1)
+
+
+@pytest.mark.parametrize("kind", ["Date", "Integer", "Char(9)"])
+async def test_tables_of_mapinfo_may_have_a_column_named_like_styles(
+    converters: Converters, tmp_path: Path, kind: str
+) -> None:
+    """It hides the styles of features from the query for labels, whatever its type."""
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("a.mif", LABELS.partition("Text")[0].replace("id Integer", f"OGR_STYLE {kind}"))
+        packed.writestr("a.mid", "20240102\n")
+    for has_sessions in (True, False):
+        done = await Pipeline(converters, has_sessions=has_sessions).to("GeoPackage", path)
+        assert done.output.warnings == ()
+        assert [field.name for field in done.facts.layers[0].fields] == ["OGR_STYLE"]
