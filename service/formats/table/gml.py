@@ -15,7 +15,7 @@ from service.formats.format import (
     Writing,
 )
 from service.formats.gml_geometries import GEOMETRIES
-from service.formats.gml_radii import UNKNOWN_RADII
+from service.formats.gml_radii import RADII_IN_FEET, UNKNOWN_RADII
 from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
 
 BEGINS_BLANK = (
@@ -87,7 +87,10 @@ OTHER_ATTRIBUTES = (
 )
 """A feature or value with an attribute of its own; those of the outermost element come with its namespaces."""
 CENTERED_ARCS = rb"<(?:gml:)?+(?:Circle|Arc)ByCenterPoint\b"
-IN_DEGREES = rb"srsName\s?+=\s?+[\"'][^\"'<>]{0,60}(?:\b(?:4326|4258|4979)|CRS84)[\"']"
+_DEGREES = rb"[^\"'<>]{0,60}(?:\b(?:4326|4258|4979)|CRS84)[\"']"
+IN_DEGREES = rb"srsName\s?+=\s?+[\"']" + _DEGREES
+NOT_IN_DEGREES = rb"srsName\s?+=\s?+[\"'](?!" + _DEGREES + rb")"
+"""A system that is not one of the usual ones in degrees."""
 _REFERENCES, _ATTRIBUTES = (b"xlink:href=",), (b" codeSpace=", b" nilReason=", b" xml:lang=")
 _NO_WORD = rb"=" + b"".join(rb"(?<!%b)" % word for word in (*_REFERENCES, *_ATTRIBUTES))
 _ID = rb"(?:[^\"<>&=]++|" + _NO_WORD + rb")*+"
@@ -189,6 +192,13 @@ GML = Format(
                 'the unit of the coordinates. Write them in meters (uom="m").',
                 pattern=UNKNOWN_RADII,
                 within=b"radius",
+            ),
+            LeftOut(
+                "Radii of circles and arcs in feet ({count}) were taken for numbers in the unit of the coordinates, "
+                'unless these are degrees. If that unit is not the foot, write them in meters (uom="m").',
+                pattern=RADII_IN_FEET,
+                within=b"radius",
+                beside=NOT_IN_DEGREES,
             ),
             LeftOut(
                 "Geodesic lines ({count}), the shortest ways on the Earth, became straight ones between the same "

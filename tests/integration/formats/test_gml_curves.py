@@ -59,6 +59,20 @@ async def test_radii_in_unknown_units_are_told(pipeline: Pipeline, tmp_path: Pat
     assert [warning.startswith(UNKNOWN) for warning in told] == [True]
 
 
+@pytest.mark.parametrize("unit", ["ft", "[ft_i]", "urn:ogc:def:uom:EPSG::9002"])
+async def test_radii_in_feet_are_told_where_they_may_be_taken_for_meters(
+    pipeline: Pipeline, tmp_path: Path, unit: str
+) -> None:
+    """In degrees, the driver knows feet; elsewhere it takes them for numbers in the unit of coordinates."""
+    path = document(tmp_path / "a.gml", [CIRCLE.format(*UTM, f' uom="{unit}"', 100)])
+    width, told = await extent(pipeline, path)
+    assert width == pytest.approx(200, rel=0.01)
+    assert [warning.startswith("Radii of circles and arcs in feet (1) were taken for") for warning in told] == [True]
+    width, told = await extent(pipeline, document(path, [CIRCLE.format(*DEGREES, f' uom="{unit}"', 100)]))
+    assert width == pytest.approx(2 * 30.48, rel=0.01)
+    assert told == []
+
+
 async def test_geodesic_lines_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """They become straight ones, thousands of kilometers elsewhere."""
     geodesic = "<gml:GeodesicString><gml:posList>50 10 60 60</gml:posList></gml:GeodesicString>"
@@ -93,6 +107,8 @@ CRAFTED = (
     "<gml:ArcByCenterPoint><gml:radius ",
     "<gml:radius uom='km'>1",
     "<gml:radius uom='",
+    "<gml:radius uom",
+    "srsName='",
     " uom='m'",
     "<a>",
 )
