@@ -72,6 +72,8 @@ _SENTENCES = {
     "worded": "Words and signs that formats show beside numbers, as in 5 km and 5 €, were left out ({count:,} cells "
     "have such formats).{first} To keep them, put them into the names of columns, or store these cells as texts.",
     "percent": "Percentages ({count:,}) are fractions, such as 0.5 for 50 %.{first}",
+    "live": "Texts that begin with of:= ({count:,}) would be calculated when they are read; an apostrophe was put "
+    "before them.",
     "phonetic": "Phonetic guides of texts (furigana, {count:,}) were left out.",
     "comments": COMMENTS,
     "covered": "Values of cells that merged cells cover ({count:,}) were left out. To keep them, undo the merging of "

@@ -37,12 +37,14 @@ WORDED = re.compile(
 )
 """A cell that shows letters or signs beside its number."""
 PERCENT = re.compile(rb"<table:table-cell\b(?=[^<>]*?[\"']percentage[\"'])[^<>]*+>")
-COMMENTS, HIDDEN, ERRORS, LINKS, ZEROS = "comments", "covered", "errors", "links", "padded"
+COMMENTS, HIDDEN, ERRORS, LINKS, ZEROS, LIVE = "comments", "covered", "errors", "links", "padded", "live"
+LIVE_TEXT = re.compile(rb"<table:table-cell\b[^<>]*+>\s*+<text:p\b[^<>]*+>(?:<text:span\b[^<>]*+>)*+(?=of:=)(?<!/>)")
+"""The start of a cell with a text that the driver would take for a formula."""
 SHOWN = {"worded": WORDED, "percent": PERCENT}
 ERROR = re.compile(rb"\bcalcext:value-type\s*+=\s*+[\"']error[\"']")
 MARKS = (
     *("<text:s/", "<text:s ", "<text:tab", "<text:line-break", "<text:a "),
-    *("<office:annotation", '="error"', '="percentage"', '="currency"'),
+    *("<office:annotation", ">of:=", '="error"', '="percentage"', '="currency"'),
 )
 """The texts that show that there may be something of this in a workbook, beside covered values."""
 
@@ -50,7 +52,8 @@ MARKS = (
 def plain_texts(part: bytes, found: Counter[str]) -> bytes:
     """Cells whose texts the driver reads as they are; adds to `found` what is left out, and errors, which are texts.
 
-    What is left out includes what a cell shows beside its number: zeros, letters, signs.
+    What is left out includes what a cell shows beside its number: zeros, letters, signs. An apostrophe keeps texts from
+    being calculated.
     """
     found[HIDDEN] += len(COVERED.findall(part))
     found[ERRORS] += len(ERROR.findall(part))
@@ -63,4 +66,6 @@ def plain_texts(part: bytes, found: Counter[str]) -> bytes:
     text = COVERED_RUN.sub(
         lambda run: b'<table:table-cell table:number-columns-repeated="%d"/>' % times_of(run[0]), text
     )
-    return CHARACTERS.sub(lambda element: MEANT[element["name"]] * int(element["count"] or 1), text)
+    text = CHARACTERS.sub(lambda element: MEANT[element["name"]] * int(element["count"] or 1), text)
+    found[LIVE] += sum(map(times_of, LIVE_TEXT.findall(text)))
+    return LIVE_TEXT.sub(rb"\g<0>'", text)

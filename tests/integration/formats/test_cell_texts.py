@@ -52,6 +52,18 @@ async def test_what_cells_hold_beside_their_values_is_told(either: Pipeline, tmp
     )
 
 
+async def test_texts_that_begin_like_formulas_are_not_calculated(either: Pipeline, tmp_path: Path) -> None:
+    """The driver would write 2 for the first one."""
+    cells = ["of:=1+1", "<text:span>of:=[.A1]</text:span>", "a of:=1", "<text:span/>b", "x</text:p><text:p>of:=1"]
+    repeated = text_cell("of:=7").replace("<table:table-cell", '<table:table-cell table:number-columns-repeated="2"')
+    row = [*map(text_cell, cells), repeated, '<table:table-cell table:formula="of:=1+2" office:value-type="float"/>']
+    done = await either.to("Csv", workbook(tmp_path / "a.ods", [text_cell(name) for name in "abcdefgh"], row))
+    expected = ["'of:=1+1", "'of:=[.A1]", "a of:=1", "b", "x\nof:=1", "'of:=7", "'of:=7"]
+    assert list(readers.table(done.path)[0].values())[:7] == expected
+    (told,) = [warning for warning in done.output.warnings if "apostrophe" in warning]
+    assert told.startswith("Texts that begin with of:= (4) would be calculated")
+
+
 @pytest.mark.parametrize(
     ("value", "shown", "count"), [("501", "00501", 3), ("7.5", "07.5", 3), ("0", "0", 0), ("0.5", "0.50", 0)]
 )
@@ -155,6 +167,12 @@ def test_a_comment_without_an_end_stays_and_is_read_once() -> None:
     text = b"<office:annotation><text:p>a</text:p></office:annotation>b" + b"<office:annotation>" * 1_000_000
     assert plain_texts(text, found) == text[text.index(b"b<") :]
     assert found[COMMENTS] == 1
+
+
+def test_spans_before_no_formula_are_read_once() -> None:
+    """A search that began anew at each would take hours."""
+    part = b"<table:table-cell><text:p>" + b"<text:span>" * 300_000 + b"<table:table-cell><text:p" * 100_000
+    assert plain_texts(part, Counter()) == part
 
 
 def test_values_of_a_cell_without_an_end_are_read_once() -> None:
