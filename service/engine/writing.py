@@ -36,7 +36,7 @@ from service.engine.reading.work_file import WORK_DRIVER
 from service.engine.workspace import OUT, VERIFIED_FILE, WORK_FILE, Workplace
 from service.errors import Rejection
 from service.formats.datasets import Dataset
-from service.formats.facts import FieldType, Flaw
+from service.formats.facts import FieldType
 from service.formats.format import Writer
 from service.formats.geometry import FAMILIES, Family
 from service.formats.plan import ConversionPlan
@@ -97,14 +97,8 @@ async def _write_per_layer(place: Workplace, plan: ConversionPlan, origin: Origi
         tables = selected_tables(plan, dataset, origin)
         arguments += [dataset_name(plan, dataset), origin.name, *tables, "-nln", dataset.name]
         await _run_fitting(place, plan, origin, dataset, arguments)
-        if writing.turns_holes and _has_clear_holes_in_space(dataset):
+        if place.host.is_of(writing.turns_holes) and dataset.has_areas_in_space and not dataset.has_unclear_holes:
             await place.finish("turn", dataset_name(plan, dataset))
-
-
-def _has_clear_holes_in_space(dataset: Dataset) -> bool:
-    """Whether areas have elevations, and follow from where their rings lie: not those that are above each other."""
-    has_areas = dataset.declares_z and FAMILIES.get(dataset.geometry_type) is Family.POLYGON
-    return has_areas and Flaw.AMBIGUOUS not in dataset.layer.flaws
 
 
 async def _run_fitting(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from service.formats.facts import Field, FieldType, Layer
+from service.formats.facts import Field, FieldType, Flaw, Layer
 from service.formats.format import ColumnRule, Format, Writing, writing_of
 from service.formats.geometry import FAMILIES, NO_GEOMETRY, SPLIT_FAMILIES, Family, declared_type
 from service.formats.names import column_names, safe_name, unique
@@ -53,6 +53,16 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     def is_exploded(self) -> bool:
         """Whether collections are taken apart, so that their parts go into the datasets of their families."""
         return bool(self.only_types and self.layer.collection_parts)
+
+    @property
+    def has_areas_in_space(self) -> bool:
+        """Whether it holds areas with elevations."""
+        return self.declares_z and FAMILIES.get(self.geometry_type) is Family.POLYGON
+
+    @property
+    def has_unclear_holes(self) -> bool:
+        """Whether holes do not follow from where the rings of all areas lie, as of areas above each other."""
+        return Flaw.AMBIGUOUS in self.layer.flaws
 
     @property
     def declares_z(self) -> bool:

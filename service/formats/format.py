@@ -335,8 +335,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its driver refuses Multi geometries of points within collections, which one step takes apart."""
     rings_alone: bool = False
     """Whether an area is nothing but rings: which of them are holes of which areas follows from where they lie."""
-    turns_holes: bool = False
-    """Whether holes with elevations may get the direction of areas from its driver."""
+    turns_holes: str = ""
+    """The releases of GDAL whose driver may give holes with elevations the direction of areas, as in `releases`."""
     type_options: Mapping[str, tuple[str, ...]] = {}
     """Options for a geometry type: by type, "" for mixed, "None" for a table; `{z}` is replaced."""
     json: bool = False

@@ -79,6 +79,18 @@ def compare(plan: ConversionPlan, verified: ReadBack) -> tuple[str, ...]:
     return (*differences, *_beyond_utc(verified), *_system_differences(plan, verified.recorded))
 
 
+def unturned_holes(plan: ConversionPlan) -> Iterator[str]:
+    """Of the layers in which a driver may have made areas of holes, and these do not follow from their rings."""
+    unclear = [dataset for dataset in plan.datasets if dataset.has_areas_in_space and dataset.has_unclear_holes]
+    if unclear:
+        names = listed(quotes(dataset.name for dataset in unclear))
+        yield (
+            f"Because some rings of areas in {names} could be holes or areas, holes with elevations, also of other "
+            "areas there, may have become areas of their own. Repair these rings and send the file again, or choose "
+            "another outputFormat, such as GeoPackage."
+        )
+
+
 def _differences(plan: ConversionPlan, dataset: Dataset, found: VerifiedLayer | None) -> Iterator[str]:
     writing, name = plan.writing, shown(dataset.name)
     features, geometries = expected_in(writing, dataset)

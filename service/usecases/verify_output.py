@@ -12,7 +12,7 @@ from service.formats.detect import Source
 from service.formats.plan import ConversionPlan
 from service.formats.straying import Astray, stray_warnings
 from service.formats.values import value_warnings
-from service.formats.verify import ReadBack, compare, verified_from
+from service.formats.verify import ReadBack, compare, unturned_holes, verified_from
 from service.geojson.refusals import Unreadable
 from service.usecases.inspect_source import scan_file
 
@@ -42,6 +42,8 @@ async def verify_output(
     differences = (*strays, *compared)
     if engine.capabilities.is_of(plan.writing.numbers_for_logical):
         differences += tuple(value_warnings(plan.target, plan.converted.layers, frozenset({"booleans"})))
+    if engine.capabilities.is_of(plan.writing.turns_holes):
+        differences += tuple(unturned_holes(plan))
     odd_times = await engine.count_odd_times(run, source, plan, directory)
     if not odd_times:
         return differences

@@ -164,6 +164,25 @@ async def test_areas_with_elevations_above_each_other_stay_areas(either: Pipelin
     assert holes_of(first) == [0, 0]
 
 
+@pytest.mark.parametrize("output", ["Shapefile", "GeoPackage"])
+async def test_holes_beside_areas_above_each_other_stay_holes_or_are_told(
+    either: Pipeline, tmp_path: Path, output: str
+) -> None:
+    """Which rings the driver of GDAL 3.6 has turned into areas does not follow from where they lie."""
+    path = tmp_path / "a.csv"
+    path.write_text(
+        'wkt\n"MULTIPOLYGON Z (((0 0 1, 9 0 1, 9 9 1, 0 0 1)), ((5 1 8, 7 1 8, 7 3 8, 5 1 8)))"\n'
+        '"POLYGON Z ((0 0 1, 9 0 2, 9 9 3, 0 0 1), (5 1 8, 7 3 9, 7 1 8, 5 1 8))"\n'
+    )
+    done = await either.convert(path, ConversionRequest(output=output, source_epsg=4326), verifies=True)
+    told = [difference for difference in done.differences if "holes with elevations" in difference]
+    if output == "GeoPackage":
+        assert told == []
+        return
+    _, second = pyogrio.read_arrow(f"/vsizip/{done.path}/a.shp")[1]["wkb_geometry"].to_pylist()
+    assert (holes_of(second) == [1]) is (told == [])
+
+
 async def test_surfaces_within_others_are_told_as_areas_are(either: Pipeline, tmp_path: Path) -> None:
     """They become areas, and the second one here became a hole of the first."""
     path = tmp_path / "a.csv"
