@@ -345,13 +345,20 @@ def _geometries(
         )
 
 
+_UNLESS_FIRST = (
+    " If Windows-1252 has all characters of all texts, values of up to {limit} characters are whole; otherwise bytes "
+    "are those of UTF-8, and the last character of a cut value may be damaged."
+)
+
+
 def _values(target: Format, writing: Writing, layers: Sequence[Layer]) -> Iterator[str]:
     fields = [field for layer in layers for field in layer.fields]
     limit = writing.max_text_bytes
     cut = [field for field in fields if limit is not None and field.longest_bytes > limit]
     if cut:
         found = ", ".join(f"{shown(field.name)!r} ({counted(field.over_dbf_limit, 'value')})" for field in cut[:LISTED])
-        yield f"{target.title} stores {limit} bytes per text; longer values were cut in {found}."
+        unless = _UNLESS_FIRST.format(limit=limit) if writing.first_encoding else ""
+        yield f"{target.title} stores {limit} bytes per text; longer values were cut in {found}.{unless}"
     elsewhere = writing.columns_elsewhere
     if elsewhere is not None and any(len(layer.fields) > elsewhere for layer in layers):
         yield f"Many programs read only the first {elsewhere:,} columns of {target.title}."

@@ -923,3 +923,15 @@ async def test_texts_like_escapes_of_workbooks_are_escaped(either: Pipeline, tmp
     assert set(texts) <= set(shown)
     again = await either.to("Csv", done.path, source_epsg=4326)
     assert any("may have stayed escapes" in warning for warning in again.output.warnings)
+
+
+async def test_cut_texts_of_mapinfo_are_told_with_what_their_encoding_changes(either: Pipeline, tmp_path: Path) -> None:
+    """Their bytes are counted in UTF-8, but the driver writes Windows-1252 if it can."""
+    source = write_geojson(tmp_path / "a.geojson", [point(1, 2, a="\u00e9" * 130)])
+    done = await either.to("MapInfo", source)
+    (told,) = [warning for warning in done.output.warnings if "cut in 'a' (1 value)" in warning]
+    assert "If Windows-1252 has all characters of all texts, values of up to 254 characters are whole" in told
+    with zipfile.ZipFile(done.path) as archive:
+        assert b"\xe9" * 130 in archive.read("a.dat")
+    (told,) = (await either.to("Shapefile", source)).output.warnings or ("",)
+    assert "Windows-1252" not in told
