@@ -89,7 +89,7 @@ OTHER_ATTRIBUTES = (
 CENTERED_ARCS = rb"<(?:gml:)?+(?:Circle|Arc)ByCenterPoint\b"
 _DEGREES = rb"[^\"'<>]{0,60}(?:\b(?:4326|4258|4979)|CRS84)[\"']"
 IN_DEGREES = rb"srsName\s?+=\s?+[\"']" + _DEGREES
-NOT_IN_DEGREES = rb"srsName\s?+=\s?+[\"'](?!" + _DEGREES + rb")"
+NOT_IN_DEGREES = rb"srsName\s?+=\s?+[\"'](?!" + _DEGREES + rb")[^\"'<>]{0,60}[\"']"
 """A system that is not one of the usual ones in degrees."""
 _REFERENCES, _ATTRIBUTES = (b"xlink:href=",), (b" codeSpace=", b" nilReason=", b" xml:lang=")
 _NO_WORD = rb"=" + b"".join(rb"(?<!%b)" % word for word in (*_REFERENCES, *_ATTRIBUTES))
