@@ -194,11 +194,12 @@ GML = Format(
                 within=b"radius",
             ),
             LeftOut(
-                "Radii of circles and arcs in feet ({count}) may have been taken for numbers in the unit of the "
-                'coordinates, unless these are degrees. If that unit is not the foot, write them in meters (uom="m").',
+                "Radii of circles and arcs in feet ({count}) were taken for numbers in the unit of the coordinates, "
+                'unless these are degrees. If that unit is not the foot, write them in meters (uom="m").',
                 pattern=RADII_IN_FEET,
                 within=b"radius",
                 beside=NOT_IN_DEGREES,
+                releases="-3.10",
             ),
             LeftOut(
                 "Geodesic lines ({count}), the shortest ways on the Earth, became straight ones between the same "
