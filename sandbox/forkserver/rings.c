@@ -42,4 +42,3 @@ int is_in_ring(const double *at, int count, double x, double y)
     }
     return found;
 }
-

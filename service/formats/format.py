@@ -15,8 +15,9 @@ SHARED_EXTENSION = ".zip"
 
 OF_RELEASES = "releases of GDAL: "
 OF_LAYERS = "layers: "
+"""How a condition begins that names releases, or layers, and no column."""
 ANY_FLAT = "*flat"
-"""How a condition begins that names releases and no column."""
+"""The condition that a layer has geometries without elevations beside others."""
 
 
 class Declares(StrEnum):

@@ -181,10 +181,7 @@ class GeometryTally:
             self.near_edges = kind == COLLECTION or _are_near_edges(coordinates)
         content = [each.geometries for each in group] if kind == COLLECTION else coordinates
         self.may_be_infinite = self.may_be_infinite or _may_be_infinite(content)
-        if not self.may_be_faulty:
-            self.may_be_faulty = kind == COLLECTION or (kind in _WITH_LINES and _may_be_faulty(kind, coordinates))
-        if not self.has_many_rings:
-            self.has_many_rings = kind == COLLECTION or (kind in _WITH_RINGS and _have_many_rings(coordinates))
+        self._look_at_lines(kind, coordinates)
         self.exceeds_degrees = self.exceeds_degrees or _exceed_degrees(coordinates, dimensions or WITH_Z)
         if dimensions is None:
             for geometry in group:
@@ -193,6 +190,17 @@ class GeometryTally:
         self.types[kind] += len(group)
         if dimensions == WITH_Z:
             self.types_with_z[kind] += len(group)
+
+    def _look_at_lines(self, kind: str, coordinates: Sequence[Raw]) -> None:
+        """Note whether lines, or rings of areas, may be faulty, and whether areas have several rings."""
+        if kind == COLLECTION:
+            self.may_be_faulty = self.has_many_rings = True
+        elif kind == "LineString":
+            self.may_be_faulty = self.may_be_faulty or any(map(_LINE_OF_ONE.match, coordinates))
+        elif kind in _WITH_LINES and not (self.may_be_faulty and self.has_many_rings):
+            text, has_rings = _compact(coordinates), kind in _WITH_RINGS
+            self.may_be_faulty = self.may_be_faulty or _may_be_faulty(text, has_rings=has_rings)
+            self.has_many_rings = self.has_many_rings or (has_rings and b"]]," in text)
 
     def _add_shape(self, shape: Shape) -> None:
         """Count one geometry that was examined individually."""
@@ -255,11 +263,6 @@ def _may_be_infinite(coordinates: Sequence[Raw]) -> bool:
     )
 
 
-def _have_many_rings(coordinates: Sequence[Raw]) -> bool:
-    """Whether areas have several rings."""
-    return b"]]," in _compact(coordinates)
-
-
 def _compact(coordinates: Sequence[Raw]) -> bytes:
     """The text of coordinates, without blanks between brackets."""
     text = b"".join(coordinates)
@@ -267,12 +270,9 @@ def _compact(coordinates: Sequence[Raw]) -> bytes:
     return text.translate(None, _SPACE) if is_spread else text
 
 
-def _may_be_faulty(kind: str, coordinates: Sequence[Raw]) -> bool:
+def _may_be_faulty(text: bytes, *, has_rings: bool) -> bool:
     """Whether lines may have a single position, or rings of areas a last position other than the first."""
-    if kind == "LineString":
-        return any(map(_LINE_OF_ONE.match, coordinates))
-    has_rings = kind in _WITH_RINGS
-    for line in _compact(coordinates).split(b"]]"):
+    for line in text.split(b"]]"):
         end = line.find(b"]", 1)
         first = line[:end]
         if b"[[" in first and (end < 0 or (has_rings and not line.endswith(first[first.rfind(b"[") :]))):

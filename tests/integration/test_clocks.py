@@ -28,6 +28,7 @@ from service.usecases.services import Services
 from tests.support.data import lakes
 from tests.support.database_time import stopping_time
 from tests.support.jobs import application, settlement
+from tests.support.locks import until_one_waits
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.world import World, world
 
@@ -124,8 +125,7 @@ async def test_a_clock_that_jumps_while_dead_processes_are_looked_for_ends_no_jo
         async with anyio.create_task_group() as tasks, database.transaction() as holding:
             await holding.execute("LOCK TABLE job IN ACCESS EXCLUSIVE MODE")
             tasks.start_soon(recover, here.services)
-            while not await holding.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110 -- another comes there
-                await anyio.sleep(0.01)
+            await until_one_waits(holding)
             await jumping.jump(timedelta(hours=1))
         assert await here.services.ledger.reservations() == 1
 

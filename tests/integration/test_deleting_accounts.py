@@ -15,9 +15,9 @@ from service.accounts.keys import CACHE_LIFETIME
 from service.usecases.audit import audit
 from service.usecases.delete_account import DELETED, AccountEraser
 from service.usecases.maintenance import sweep
-from service.usecases.services import Services
 from tests.support.data import lakes
 from tests.support.geomill import Geomill
+from tests.support.locks import until_one_waits
 from tests.support.world import World, world
 
 TELLING = "the-telling-lake"
@@ -125,12 +125,6 @@ async def test_lost_results_keep_no_account(database_url: str, tmp_path: Path) -
         assert json.loads(done.stdout)["erasedResults"] == 1, done
 
 
-async def waits_for_row(services: Services) -> bool:
-    """Whether a session waits for a row that another transaction has locked."""
-    async with services.database.connection() as connection:
-        return bool(await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"))
-
-
 async def test_an_admission_under_way_is_not_missed(database_url: str, tmp_path: Path) -> None:
     """It has read that the account may convert, and waits for its payer's usage until the account is closed."""
     async with world(database_url, tmp_path) as here, anyio.create_task_group() as tasks:
@@ -147,8 +141,7 @@ async def test_an_admission_under_way_is_not_missed(database_url: str, tmp_path:
         async with services.database.transaction() as connection:
             await connection.execute("SELECT FROM usage FOR UPDATE")
             tasks.start_soon(send, here)
-            while not await waits_for_row(services):  # noqa: ASYNC110 -- the database does not tell
-                await anyio.sleep(0.02)
+            await until_one_waits(connection)
             tasks.start_soon(erase)
             with anyio.move_on_after(0.5):  # it would not have waited for as long
                 await erased.wait()

@@ -27,7 +27,7 @@ OF_LINES = {POINT, LINE, ARCS, POLYGON, 17}
 AREAS = {POLYGON, CURVE_POLYGON, 17}
 RINGED = {POLYGON, 17}
 MULTI_AREA = 6
-WITH_AREAS = {POLYGON, MULTI_AREA, 7, *SURFACES}
+WITH_AREAS = {POLYGON, MULTI_AREA, COLLECTION, *SURFACES}
 MOST_COMPARED = 200
 """The number of areas, or rings, of a geometry that are compared with each other."""
 NEAR = 1 / 64

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from service.accounts.administration import Administration, Terms
 from service.clock import utc_now
-from service.db.pool import Connection, Database, open_pool
+from service.db.pool import Database, open_pool
 from service.errors import LimitRefusal
 from service.ids import AccountId, JobId, uuid7
 from service.jobs.register import JobRegister
@@ -23,6 +23,7 @@ from service.metering.plans import BY_ID
 from service.metering.pricing import Pricing
 from tests.support.database_time import far_ahead, reach_time, stop_time
 from tests.support.jobs import application, settlement
+from tests.support.locks import until_one_waits
 
 FREE = BY_ID["free"]
 START = datetime(2026, 1, 31, 23, 59, tzinfo=UTC)
@@ -56,12 +57,6 @@ async def open_ledger(dsn: str) -> AsyncIterator[tuple[Database, Ledger]]:
         await publish_plans(database)
         await stop_time(database, START)
         yield database, Ledger(database, Pricing())
-
-
-async def until_it_waits(connection: Connection) -> None:
-    """Wait until an admission waits for a row that another transaction has locked."""
-    while not await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110 -- another comes there
-        await anyio.sleep(0.01)
 
 
 async def go(database: Database, ledger: Ledger, account_id: AccountId, step: Step) -> None:
@@ -177,7 +172,7 @@ async def test_what_another_process_takes_in_between_is_seen(
         ):
             await other.execute(taken)
             tasks.start_soon(admit)
-            await until_it_waits(third)
+            await until_one_waits(third)
         assert limits == [limit]
 
 
