@@ -48,10 +48,16 @@ LONGEST_TAG = 16 << 10
 LONGEST_END = len("-->")
 MOST_EMPTY, LONGEST_POSITION = 100_000, 100
 """How many empty positions of tracks, and how many bytes of others, are taken: a crafted file would become GiBs."""
+LONGEST_TARGET, SLACK = 3, 64 << 10
+"""How many times as long a document may become, and by how much more: a crafted file would become TiBs."""
 NO_MODEL = b"NoModel"
 """What models are called, which the driver does not know."""
 UNTYPED = "Typed data was read as texts, because the Document has no Schema for it."
 UNDECLARED = "Typed data that no Schema of the file declares ({}) was read as texts."
+TOO_LONG = (
+    "The file lacks so much that it would be several times as long with it: the id of a Schema in each SchemaData, "
+    "for instance, or a boundary around each ring. Shorten the ids, or add what is missing, and send the file again."
+)
 EMPTY = "Empty positions of tracks ({count:,}) became those before them, or the first one of the track."
 FIELD = b'<SimpleField name="%b" type="string"/>'
 
@@ -69,7 +75,7 @@ def mended(path: Path, target: Path, text: Path | None = None) -> tuple[Path, st
     among several geometries. `text` is where to look for all this, if not in the file itself.
 
     Raises:
-        Rejection: very many positions of tracks are empty.
+        Rejection: very many positions of tracks are empty, or too much is missing.
     """
     text = text or path
     is_typed = has_match(text, SIMPLE)
@@ -82,7 +88,8 @@ def mended(path: Path, target: Path, text: Path | None = None) -> tuple[Path, st
     if not (lacks_schema or moved or ids or missing or respelled or any(has_match(text, *odd) for odd in ODD)):
         return path, ""
     names = [name.decode("utf-8", "replace") for names in missing.values() for name in names]
-    mender = _Mender(missing, moved, respelled, ids, lacks_schema=lacks_schema)
+    room = (LONGEST_TARGET - 1) * path.stat().st_size + SLACK + len(moved)
+    mender = _Mender(missing, moved, respelled, ids, lacks_schema=lacks_schema, room=room)
     told = UNTYPED if lacks_schema else UNDECLARED.format(listed(quotes(names))) if names else ""
     new = written(target, map(mender.mend, _pieces(path)))
     empty = EMPTY.format(count=mender.empty_positions) if mender.empty_positions else ""
@@ -100,12 +107,15 @@ class _Mender:
         ids: Mapping[bytes, None],
         *,
         lacks_schema: bool,
+        room: int,
     ) -> None:
+        """`room` is by how many bytes the file may become longer."""
         self._missing = dict(missing)
         self._moved = moved
         self._respelled = respelled
         self._ids = ids
         self._lacks_schema = lacks_schema
+        self._room = room
         self._boundary = b""
         self._has_ring = False
         self._position = b""
@@ -122,7 +132,14 @@ class _Mender:
             before, end, text = text.partition(self._inside)
             passed = before + end
             self._inside = b"" if end else self._inside
-        return passed + TAG.sub(self._mend, text)
+        return passed + TAG.sub(self._mend_within_room, text)
+
+    def _mend_within_room(self, tag: re.Match[bytes]) -> bytes:
+        mended = self._mend(tag)
+        self._room -= len(mended) - len(tag[0])
+        if self._room < 0:  # before all of the piece is in memory
+            raise Rejection(TOO_LONG)
+        return mended
 
     def _mend(self, tag: re.Match[bytes]) -> bytes:
         mended = tag[0]
@@ -137,7 +154,7 @@ class _Mender:
             mended = b"<%b%b" % (tag["model"], NO_MODEL)
         elif tag["document"]:
             moved, self._moved = self._moved, b""
-            mended = tag[0] + TAG.sub(self._mend, moved)
+            mended = tag[0] + TAG.sub(self._mend_within_room, moved)
         elif tag["declares"]:
             mended = self._declare(tag)
         elif tag["schema"] or tag["data"] or tag["end"]:

@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from service.errors import Rejection
-from service.formats.kml_repairs import EMPTY, LONGEST_TAG, MOST_EMPTY, UNDECLARED, UNTYPED, mended
+from service.formats.kml_repairs import (
+    EMPTY,
+    LONGEST_TAG,
+    LONGEST_TARGET,
+    MOST_EMPTY,
+    SLACK,
+    UNDECLARED,
+    UNTYPED,
+    mended,
+)
 from service.formats.left_out import CHUNK
 from service.formats.registry import find_output
 from service.formats.text_checks import check_texts
@@ -317,6 +326,23 @@ def test_a_position_is_not_repeated_without_end(tmp_path: Path) -> None:
     long = f"<gx:Track><gx:coord>{'1' * LONGEST_TAG} 2</gx:coord>{'<gx:coord/>' * 99}</gx:Track>"
     found, _ = mended(write(tmp_path / "b.kml", long), tmp_path / "new" / "b.kml")
     assert found.stat().st_size < 2 * LONGEST_TAG
+
+
+LONG_ID = f"<Schema id='{'s' * LONGEST_TAG}' name='s'>{{}}</Schema>" + SIMPLE_DATA.format("<SimpleData name='a'/>")
+LACKING = {
+    "ids of a Schema": LONG_ID.format("") + "<SchemaData>" * 999,
+    "ids in what is moved": f"<Folder>{LONG_ID.format('<SchemaData>' * 999)}</Folder>",
+    "boundaries": f"<innerBoundaryIs>{'<LinearRing>' * 99_999}</innerBoundaryIs></LinearRing><a>",
+}
+
+
+@pytest.mark.parametrize("lacking", LACKING)
+def test_what_a_crafted_file_lacks_is_not_added_without_end(tmp_path: Path, lacking: str) -> None:
+    """A file of 100 kB became one of GiBs, on the disk and in memory; one of 100 MB filled any disk."""
+    path, target = write(tmp_path / "a.kml", LACKING[lacking]), tmp_path / "new" / "mended.kml"
+    with pytest.raises(Rejection, match="Shorten the ids"):
+        mended(path, target)
+    assert target.stat().st_size <= LONGEST_TARGET * path.stat().st_size + SLACK
 
 
 @pytest.mark.parametrize("cut", range(1, len("<gx:coord>1,2</gx:coord></gx:Track>")))
