@@ -226,6 +226,16 @@ static int is_wide(const char *start, const char *end)
     return start < end && memchr(start, 0, (size_t)(end - start)) != NULL;
 }
 
+/* Whether the names of elements have a prefix, as in <x:row>, as that of the first one shows. */
+static int has_prefix(const char *at, const char *end)
+{
+    while ((at = find(at, end, "<")) && ++at < end && strchr("?!", *at))
+        continue;
+    while (at && at < end && !strchr("></: \t\r\n", *at))
+        at++;
+    return at && at < end && *at == ':';
+}
+
 static void examine_piece(struct workbook *book, const char *start, const char *end)
 {
     for (const char *at = start; at < end && (at = memchr(at, '<', (size_t)(end - at))); at++) {
@@ -238,7 +248,7 @@ static void examine_piece(struct workbook *book, const char *start, const char *
             book->is_odd |= begins(at, end, "<rPh") || (book->row && tag_at(at, end, "<r").end);
     }
     examine_escapes(book, start, end);
-    book->is_odd |= find(start, end, ":worksheet") != NULL || is_wide(start, end);
+    book->is_odd |= is_wide(start, end);
 }
 
 /* The last place in a text where a cell or a shared text begins, so that no piece ends within one; the rest is short. */
@@ -257,12 +267,15 @@ static int examine_part(struct workbook *book, const char *path)
     handle file = VSIFOpenL(path, "rb");
     char *text = malloc(2 * CHUNK);
     size_t rest = 0, got;
+    int is_first = 1;
     if (!text)
         _exit(1);
     book->row = 0;
     while (file && !book->is_odd && (got = VSIFReadL(text + rest, 1, CHUNK, file))) {
         const char *end = text + rest + got, *cut = last_beginning(text, end);
         book->scanned += got;
+        book->is_odd |= is_first && has_prefix(text, end);
+        is_first = 0;
         book->is_odd |= book->scanned > MOST_SCANNED;
         examine_piece(book, text, cut);
         rest = (size_t)(end - cut);
@@ -301,12 +314,20 @@ char *text_of_part(const char *file, const char *part, size_t *size)
     *size = opened && text ? VSIFReadL(text, 1, CHUNK, opened) : 0;
     if (opened)
         VSIFCloseL(opened);
-    if (*size && *size < CHUNK && !is_wide(text, text + *size)) {
+    if (*size && *size < CHUNK && !is_wide(text, text + *size) && !has_prefix(text, text + *size)) {
         text[*size] = 0;
         return text;
     }
     free(text);
     return NULL;
+}
+
+static void examine_addresses(struct workbook *book, const char *file)
+{
+    size_t size;
+    char *text = text_of_part(file, "_rels/workbook.xml.rels", &size);
+    book->is_odd |= !text;
+    free(text);
 }
 
 /* A workbook that may count days from 1904 is odd. */
@@ -345,7 +366,7 @@ static void examine_numbers(struct workbook *book, const char *text, const char 
 {
     const char *first = find(text, end, "<cellXfs"), *last = first ? find(first, end, "</cellXfs") : NULL;
     int place = 0;
-    book->is_odd |= find(text, end, ":styleSheet") || find(text, end, ":cellXfs") || (first && !last);
+    book->is_odd |= first && !last;
     for (const char *at = last ? first : NULL; at && (at = memchr(at, '<', (size_t)(last - at))); at++) {
         struct tag format = tag_at(at, last, "<xf");
         if (format.end && place < MOST_PLACES && book->is_used[place++])
@@ -419,6 +440,7 @@ void examine_workbook(const char *file)
         _exit(1);
     refused = NULL;
     put("{\"ok\":true");
+    examine_addresses(book, file);
     examine_days(book, file);
     if (!book->is_odd)
         examine_sheets(book, file);

@@ -12,10 +12,7 @@ from service.errors import Rejection
 from service.formats.archive import Archive
 from service.formats.format import Format, reading_of
 from service.formats.names import shown
-from service.formats.xml_root import ROOT
 
-HEAD_BYTES = 4 << 10
-MOST_PARTS = 1000
 MOST_BYTES = 1 << 20
 """How much of a list of parts is read."""
 TYPES = "[Content_Types].xml"
@@ -23,11 +20,9 @@ ENTRY = re.compile(rb"<(?:\w{1,20}:)?(?:Override|Relationship)\s[^<>]*+>")
 MAIN = re.compile(rb"\sContentType\s*=\s*[\"'][^\"'<>]*sheet(?:\.macroEnabled)?\.main\+xml[\"']")
 SHEET = re.compile(rb"\sType\s*=\s*[\"'][^\"'<>]*/worksheet[\"']")
 NAME = re.compile(rb"\s(?:PartName|Target)\s*=\s*[\"']([^\"'<>]*)[\"']")
-LINK = re.compile(rb"<sheet\s(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*+>")
+LINK = re.compile(rb"<(?:[\w.-]{1,40}:)?sheet\s(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*+>")
 """What the main part says of a sheet. Names may hold `>`."""
 LINKED = re.compile(rb"\sr:id\s*=")
-READ = re.compile(r"xl/(?:workbook|styles|sharedStrings|worksheets/[^/]+)\.xml", re.IGNORECASE)
-"""The parts that hold cells, and what is known of them."""
 SHEETS = re.compile(r"xl/worksheets/[^/]+\.xml", re.IGNORECASE)
 MOST_SHEETS = 20
 """How many sheets are looked at for cells whose texts are missing."""
@@ -35,7 +30,7 @@ MANIFEST = "META-INF/manifest.xml"
 KEY = re.compile(rb"<(?:\w{1,20}:)?encryption-data\b")
 """What the list of parts of ODS has for each part that is encrypted."""
 TEXTS = "xl/sharedStrings.xml"
-SHARED = re.compile(rb"<c\s[^<>]*\bt\s*=\s*[\"']s[\"']")
+SHARED = re.compile(rb"<(?:[\w.-]{1,40}:)?c\s[^<>]*\bt\s*=\s*[\"']s[\"']")
 """A cell with the number of a text."""
 ENCRYPTED = "The workbook is encrypted. Save it without a password and send it again."
 SAVE = "Open it in a spreadsheet program, save it as .xlsx, and send it again."
@@ -43,7 +38,6 @@ ELSEWHERE = "The workbook has its main part in {!r}, but is only read if that is
 NO_SHEET = (
     "The workbook names the file of a sheet {!r}, but has none of exactly this name, so it cannot be read. " + SAVE
 )
-PREFIXED = "The elements of {!r} in the workbook have a prefix, as in <{}>, and cannot be read. " + SAVE
 UNLINKED = "The workbook refers to its sheets by other attributes than r:id, so that they cannot be read. " + SAVE
 NO_TEXTS = "The workbook lacks {!r}, the texts of its cells, so that only their numbers would be read. " + SAVE
 
@@ -80,12 +74,6 @@ def _unread(archive: Archive, main: str) -> Iterator[str]:
         sheets = (member for member in archive.members if SHEETS.fullmatch(member.path))
         if any(SHARED.search(archive.head(sheet, MOST_BYTES)) for sheet in islice(sheets, MOST_SHEETS)):
             yield NO_TEXTS.format(TEXTS)
-    for member in islice((member for member in archive.members if READ.fullmatch(member.path)), MOST_PARTS):
-        head = archive.head(member, HEAD_BYTES)
-        root = ROOT.match(head)
-        if root and head[root.start("name") - 1 : root.start("name")] == b":":
-            tag = head[head.rfind(b"<", 0, root.start("name")) + 1 : root.end("name")]
-            yield PREFIXED.format(shown(member.path), tag.decode("ascii", "replace"))
 
 
 def _listed(archive: Archive, part: str, kind: re.Pattern[bytes], folder: str) -> Iterator[str]:

@@ -13,10 +13,12 @@ MEMBER = re.compile(r"xl/(?:worksheets/[^/]+|sharedStrings)\.xml", re.IGNORECASE
 MOST_SCANNED = 256 << 20
 CHUNK = 1 << 20
 SHEET = re.compile(r"xl/worksheets/[^/]+\.xml", re.IGNORECASE)
-UP_TO_THE_LAST = re.compile(rb".*(?=<(?:\w++:)?(?:c|si)\b)", re.DOTALL)
+UP_TO_THE_LAST = re.compile(rb".*(?=<(?:c|si)\b)", re.DOTALL)
 """What is before the last cell, or the last of the texts that cells share."""
 DECLARED = re.compile(r"\A\ufeff?(?:<\?xml[^>]*\?>)?")
 """A mark and a declaration of the encoding."""
+PREFIX = re.compile(rb"(?:\s|\xef\xbb\xbf|<\?[^?]*+\?>|<!--(?:[^-]|-(?!->))*+-->)*+<([^\s<>/:!?]{1,40}:)")
+"""What is before the name of the first element, after comments and the like. To be matched once, from the start."""
 FORMULA = b"<f"
 ESCAPE = b"_x"
 UNCALCULATED = re.compile(
@@ -33,21 +35,19 @@ ESCAPED = re.compile(rb"_x[0-9A-Fa-f]{4}_")
 """How workbooks write characters that XML lacks, and carriage returns."""
 ISO, ERROR, TEXT, PHONETIC, RICH = b"d", b"e", b"str", b"rPh", b"r"
 MISTAKEN = re.compile(
-    rb"""(?>(<(?:\w++:)?c\b[^<>]*?\st\s*+=\s*+["'])(%b|%b|%b)(?=["']))(?=[^<>]*+(?<!/)>)""" % (ISO, ERROR, TEXT)
+    rb"""(?>(<c\b[^<>]*?\st\s*+=\s*+["'])(%b|%b|%b)(?=["']))(?=[^<>]*+(?<!/)>)""" % (ISO, ERROR, TEXT)
 )
 """The start of a cell of a type that the driver ignores.
 
 It takes the year of an ISO date for a number of days, and the text or error that a formula results in for a number if
 it looks like one, or if its format is one of dates.
 """
-ROW_OR_ERROR = re.compile(
-    rb"""<(?:\w++:)?row\b(?P<row>[^<>]*+)>|(?><(?:\w++:)?c\b[^<>]*?\st\s*+=\s*+["']%b["'])[^<>]*+(?<!/)>""" % ERROR
-)
+ROW_OR_ERROR = re.compile(rb"""<row\b(?P<row>[^<>]*+)>|(?><c\b[^<>]*?\st\s*+=\s*+["']%b["'])[^<>]*+(?<!/)>""" % ERROR)
 LONG = (
-    rb"""<(?:\w++:)?c\b(?![^<>]*?\st\s*+=\s*+["'](?!n["']))[^<>]*+>\s*+(?:<(?:\w++:)?f\b[^<>]*+(?:(?<=/)>|>[^<]*+</"""
-    rb"""(?:\w++:)?f>)\s*+)?+<(?:\w++:)?v\b[^<>]*+>(?P<long>-?\d{15,40}+)<"""
+    rb"""<c\b(?![^<>]*?\st\s*+=\s*+["'](?!n["']))[^<>]*+>\s*+(?:<f\b[^<>]*+(?:(?<=/)>|>[^<]*+</f>)\s*+)?+"""
+    rb"""<v\b[^<>]*+>(?P<long>-?\d{15,40}+)<"""
 )
-ROW_OR_LONG = re.compile(rb"<(?:\w++:)?row\b(?P<row>[^<>]*+)>|" + LONG)
+ROW_OR_LONG = re.compile(rb"<row\b(?P<row>[^<>]*+)>|" + LONG)
 """A row, or a cell with a whole number of so many digits that no floating-point number may be it."""
 NUMBER_CELL = re.compile(LONG)
 MOST_OF_64_BITS = 2**63 - 1
@@ -56,20 +56,14 @@ MAY_BE_BEYOND = re.compile(rb">-?\d{19}")
 MAY_BE_LONG = re.compile(rb">-?\d{15}")
 ROW_NUMBER = re.compile(rb"""\sr\s*+=\s*+["'](\d{1,9})["']""")
 """Rows need not say where they are."""
-READING = re.compile(
-    rb"<(?:\w++:)?rPh\b[^<>]*+>\s*+(?:<(?:\w++:)?t\b[^<>]*+(?:(?<=/)>|>[^<]*+</(?:\w++:)?t\s*+>)\s*+)?+"
-    rb"</(?:\w++:)?rPh\s*+>"
-)
+READING = re.compile(rb"<rPh\b[^<>]*+>\s*+(?:<t\b[^<>]*+(?:(?<=/)>|>[^<]*+</t\s*+>)\s*+)?+</rPh\s*+>")
 """How a part of a text is pronounced, which the driver takes for more of the text."""
-INLINE = re.compile(
-    rb"(?P<start><(?P<prefix>(?:\w++:)?)is\b[^<>]*+(?<!/)>)(?P<runs>(?:[^<]++|<(?!/?(?:\w++:)?(?:is|c|row)\b))*+)"
-    rb"(?=</(?:\w++:)?is\s*+>)"
-)
+INLINE = re.compile(rb"(?P<start><is\b[^<>]*+(?<!/)>)(?P<runs>(?:[^<]++|<(?!/?(?:is|c|row)\b))*+)(?=</is\s*+>)")
 """The text of a cell that is in the cell."""
-RUN = re.compile(rb"</(?:\w++:)?r\s*+>")
-RUN_TEXT = re.compile(rb"<(?:\w++:)?t\b[^<>]*+(?<!/)>([^<]*+)</(?:\w++:)?t\s*+>")
+RUN = re.compile(rb"</r\s*+>")
+RUN_TEXT = re.compile(rb"<t\b[^<>]*+(?<!/)>([^<]*+)</t\s*+>")
 """The text of a run, which is a part with its own font; of several in a cell, the driver takes the first one."""
-MAY_BE_MISTAKEN = re.compile(rb"""["'](?:%b|%b|%b)["']|<(?:\w++:)?rPh\b|%b""" % (ISO, ERROR, TEXT, RUN.pattern))
+MAY_BE_MISTAKEN = re.compile(rb"""["'](?:%b|%b|%b)["']|<rPh\b|%b""" % (ISO, ERROR, TEXT, RUN.pattern))
 
 
 def scan(book: zipfile.ZipFile) -> tuple[int, int, int]:
@@ -153,7 +147,7 @@ def _one_run(cell: re.Match[bytes]) -> bytes:
     if not RUN.search(cell["runs"]):
         return cell[0]
     text = b"".join(RUN_TEXT.findall(cell["runs"]))
-    return b"%b<%bt>%b</%bt>" % (cell["start"], cell["prefix"], text, cell["prefix"])
+    return b"%b<t>%b</t>" % (cell["start"], text)
 
 
 def is_late(days: float) -> bool:
@@ -168,10 +162,39 @@ def has_time(days: float) -> bool:
 
 
 def pieces(book: zipfile.ZipFile, member: str) -> Iterator[bytes]:
-    """The content of a part of the workbook; as UTF-8 also if it is in UTF-16, which the driver reads too.
+    """The content of a part of the workbook, as `_read` does, with no prefix before the names of its elements.
 
     Raises what `zipfile` does if the workbook is damaged.
     """
+    content = _read(book, member)
+    first = next(content, b"")
+    prefix = PREFIX.match(first)
+    whole = chain([first], content)
+    yield from _without(prefix[1], whole) if prefix else whole
+
+
+def is_prefixed(book: zipfile.ZipFile, member: str) -> bool:
+    """Whether the names of elements have a prefix, as in <x:row>, which the driver does not read.
+
+    Raises what `zipfile` does if the workbook is damaged.
+    """
+    return PREFIX.match(next(_read(book, member), b"")) is not None
+
+
+def _without(prefix: bytes, content: Iterator[bytes]) -> Iterator[bytes]:
+    tag = re.compile(rb"(</?)" + re.escape(prefix))
+    rest = b""
+    for piece in content:
+        text = rest + piece
+        last = text.rfind(b"<", max(len(text) - len(prefix) - 1, 0))  # a tag whose prefix may not be whole
+        end = last if last >= 0 else len(text)
+        yield tag.sub(rb"\1", text[:end])
+        rest = text[end:]
+    yield tag.sub(rb"\1", rest)
+
+
+def _read(book: zipfile.ZipFile, member: str) -> Iterator[bytes]:
+    """The content of a part of the workbook; as UTF-8 also if it is in UTF-16, which the driver reads too."""
     with book.open(member) as file:
         chunks = iter(partial(file.read, CHUNK), b"")
         first = next(chunks, b"")

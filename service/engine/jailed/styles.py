@@ -31,6 +31,7 @@ from service.engine.jailed.cells import (
     first_error,
     has_time,
     is_late,
+    is_prefixed,
     mistaken,
     pieces,
     rounded,
@@ -41,18 +42,22 @@ from service.engine.jailed.exits import Exit
 
 MEMBER = "xl/styles.xml"
 BOOK_MEMBER = "xl/workbook.xml"
+PART = re.compile(
+    r"xl/(?:(?:workbook|styles|sharedStrings|worksheets/[^/]+)\.xml|_rels/workbook\.xml\.rels)", re.IGNORECASE
+)
+"""The parts that the driver reads."""
 MOST_BYTES = 16 << 20
 CODE = re.compile(rb"""(\bformatCode\s*=\s*(?P<quote>["']))(.*?)((?P=quote))""", re.DOTALL)
 SINCE_1904 = re.compile(rb"""\bdate1904\s*=\s*["'](?:1|true)["']""")
-FORMATS = re.compile(rb"(?>.*?<(?:\w++:)?cellXfs\b)(?P<listed>.*?)</(?:\w++:)?cellXfs\s*+>", re.DOTALL)
+FORMATS = re.compile(rb"(?>.*?<cellXfs\b)(?P<listed>.*?)</cellXfs\s*+>", re.DOTALL)
 """The formats of cells, which cells name by their position. To be matched once, from the start."""
-FORMAT = re.compile(rb"<(?:\w++:)?xf\b[^<>]*+>")
+FORMAT = re.compile(rb"<xf\b[^<>]*+>")
 NUMBER = re.compile(rb"""(\bnumFmtId\s*=\s*["'])(\d{1,9})(["'])""")
-OWN = re.compile(rb"<(?:\w++:)?numFmt\b[^<>]*+>")
-CELL = re.compile(rb"""<(?:\w++:)?c\b[^<>]{0,400}?\bs\s*+=\s*+["'](?P<place>\d{1,9})["'][^<>]{0,400}+(?<!/)>""")
+OWN = re.compile(rb"<numFmt\b[^<>]*+>")
+CELL = re.compile(rb"""<c\b[^<>]{0,400}?\bs\s*+=\s*+["'](?P<place>\d{1,9})["'][^<>]{0,400}+(?<!/)>""")
 """The start of a cell that names its format; its content is looked at only if that matters."""
 VALUE = re.compile(
-    rb"\s*+(?:<(?:\w++:)?f\b[^<>]{0,400}+(?:(?<=/)>|>[^<]*+</(?:\w++:)?f>)\s*+)?+<(?:\w++:)?v\b[^<>]{0,400}+>\s*+"
+    rb"\s*+(?:<f\b[^<>]{0,400}+(?:(?<=/)>|>[^<]*+</f>)\s*+)?+<v\b[^<>]{0,400}+>\s*+"
     rb"(?P<number>[-+]?(?:\d{1,400}+\.?\d{0,400}+|\.\d{1,400}+)(?:[eE][-+]?\d{1,3})?)"
 )
 """The number in a cell, from the end of its start tag, past a formula."""
@@ -106,7 +111,7 @@ ELAPSED_TIMES = FormatKind({ELAPSED_KIND}, ELAPSED_BUILT_IN)
 REFERENCE = re.compile(rb"""\sr\s*+=\s*+["']([A-Za-z]*)(\d*)["']""")
 """Where a cell or row is in the sheet; they need not say it."""
 ROW_OR_CELL = re.compile(
-    rb"""<(?:\w++:)?(?:row\b[^<>]*+>|c\b[^<>]{0,400}?\bs\s*+=\s*+["'](?P<place>\d{1,9})["'][^<>]{0,400}+(?<!/)>)"""
+    rb"""<(?:row\b[^<>]*+>|c\b[^<>]{0,400}?\bs\s*+=\s*+["'](?P<place>\d{1,9})["'][^<>]{0,400}+(?<!/)>)"""
 )
 """The start of a row, or of a cell as above."""
 LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[[^\[\]]*\]', re.DOTALL)
@@ -146,7 +151,7 @@ UNREADABLE = (*DAMAGED, OSError, MemoryError)
 def main(workbook: str, plain: str, found_file: str) -> None:
     """Write a copy of `workbook` to `plain` whose formats and cells the driver understands, unless it understands all.
 
-    In the copy, days are counted from 1900.
+    In the copy, days are counted from 1900, and the names of elements have no prefix.
 
     Also write to `found_file`, as JSON, what the driver does not tell: how many formulas have no result, how many
     characters are escaped, how many cells hold true or false (`truths`), how many times become `late`, how many
@@ -178,15 +183,17 @@ def main(workbook: str, plain: str, found_file: str) -> None:
             )
             ours = mistaken(book)
             error = first_error(book, ours)
-            is_whole = book.getinfo(MEMBER).file_size < MOST_BYTES
+            is_whole = not content or book.getinfo(MEMBER).file_size < MOST_BYTES
+            prefixed = [name for name in filter(PART.fullmatch, book.namelist()) if is_prefixed(book, name)]
     except UNREADABLE:
         return  # the driver reports what is wrong
     understood = _with_known_numbers(understood, built_in, largest)
     changed: dict[str, Iterable[bytes]] = {MEMBER: [understood]} if is_whole and understood != content else {}
     dates = frozenset(_dates(understood)) if is_early else ()
-    if changed or ours or dates:
+    if changed or ours or dates or prefixed:
         try:
             with zipfile.ZipFile(workbook) as book:
+                changed = {name: pieces(book, name) for name in prefixed} | changed
                 changed |= {name: with_texts(book, name) for name in ours}
                 if dates:
                     sheets = filter(SHEET.fullmatch, book.namelist())
@@ -430,7 +437,8 @@ def _with_formats(styles: bytes, change: Callable[[re.Match[bytes]], bytes]) -> 
 
 
 def _read(book: zipfile.ZipFile, member: str) -> bytes:
-    return b"".join(islice(pieces(book, member), MOST_BYTES // CHUNK))
+    """The content of a part, as far as it is looked at; nothing if there is none, as workbooks need no formats."""
+    return b"".join(islice(pieces(book, member), MOST_BYTES // CHUNK + 1)) if member in book.NameToInfo else b""
 
 
 def _understood(code: bytes) -> bytes:

@@ -1,7 +1,9 @@
 """Workbooks that spreadsheet programs open, but whose content the driver does not find."""
 
+import re
 import zipfile
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -33,12 +35,20 @@ UNREAD: dict[str, tuple[Change, str]] = {
         lambda name, text: (name, text.replace(b" r:id=", b" ns:id=").replace(b":r=", b":ns=")),
         r"refers to its sheets by other attributes than r:id, so that they cannot be read\. Open it",
     ),
-    "prefixes": (
-        lambda name, text: (name, text.replace(b"<worksheet ", b"<x:worksheet ") if name == SHEET else text),
-        f"elements of '{SHEET}' in the workbook have a prefix, as in <x:worksheet>",
-    ),
 }
 """What becomes of each part, and the words of the refusal."""
+
+
+def _prefixed(text: bytes) -> bytes:
+    """`text` with a prefix before the names of its elements, as .NET's Open XML SDK writes them."""
+    return re.sub(rb"(</?)(?=\w)", rb"\1x:", text).replace(b"xmlns=", b"xmlns:x=")
+
+
+STRICT = {
+    b"http://schemas.openxmlformats.org/officeDocument/2006/": b"http://purl.oclc.org/ooxml/officeDocument/",
+    b"http://schemas.openxmlformats.org/spreadsheetml/2006/": b"http://purl.oclc.org/ooxml/spreadsheetml/",
+}
+"""What strict workbooks write."""
 READ: dict[str, Change] = {
     "as written": lambda name, text: (name, text),
     "an angle bracket in the name of a sheet": lambda name, text: (name, text.replace(b'name="a"', b"name='\"a>b'")),
@@ -46,6 +56,16 @@ READ: dict[str, Change] = {
         name,
         text.replace(b'Target="worksheets', b'Target="/xl/worksheets') if name == RELATIONS else text,
     ),
+    "prefixes": lambda name, text: (name, _prefixed(text) if name.startswith("xl/") else text),
+    "prefixes in one part": lambda name, text: (name, _prefixed(text) if name.endswith("sharedStrings.xml") else text),
+    "prefixes, without formats": lambda name, text: (
+        ("xl/none.xml", b"") if name == "xl/styles.xml" else (name, _prefixed(text))
+    ),
+    "prefixes in UTF-16": lambda name, text: (
+        name,
+        _prefixed(text.partition(b"?>")[2]).decode().encode("utf-16") if name.startswith("xl/") else text,
+    ),
+    "strict": lambda name, text: (name, reduce(lambda made, pair: made.replace(*pair), STRICT.items(), text)),
 }
 
 

@@ -18,7 +18,13 @@ from tests.support.converters import Converters
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 SHEET = "xl/worksheets/sheet1.xml"
 TEXTS = "xl/sharedStrings.xml"
-PLAIN = {styles.BOOK_MEMBER: b"<workbook/>", styles.MEMBER: b"<styleSheet/>", SHEET: b"<worksheet/>"}
+ADDRESSES = "xl/_rels/workbook.xml.rels"
+PLAIN = {
+    styles.BOOK_MEMBER: b"<workbook/>",
+    styles.MEMBER: b"<styleSheet/>",
+    SHEET: b"<worksheet/>",
+    ADDRESSES: b"<Relationships/>",
+}
 REPEATED = 200_000
 UNCALCULATED = b"<c r='A1' s='0'><f>1+1</f></c>"
 CELLS: Mapping[str, bytes] = {
@@ -59,6 +65,9 @@ ODD: Mapping[str, Mapping[str, bytes]] = {
     "an error that looks like a number": {SHEET: b"<c r='A1' t='e'><v>007</v></c>"},
     "a prefix": {SHEET: b"<x:worksheet xmlns:x='a'><x:c s='1'/></x:worksheet>"},
     "a prefix of formats": {styles.MEMBER: b"<x:styleSheet xmlns:x='a'/>"},
+    "a prefix of texts": {TEXTS: b"<?xml version='1.0'?><!-- a --><x:sst xmlns:x='a'/>"},
+    "a prefix of the main part": {styles.BOOK_MEMBER: b"<x:workbook xmlns:x='a'/>"},
+    "a prefix of addresses": {ADDRESSES: b"<x:Relationships xmlns:x='a'/>"},
     "formats without end": {styles.MEMBER: b"<styleSheet><cellXfs><xf numFmtId='0'/>"},
     "a long tag": {SHEET: b"<c r='A1' s='1' %s/>" % (b"a" * 400)},
     "a format beyond all": {SHEET: b"<c s='4096'/>"},

@@ -26,7 +26,7 @@ FORMULAS = {
 }
 TEXTS = {
     b"<c r='A1' s='1' t='d'><v>2024-01-02</v></c>": b"<c r='A1' s='1' t='inlineStr'><v>2024-01-02</v></c>",
-    b'<x:c\nt = "d"\tr="A1"><x:f>A2</x:f><x:v/></x:c>': b'<x:c\nt = "inlineStr"\tr="A1"><x:f>A2</x:f><x:v/></x:c>',
+    b'<x:c\nt = "d"\tr="A1"><x:f>A2</x:f><x:v/></x:c>': b'<c\nt = "inlineStr"\tr="A1"><f>A2</f><v/></c>',
     b'<c t="str"%s><v>2024</v></c>' % (b" " * 1000): b'<c t="inlineStr"%s><v>2024</v></c>' % (b" " * 1000),
     b'<c%s t="e"><v>#N/A</v></c>' % (b" " * 1000): b'<c%s t="inlineStr"><v>#N/A</v></c>' % (b" " * 1000),
     b"<c r='A1' t='d'/>": b"",
@@ -49,7 +49,7 @@ NUMBERS = {
 
 RUNS = {
     b"<is><r><t>a</t></r><r><rPr><b/></rPr><t xml:space='preserve'> b</t></r></is>": b"<is><t>a b</t></is>",
-    b"<x:is><x:r><x:t/></x:r><x:r><x:t>a</x:t></x:r><x:rPh/></x:is>": b"<x:is><x:t>a</x:t></x:is>",
+    b"<x:is><x:r><x:t/></x:r><x:r><x:t>a</x:t></x:r><x:rPh/></x:is>": b"<is><t>a</t></is>",
     b"<is><t>a</t></is>": b"<is><t>a</t></is>",
     b"<is/><is></is>": b"<is/><is></is>",
     b"<is><r><t>a</t></r>" * REPEATED: b"<is><r><t>a</t></r>" * REPEATED,
@@ -173,7 +173,7 @@ def test_a_sheet_is_not_read_on_when_all_is_known() -> None:
 
 DAYS = {
     b"<c s='1'><v>2</v></c>": b"<c s='1'><v>1464</v></c>",
-    b'<x:c s = "3"><x:f>A2</x:f>\n<x:v> -0.5 </x:v></x:c>': b'<x:c s = "3"><x:f>A2</x:f>\n<x:v> 1461.5 </x:v></x:c>',
+    b'<c s = "3"><f>A2</f>\n<v> -0.5 </v></c>': b'<c s = "3"><f>A2</f>\n<v> 1461.5 </v></c>',
     b"<c s='1' t='n'><v>43831.520833333336</v></c>": b"<c s='1' t='n'><v>45293.520833333336</v></c>",
     b"<c s='1'><v>4.3831E4</v></c>": b"<c s='1'><v>45293</v></c>",
     b"<c s='2'><v>2</v></c>": b"",
@@ -263,3 +263,23 @@ def test_the_runs_of_a_text_become_one(text: bytes, whole: bytes) -> None:
     with zipfile.ZipFile(workbook(text)) as book:
         assert b"".join(cells.with_texts(book, SHEET)) == whole
         assert (SHEET in cells.mistaken(book)) == (text != whole)
+
+
+PREFIXED = b"<?xml version='1.0'?>\n<!-- <a:b> --><x:sheet xmlns:x='a'><y:a x:r='1'/><x:b>x:</x:b></x:sheet>"
+
+
+@pytest.mark.parametrize("size", range(1, 12))
+def test_prefixes_of_elements_are_left_out_wherever_pieces_end(size: int) -> None:
+    """Other elements, attributes and texts stay as they are."""
+    content = (PREFIXED[at : at + size] for at in range(0, len(PREFIXED), size))
+    left = PREFIXED.replace(b"<x:", b"<").replace(b"</x:", b"</")
+    assert b"".join(cells._without(b"x:", content)) == left
+    with zipfile.ZipFile(workbook(PREFIXED)) as book:
+        assert b"".join(cells.pieces(book, SHEET)) == left
+
+
+@pytest.mark.parametrize("crafted", [b"<!--", b"<!-- -", b"<?", b"<? ?", b"<", b" ", b"<!-- --> <? ?>", b"<x", b"<x:"])
+def test_beginnings_without_an_element_are_passed_once(crafted: bytes) -> None:
+    with zipfile.ZipFile(workbook(crafted * REPEATED)) as book:
+        assert cells.is_prefixed(book, SHEET) == (crafted == b"<x:")
+        assert len(b"".join(cells.pieces(book, SHEET))) >= REPEATED
