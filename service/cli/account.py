@@ -13,6 +13,7 @@ from service.cli.command import (
     ACCOUNT,
     JSON,
     CliCommand,
+    CliVerb,
     InvalidCommandError,
     argument,
     print_list,
@@ -149,12 +150,10 @@ _EFFECTS = (
 _WALLET = argument("--wallet-cents", type=cents, metavar="N", help="prepaid credit in US cents, instead of a plan")
 
 COMMAND = CliCommand(
-    name="account",
-    help="create, list, change and delete accounts",
     verbs=(
-        CliCommand(name="list", help="list all accounts", run=show_all, arguments=(JSON,)),
-        CliCommand(name="show", help="show an account", run=show, arguments=(ACCOUNT, JSON)),
-        CliCommand(
+        CliVerb(name="list", help="list all accounts", run=show_all, arguments=(JSON,)),
+        CliVerb(name="show", help="show an account", run=show, arguments=(ACCOUNT, JSON)),
+        CliVerb(
             name="delete",
             help="erase an account's keys, files and names; what it was charged stays in the ledger",
             run=delete,
@@ -169,7 +168,7 @@ COMMAND = CliCommand(
                 JSON,
             ),
         ),
-        CliCommand(
+        CliVerb(
             name="create",
             help="create an account and its first key",
             run=create,
@@ -186,7 +185,7 @@ COMMAND = CliCommand(
                 JSON,
             ),
         ),
-        CliCommand(
+        CliVerb(
             name="set",
             help="change an account",
             description=_EFFECTS,

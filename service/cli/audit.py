@@ -32,8 +32,6 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 COMMAND = CliCommand(
-    name="audit",
-    help="recompute usage and balances from jobs and ledger, and compare jobs with the store and the queue",
     run=run,
     arguments=(JSON,),
 )

@@ -48,19 +48,17 @@ ACCOUNT = argument("account_id", metavar="ACCOUNT_ID", type=identifier, help="id
 
 
 class CliCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """A command that runs, or that has subcommands."""
+    """What a command runs, or its subcommands."""
 
-    name: str
-    help: str
     description: str = ""
     run: Run | None = None
     arguments: tuple[CliArgument, ...] = ()
-    verbs: tuple["CliCommand", ...] = ()
+    verbs: tuple["CliVerb", ...] = ()
 
-    def add_to(self, parsers: "Subparsers[argparse.ArgumentParser]") -> None:
-        """Add this command to its parent's parser."""
-        description = self.description or f"{self.help[:1].upper()}{self.help[1:]}."
-        parser = parsers.add_parser(self.name, help=self.help, description=description)
+    def add_to(self, parsers: "Subparsers[argparse.ArgumentParser]", name: str, purpose: str) -> None:
+        """Add this command to its parent's parser, which lists it with its purpose."""
+        description = self.description or f"{purpose[:1].upper()}{purpose[1:]}."
+        parser = parsers.add_parser(name, help=purpose, description=description)
         for one in self.arguments:
             parser.add_argument(*one.names, **one.options)  # type: ignore[arg-type]  # argparse checks them itself
         if self.run is not None:
@@ -68,7 +66,14 @@ class CliCommand(msgspec.Struct, frozen=True, kw_only=True):
         if self.verbs:
             below = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
             for verb in self.verbs:
-                verb.add_to(below)
+                verb.add_to(below, verb.name, verb.help)
+
+
+class CliVerb(CliCommand, frozen=True, kw_only=True):
+    """A subcommand."""
+
+    name: str
+    help: str
 
 
 def record_of(kind: type[Record], *sources: msgspec.Struct, **members: object) -> Record:

@@ -142,8 +142,6 @@ _DESCRIPTION = (
 )
 
 COMMAND = CliCommand(
-    name="convert",
-    help="convert files on this machine or through a server",
     description=_DESCRIPTION,
     run=run,
     arguments=(

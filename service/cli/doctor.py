@@ -86,8 +86,6 @@ def _print(finding: Finding) -> None:
 
 
 COMMAND = CliCommand(
-    name="doctor",
-    help="check this host and everything that the service uses",
     description="Check this host and everything that a process with this role uses. The exit code is 1 if it could "
     "not serve.",
     run=run,

@@ -6,7 +6,7 @@ import msgspec
 
 from service.accounts.administration import Administration, ListedKey
 from service.app.database import open_database
-from service.cli.command import ACCOUNT, JSON, CliCommand, argument, identifier, print_list, print_record
+from service.cli.command import ACCOUNT, JSON, CliCommand, CliVerb, argument, identifier, print_list, print_record
 from service.clock import utc_now
 from service.ids import AccountId, KeyId
 from service.settings import Settings
@@ -49,17 +49,15 @@ async def show_all(settings: Settings, arguments: argparse.Namespace) -> None:
 
 
 COMMAND = CliCommand(
-    name="key",
-    help="create, list and revoke API keys",
     verbs=(
-        CliCommand(name="list", help="list the keys of an account", run=show_all, arguments=(ACCOUNT, JSON)),
-        CliCommand(
+        CliVerb(name="list", help="list the keys of an account", run=show_all, arguments=(ACCOUNT, JSON)),
+        CliVerb(
             name="create",
             help="create an additional key; it is shown only once",
             run=create,
             arguments=(ACCOUNT, JSON),
         ),
-        CliCommand(
+        CliVerb(
             name="revoke",
             help="revoke a key; it is rejected everywhere within five seconds",
             run=revoke,

@@ -1,36 +1,32 @@
-"""The command line: parses the arguments, runs a command, reports its errors."""
+"""The command line: parses the arguments, and imports only what the command needs that they name."""
 
 import argparse
+import gc
 import os
-import select
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 
-import anyio
-
-from service.cli import account, audit, convert, doctor, key, migrate, reconcile, serve, usage, worker
-from service.cli import settings as settings_command
-from service.cli.command import CliCommand, InvalidCommandError
-from service.cli.failures import sentence_for
-from service.settings import Settings, read_settings
+from service.cli.command import CliCommand
 from service.system_encoding import names_files_in_utf8
 from service.telemetry.build import VERSION
-from service.telemetry.log import configure_log
 
-COMMANDS: tuple[CliCommand, ...] = (
-    serve.COMMAND,
-    worker.COMMAND,
-    convert.COMMAND,
-    migrate.COMMAND,
-    account.COMMAND,
-    key.COMMAND,
-    usage.COMMAND,
-    audit.COMMAND,
-    reconcile.COMMAND,
-    doctor.COMMAND,
-    settings_command.COMMAND,
-)
+COMMANDS: Mapping[str, str] = {
+    "serve": "run the service",
+    "worker": "convert files that gateways on other hosts hand over",
+    "convert": "convert files on this machine or through a server",
+    "migrate": "migrate the database to this version's schema",
+    "account": "create, list, change and delete accounts",
+    "key": "create, list and revoke API keys",
+    "usage": "show what an account has used and has left this month, or export the usage of all accounts by day",
+    "audit": "recompute usage and balances from jobs and ledger, and compare jobs with the store and the queue",
+    "reconcile": "after a restore, mark jobs whose output is lost as Expired, delete outputs and messages that belong "
+    "to no job, and hand over again jobs whose message is lost",
+    "doctor": "check this host and everything that the service uses",
+    "settings": "list every setting with its default and meaning",
+}
+"""Each command's name, which is that of its module, and what it does."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,38 +35,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None and not names_files_in_utf8():
         os.environ["PYTHONUTF8"] = "1"  # for the processes that this one starts
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606 -- no shell is the point
+    gc.disable()  # searching tens of thousands of imported objects for garbage takes a tenth of a command's start
+    given = sys.argv[1:] if arguments is None else arguments
     parser = argparse.ArgumentParser(prog="geomill", description="Convert geospatial files over HTTP, with metering.")
     parser.add_argument("--version", action="version", version=f"geomill {VERSION}")
     nouns = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add_to(nouns)
-    chosen = parser.parse_args(arguments)
-    settings = Settings()
-    try:
-        settings = read_settings(os.environ)
-        configure_log(settings.log_format, "error")  # a command says itself what it does; a server logs more
-        code = anyio.run(chosen.run, settings, chosen) or 0
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        return 130
-    except Exception as error:
-        if isinstance(error, BrokenPipeError) and _is_unread(sys.stdout.fileno()):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left of it
-            return 1
-        sentence = sentence_for(error, settings)
-        if sentence is None:
-            raise
-        print(f"geomill: {sentence}", file=sys.stderr)
-        return 2 if isinstance(error, InvalidCommandError) else 1
-    else:
-        return code
+    for name, purpose in COMMANDS.items():
+        command = load(name) if name in given else CliCommand()
+        command.add_to(nouns, name, purpose)
+    chosen = parser.parse_args(given)
+    from service.cli.running import run  # noqa: PLC0415 -- it loads most of the service
+
+    gc.freeze()
+    gc.enable()
+    return run(chosen)
 
 
-def _is_unread(output: int) -> bool:
-    """Whether nobody reads the pipe any more, as after `head`, which reads the first lines of its input."""
-    state = select.poll()
-    state.register(output, 0)  # errors are told in any case
-    return bool(state.poll(0))
+def load(name: str) -> CliCommand:
+    """Import one of `COMMANDS`."""
+    command: CliCommand = import_module(f".{name}", __package__).COMMAND
+    return command
 
 
 def _open_closed_streams() -> None:

@@ -29,8 +29,6 @@ def _lines(schema: Schema) -> list[str]:
 
 
 COMMAND = CliCommand(
-    name="migrate",
-    help="migrate the database to this version's schema",
     description="Apply the migrations that the database lacks, create it if there is none, and print what was applied. "
     "Servers of the previous version keep serving meanwhile. Exits with 0 if this version can serve afterwards.",
     run=run,

@@ -72,9 +72,6 @@ def _lines(done: Reconciliation) -> list[str]:
 
 
 COMMAND = CliCommand(
-    name="reconcile",
-    help="after a restore, mark jobs whose output is lost as Expired, delete outputs and messages that belong to no "
-    "job, and hand over again jobs whose message is lost",
     run=run,
     arguments=(
         JSON,

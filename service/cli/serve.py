@@ -122,8 +122,6 @@ async def _shut_down(
 
 
 COMMAND = CliCommand(
-    name="serve",
-    help="run the service",
     run=run,
     arguments=(
         argument(

@@ -25,4 +25,4 @@ def _row(field: msgspec.structs.FieldInfo) -> str:
     return f"| `{field.encode_name}` | {default} | {meaning_of(field)} |"
 
 
-COMMAND = CliCommand(name="settings", help="list every setting with its default and meaning", run=run)
+COMMAND = CliCommand(run=run)

@@ -71,8 +71,6 @@ def day(text: str) -> date:
 
 
 COMMAND = CliCommand(
-    name="usage",
-    help="show what an account has used and has left this month, or export the usage of all accounts by day",
     run=run,
     arguments=(
         argument("account_id", metavar="ACCOUNT_ID", type=identifier, nargs="?", help="id of the account"),

@@ -64,8 +64,6 @@ async def _end_at_once(services: Services, stop: StopRequest) -> None:
 
 
 COMMAND = CliCommand(
-    name="worker",
-    help="convert files that gateways on other hosts hand over",
     description="Convert files that gateways on other hosts hand over through the NATS server in GEOMILL_NATS_URL.",
     run=run,
 )

@@ -181,6 +181,16 @@ def test_the_version_is_the_packages(embedded: Server, geomill: Geomill) -> None
     assert f'geomill_build_info{{version="{project["version"]}"}} 1.0' in shown
 
 
+@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("migrate", "--help")])
+def test_a_command_waits_for_no_other(arguments: tuple[str, ...]) -> None:
+    """The start imports nothing that only other commands need."""
+    program = [sys.executable, "-X", "importtime", "-m", "service", *arguments]
+    told = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=True).stderr
+    imported = {line.rpartition("|")[2].strip() for line in told.splitlines()}
+    assert "argparse" in imported
+    assert not imported & {"hypercorn", "starlette", "service.cli.convert", "service.cli.serve"}
+
+
 def test_without_a_command_the_usage_is_shown(geomill: Geomill) -> None:
     """Every level of commands has help."""
     assert geomill().returncode == 2

@@ -21,6 +21,7 @@ from typing import NoReturn
 
 import anyio
 
+from service.cli.main import COMMANDS, load
 from service.cli.main import main as geomill
 from service.server import heap
 from tests.support import probed
@@ -31,6 +32,8 @@ MOST_BYTES = 1 << 17
 def main(link: socket.socket) -> None:
     """Serve requests until the tests end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: what was forked obeys it, and the tests end this one
+    for name in COMMANDS:
+        load(name)
     anyio.run(anyio.sleep, 0)  # imports what event loops need
     probed.look_once()
     probed.look_now()
