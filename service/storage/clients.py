@@ -11,8 +11,7 @@ from aiobotocore.config import AioConfig
 from aiobotocore.httpsession import AIOHTTPSession
 from aiobotocore.session import AioSession, get_session
 from aiohttp import ClientRequest, ClientSession
-from botocore import UNSIGNED
-from botocore.handlers import convert_body_to_file_like_object
+from botocore.handlers import convert_body_to_file_like_object, disable_signing
 
 from service.errors import StorageUnavailable
 from service.storage.bucket_config import BucketConfig
@@ -75,8 +74,6 @@ async def open_clients(bucket_config: BucketConfig, effort: Effort) -> AsyncIter
     async with AsyncExitStack() as stack:
         with within(effort.timeout_seconds):
             credentials = await session.get_credentials()
-            url = await _url(session, bucket_config, bucket_config.endpoint)
-            public_url = await _url(session, bucket_config, bucket_config.public_endpoint or bucket_config.endpoint)
             fewer = msgspec.structs.replace(effort, attempts=effort.attempts - 1 or 1)
             client, again, reader, probe = [
                 await stack.enter_async_context(
@@ -84,6 +81,10 @@ async def open_clients(bucket_config: BucketConfig, effort: Effort) -> AsyncIter
                 )
                 for its_effort in (effort, fewer, effort, PROBE)
             ]
+            public_url = url = await _url(client, bucket_config.bucket)
+            if bucket_config.public_endpoint not in {"", bucket_config.endpoint}:
+                async with _client(session, bucket_config.public_endpoint, _config(bucket_config, effort)) as public:
+                    public_url = await _url(public, bucket_config.bucket)
         if credentials is None:
             raise StorageUnavailable("misconfigured", "there are no credentials for the object store")
         # As a file, what is in memory would be announced first, and sent once the server has answered that.
@@ -169,13 +170,9 @@ def _open_socket(address: "AddrInfoType", lost_after_seconds: float) -> socket.s
     return opened
 
 
-async def _url(session: AioSession, bucket_config: BucketConfig, endpoint: str) -> str:
-    """Return the URL of the bucket at `endpoint` as botocore builds it: path or host, by region and partition."""
-    config = AioConfig(
-        region_name=bucket_config.region,
-        signature_version=UNSIGNED,
-        s3={"addressing_style": bucket_config.addressing_style},
-    )
-    async with _client(session, endpoint, config) as client:
-        url = await client.generate_presigned_url("get_object", Params={"Bucket": bucket_config.bucket, "Key": "key"})
+async def _url(client: "S3Client", bucket: str) -> str:
+    """Return the URL of a bucket as botocore builds it for this client: path or host, by region and partition."""
+    client.meta.events.register_first("choose-signer.s3.GetObject", disable_signing)
+    url = await client.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": "key"})
+    client.meta.events.unregister("choose-signer.s3.GetObject", disable_signing)
     return url.removesuffix("/key")
