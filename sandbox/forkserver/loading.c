@@ -277,14 +277,40 @@ static void load_first(handle layer, handle copy, const struct column *columns, 
     }
 }
 
-/* Look at all features of a layer and have them wait for its copy in memory. If the layer may stay where it is, none waits
+static int is_of_sheets(void)
+{
+    return is_read_by("XLSX") || is_read_by("ODS");
+}
+
+/* Whether a feature has no values but empty texts. */
+static int is_blank(handle feature, const struct column *columns, int count)
+{
+    for (int field = 0; field < count; field++) {
+        const union value *value = value_of(feature, field, columns[field].type);
+        if (value && (columns[field].type != STRING || *value->string))
+            return 0;
+    }
+    return 1;
+}
+
+/* Look at all features of a layer and have them wait for its copy in memory. The last rows of a sheet are left out if they are
+ * blank, as those that only have a format. If the layer may stay where it is, none waits
  * before one that a copy would change. Returns whether it has stayed. */
 static int load_features(handle layer, handle copy, struct shapes *shapes, struct column *columns, int count, int stays)
 {
     handle feature;
+    size_t blank = 0; /* the latest that wait, and were not looked at */
+    int may_end_blank = is_of_sheets();
     begin_waiting(copy);
     OGR_L_ResetReading(layer);
     while (!refused && (feature = OGR_L_GetNextFeature(layer))) {
+        if (may_end_blank && is_blank(feature, columns, count)) {
+            wait_with(feature, columns, count);
+            blank++;
+            continue;
+        }
+        for (; blank; blank--)
+            examine_feature(shapes, columns, count, waiting.features[waiting.count - blank]);
         int is_changed = examine_feature(shapes, columns, count, feature) && stays;
         if (stays)
             OGR_F_Destroy(feature);
@@ -295,6 +321,8 @@ static int load_features(handle layer, handle copy, struct shapes *shapes, struc
         stays &= !is_changed;
         report_feature();
     }
+    for (; blank; blank--)
+        OGR_F_Destroy(waiting.features[--waiting.count]);
     return stays;
 }
 

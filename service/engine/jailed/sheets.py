@@ -1,6 +1,6 @@
 """Turns the sheets of a workbook into normalized tables. Runs in the sandbox.
 
-`python -m …sheets GPKG TABLES WANTED WORKBOOK`: GPKG is what the driver read, a table without geometry per sheet.
+`python -m …sheets GPKG TABLES WANTED WORKBOOK SHEETS`: GPKG is what the driver read, a table per sheet.
 Uses only the standard library.
 """
 
@@ -9,6 +9,7 @@ import re
 import sqlite3
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import islice, takewhile
 from pathlib import Path
 
 from service.engine.jailed.cell_kinds import CellKind, ColumnKinds, kinds_of_columns
@@ -46,10 +47,11 @@ GUESSED = frozenset({CellKind.NUMBER, CellKind.NUMBER | CellKind.TRUTH, CellKind
 """What columns hold whose types follow from their values."""
 
 
-def main(work_file: str, tables_file: str, wanted: str, workbook: str = "") -> None:
+def main(work_file: str, tables_file: str, wanted: str, workbook: str = "", of_sheets: str = "") -> None:
     """Write every table of `work_file` as a normalized CSV, and their descriptions to `tables_file`.
 
-    `wanted` is JSON of `Wanted`; `workbook` is what the driver read if it takes columns that begin empty for texts.
+    `wanted` is JSON of `Wanted`; `workbook` is what the driver read if it takes columns that begin empty for texts. The
+    last rows of sheets (`of_sheets`, unless it is "") that have no values but empty texts are left out.
     """
     connection = open_work_file(work_file)
     names = list(tables(connection))
@@ -60,13 +62,28 @@ def main(work_file: str, tables_file: str, wanted: str, workbook: str = "") -> N
     kinds = kinds_of_columns(workbook) if any(doubtful) else []
     held: list[ColumnKinds] = kinds if len(kinds) == len(names) else [{}] * len(names)
     found = [
-        _write(connection, name, number, asked, {place: of.get(place, CellKind.NONE) for place in places})
+        _write(
+            connection,
+            name,
+            number,
+            asked,
+            {place: of.get(place, CellKind.NONE) for place in places},
+            has_blank_end=bool(of_sheets),
+        )
         for number, (name, places, of) in enumerate(zip(names, doubtful, held, strict=True))
     ]
     write_tables(tables_file, found)
 
 
-def _write(connection: sqlite3.Connection, table: str, number: int, wanted: Wanted, doubtful: ColumnKinds) -> Table:
+def _write(
+    connection: sqlite3.Connection,
+    table: str,
+    number: int,
+    wanted: Wanted,
+    doubtful: ColumnKinds,
+    *,
+    has_blank_end: bool,
+) -> Table:
     """`doubtful` tells what columns hold that the driver may have taken for texts."""
     declared = columns(connection, table)
     originals = [name for name, _ in declared]
@@ -81,6 +98,8 @@ def _write(connection: sqlite3.Connection, table: str, number: int, wanted: Want
     path = Path(f"t{number}.csv")
     layout = lay_out(path.name, table, originals, seen, wanted=wanted, delimiter="")
     rows = _rows(connection, table, declared)
+    if has_blank_end:
+        rows = islice(rows, _up_to_the_last(connection, table, declared))
     if layout.geometry is not None:
         rows = with_plain_geometries(rows, layout.geometry)
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -132,5 +151,14 @@ def _rows(
     return connection.execute(f"SELECT {listed or 'NULL'} FROM {quoted(table)}")  # noqa: S608 -- quoted
 
 
+def _up_to_the_last(connection: sqlite3.Connection, table: str, declared: Sequence[tuple[str, str]]) -> int:
+    """How many rows there are up to the last one with a value that is no empty text."""
+    listed = ", ".join(quoted(name) for name, _ in declared) or "NULL"
+    (count,) = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
+    backwards = connection.execute(f"SELECT {listed} FROM {quoted(table)} ORDER BY rowid DESC")  # noqa: S608 -- quoted
+    blank = takewhile(lambda row: all(value in {None, ""} for value in row), backwards)
+    return int(count) - sum(1 for _ in blank)
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:5])
+    main(*sys.argv[1:6])

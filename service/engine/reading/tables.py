@@ -197,7 +197,7 @@ async def read_workbook(place: Workplace, source: Source, request: ConversionReq
         await place.session.abandon()
     read = await read_layers(place, reading, file)
     await place.rename(WORK_FILE, SHEETS_FILE)
-    written = await _sheets(place, request, file if reading.types_by_first_row else "")
+    written = await _sheets(place, request, file if reading.types_by_first_row else "", of_sheets=True)
     tables = await _read_tables(place, request, written)
     names = {table: read.names.get(name, name) for table, name in tables.names.items()}
     told = (*told, *read.warnings, *_numbered(found, written), *tables.warnings)
@@ -211,9 +211,12 @@ def _numbered(found: FoundCells, tables: Sequence[WrittenTable | Table]) -> Iter
     return iter(()) if found.get("named") else numbered_headers(tables)
 
 
-async def _sheets(place: Workplace, request: ConversionRequest, workbook: str = "") -> Tables:
+async def _sheets(
+    place: Workplace, request: ConversionRequest, workbook: str = "", *, of_sheets: bool = False
+) -> Tables:
     """The tables of what the driver read, of a `workbook` if it does not tell the types of all its columns."""
-    await place.python(sheets.__name__, SHEETS_FILE, TABLES_FILE, _wanted(request), workbook)
+    ends = "sheets" if of_sheets else ""
+    await place.python(sheets.__name__, SHEETS_FILE, TABLES_FILE, _wanted(request), workbook, ends)
     return await _written_tables(place)
 
 

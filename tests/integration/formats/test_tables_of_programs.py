@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from service.errors import Rejection
+from service.formats.request import ConversionRequest
 from tests.integration.formats import readers
 from tests.integration.formats.editing import replace_in
 from tests.integration.formats.pipeline import Pipeline, write_geojson
@@ -294,3 +295,41 @@ async def test_days_that_no_calendar_has_are_told(either: Pipeline, tmp_path: Pa
     (told,) = done.output.warnings
     assert told.endswith("programs will read 2 values of 'at', 'on' as others, or as missing. The first is feature 2.")
     assert (await either.to("GeoPackage", written.path, source_epsg=4326)).output.warnings == ()
+
+
+ODS_ROW = (
+    b"<table:table-row><table:table-cell office:value-type='string'><text:p>%b</text:p></table:table-cell>"
+    b"</table:table-row>"
+)
+BLANK_ROWS = {
+    "Xlsx": (
+        b"</sheetData>",
+        b"<row r='3'><c r='A3' s='1'/></row>%b<row r='7'><c t='str'><f>A1</f><v/></c></row><row r='9'/></sheetData>",
+        b"<row r='5'><c r='A5' t='inlineStr'><is><t>ash</t></is></c></row>",
+    ),
+    "Ods": (
+        b"</table:table>",
+        b"<table:table-row table:number-rows-repeated='2'><table:table-cell/></table:table-row>%b"
+        + ODS_ROW % b""
+        + b"</table:table>",
+        ODS_ROW % b"ash",
+    ),
+}
+"""How a sheet ends, the same with rows below it that have no value, and a row among these that has one."""
+
+
+@pytest.mark.parametrize("kind", BLANK_ROWS)
+@pytest.mark.parametrize("is_between", [False, True])
+async def test_rows_below_the_last_value_are_no_records(
+    either: Pipeline, tmp_path: Path, kind: str, *, is_between: bool
+) -> None:
+    """Rows that only have a format, or formulas that result in nothing, became records; those between others are."""
+    end, below, row = BLANK_ROWS[kind]
+    written = await either.to(
+        kind, write_geojson(tmp_path / "a.geojson", [{**point(1, 2, name="oak"), "geometry": None}])
+    )
+    path = tmp_path / f"a{written.path.suffix}"
+    replace_in(written.path, path, end, below.replace(b"%b", row * is_between))
+    done = await either.convert(path, ConversionRequest(output="Csv"), verifies=True)
+    assert [line["name"] for line in readers.table(done.path)] == (["oak", "", "", "ash"] if is_between else ["oak"])
+    assert (done.facts.feature_count, done.differences) == (4 if is_between else 1, ())
