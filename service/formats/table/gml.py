@@ -14,8 +14,8 @@ from service.formats.format import (
     Writer,
     Writing,
 )
-from service.formats.gml_geometries import GEOMETRIES
 from service.formats.gml_radii import RADII_IN_FEET, UNKNOWN_RADII
+from service.formats.gml_values import NOT_READ
 from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
 
 BEGINS_BLANK = (
@@ -231,7 +231,7 @@ GML = Format(
         column_names=ColumnRule.GML,
         reserved_columns=("gml_id",),  # makes identifiers of the values, which may be repeated, or no names of XML
         geometry_names=("geometryProperty", "geometry", "the_geom"),
-        geometry_elements=GEOMETRIES | {"boundedBy"},  # no feature or value is read there
+        geometry_elements=NOT_READ,
         shows_geometry_name=True,
         root_attributes='xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"',
         trailer=b"FeatureCollection>",

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from service.formats.gml_values import TOLD
+from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 
 START = '<a:C xmlns:a="http://a" xmlns:gml="http://www.opengis.net/gml">'
@@ -49,3 +51,21 @@ async def test_long_names_take_no_more_memory_than_they_have_letters(either: Pip
     finally:
         tracemalloc.stop()
     assert len(done.facts.layers[0].fields) == 10
+
+
+@pytest.mark.parametrize("count", [1, 5000], ids=["few", "with a shorter text"])
+async def test_values_named_like_geometries_are_read(either: Pipeline, tmp_path: Path, count: int) -> None:
+    """The driver left them out, in boundedBy without a word, and took them for geometries."""
+    path = tmp_path / "a.gml"
+    place = "<a:at><gml:Point srsName='EPSG:3857'><gml:coordinates>{},2</gml:coordinates></gml:Point></a:at>"
+    features = "".join(
+        FEATURE.format("t", f"<a:Surface>s{number}</a:Surface>{place.format(number)}<a:boundedBy>b</a:boundedBy>")
+        for number in range(count)
+    )
+    path.write_text(f"{START}{features}</a:C>", encoding="utf-8")
+    done = await either.to("GeoPackage", path)
+    ((_, rows),) = readers.geopackage(done.path).items()
+    assert [(row["Surface_"], row["boundedBy_"]) for row in rows] == [(f"s{number}", "b") for number in range(count)]
+    assert all(row["geom"] for row in rows)
+    told = TOLD.format("'Surface_', 'boundedBy_'")
+    assert [warning for warning in done.output.warnings if "geometr" in warning] == [told]
