@@ -4,12 +4,11 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import ContextDecorator, suppress
+from contextlib import contextmanager, suppress
 from io import FileIO
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
-from types import TracebackType
 
 from sandbox.verdict import Ending, Verdict
 from service.engine.diagnostics import rejection
@@ -29,21 +28,19 @@ NO_RESULT = "The conversion gave no result: the file holds nothing that could be
 NO_USABLE_RESULT = "The conversion gave no usable result."
 
 
-class told_lack_of_room(ContextDecorator):  # noqa: N801 - used like a function
+@contextmanager
+def told_lack_of_room() -> Iterator[None]:
     """Tell that there is no space left, in the words for a converter that has none. Also a decorator.
 
     Raises:
         NoRoom: there is none.
     """
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_ROOM:
             raise rejection(Verdict(ending=Ending.DISK_FULL)) from error
+        raise
 
 
 def open_written(path: PathLike) -> tuple[int, int]:

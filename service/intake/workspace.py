@@ -7,11 +7,10 @@ the directories of one request and deletes them at its end, except those that it
 import errno
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar
 
 import msgspec
@@ -40,23 +39,21 @@ _Result = TypeVar("_Result")
 _log = structlog.get_logger()
 
 
-class lack_of_room:  # noqa: N801 - used like a function
+@contextmanager
+def lack_of_room() -> Iterator[None]:
     """Translate a disk that is full or read-only, a limit on the size of files, or a lack of descriptors, into a fault.
 
     Raises:
         Overloaded: there is no space; the operating system's error is its cause.
     """
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_ROOM:
             _log.error(events.DISK_FULL, reason=error.strerror)
             message = "The service has no space for this upload at the moment. Try again later."
             raise Overloaded(message, RETRY_SECONDS) from error
+        raise
 
 
 class WorkArea:

@@ -22,9 +22,8 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO
 
 from service.storage.port import MARK, PathLike
@@ -67,12 +66,20 @@ class Disk:
             if found.st_mtime < oldest:
                 draft.unlink(missing_ok=True)
 
-    def placed(self, name: str, output: PathLike) -> AbstractContextManager[int]:
+    @contextmanager
+    def placed(self, name: str, output: PathLike) -> Iterator[int]:
         """Make the file `output` the object `name`, atomically, for a block that gives its descriptor to `sync`.
 
         The object is deleted if that fails.
         """
-        return _Placed(self, name, self._place(output, self._file(name)))
+        descriptor = self._place(output, self._file(name))
+        try:
+            yield descriptor
+        except OSError:
+            self.delete([name])
+            raise
+        finally:
+            os.close(descriptor)
 
     def sync(self, name: str, descriptor: int) -> None:
         """Make the object `name` durable."""
@@ -191,27 +198,6 @@ class Disk:
 
     def _draft(self) -> str:
         return f"{self._incoming}/{secrets.token_hex(16)}"
-
-
-class _Placed(AbstractContextManager[int]):
-    """An object that is not durable yet, and its open descriptor."""
-
-    def __init__(self, disk: Disk, name: str, descriptor: int) -> None:
-        self._disk = disk
-        self._name = name
-        self._descriptor = descriptor
-
-    def __enter__(self) -> int:
-        return self._descriptor
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if isinstance(error, OSError):
-                self._disk.delete([self._name])
-        finally:
-            os.close(self._descriptor)
 
 
 def open_output(path: PathLike) -> BinaryIO:

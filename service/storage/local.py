@@ -2,12 +2,11 @@
 
 import errno
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, TypeVar
 
 import msgspec
@@ -172,18 +171,14 @@ class LocalStorage:
             return await self._threads.run(work)
 
 
-class _faults:  # noqa: N801 - used like a function
+@contextmanager
+def _faults() -> Iterator[None]:
     """Translate the system's errors."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, OSError):
-            fault = _FAULTS.get(error.errno or 0, "down")
-            raise StorageUnavailable(fault, error.strerror or "input/output error") from error
+    try:
+        yield
+    except OSError as error:
+        fault = _FAULTS.get(error.errno or 0, "down")
+        raise StorageUnavailable(fault, error.strerror or "input/output error") from error
 
 
 def _open(path: Path) -> BinaryIO:

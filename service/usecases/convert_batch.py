@@ -5,8 +5,8 @@ admitted while it runs would also be admitted after it. Only a refusal may be pr
 still fail and release its reservation; the batch then waits for that file and tries again.
 """
 
-from collections.abc import Sequence
-from types import TracebackType
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from service.errors import Limit, LimitRefusal, Overloaded
 from service.jobs.dispatch import Submission, ended
@@ -63,22 +63,17 @@ async def outcomes(submissions: Sequence[Submission]) -> list[Job]:
         return [await submission.outcome() for submission in submissions]
 
 
-class naming:  # noqa: N801 - used like a function
+@contextmanager
+def naming(submissions: Sequence[Submission]) -> Iterator[None]:
     """Name the jobs in an error that ends their request: a client that sends their files again is charged again."""
-
-    def __init__(self, submissions: Sequence[Submission]) -> None:
-        self._submissions = submissions
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._submissions and isinstance(error, Overloaded):
-            jobs = ", ".join(str(submission.job.id) for submission in self._submissions)
-            message = f"{error.message} Before you send files of this batch again, query the jobs that it has: {jobs}."
-            raise Overloaded(message, error.retry_after_seconds) from error
+    try:
+        yield
+    except Overloaded as error:
+        if not submissions:
+            raise
+        jobs = ", ".join(str(submission.job.id) for submission in submissions)
+        message = f"{error.message} Before you send files of this batch again, query the jobs that it has: {jobs}."
+        raise Overloaded(message, error.retry_after_seconds) from error
 
 
 class _BatchGate:
