@@ -101,6 +101,7 @@ async def audit(database: Database, storage: Storage, open_queue: OpenQueue = nu
     waiting = await compare_queue(database, open_queue)
     return [
         *books,
+        *compared.doubtful.values(),
         *(f"The stored output {key} belongs to no job." for key in compared.orphans),
         *(f"The output of job {job_id} is not in the store." for job_id in compared.missing),
         *(f"The input of job {job_id} is not in the store." for job_id in compared.without_input),
@@ -198,7 +199,7 @@ async def _copied(own_store: OwnStore, regions: Iterable[str]) -> dict[str, str]
             await own_store.require_original(region)
         except ForeignStore as error:
             copied[region] = (
-                f"{_place(region).capitalize()} stays as it is: {error.detail}. If it has taken the place of its "
+                f"Nothing in {_place(region)} is deleted: {error.detail}. If it has taken the place of its "
                 f"original, run `geomill reconcile {_option(region)}--force`; otherwise give it a store of its own."
             )
     return copied

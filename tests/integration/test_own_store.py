@@ -209,6 +209,8 @@ async def test_a_copy_of_a_database_deletes_nothing_of_its_original_until_it_is_
             await copy.convert()
             copy.client.headers["X-API-Key"] = key
             assert await erase(copy, known) == 503
+            audited = await anyio.to_thread.run_sync(geomill, "audit")
+            assert (audited.returncode, COPIED in audited.stdout.splitlines()[0]) == (1, True), audited
             left = await anyio.to_thread.run_sync(geomill, "reconcile")
             assert (left.returncode, "run `geomill reconcile --region home --force`" in left.stdout) == (1, True), left
             doctor = await anyio.to_thread.run_sync(geomill, "doctor")
