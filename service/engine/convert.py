@@ -26,7 +26,7 @@ from service.engine.jailed.zones import count_odd_times
 from service.engine.output import Output, collect
 from service.engine.preview import JAILED as PREVIEW_JAILED
 from service.engine.preview import write_preview
-from service.engine.reading.gml import heights_warnings, renamed_warnings
+from service.engine.reading.gml import heights_warnings, radii_warnings, renamed_warnings
 from service.engine.reading.nans import with_nans
 from service.engine.reading.readers import JAILED, read_into_work_file
 from service.engine.reading.tables import PARQUET_READING
@@ -126,8 +126,9 @@ class Engine:
             facts = await with_nans(place, source, found, await place.read_json(FACTS_FILE, Facts))
         system = found.system if request.source_epsg is None else ""
         heights = heights_warnings(system, facts.layers, self.catalogue)
+        radii = await radii_warnings(place, source, facts.layers, self.catalogue)
         renamed = await renamed_warnings(place, source, facts.layers)
-        found = msgspec.structs.replace(found, warnings=(*found.warnings, *heights, *renamed))
+        found = msgspec.structs.replace(found, warnings=(*found.warnings, *heights, *radii, *renamed))
         named = partial(_named, facts, source, found, place, request.layer)
         return await run_for_columns(named, [layer.fields for layer in facts.layers])
 

@@ -108,6 +108,16 @@ DATUMS = """
 SELECT name FROM geodetic_datum UNION SELECT alt_name FROM alias_name WHERE table_name = 'geodetic_datum'
 """
 """The names of all datums."""
+UNIT = """
+SELECT u.conv_factor
+  FROM projected_crs p
+  JOIN axis a ON a.coordinate_system_auth_name = p.coordinate_system_auth_name
+   AND a.coordinate_system_code = p.coordinate_system_code AND a.coordinate_system_order = 1
+  JOIN unit_of_measure u ON u.auth_name = a.uom_auth_name AND u.code = a.uom_code
+ WHERE p.auth_name = 'EPSG' AND p.code =
+       coalesce((SELECT horiz_crs_code FROM compound_crs WHERE auth_name = 'EPSG' AND code = ?1), ?1)
+"""
+"""The unit of a projected system, in meters, also below a compound system."""
 MODERN_AXIS = 6378137
 """The semi-major axis of the ellipsoids of modern datums, in meters."""
 ALIKE_METERS = 10
@@ -241,6 +251,10 @@ class CrsCatalogue:
             west <= x_min and x_max <= east and south <= y_min and y_max <= north
             for west, south, east, north in self._areas(epsg)
         )
+
+    def has_other_lengths(self, epsg: int) -> bool:
+        """Whether the horizontal coordinates of `epsg` are lengths in another unit than meters, such as feet."""
+        return any(unit != 1 for (unit,) in self._ask(UNIT, epsg))
 
     def reach(self, epsg: int) -> tuple[float, float]:
         """The least and the greatest x at which `epsg` is of use, in its unit; infinite if its projection has no limit.

@@ -45,6 +45,8 @@ UNKNOWN_RADII = (
 """Radii in other units, and without any. So that no byte is read twice, no match goes on to another arc."""
 _FEET = rb"|".join(re.escape(name) for name, known in UNITS.items() if known == (Decimal(1), FOOT))
 RADII_IN_FEET = rb"<gml:radius\s++uom\s*+=\s*+[\"'](?:%b)[\"']" % _FEET
+IN_METERS = re.compile(rb"<gml:radius\s++uom\s*+=\s*+[\"']%b[\"']" % METER)
+"""A radius in meters, as it is written here, too."""
 END, LONGEST = b"</", 1 << 20
 
 

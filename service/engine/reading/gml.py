@@ -24,6 +24,7 @@ from service.formats.crs import CrsCatalogue
 from service.formats.detect import Part, Source
 from service.formats.facts import Count, Layer, Name
 from service.formats.format import Reader, Reading, reading_of
+from service.formats.gml_radii import IN_METERS
 from service.formats.left_out import has_match, pieces
 from service.formats.names import counted, listed, shown
 from service.formats.xml_columns import GML_ENDS, GML_NAMES, require_few_columns
@@ -56,6 +57,10 @@ COORDINATES = re.compile(rb"<(?:[\w.-]++:)?+coordinates[\s>]")
 FEW = 2
 ADDED = "_"
 """What the driver adds to the name of a column that another one has, ignoring case."""
+RADII_IN_METERS = (
+    "Radii of circles and arcs in meters were taken for numbers in the unit of the coordinates, which is not the meter "
+    "in {}. Write them in that unit."
+)
 LOCAL_NAMES = re.compile(rb"<(?:[\w.-]++:)?+([^\s<>/:!?]++)")
 AND = " and "
 COMPOUND = re.compile(r"/def/crs-compound\b|:crs,crs:|EPSG:\d+\+")
@@ -105,6 +110,21 @@ def heights_warnings(named: str, layers: Iterable[Layer], catalogue: CrsCatalogu
                 f"Elevations are in the system of heights that {shown(name)!r} names beside that of positions. It was "
                 "not read: they were kept as they are."
             )
+
+
+async def radii_warnings(
+    place: Workplace, source: Source, layers: Iterable[Layer], catalogue: CrsCatalogue
+) -> list[str]:
+    """What is told of radii in meters beside coordinates in another unit: the driver takes them for numbers in that.
+
+    Raises:
+        Rejection: to look for them takes longer than a run may.
+    """
+    others = [layer.name for layer in layers if catalogue.has_other_lengths(layer.crs.epsg or 0)]
+    if reading_of(source.format).reader is not Reader.GML or not others:
+        return []
+    found = await place.look(partial(has_match, source.parts[0].text, IN_METERS, b"radius"))
+    return [RADII_IN_METERS.format(listed([repr(shown(name)) for name in others]))] * found
 
 
 async def renamed_warnings(place: Workplace, source: Source, layers: Iterable[Layer]) -> list[str]:

@@ -79,6 +79,27 @@ async def test_radii_in_feet_are_told_where_they_may_be_taken_for_meters(
     assert told == []
 
 
+@pytest.mark.parametrize(
+    ("unit", "radius", "system", "is_told"),
+    [
+        ("m", 100, 2263, True),
+        ("m", 100, 8700, True),
+        ("km", 0.1, 8700, True),
+        ("ft", 100, 2263, False),
+        ("m", 100, 25832, False),
+    ],
+)
+async def test_radii_in_meters_beside_coordinates_in_feet_are_told(
+    either: Pipeline, tmp_path: Path, unit: str, radius: float, system: int, *, is_told: bool
+) -> None:
+    """The driver takes them for feet; 8700 is a compound system."""
+    place = f"urn:ogc:def:crs:EPSG::{system}", "500000 200000"
+    circle = CIRCLE.format(*place, f' uom="{unit}"', radius)
+    done = await either.to("GeoPackage", document(tmp_path / "a.gml", [circle]))
+    told = [warning for warning in done.output.warnings if warning.startswith("Radii of circles and arcs in meters")]
+    assert len(told) == is_told
+
+
 async def test_geodesic_lines_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """They become straight ones, thousands of kilometers elsewhere."""
     geodesic = "<gml:GeodesicString><gml:posList>50 10 60 60</gml:posList></gml:GeodesicString>"
