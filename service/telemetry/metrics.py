@@ -5,7 +5,7 @@ Label values come from closed sets, never from a client: routes are templates, f
 """
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeVar
 
 from prometheus_client import Gauge, disable_created_metrics
@@ -28,18 +28,21 @@ _LAG = (
 )
 _LONG = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
 
-BUILD_INFO = Gauge("geomill_build_info", "The running version.", ["version"], multiprocess_mode="mostrecent")
+_summed = partial(Gauge, multiprocess_mode="livesum")
+_newest = partial(Gauge, multiprocess_mode="mostrecent")
+
+BUILD_INFO = _newest("geomill_build_info", "The running version.", ["version"])
 BUILD_INFO.labels(VERSION).set(1)
 
-PROCESSES = Gauge("geomill_processes", "Serving processes.", multiprocess_mode="livesum")
+PROCESSES = _summed("geomill_processes", "Serving processes.")
 REQUEST_SECONDS = Histogram(
     "geomill_request_seconds", "Duration of requests.", ["method", "route", "status"], buckets=_REQUEST
 )
 EVENT_LOOP_LAG_SECONDS = Histogram(
     "geomill_event_loop_lag_seconds", "Lag of the event loop, for each twentieth of a second.", buckets=_LAG
 )
-TASKS = Gauge("geomill_tasks", "Tasks of the event loop.", multiprocess_mode="livesum")
-REQUESTS_RUNNING = Gauge("geomill_requests_running", "Requests in progress.", multiprocess_mode="livesum")
+TASKS = _summed("geomill_tasks", "Tasks of the event loop.")
+REQUESTS_RUNNING = _summed("geomill_requests_running", "Requests in progress.")
 RECEIVED_BYTES = Counter("geomill_received_bytes", "Bytes of request bodies.")
 SENT_BYTES = Counter("geomill_sent_bytes", "Bytes of response bodies.")
 PROBLEMS = Counter("geomill_problems", "Problem responses.", ["code"])
@@ -47,11 +50,9 @@ PROBLEMS = Counter("geomill_problems", "Problem responses.", ["code"])
 JOBS_ADMITTED = Counter("geomill_jobs_admitted", "Files admitted.", ["input"])
 JOBS_REFUSED = Counter("geomill_jobs_refused", "Files refused before anything was reserved.", ["limit"])
 JOBS_ENDED = Counter("geomill_jobs_ended", "Admitted files by outcome.", ["outcome"])
-JOBS_WAITING = Gauge("geomill_jobs_waiting", "Files waiting for a converter.", multiprocess_mode="livesum")
-JOBS_RUNNING = Gauge("geomill_jobs_running", "Files that have a converter.", multiprocess_mode="livesum")
-JOBS_SUSPENDED = Gauge(
-    "geomill_jobs_suspended", "Files suspended while another account uses their converter.", multiprocess_mode="livesum"
-)
+JOBS_WAITING = _summed("geomill_jobs_waiting", "Files waiting for a converter.")
+JOBS_RUNNING = _summed("geomill_jobs_running", "Files that have a converter.")
+JOBS_SUSPENDED = _summed("geomill_jobs_suspended", "Files suspended while another account uses their converter.")
 SUSPENSIONS = Counter("geomill_suspensions", "Times that a file was suspended in favor of another account.")
 QUEUE_AGE_SECONDS = Gauge(
     "geomill_queue_age_seconds",
@@ -65,20 +66,12 @@ CONVERSION_SECONDS = Histogram(
 INPUT_BYTES = Counter("geomill_input_bytes", "Bytes of converted files.")
 OUTPUT_BYTES = Counter("geomill_output_bytes", "Bytes of results.")
 
-FLEET_JOBS_WAITING = Gauge(
-    "geomill_fleet_jobs_waiting", "Jobs of all gateways that no worker has begun.", multiprocess_mode="mostrecent"
+FLEET_JOBS_WAITING = _newest("geomill_fleet_jobs_waiting", "Jobs of all gateways that no worker has begun.")
+FLEET_QUEUE_AGE_SECONDS = _newest("geomill_fleet_queue_age_seconds", "How long the first of these jobs has waited.")
+FLEET_CONVERTER_SECONDS_WAITING = _newest(
+    "geomill_fleet_converter_seconds_waiting", "How long one converter would take for all of these jobs."
 )
-FLEET_QUEUE_AGE_SECONDS = Gauge(
-    "geomill_fleet_queue_age_seconds", "How long the first of these jobs has waited.", multiprocess_mode="mostrecent"
-)
-FLEET_CONVERTER_SECONDS_WAITING = Gauge(
-    "geomill_fleet_converter_seconds_waiting",
-    "How long one converter would take for all of these jobs.",
-    multiprocess_mode="mostrecent",
-)
-FLEET_WORKERS_PAUSED = Gauge(
-    "geomill_fleet_workers_paused", "Workers that take no jobs for now.", multiprocess_mode="mostrecent"
-)
+FLEET_WORKERS_PAUSED = _newest("geomill_fleet_workers_paused", "Workers that take no jobs for now.")
 FLEET_DELIVERIES = Counter("geomill_fleet_deliveries", "Jobs that the queue has brought to this worker.", ["delivery"])
 FLEET_SUSPECTS = Counter("geomill_fleet_suspects", "Jobs run again because a worker has died with them.")
 FLEET_WORKERS_LOST = Counter("geomill_fleet_workers_lost", "Workers that ended without leaving, or froze for a lease.")
@@ -86,24 +79,21 @@ FLEET_HANDED_OVER_AGAIN = Counter("geomill_fleet_handed_over_again", "Jobs that 
 
 CONVERTER_RUNS = Counter("geomill_converter_runs", "Converter runs by ending.", ["ending"])
 CONVERTER_RETRIES = Counter("geomill_converter_retries", "Files restarted because a signal ended a run.")
-CONVERTERS = Gauge("geomill_converters", "Files that can be converted at the same time.", multiprocess_mode="livesum")
-SEATS = Gauge("geomill_seats", "Files that may be in progress, including waiting ones.", multiprocess_mode="livesum")
-SEATS_TAKEN = Gauge("geomill_seats_taken", "Files in progress, including waiting ones.", multiprocess_mode="livesum")
-UNPACKED_BYTES = Gauge("geomill_unpacked_bytes", "Disk space for what uploads unpack to.", multiprocess_mode="livesum")
+CONVERTERS = _summed("geomill_converters", "Files that can be converted at the same time.")
+SEATS = _summed("geomill_seats", "Files that may be in progress, including waiting ones.")
+SEATS_TAKEN = _summed("geomill_seats_taken", "Files in progress, including waiting ones.")
+UNPACKED_BYTES = _summed("geomill_unpacked_bytes", "Disk space for what uploads unpack to.")
 
-RESERVATIONS = Gauge(
-    "geomill_reservations", "Jobs of all processes that hold a reservation.", multiprocess_mode="mostrecent"
-)
+RESERVATIONS = _newest("geomill_reservations", "Jobs of all processes that hold a reservation.")
 ALLOWANCES_NEARLY_USED = Counter(
     "geomill_allowances_nearly_used",
     "Allowances of accounts and organizations that were nearly used up.",
     ["allowance"],
 )
 UPKEEP_FAILURES = Counter("geomill_upkeep_failures", "Maintenance tasks that failed and will be retried.", ["chore"])
-CLOCK_AHEAD_SECONDS = Gauge(
+CLOCK_AHEAD_SECONDS = _newest(
     "geomill_clock_ahead_seconds",
     "How far the clock of this host is ahead of the database's; negative if it is behind.",
-    multiprocess_mode="mostrecent",
 )
 STATEMENT_SECONDS = Histogram(
     "geomill_statement_seconds", "Duration of database statements.", ["statement"], buckets=_QUICK
