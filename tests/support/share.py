@@ -1,7 +1,8 @@
 """Divides the tests: `--share 2/3` runs the second of three shares, `--without-share 2/3` all others of some suites.
 
-What two releases of the converter run between them is thus run once. A test is in the share that its module and its
-parameters give it, so tests that use the same conversion are in the same one, on whatever release.
+What two releases of the converter run between them is thus run once; a run may be without several shares. A test is in
+the share that its module and its parameters give it, so tests that use the same conversion are in the same one, on
+whatever release.
 """
 
 from zlib import crc32
@@ -30,16 +31,23 @@ class Share:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     parser.addoption("--share", metavar="K/N", help="run only the Kth of N shares of the tests")
-    parser.addoption("--without-share", metavar="K/N", help="leave this share of the formats' and data loss' tests out")
+    parser.addoption(
+        "--without-share",
+        action="append",
+        default=[],
+        metavar="K/N",
+        help="leave this share of the formats' and data loss' tests out; may be repeated",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist appends groups to names
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the other tests."""
-    only, but = (text and Share(text) for text in map(config.getoption, ("--share", "--without-share")))
+    share = config.getoption("--share")
+    only, without = share and Share(share), [Share(text) for text in config.getoption("--without-share")]
 
     def keeps(test: str) -> bool:
-        return (not only or test in only) and not (but and test.startswith(CONVERTED) and test in but)
+        return (not only or test in only) and not (test.startswith(CONVERTED) and any(test in but for but in without))
 
     left_out = [item for item in items if not keeps(item.nodeid)]
     if left_out:
