@@ -5,18 +5,13 @@ from collections.abc import AsyncIterator, Mapping
 
 import msgspec
 
-from sandbox.pool import SandboxUnavailable
 from service.cli.check_host import check_converter, check_space
 from service.cli.check_parts import check_database, check_queue, check_settings, check_storage
 from service.cli.command import JSON, CliCommand, argument
 from service.cli.failures import sentence_for
 from service.cli.finding import Check, Finding
 from service.cli.rights import let_nobody_else_write
-from service.db.migrations import MigrationError
-from service.engine.capabilities import ConverterMissing
-from service.errors import DatabaseUnavailable, QueueUnavailable, StorageUnavailable
-from service.postgres_embedded import EmbeddedPostgresError
-from service.settings import Settings, SettingsError
+from service.settings import Settings
 from service.telemetry.log import configure_log
 from service.usecases.services import Role
 
@@ -28,18 +23,6 @@ CHECKS: Mapping[str, Check] = {
     "Storage": check_storage,
     "Queue": check_queue,
 }
-_FAILURES = (
-    ConverterMissing,
-    DatabaseUnavailable,
-    EmbeddedPostgresError,
-    MigrationError,
-    OSError,
-    QueueUnavailable,
-    SandboxUnavailable,
-    SettingsError,
-    StorageUnavailable,
-)
-"""Errors that a check may raise; their messages say what cannot be used and what to do."""
 
 
 class HostReport(msgspec.Struct, frozen=True):
@@ -75,8 +58,11 @@ async def _found(check: Check, settings: Settings, role: Role) -> AsyncIterator[
     try:
         async for finding in check(settings, role):
             yield finding
-    except _FAILURES as failure:
-        yield Finding("cannot be used", "fail", sentence_for(failure, settings) or str(failure))
+    except Exception as failure:
+        sentence = sentence_for(failure, settings)
+        if sentence is None and not isinstance(failure, OSError):
+            raise
+        yield Finding("cannot be used", "fail", sentence or str(failure))
 
 
 def _print(finding: Finding) -> None:

@@ -137,3 +137,12 @@ def test_a_role_lacks_what_it_shares(tmp_path: Path) -> None:
         assert setting in lines["Settings cannot be used"][1]
     assert "GEOMILL_OGR2OGR" in lines["Converter cannot be used"][1]
     assert lines["Host work directory"]
+
+
+def test_settings_of_processes_that_contradict_each_other_hide_no_other_finding(tmp_path: Path) -> None:
+    """What only the start of several processes would refuse is a finding like others."""
+    code, lines = examined(tmp_path, {"GEOMILL_PROCESSES": "8", "GEOMILL_CONVERTERS": "1"}, "all")
+    assert code == 1
+    state, words = lines["Settings cannot be used"]
+    assert (state, "8 processes need a converter each" in words) == ("fail", True)
+    assert lines["Host processes"][0] in {"ok", "warn"}
