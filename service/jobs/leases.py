@@ -234,8 +234,11 @@ class Leases:
         """Delete processes whose lease has expired and that hold no jobs; return how many of them were workers.
 
         Deletes none before this process has held its own lease for as long: if all were without the database, the
-        others may send their next heartbeats only now.
+        others may send their next heartbeats only now. The same holds after a jump of the clock, also one that no
+        heartbeat has shown yet.
         """
-        if not self.is_held or self._now() - self._held_since < self._lease.total_seconds():
+        has_held = self.is_held and self._now() - self._held_since >= self._lease.total_seconds()
+        if not (has_held and self.may_judge):
             return 0
-        return sum([row["is_worker"] for row in await self._database.fetch(_SQL["forget_servers"], self._lease)])
+        rows = await self._database.fetch(_SQL["forget_servers"], self._lease, self._clock())
+        return sum([row["is_worker"] for row in rows])

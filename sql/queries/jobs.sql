@@ -223,9 +223,10 @@ WITH late AS (
 UPDATE job SET input_key = NULL, handover = NULL WHERE id = ANY($1);
 
 -- name: forget_servers
--- Delete processes whose lease has expired and that have no open jobs, and say which of them were workers.
+-- Delete processes whose lease has expired, also by the time $2 that the asking process counts, and that have no open
+-- jobs, and say which of them were workers.
 DELETE FROM server s
- WHERE s.heartbeat_at < service_time() - $1::interval
+ WHERE s.heartbeat_at < least(service_time(), $2::timestamptz) - $1::interval
    AND NOT EXISTS (SELECT FROM job j WHERE j.server_id = s.id AND j.status IN ('Pending', 'Processing'))
 RETURNING formats IS NOT NULL AS is_worker;
 

@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
+import pytest
+
 from service.db.pool import Database, open_pool
 from service.formats.offer import Availability
 from service.ids import ServerId
@@ -38,6 +40,14 @@ class Processes:
             await stop_time(self._database, START + self._passed)
             for one in alive:
                 await one.beat()
+
+    async def jump(self, by: timedelta) -> None:
+        """Let the database's clock jump."""
+        await stop_time(self._database, START + self._passed + by)
+
+    async def count(self) -> int:
+        """How many are recorded."""
+        return int(await self._database.fetchval("SELECT count(*) FROM server"))
 
 
 @asynccontextmanager
@@ -79,3 +89,17 @@ async def test_a_worker_that_wakes_up_judges_nobody(database_url: str) -> None:
         frozen, other = await some.started([]), await some.started([])
         await some.pass_time(4 * LEASE)
         assert [await frozen.forget_silent(), await other.forget_silent()] == [0, 0]
+
+
+@pytest.mark.parametrize("is_noticed", [True, False])
+@pytest.mark.parametrize("by", [timedelta(hours=1), timedelta(days=-1)])
+async def test_a_jump_of_the_clock_makes_nobody_silent(database_url: str, by: timedelta, *, is_noticed: bool) -> None:
+    """Neither before a heartbeat shows it, nor after that, until the others have sent theirs."""
+    async with processes(database_url) as some:
+        first, other = await some.started([]), await some.started([])
+        await some.pass_time(2 * LEASE, first, other)
+        await some.jump(by)
+        if is_noticed:
+            await first.beat()
+        assert await first.forget_silent() == 0
+        assert await some.count() == 2
