@@ -1,8 +1,9 @@
-"""What work in threads may take: some computing time, and no more once nobody wants its result.
+"""What work in threads may take: computing time and space on the disk, and no more once nobody wants its result.
 
 The work asks between its pieces whether it may go on. Nothing can end a thread from outside.
 """
 
+import errno
 import math
 import time
 from collections.abc import Callable
@@ -26,6 +27,8 @@ class Permit:
     def __init__(self, cpu_seconds: float = math.inf) -> None:
         self.used = 0.0
         """How much of it the work has taken."""
+        self.room_bytes = math.inf
+        """How much more the work may have on the disk."""
         self._cpu_seconds = cpu_seconds
         self._until = math.inf
         self._is_withdrawn = False
@@ -56,6 +59,16 @@ class Permit:
         if time.thread_time() > self._until:
             raise OutOfTime
 
+    def occupy(self, size_bytes: int) -> None:
+        """Count what the work writes, or, as a negative number, deletes.
+
+        Raises:
+            OSError: it has more on the disk than it may.
+        """
+        self.room_bytes -= size_bytes
+        if size_bytes > 0 > self.room_bytes:
+            raise OSError(errno.ENOSPC, "other uploads take as much as may be on the disk")
+
 
 _current: ContextVar[Permit | None] = ContextVar("permit", default=None)
 
@@ -63,6 +76,13 @@ _current: ContextVar[Permit | None] = ContextVar("permit", default=None)
 def has_permit() -> bool:
     """Whether the work that calls this needs a permit to go on."""
     return _current.get() is not None
+
+
+def occupy(size_bytes: int) -> None:
+    """Count what the work that calls this writes or deletes; see `Permit.occupy`."""
+    permit = _current.get()
+    if permit is not None:
+        permit.occupy(size_bytes)
 
 
 def go_on() -> None:

@@ -1,12 +1,12 @@
 """Bounds on the unpacked size of an upload, for every kind of packing."""
 
-import errno
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from service.errors import Rejection
+from service.formats.opened import created
 from service.permit import go_on
 
 MIB = 1 << 20
@@ -19,8 +19,6 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     unpacked_bytes: int = 1024 * MIB
     ratio: int = 200
     ratio_from_bytes: int = 64 * MIB
-    room_bytes: int | None = None
-    """For how much there is room on the disk, if not for all of this."""
     contents_bytes: int = 4 * MIB
     """The largest table of contents of a ZIP that is parsed: more than that of any honest one."""
     in_steps: bool = False
@@ -49,7 +47,6 @@ class Unpacked:
         self._size_bytes = size_bytes
         self._bounds = bounds
         self._unpacked_bytes = 0
-        self._written_bytes = 0
 
     def count(self, size_bytes: int) -> None:
         """Count `size_bytes` more.
@@ -77,10 +74,7 @@ class Unpacked:
             OSError: there is no room for them.
             TooMuch, OutOfTime, Withdrawn: as `count`.
         """
-        with target.open("xb") as file:
+        with created(target) as file:
             for piece in pieces:
                 self.count(len(piece))
-                self._written_bytes += len(piece)
-                if self._bounds.room_bytes is not None and self._written_bytes > self._bounds.room_bytes:
-                    raise OSError(errno.ENOSPC, "other uploads have unpacked to as much as may be on the disk")
                 file.write(piece)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from service.formats.format import Alike
 from service.formats.left_out import chunks
+from service.formats.opened import created, removed
 
 LONGEST_FEATURE, LONGEST_TAGS = 64 << 10, 2 << 10
 MOST_SAMPLES, MOST_TRIED, MOST_USED, MOST_ELEMENTS = 8, 16, 4, 4
@@ -125,8 +126,7 @@ def shortened(condenser: Condenser, path: Path, target: Path) -> tuple[Path | No
     """
     read = 0
     passed: Counter[bytes] = Counter()
-    target.parent.mkdir(exist_ok=True)
-    with target.open("xb") as file:
+    with created(target) as file:
         for piece in chunks(path):
             read += len(piece)
             file.write(condenser.condense(piece, passed))
@@ -135,5 +135,5 @@ def shortened(condenser: Condenser, path: Path, target: Path) -> tuple[Path | No
         is_shorter = LEAST_SHORTER * file.tell() < read
     if is_shorter:
         return target, passed
-    target.unlink()
+    removed(target)
     return None, passed

@@ -29,6 +29,7 @@ from service.formats.kml_features import in_one_document
 from service.formats.kml_repairs import mended
 from service.formats.left_out import has_features, hold_features
 from service.formats.names import listed, safe_name, shown, stem_of, unique
+from service.formats.opened import removed
 from service.formats.other_kinds import refuse_other
 from service.formats.properties import descriptions_beside_shapes, property_warnings, rules_in_schemas
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
@@ -105,13 +106,6 @@ class Part(msgspec.Struct, frozen=True):
         return next(iter(self.files))
 
 
-class Unpacking(msgspec.Struct, frozen=True):
-    """To how much an upload unpacks at most, and how many copies of that are on the disk at a time."""
-
-    most_bytes: int
-    copies: int
-
-
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """An upload whose format is known."""
 
@@ -163,29 +157,34 @@ def is_read_through(untrusted_name: str) -> bool:
     return is_archive(untrusted_name) or (found is not None and reading_of(found).declares is not None)
 
 
-def unpacking_of(path: Path, untrusted_name: str) -> Unpacking:
-    """What detecting an upload that `is_archive` writes to the disk: nothing if it will be refused at once. Blocking.
+def most_made_of(path: Path, untrusted_name: str) -> int:
+    """How many bytes detecting an upload may write to the disk: none if it will be refused at once. Blocking.
 
-    The sizes that a ZIP states are bounds: no more is unpacked of any member.
+    The sizes that a ZIP states are bounds: no more is unpacked of any member. Only crafted text takes more.
     """
-    bounds = Bounds()
-    most = bounds.most_of(path.stat().st_size)
+    bounds, size_bytes, extension = Bounds(), path.stat().st_size, _extension(untrusted_name)
+    most = bounds.most_of(size_bytes)
+    if not is_archive(untrusted_name):
+        return size_bytes * _copies([extension])
     if is_gzip(untrusted_name):
-        return Unpacking(most, _copies([_extension(untrusted_name[: -len(GZ)])]))
+        return most * (1 + _copies([_extension(untrusted_name[: -len(GZ)])]))
     try:
         with open_archive(path, bounds) as archive:
             extensions = {member.extension for member in archive.members}
             stated = min(most, sum(member.info.file_size for member in archive.members))
     except Rejection:
-        return Unpacking(0, 1)
+        return 0
     nested = bounds.unpacked_bytes if any(is_archive(f"a{extension}") for extension in extensions) else 0
-    return Unpacking(stated + nested, _copies(extensions))
+    return (stated + nested) * (1 + _copies(extensions))
 
 
 def _copies(extensions: Iterable[str]) -> int:
-    """How often files with these extensions are on the disk at a time: text may be replaced by a mended copy."""
+    """How many files as large as those with these extensions are made of them: of text, two mended copies and more.
+
+    One is made of the other, and in UTF-8, a letter takes two bytes, so that these are twice as long.
+    """
     rows = filter(None, map(by_extension, extensions))
-    return 2 if any(reading_of(row).declares for row in rows) else 1
+    return 5 if any(reading_of(row).declares for row in rows) else 0
 
 
 def detect(
@@ -307,7 +306,7 @@ def _replaced(
     parts = tuple(Part({part.extension: path}, part.layer) for part, (path, _) in zip(documents, found, strict=True))
     for part in documents:
         if part.path.parent == directory and part.path not in {path for path, _ in found}:
-            part.path.unlink()
+            removed(part.path)
     told = [(part.layer, warning) for part, (_, warning) in zip(parts, found, strict=True) if warning]
     if len(parts) == 1 or not told:
         return parts, [warning for _, warning in told]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from service.errors import Rejection
-from service.formats.opened import opened
+from service.formats.opened import created, opened
 
 CHUNK = 64 << 10
 """A little at a time: while one is decoded, no other thread of the service runs."""
@@ -81,8 +81,7 @@ def write_utf8(
     decoder = codecs.getincrementaldecoder(encoding)(errors)
     replaced = 0
     rest = ""
-    target.parent.mkdir(exist_ok=True)
-    with target.open("xb") as file:
+    with created(target) as file:
         for number, piece in enumerate(pieces(path)):
             text = decoder.decode(piece if number else declare(piece), final=not piece)
             replaced += text.count("\ufffd")

@@ -9,7 +9,7 @@ from pathlib import Path
 from shutil import copyfileobj
 
 from service.formats.left_out import PIECE, has_match
-from service.formats.opened import opened
+from service.formats.opened import created, opened
 
 LONGEST_TAG = 16 << 10
 ROOT = re.compile(rb"(?P<tag><kml(?:\s[^<>]*+)?(?<!/)>)(?P<document>\s*+<Document[\s>])?+")
@@ -43,8 +43,7 @@ def in_one_document(path: Path, target: Path, text: Path | None = None) -> tuple
     features = 1 if is_usual else _count(path, root.end("tag"))
     if features <= 1:
         return path, ""
-    target.parent.mkdir(exist_ok=True)
-    with opened(path) as file, target.open("xb") as whole:
+    with opened(path) as file, created(target) as whole:
         whole.write(file.read(root.end("tag")) + b"<Document>")
         copyfileobj(file, whole)
         whole.seek(-len(end[0]), 2)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from service.errors import Rejection
 from service.formats.format import Format, LeftOut, Reading, reading_of
-from service.formats.opened import unbuffered
+from service.formats.opened import created, unbuffered
 
 CHUNK = 1 << 20
 PIECE = 256 << 10
@@ -198,8 +198,7 @@ def pieces_to(path: Path, end: bytes, longest: int) -> Iterator[bytes]:
 
 def written(target: Path, texts: Iterable[bytes]) -> Path:
     """Return the new file `target`, which holds `texts`; its directory is created if needed. Blocking."""
-    target.parent.mkdir(exist_ok=True)
-    with target.open("xb") as file:
+    with created(target) as file:
         file.writelines(texts)
     return target
 

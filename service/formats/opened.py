@@ -1,13 +1,17 @@
-"""Opens uploads. A thread that reads a large one can be stopped: each reading asks whether the work may go on."""
+"""Opens uploads, and files made of them.
 
-from io import BufferedReader, FileIO
+A thread that reads a large one can be stopped: each reading asks whether the work may go on, and each writing whether
+there is room.
+"""
+
+from io import BufferedReader, BufferedWriter, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from service.permit import go_on, has_permit
+from service.permit import go_on, has_permit, occupy
 
 if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+    from _typeshed import ReadableBuffer, WriteableBuffer
 
 BUFFER = 64 << 10
 
@@ -26,6 +30,16 @@ class UploadFile(FileIO):
         return super().readinto(buffer)
 
 
+class MadeFile(FileIO):
+    """A new file whose size counts, without a buffer."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        """Write some of the data; raises what `permit.occupy` raises."""
+        written = super().write(data)
+        occupy(written)
+        return written
+
+
 def unbuffered(path: Path) -> FileIO:
     """The file at `path`, to be read in pieces. Blocking; work without a permit, on small files, has nobody to ask."""
     return UploadFile(path) if has_permit() else FileIO(path)
@@ -34,3 +48,15 @@ def unbuffered(path: Path) -> FileIO:
 def opened(path: Path) -> BufferedReader:
     """The file at `path`, to be read. Blocking."""
     return BufferedReader(unbuffered(path), BUFFER)
+
+
+def created(path: Path) -> BufferedWriter:
+    """The new file at `path`, to be written; its directory is created if needed. Blocking."""
+    path.parent.mkdir(exist_ok=True)
+    return BufferedWriter(MadeFile(path, "x") if has_permit() else FileIO(path, "x"), BUFFER)
+
+
+def removed(path: Path) -> None:
+    """Delete a file that was `created`. Blocking."""
+    occupy(-path.stat().st_size)
+    path.unlink()

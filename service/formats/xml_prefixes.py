@@ -11,6 +11,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 
 from service.formats.left_out import chunks, pieces
+from service.formats.opened import created, removed
 from service.formats.xml_root import HEAD_BYTES, ROOT
 
 KML_PREFIXES: Mapping[bytes, bytes] = {
@@ -60,15 +61,17 @@ def with_usual_prefixes(
         or not any(start in text for text in pieces(path) for start in starts)
     ):
         return path, ""
-    target.parent.mkdir(exist_ok=True)
     renamer = _Renamer(moved, declared)
-    with target.open("xb") as file:
+    with created(target) as file:
         file.write(head[: root.start()] + _declaring(renamer.rename(tag), declared, moved))
         for piece in _pieces(path, end):
             file.write(renamer.rename(piece))
             if file.tell() > LONGEST_TARGET * (path.stat().st_size + HEAD_BYTES):
-                return path, ""
-    return target, ""
+                break
+        else:
+            return target, ""
+    removed(target)
+    return path, ""
 
 
 def _usual(space: bytes, usual: Mapping[bytes, bytes]) -> bytes | None:

@@ -55,7 +55,10 @@ async def receive(
     if content_length is not None and content_length > max_body_bytes(form, limits):
         raise body_too_large(form, limits)
     small = content_length is not None and content_length <= INLINE_BYTES
-    reception = _Reception(boundary, form, workspace, limits, small=small)
+    reserved = 0 if small else content_length or 0
+    if reserved:
+        await workspace.reserve(reserved)
+    reception = _Reception(boundary, form, workspace, limits, reserved=reserved, small=small)
     try:
         return await reception.run(body)
     finally:
@@ -66,7 +69,14 @@ class _Reception:
     """The reception of one body."""
 
     def __init__(
-        self, boundary: bytes, form: FormSpec, workspace: Workspace, limits: IntakeLimits, *, small: bool
+        self,
+        boundary: bytes,
+        form: FormSpec,
+        workspace: Workspace,
+        limits: IntakeLimits,
+        *,
+        reserved: int,
+        small: bool,
     ) -> None:
         self._parser = FormParser(
             boundary,
@@ -74,6 +84,7 @@ class _Reception:
             max_parts=_OTHER_PARTS + _PARTS_PER_FILE * limits.max_batch_files,
             max_field_bytes=limits.max_field_bytes,
         )
+        self._reserved = reserved
         self._small = small
         self._assembly = Assembly(form, limits, workspace, small=small)
         self._workspace = workspace
@@ -99,7 +110,10 @@ class _Reception:
             self._assembly.flush()
         else:
             await self._workspace.run_blocking(self._assembly.flush)
-        return self._assembly.form()
+        form = self._assembly.form()
+        if not self._small:
+            self._workspace.settle(form.files)
+        return form
 
     def close(self) -> None:
         self._assembly.close()
@@ -127,5 +141,7 @@ class _Reception:
     async def _flush(self, waiting: asyncio.Timeout) -> None:
         self._deadline = math.inf
         waiting.reschedule(None)
+        if self._received > self._reserved:  # the length was not declared
+            await self._workspace.reserve(self._received)
         await self._workspace.run_blocking(self._assembly.flush)
         self._pace.resume(time.monotonic())

@@ -7,7 +7,7 @@ the directories of one request and deletes them at its end, except those that it
 import errno
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,11 +19,12 @@ from anyio import CancelScope, to_thread
 
 from service.blocking import Threads, run_blocking
 from service.errors import Overloaded
+from service.ids import AccountId
 from service.intake.areas import claim_area, sweep
+from service.intake.disk_space import DiskSpace
 from service.intake.form import MEBIBYTE, Upload
 from service.intake.memory import has_room, leave_memory_root
 from service.intake.trees import new_name, remove_tree
-from service.intake.unpacking_space import UnpackingSpace
 from service.telemetry import events
 
 DISK_THREADS = 2
@@ -63,14 +64,14 @@ class WorkArea:
         self._on_disk = on_disk
         self._in_memory = in_memory
         self._threads = Threads(DISK_THREADS)
-        self.space = UnpackingSpace(lambda: shutil.disk_usage(on_disk).free)
-        """The space for what uploads unpack to."""
+        self.space = DiskSpace(lambda: shutil.disk_usage(on_disk).free)
+        """The space on the disk that accounts share."""
         self.workspaces = 0
         """How many workspaces are open."""
 
-    def workspace(self) -> "Workspace":
-        """Return a workspace for one request, to be entered."""
-        return Workspace(self)
+    def workspace(self, account_id: AccountId | None = None) -> "Workspace":
+        """Return a workspace for one request, of the account, to be entered."""
+        return Workspace(self, account_id)
 
     @property
     def buffer_bytes(self) -> int:
@@ -93,6 +94,11 @@ class WorkArea:
     def is_in_memory(self, directory: Path) -> bool:
         """Return whether `new_directory` created it in memory."""
         return directory.parent == self._in_memory
+
+    def note_result(self, directory: Path, account_id: AccountId, size_bytes: int) -> None:
+        """Note that a result of so many bytes waits in a directory for the store, until that is removed."""
+        if not self.is_in_memory(directory):
+            self.space.add(directory, account_id, size_bytes)
 
     async def is_full(self) -> bool:
         """Return whether there is too little space on disk for uploads.
@@ -128,8 +134,9 @@ class WorkArea:
 class Workspace:
     """The directories of one request: deleted at the end of the block, except those handed over to a job."""
 
-    def __init__(self, area: WorkArea) -> None:
+    def __init__(self, area: WorkArea, account_id: AccountId | None) -> None:
         self._area = area
+        self._account_id = account_id
         self._owned: set[Path] = set()
 
     async def __aenter__(self) -> Self:
@@ -138,11 +145,12 @@ class Workspace:
 
     async def __aexit__(self, *_: object) -> None:
         self._area.workspaces -= 1
+        self.space.leave(self)
         while self._owned:
             await self._area.remove(self._owned.pop())
 
     @property
-    def space(self) -> UnpackingSpace:
+    def space(self) -> DiskSpace:
         """See `WorkArea.space`."""
         return self._area.space
 
@@ -159,6 +167,22 @@ class Workspace:
         directory = self._area.new_directory(small=small)
         self._owned.add(directory)
         return directory
+
+    async def reserve(self, size_bytes: int) -> None:
+        """Reserve space on disk for uploads of so many bytes together, instead of what was reserved before.
+
+        Raises:
+            Overloaded: others leave too little.
+        """
+        with lack_of_room():
+            await self.space.reserve(self, self._account_id, size_bytes)
+
+    def settle(self, uploads: Iterable[Upload]) -> None:
+        """Note that `uploads` are on disk in place of what was reserved, each until its directory is removed."""
+        self.space.leave(self)
+        for upload in uploads:
+            if not upload.oversize:
+                self.space.add(upload.directory, self._account_id, upload.size_bytes)
 
     async def on_disk(self, upload: Upload) -> Upload:
         """Return `upload`, which this workspace owns, after moving it to disk if it is in memory.

@@ -82,7 +82,7 @@ CONVERTER_RETRIES = Counter("geomill_converter_retries", "Files restarted becaus
 CONVERTERS = _summed("geomill_converters", "Files that can be converted at the same time.")
 SEATS = _summed("geomill_seats", "Files that may be in progress, including waiting ones.")
 SEATS_TAKEN = _summed("geomill_seats_taken", "Files in progress, including waiting ones.")
-UNPACKED_BYTES = _summed("geomill_unpacked_bytes", "Disk space for what uploads unpack to.")
+TEMPORARY_BYTES = _summed("geomill_temporary_bytes", "Disk space for uploads, what they unpack to and results.")
 
 RESERVATIONS = _newest("geomill_reservations", "Jobs of all processes that hold a reservation.")
 ALLOWANCES_NEARLY_USED = Counter(

@@ -18,11 +18,11 @@ from sandbox.command import Limits
 from service.blocking import INLINE_BYTES, SHARED, Threads, run_blocking
 from service.engine.diagnostics import out_of_time
 from service.formats.bounds import Bounds, MuchToRead, TooMuch
-from service.formats.detect import Source, detect, is_archive, is_gzip, is_read_through, unpacking_of
+from service.formats.detect import Source, detect, is_gzip, is_read_through, most_made_of
 from service.ids import AccountId
+from service.intake.disk_space import DiskSpace
 from service.intake.form import Upload
 from service.intake.trees import tree_bytes
-from service.intake.unpacking_space import UnpackingSpace
 from service.intake.workspace import Workspace, lack_of_room
 from service.permit import OutOfTime, Permit
 
@@ -51,7 +51,7 @@ class _Look(Protocol):
 
 
 async def detect_format(
-    upload: Upload, limits: Limits, space: UnpackingSpace, account_id: AccountId | None = None
+    upload: Upload, limits: Limits, space: DiskSpace, account_id: AccountId | None = None
 ) -> Source:
     """Detect the format of an upload; the contents of an archive are unpacked next to it.
 
@@ -118,7 +118,7 @@ def _detect_within(bounds: Bounds, upload: Upload, *, checks_text: bool) -> Sour
 async def _detect_in_thread(
     upload: Upload,
     limits: Limits,
-    space: UnpackingSpace,
+    space: DiskSpace,
     account_id: AccountId | None,
     *,
     checks_text: bool,
@@ -132,8 +132,10 @@ async def _detect_in_thread(
     async with turn:
         with lack_of_room():
             try:
-                if is_archive(upload.untrusted_name):
-                    source = await _unpack(upload, space, account_id, look, work, keeps=keeps)
+                if is_read_through(upload.untrusted_name):
+                    most_bytes = await look(partial(most_made_of, upload.path, upload.untrusted_name))
+                    permit.room_bytes = await space.take(upload.directory, account_id, most_bytes)
+                    source = await _settled(upload, space, look, work, keeps=keeps)
                 else:
                     source = await look(work)
             except OutOfTime:
@@ -141,21 +143,11 @@ async def _detect_in_thread(
     return msgspec.structs.replace(source, looked_seconds=permit.used)
 
 
-async def _unpack(
-    upload: Upload,
-    space: UnpackingSpace,
-    account_id: AccountId | None,
-    look: _Look,
-    work: Callable[..., Source],
-    *,
-    keeps: bool,
-) -> Source:
-    """Do the work on an archive, which unpacks to no more than it may."""
-    unpacking = await look(partial(unpacking_of, upload.path, upload.untrusted_name))
-    granted = await space.take(upload.directory, account_id, unpacking.most_bytes * unpacking.copies)
-    bounds, left = Bounds(room_bytes=granted // unpacking.copies), 0
+async def _settled(upload: Upload, space: DiskSpace, look: _Look, work: Callable[[], Source], *, keeps: bool) -> Source:
+    """Do the work on an upload that has taken its part of `space`, and note what is left there."""
+    left = 0
     try:
-        source, left = await look(partial(_and_size, upload.directory / UNPACKED, partial(work, bounds), keeps=keeps))
+        source, left = await look(partial(_and_size, upload.directory / UNPACKED, work, keeps=keeps))
     finally:
         space.settle(upload.directory, left)
     return source

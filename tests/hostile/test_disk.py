@@ -1,12 +1,13 @@
-"""Files of some kilobytes that take gigabytes of the disk: unpacked, or in files that no directory names."""
+"""Files that take gigabytes of the disk: as they are, unpacked, or in files that no directory names."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -169,6 +170,50 @@ def test_what_uploads_unpack_to_does_not_fill_the_disk(small: Server) -> None:
         assert heavy.delete(f"/api/geo/convert/jobs/{endless}").status_code == HTTPStatus.NO_CONTENT
         assert all(each.result()["success"] for each in sent)
         assert heavy.usage()[0] == UPLOADS
+    assert small.wait_until_idle() == []
+
+
+PLAIN_BYTES = 32 * MIB
+
+
+def form(content: bytes) -> dict[str, Any]:
+    """A form whose length httpx declares."""
+    return {"files": {"file": ("lakes.geojson", content)}, "data": {"outputFormat": "Csv"}}
+
+
+def stream(content: bytes) -> dict[str, Any]:
+    """The same form in chunks, without a length."""
+    before = b'--b\r\nContent-Disposition: form-data; name="%b"%b\r\n\r\n'
+    field = before % (b"outputFormat", b"") + b"Csv\r\n"
+    body = [field, before % (b"file", b'; filename="lakes.geojson"'), content, b"\r\n--b--\r\n"]
+    return {"content": iter(body), "headers": {"Content-Type": "multipart/form-data; boundary=b"}}
+
+
+@pytest.mark.parametrize("sent_as", [form, stream])
+def test_uploads_do_not_fill_the_disk(small: Server, sent_as: Callable[[bytes], dict[str, Any]]) -> None:
+    """Those of one account for which there is no space are refused and cost nothing; another's are converted."""
+    content = lakes() + b" " * (PLAIN_BYTES - len(lakes()))
+    with (
+        create_account(small, TEAM, "heavy") as heavy,
+        create_account(small, TEAM, "light") as light,
+        watched(small),
+        ThreadPoolExecutor(UPLOADS) as threads,
+    ):
+        later = {"Prefer": "respond-async"}
+        endless = heavy.convert(NAME, endless_file(), headers=later, outputFormat="Csv")["jobId"]
+        sent = [threads.submit(lambda: heavy.post("/api/geo/convert/file", **sent_as(content))) for _ in range(UPLOADS)]
+        assert any(sum(each.done() for each in sent) >= UPLOADS - 3 for _ in polls())
+        for _ in range(3):
+            assert light.convert("lakes.geojson", content[: PLAIN_BYTES // 2], outputFormat="Csv")["success"]
+        assert heavy.delete(f"/api/geo/convert/jobs/{endless}").status_code == HTTPStatus.NO_CONTENT
+        answers = [each.result() for each in sent]
+        refused = [each for each in answers if each.status_code == HTTPStatus.SERVICE_UNAVAILABLE]
+        assert 0 < len(refused) < UPLOADS
+        assert all(int(each.headers["Retry-After"]) and "no space" in each.json()["detail"] for each in refused)
+        converted = [each.json()["success"] for each in answers if each not in refused]
+        assert all(converted)
+        assert heavy.usage()[0] == len(converted)
+        assert heavy.convert("lakes.geojson", content, outputFormat="Csv")["success"]
     assert small.wait_until_idle() == []
 
 

@@ -1,8 +1,8 @@
 """Space for what uploads of a test unpack to."""
 
-from service.intake.unpacking_space import UnpackingSpace
+from service.intake.disk_space import DiskSpace
 
 
-def ample_space() -> UnpackingSpace:
+def ample_space() -> DiskSpace:
     """Space on a disk that is never full."""
-    return UnpackingSpace(lambda: 1 << 40)
+    return DiskSpace(lambda: 1 << 40)

@@ -26,7 +26,7 @@ async def analyze(request: Request, caller: Caller) -> Response:
     """Report what a conversion of a GeoJSON document to Shapefile would lose (interface 4.4)."""
     services: Services = request.state.services
     with promised(request, caller) as promise:
-        async with services.work_area.workspace() as workspace:
+        async with services.work_area.workspace(caller.account_id) as workspace:
             form = await receive_form(request, _FORM, workspace)
             analysis = partial(analyze_file, services, caller.account_id, form.files[0], workspace, promise)
             try:

@@ -46,7 +46,7 @@ async def _convert_one(request: Request, caller: Caller, *, always_with_balance:
         exchange = _ConversionExchange(request, caller, _ONE, promise)
         if download:
             refuse_if_downloading(caller.account_id)
-        async with exchange.services.work_area.workspace() as workspace:
+        async with exchange.services.work_area.workspace(caller.account_id) as workspace:
             form = await exchange.receive(workspace)
             with_balance = params.read_include_wallet(form.fields) or always_with_balance
             jobs = await exchange.convert(form, [params.read_conversion(form.fields)], workspace)
@@ -77,7 +77,7 @@ async def convert_files(request: Request, caller: Caller) -> Response:
     params.refuse_download(request.query_params)
     with promised(request, caller) as promise:
         exchange = _ConversionExchange(request, caller, _MANY, promise)
-        async with exchange.services.work_area.workspace() as workspace:
+        async with exchange.services.work_area.workspace(caller.account_id) as workspace:
             form = await exchange.receive(workspace)
             jobs = await exchange.convert(form, params.read_batch(form.fields, len(form.files)), workspace)
     services = exchange.services

@@ -60,6 +60,7 @@ async def pack(outbound: Outbound, verified: Verified) -> Packed:
     """
     with span("pack"):
         output = await outbound.parts.engine.collect(verified.plan, verified.directory)
+    outbound.parts.work_area.note_result(verified.directory, verified.spec.account_id, output.size_bytes)
     return Packed(
         **msgspec.structs.asdict(verified),
         output=output,

@@ -81,6 +81,7 @@ def test_files_with_usual_prefixes_are_read_as_they_are(tmp_path: Path, case: st
     path = tmp_path / "a.kml"
     path.write_text(KEPT[case])
     assert with_kml_prefixes(path, tmp_path / "b.kml") == (path, "")
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_gpx_with_a_prefix_gets_none(tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ from service.engine.diagnostics import Subject
 from service.engine.workspace import Workplace
 from service.errors import Overloaded, Rejection
 from service.ids import AccountId
+from service.intake.disk_space import DiskSpace
 from service.intake.form import Upload
-from service.intake.unpacking_space import UnpackingSpace
+from service.intake.trees import tree_bytes
 from service.intake.workspace import open_work_area
 from service.permit import go_on
 from service.usecases.detect_format import AT_ONCE, READ_INLINE_BYTES, UNPACKED, detect_format, detect_received
@@ -132,6 +133,38 @@ async def test_what_is_left_of_an_archive_has_its_part_of_the_disk(tmp_path: Pat
     assert share.size_bytes == sum(path.stat().st_size for path in left)
 
 
+def plain_kml(directory: Path, *, is_mended: bool) -> Upload:
+    """The same document as it is, or one of which no copy is made."""
+    packed_file = mended_kml(directory)
+    content = gzip.decompress(packed_file.path.read_bytes())
+    if not is_mended:
+        content = content.replace(b'2.2">', b'2.2"><Document>').replace(b"</kml>", b"</Document></kml>")
+    packed_file.path.write_bytes(content)
+    return Upload(untrusted_name="a.kml", path=packed_file.path, size_bytes=len(content))
+
+
+async def test_the_copy_of_a_plain_document_has_its_part_of_the_disk(tmp_path: Path) -> None:
+    """Hundreds of jobs that wait for a converter have one."""
+    space, upload = ample_space(), plain_kml(tmp_path, is_mended=True)
+    source = await detect_format(upload, Limits(), space)
+    assert source.path != upload.path
+    left = [path for path in (upload.directory / UNPACKED).rglob("*") if path.is_file()]
+    [share] = space.shares.values()
+    assert share.size_bytes == sum(path.stat().st_size for path in left) >= upload.size_bytes
+
+
+@pytest.mark.parametrize("is_mended", [True, False])
+async def test_a_copy_for_which_there_is_no_space_is_not_made(tmp_path: Path, *, is_mended: bool) -> None:
+    """The service is at fault, not the file. One of which no copy is made needs no space."""
+    upload = plain_kml(tmp_path, is_mended=is_mended)
+    space = DiskSpace(lambda: 4 * upload.size_bytes)
+    with pytest.raises(Overloaded, match="no space") if is_mended else nullcontext():
+        await detect_format(upload, Limits(), space)
+    left = tree_bytes(upload.directory) - upload.size_bytes
+    assert [share.size_bytes for share in space.shares.values()] == [left]
+    assert left < upload.size_bytes
+
+
 async def test_a_gateway_keeps_nothing_of_what_it_has_unpacked(tmp_path: Path) -> None:
     """Workers detect the format again."""
     async with open_work_area(tmp_path / "area") as area, area.workspace() as workspace:
@@ -157,9 +190,9 @@ async def test_more_than_there_is_space_for_is_not_unpacked(tmp_path: Path, name
     else:
         path.write_bytes(gzip.compress(content))
     upload = Upload(untrusted_name=name, path=path, size_bytes=path.stat().st_size)
-    space = UnpackingSpace(lambda: 4 * len(content) - 8)
+    space = DiskSpace(lambda: 4 * len(content) - 8)
     with pytest.raises(Overloaded, match="no space"):
         await detect_format(upload, Limits(), space)
     assert list(path.parent.iterdir()) == [path]
     assert [share.size_bytes for share in space.shares.values()] == [0]
-    await detect_format(upload, Limits(), UnpackingSpace(lambda: 4 * len(content) + 8))
+    await detect_format(upload, Limits(), DiskSpace(lambda: 4 * len(content) + 8))

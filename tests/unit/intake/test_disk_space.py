@@ -1,4 +1,4 @@
-"""What uploads unpack to leaves space for other accounts and for the rest of the host."""
+"""Uploads and what they unpack to leave space for other accounts and for the rest of the host."""
 
 import asyncio
 import random
@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 
 from service.ids import AccountId
-from service.intake import unpacking_space
-from service.intake.unpacking_space import UnpackingSpace
+from service.intake import disk_space
+from service.intake.disk_space import DiskSpace
 from tests.support.patience import until
 
 ONE, OTHER = AccountId(UUID(int=1)), AccountId(UUID(int=2))
@@ -24,7 +24,7 @@ class Disk:
         self.size_bytes = size_bytes
         self.used: dict[Path, int] = {}
         self.owners: dict[Path, AccountId] = {}
-        self.space = UnpackingSpace(lambda: self.size_bytes - sum(self.used.values()))
+        self.space = DiskSpace(lambda: self.size_bytes - sum(self.used.values()))
 
     @asynccontextmanager
     async def unpacked(self, directory: Path, account_id: AccountId, asked: int, actual: int) -> AsyncIterator[int]:
@@ -49,7 +49,7 @@ class Disk:
 @pytest.mark.parametrize("seed", range(20))
 async def test_any_number_of_uploads_leaves_half_of_the_disk(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever they state and whenever their jobs end, each gets its turn, and an account never has more than half."""
-    monkeypatch.setattr(unpacking_space, "PATIENCE_SECONDS", 1e9)
+    monkeypatch.setattr(disk_space, "PATIENCE_SECONDS", 1e9)
     chance, disk, most = random.Random(seed), Disk(1 << 20), dict.fromkeys((ONE, OTHER), 0)
 
     async def job(number: int) -> None:
@@ -73,8 +73,8 @@ async def test_any_number_of_uploads_leaves_half_of_the_disk(seed: int, monkeypa
 
 async def test_a_neighbour_does_not_wait_for_an_account_whose_uploads_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """The further uploads of the account get their space as soon as the ones before them end, however late that is."""
-    monkeypatch.setattr(unpacking_space, "PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(unpacking_space, "LOOK_SECONDS", 1e9)
+    monkeypatch.setattr(disk_space, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(disk_space, "LOOK_SECONDS", 1e9)
     disk = Disk(1 << 20)
     quarter = disk.size_bytes // 4
     async with asyncio.TaskGroup() as tasks:
@@ -102,7 +102,7 @@ async def test_a_cancelled_wait_takes_nothing() -> None:
 
 async def test_one_that_states_more_than_there_is_gets_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """A .gz does not state its size: most unpack to much less than they might. Alone, it has nothing to wait for."""
-    monkeypatch.setattr(unpacking_space, "PATIENCE_SECONDS", 1e9)
+    monkeypatch.setattr(disk_space, "PATIENCE_SECONDS", 1e9)
     disk = Disk(1 << 20)
     assert await disk.space.take(Path("a"), ONE, 1 << 30) == disk.size_bytes // 4
 
@@ -117,14 +117,14 @@ async def test_others_are_waited_for_before_making_do_with_what_they_leave(monke
         assert not waiting.done()
     assert await waiting == quarter
     disk.space.leave(Path("b"))
-    monkeypatch.setattr(unpacking_space, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(disk_space, "PATIENCE_SECONDS", 0.1)
     async with disk.unpacked(Path("c"), ONE, quarter, quarter):
         assert await disk.space.take(Path("d"), OTHER, quarter) == eighth
 
 
 async def test_what_is_still_to_be_unpacked_counts_as_if_it_were(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of it is on the disk yet."""
-    monkeypatch.setattr(unpacking_space, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(disk_space, "PATIENCE_SECONDS", 0.0)
     disk = Disk(1 << 20)
     await disk.space.take(Path("a"), ONE, disk.size_bytes // 4)
     assert await disk.space.take(Path("b"), OTHER, disk.size_bytes) == disk.size_bytes // 8
@@ -132,7 +132,7 @@ async def test_what_is_still_to_be_unpacked_counts_as_if_it_were(monkeypatch: py
 
 async def test_the_disk_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other programs use it, too, and nothing here says when they have left."""
-    monkeypatch.setattr(unpacking_space, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(disk_space, "LOOK_SECONDS", 0.01)
     disk = Disk(1 << 20)
     quarter = disk.size_bytes // 4
     async with disk.unpacked(Path("a"), ONE, quarter, quarter):
@@ -142,3 +142,36 @@ async def test_the_disk_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> N
         disk.size_bytes *= 2
         await until(waiting.done)
         assert await waiting == quarter
+
+
+async def test_uploads_have_no_more_of_the_disk_than_what_they_unpack_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they are being received or wait for their jobs; another account has its own part."""
+    monkeypatch.setattr(disk_space, "PATIENCE_SECONDS", 0.0)
+    space, eighth = DiskSpace(lambda: 1 << 20), 1 << 17
+    await space.reserve("being received", ONE, eighth)
+    space.add(Path("received"), ONE, eighth)  # of a larger disk, which has as much free nevertheless
+    with pytest.raises(OSError, match="other uploads"):
+        await space.reserve("next", ONE, eighth)
+    assert await space.take(Path("received"), ONE, eighth) < eighth
+    await space.reserve("of another", OTHER, eighth)
+    space.leave("being received")
+    space.leave(Path("received"))
+    await space.reserve("next", ONE, eighth)
+
+
+async def test_what_is_reserved_again_counts_once() -> None:
+    """The length of an upload in chunks shows while it is received."""
+    space, quarter = DiskSpace(lambda: 1 << 20), 1 << 18
+    for size_bytes in range(0, quarter + 1, quarter // 8):
+        await space.reserve("growing", ONE, size_bytes)
+    with pytest.raises(OSError, match="other uploads"):
+        await space.reserve("growing", ONE, quarter + 1)
+
+
+async def test_an_upload_waits_for_no_upload_of_its_account_that_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next ones are looked at after it, so that waiting for their end would never end."""
+    monkeypatch.setattr(disk_space, "PATIENCE_SECONDS", 0.1)
+    space, eighth = DiskSpace(lambda: 1 << 20), 1 << 17
+    for name in ("first", "next"):
+        space.add(Path(name), ONE, eighth)
+    assert 0 < await space.take(Path("first"), ONE, eighth) < eighth
