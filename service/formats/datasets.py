@@ -11,6 +11,8 @@ from service.formats.geometry import FAMILIES, NO_GEOMETRY, SPLIT_FAMILIES, Fami
 from service.formats.names import column_names, safe_name, unique
 
 LAYER_NAME_BYTES = 80
+ESCAPE, ESCAPED_MARK = re.compile("_(?=x[0-9A-Fa-f]{4}_)"), "_x005F_"
+"""The mark of a code that programs take for a character, and the code of this mark."""
 
 
 class WrittenColumn(msgspec.Struct, frozen=True):
@@ -199,6 +201,8 @@ def written_names(writing: Writing, layer: Layer) -> tuple[str, ...]:
     if layer.has_z and Family.POINT in layer.families:  # the third coordinates go there
         unheld += [name for name in names if name.casefold() == writing.elevation_column]
     apart = [_apart(writing, name) for name in names]
+    if "like_escapes" in writing.value_losses:
+        apart = [ESCAPE.sub(ESCAPED_MARK, name) for name in apart]
     return column_names(writing.column_names, apart, (*writing.reserved_columns, *unheld))
 
 

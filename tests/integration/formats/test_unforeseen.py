@@ -906,6 +906,16 @@ async def test_texts_in_an_assumed_encoding_are_told(either: Pipeline, tmp_path:
     assert any("Windows-1252 was assumed. Send a .cpg" in warning for warning in warnings), warnings
 
 
+async def test_names_like_escapes_of_workbooks_are_escaped(either: Pipeline, tmp_path: Path) -> None:
+    """Excel showed `aA` for the first one, without a word."""
+    written = await database(either, tmp_path, ["a_x0041_ TEXT", "_x004_ TEXT"], ("oak", "ash"))
+    done = await either.to("Xlsx", written)
+    assert [column.written for column in done.plan.datasets[0].columns][1:] == ["a_x005F_x0041_", "_x004_"]
+    assert "Columns were renamed: 'a_x0041_' to 'a_x005F_x0041_'." in done.output.warnings
+    (row,) = readers.table((await either.to("Csv", done.path, source_epsg=4326)).path)
+    assert row["a_x005F_x0041_"] == "oak"
+
+
 async def test_texts_like_escapes_of_workbooks_are_escaped(either: Pipeline, tmp_path: Path) -> None:
     """Excel shows `A` and a line end for the first two; by the format's rule, `_x005F_` is the `_` of others."""
     texts = ["a_x0041_", "_x000D_", "_x0041_x0042_ _xyz", "_x00e4_"]
