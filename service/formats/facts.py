@@ -47,6 +47,9 @@ class FieldType(StrEnum):
     BINARY = "binary"
 
 
+MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
+
+
 class FormerType(StrEnum):
     """The types of columns that none of `FieldType` holds, and that were changed when they were read."""
 

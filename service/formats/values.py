@@ -6,14 +6,13 @@ from typing import TypeAlias
 
 import msgspec
 
-from service.formats.facts import Field, FieldType, FormerType, Layer
+from service.formats.facts import MOMENTS, Field, FieldType, FormerType, Layer
 from service.formats.format import Format, reading_of, writing_of
 from service.formats.geometry import Family
 from service.formats.names import first_of, values_of
 
 TypedColumns: TypeAlias = Mapping[Family, Mapping[str, frozenset[FieldType]]]
 
-MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
 TYPE_LOSSES = frozenset({"lists", "clock_times", "durations", "unsigned", "decimals"})
 """The kinds of values that targets with types of columns cannot hold as such, as keys of `VALUE_LOSSES`."""
 KNOWN_BY_SCAN = TYPE_LOSSES | frozenset(

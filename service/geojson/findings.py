@@ -8,12 +8,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from service.formats.facts import Count, Crs, Facts, Field, FieldType, Flaws, GeometryName, Layer
+from service.formats.facts import MOMENTS, Count, Crs, Facts, Field, FieldType, Flaws, GeometryName, Layer
 from service.geojson.refusals import MAX_FIELDS, MAX_NAME_CHARACTERS, Reason, Unreadable
 
 MAX_FINDINGS_BYTES = 16 << 20
 MAX_FOREIGN = 100
-MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
 WGS84 = 4326
 
 Name = Annotated[str, Meta(max_length=MAX_NAME_CHARACTERS)]

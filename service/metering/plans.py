@@ -4,8 +4,9 @@ from typing import Literal
 
 import msgspec
 
+from service.metering.pricing import MIB
+
 GIB = 1 << 30
-MIB = 1 << 20
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

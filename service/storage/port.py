@@ -104,7 +104,7 @@ def new_key(region: str = "") -> ObjectKey:
 
 def new_input_key(output: ObjectKey) -> ObjectKey:
     """Return a new key of 128 random bits for the input of a job, in the region of its `output`."""
-    region, _ = split_key(output)
+    region = region_of(output)
     name = f"in-{new_key()}"
     return ObjectKey(f"{region}/{name}" if region else name)
 
@@ -119,6 +119,11 @@ def split_key(key: ObjectKey) -> tuple[str, str]:
     if match is None:
         raise ValueError("not an object key")
     return match["region"] or "", match["name"]
+
+
+def region_of(key: str) -> str:
+    """Return the region of a key; empty: home."""
+    return split_key(ObjectKey(key))[0]
 
 
 def is_key(text: str) -> bool:

@@ -15,8 +15,8 @@ from service.jobs import outputs
 from service.jobs.handovers import HandOvers
 from service.metering.audit import audit_books
 from service.storage.bucket_config import HOME
-from service.storage.port import ObjectKey, Storage, split_key
-from service.usecases.own_store import OwnStore
+from service.storage.port import ObjectKey, Storage, region_of
+from service.usecases.own_store import OwnStore, place
 
 if TYPE_CHECKING:  # loading the client of the queue is of no use without a fleet
     from service.jobs.queue_contents import QueueContents
@@ -65,8 +65,8 @@ class StoreComparison(msgspec.Struct, frozen=True, kw_only=True):
         """Return the comparison of the other regions."""
         return msgspec.structs.replace(
             self,
-            orphans=tuple(key for key in self.orphans if _region(key) not in regions),
-            missing={job_id: key for job_id, key in self.missing.items() if _region(key) not in regions},
+            orphans=tuple(key for key in self.orphans if region_of(key) not in regions),
+            missing={job_id: key for job_id, key in self.missing.items() if region_of(key) not in regions},
         )
 
 
@@ -138,18 +138,18 @@ async def compare_store(
         except StorageUnavailable as error:
             not_compared[region] = _not_compared(region, error)
     orphans = set(await outputs.unknown_keys(database, sorted(stored)))
-    matching = set(map(_region, stored - orphans))
-    for region in set(map(_region, orphans)):  # unless they were removed since the listing
-        orphans -= {key for key in orphans if _region(key) == region} - await _keys(storage, region)
+    matching = set(map(region_of, stored - orphans))
+    for region in set(map(region_of, orphans)):  # unless they were removed since the listing
+        orphans -= {key for key in orphans if region_of(key) == region} - await _keys(storage, region)
     lost = await outputs.missing(database, stored, began)
-    missing = {job_id: key for job_id, key in lost.items() if _region(key) in others}
-    lost_inputs = [job for key, job in inputs.items() if key not in stored and _region(key) in others]
-    unknown = Counter(map(_region, orphans))
+    missing = {job_id: key for job_id, key in lost.items() if region_of(key) in others}
+    lost_inputs = [job for key, job in inputs.items() if key not in stored and region_of(key) in others]
+    unknown = Counter(map(region_of, orphans))
     shared = {region for region in unknown if others[region]}
-    lacking = Counter(map(_region, missing.values()))
+    lacking = Counter(map(region_of, missing.values()))
     return StoreComparison(
         regions=tuple(others),
-        orphans=tuple(ObjectKey(key) for key in sorted(orphans) if _region(key) not in shared),
+        orphans=tuple(ObjectKey(key) for key in sorted(orphans) if region_of(key) not in shared),
         missing=missing,
         without_input=tuple(await outputs.still_open(database, lost_inputs)),
         shared={region: _shared(region, unknown[region], others[region]) for region in sorted(shared)},
@@ -161,7 +161,7 @@ async def compare_store(
         not_compared=not_compared,
         out_of_reach={}
         if regions is not None
-        else {job_id: _region(key) for job_id, key in lost.items() if _region(key) not in known_regions},
+        else {job_id: region_of(key) for job_id, key in lost.items() if region_of(key) not in known_regions},
     )
 
 
@@ -173,19 +173,19 @@ def _not_compared(region: str, error: StorageUnavailable) -> str:
     advice = "Check the settings of the store, and of the database."
     if isinstance(error, ForeignStore):
         advice += f" If its results really are lost, `geomill reconcile {_option(region)}--force` gives them up."
-    return f"{_place(region).capitalize()} was not compared ({error.fault}: {error.detail}). {advice}"
+    return f"{place(region).capitalize()} was not compared ({error.fault}: {error.detail}). {advice}"
 
 
 def _shared(region: str, count: int, marks: Sequence[str]) -> str:
     return (
-        f"{_place(region).capitalize()} has {count} outputs that belong to no job here, but may belong to another "
+        f"{place(region).capitalize()} has {count} outputs that belong to no job here, but may belong to another "
         f"database that shares it. If none does any longer, delete the object {' and '.join(marks)} from the store."
     )
 
 
 def _doubtful(region: str, orphans: int, missing: int) -> str:
     return (
-        f"No output in {_place(region)} belongs to a job: {orphans} outputs have no job, {missing} jobs have no "
+        f"No output in {place(region)} belongs to a job: {orphans} outputs have no job, {missing} jobs have no "
         "output. It may be the store of another database; check the settings of both. If the outputs really are lost, "
         f"run `geomill reconcile {_option(region)}--force`."
     )
@@ -199,22 +199,14 @@ async def _copied(own_store: OwnStore, regions: Iterable[str]) -> dict[str, str]
             await own_store.require_original(region)
         except ForeignStore as error:
             copied[region] = (
-                f"Nothing in {_place(region)} is deleted: {error.detail}. If it has taken the place of its "
+                f"Nothing in {place(region)} is deleted: {error.detail}. If it has taken the place of its "
                 f"original, run `geomill reconcile {_option(region)}--force`; otherwise give it a store of its own."
             )
     return copied
 
 
-def _place(region: str) -> str:
-    return f"the region {region}" if region else "the store"
-
-
 def _option(region: str) -> str:
     return f"--region {region or 'home'} "
-
-
-def _region(key: str) -> str:
-    return split_key(ObjectKey(key))[0]
 
 
 async def compare_queue(database: Database, open_queue: OpenQueue) -> QueueComparison:

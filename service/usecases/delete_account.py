@@ -1,7 +1,7 @@
 """Deletes an account: its keys, its files and all names; the ledger stays (interface 10)."""
 
 from collections import Counter
-from collections.abc import Sequence
+from functools import partial
 from uuid import UUID
 
 from service.accounts.administration import Administration, AdministrationError
@@ -11,7 +11,7 @@ from service.jobs.records import Job
 from service.jobs.register import JobRegister, Remove
 from service.metering.ledger import Ledger, Release
 from service.storage.observed import delete_observed
-from service.storage.port import ObjectKey, Storage, split_key
+from service.storage.port import Storage, region_of
 from service.usecases.own_store import OwnStore
 
 DELETED = "The account was deleted."
@@ -45,11 +45,11 @@ class AccountEraser:
             for job in opened:
                 await self._cancel(job)
         away: dict[str, StorageUnavailable] = {}
-        remove = self._remove_lost if are_results_lost else self._own_store.delete
+        remove = partial(delete_observed, self._storage) if are_results_lost else self._own_store.delete
         erased, left, after = 0, Counter[str](), _FIRST
         while kept := await self._jobs.kept_of(account_id, after, _AT_ONCE):
             for job in kept:
-                region = _region_of(job)
+                region = region_of(job.object_key or "")
                 if await self._erase(job, away, remove):
                     erased += 1
                 else:
@@ -62,7 +62,7 @@ class AccountEraser:
 
     async def _erase(self, job: Job, away: dict[str, StorageUnavailable], remove: Remove) -> bool:
         """Erase a result; if its region is away, which is noted, only end its retention, so that the service does."""
-        region = _region_of(job)
+        region = region_of(job.object_key or "")
 
         async def removed(keys: list[str]) -> None:
             if region in away:
@@ -75,17 +75,10 @@ class AccountEraser:
             away[region] = error
         return region not in away
 
-    async def _remove_lost(self, keys: Sequence[str]) -> None:
-        await delete_observed(self._storage, keys)
-
     async def _cancel(self, job: Job) -> None:
         """Fail an open job; if it ends meanwhile, its result is erased with the others."""
         release = Release(job_id=job.id, attempt=job.attempt, error_message=DELETED, object_key=job.object_key)
         await self._ledger.release(release)
-
-
-def _region_of(job: Job) -> str:
-    return split_key(ObjectKey(job.object_key or ""))[0]
 
 
 def _told(left: Counter[str], away: dict[str, StorageUnavailable], erased: int) -> str:

@@ -24,7 +24,7 @@ from service.db.queries import load
 from service.errors import ForeignStore, ObjectMissing, ObjectsLeft, StorageUnavailable
 from service.storage.bucket_config import HOME
 from service.storage.observed import delete_observed, observed
-from service.storage.port import ObjectKey, PathLike, Storage, split_key
+from service.storage.port import ObjectKey, PathLike, Storage, region_of
 from service.usecases.recent_success import RecentSuccess
 
 _SQL = load("store")
@@ -53,7 +53,7 @@ class OwnStore:
             StorageUnavailable: the store is, or the last check has shown that the region is another database's.
         """
         with observed("put"):
-            self.require_known(_region_of(key))
+            self.require_known(region_of(key))
             await self._storage.put(key, path, media_type=media_type, download_name=download_name)
 
     async def delete(self, keys: Sequence[str]) -> None:
@@ -64,11 +64,11 @@ class OwnStore:
             StorageUnavailable: the store is; some may be deleted.
         """
         left: dict[str, StorageUnavailable] = {}
-        for region in {_region_of(key) for key in keys}:
+        for region in {region_of(key) for key in keys}:
             try:
                 await self._kept[region].ensure(partial(self._keep_original, region))
             except StorageUnavailable as error:
-                left |= {key: error for key in keys if _region_of(key) == region}
+                left |= {key: error for key in keys if region_of(key) == region}
         try:
             if own := [key for key in keys if key not in left]:
                 await delete_observed(self._storage, own)
@@ -99,7 +99,7 @@ class OwnStore:
         """
         row = await self._database.fetchrow(_SQL["mark"], region)
         if row is not None and row["is_copy"]:
-            raise ForeignStore(f"this database is a copy of the one that has its results in {_place(region)}")
+            raise ForeignStore(f"this database is a copy of the one that has its results in {place(region)}")
 
     async def keep(self, region: str = HOME) -> None:
         """Check that a region belongs to this database, and mark it if it is new or the mark is old.
@@ -182,12 +182,9 @@ class OwnStore:
 
 def _description(region: str, mark: str) -> str:
     lacks = f"has no object {mark}" if mark else "has none of the newest results"
-    return f"{_place(region)} {lacks}, so it belongs to another database, or its content was lost"
+    return f"{place(region)} {lacks}, so it belongs to another database, or its content was lost"
 
 
-def _place(region: str) -> str:
+def place(region: str) -> str:
+    """Return what messages call a region of the store."""
     return f"the region {region}" if region else "the store"
-
-
-def _region_of(key: str) -> str:
-    return split_key(ObjectKey(key))[0]

@@ -26,7 +26,7 @@ from service.jobs.dispatch import RETRY_AFTER_SECONDS
 from service.jobs.lifecycle import Status
 from service.jobs.records import Job
 from service.storage.observed import copy_observed, observed
-from service.storage.port import ObjectKey, new_key, split_key
+from service.storage.port import ObjectKey, new_key, region_of
 from service.telemetry import events
 from service.usecases.converter import RunCrashed, converter
 from service.usecases.detect_format import detect_format
@@ -121,8 +121,8 @@ async def _key(services: Services, account_id: AccountId, job: Job) -> ObjectKey
     if job.status not in {Status.COMPLETED, Status.EXPIRED}:
         raise NoResult(f"The job is {job.status}, so there is no result to preview.")
     if job.status is Status.COMPLETED and job.object_key is not None:
-        region, _ = split_key(ObjectKey(job.object_key))
-        if key := await services.jobs.preview_key(job.id, account_id, new_key(region)):
+        new = new_key(region_of(job.object_key))
+        if key := await services.jobs.preview_key(job.id, account_id, new):
             return ObjectKey(key)
     raise NoResult(GONE)
 

@@ -26,8 +26,8 @@ from service.jobs.register import JobRegister
 from service.metering.audit import audit_books
 from service.metering.history import PRUNED, History, Retention
 from service.metering.ledger import Ledger, Release, publish_plans
-from service.metering.plans import BY_ID, MIB
-from service.metering.pricing import Pricing
+from service.metering.plans import BY_ID
+from service.metering.pricing import MIB, Pricing
 from tests.database import TestServer
 from tests.integration.metering.test_interleavings import START, _remove_nothing
 from tests.support.database_time import far_ahead, stop_time
