@@ -11,7 +11,8 @@ from anyio.from_thread import start_blocking_portal
 
 from sandbox import forkserver
 from sandbox.command import Command, Limits
-from sandbox.config import Config
+from sandbox.config import Config, Mode
+from sandbox.isolation import namespaces
 from sandbox.pool import open_pool
 from sandbox.verdict import Verdict
 from tests.sandbox.processes import disregard_what_runs
@@ -37,6 +38,17 @@ def library(public: Path) -> Path | None:
     if here := forkserver.built():
         shutil.copy(here, cache)
     return forkserver.build(cache)
+
+
+@pytest.fixture(scope="session")
+def in_namespaces(public: Path) -> bool:
+    """Whether this host gives runs namespaces of their own; where it does not, Landlock and the filter remain."""
+    with (
+        tempfile.TemporaryDirectory(dir=public) as work_root,
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(open_pool(Config(work_root=Path(work_root), mode=Mode.BEST_EFFORT))) as pool,
+    ):
+        return any(layer.active for layer in pool.report().layers if layer.name == namespaces.NAME)
 
 
 @pytest.fixture(autouse=True)

@@ -149,9 +149,14 @@ async def test_a_sample_that_is_written_in_another_way_is_compared(
         assert LauncherName.FORK_SERVER in pool.report().active_launchers
 
 
-async def test_a_host_without_landlock_shows_nothing_private_either(tree: Tree) -> None:
-    """The directories on the way to the work root exist without their other content."""
+async def test_a_host_without_landlock_shows_nothing_private_either(tree: Tree, *, in_namespaces: bool) -> None:
+    """The directories on the way to the work root exist without their other content; without namespaces, none opens."""
     config = Config(work_root=tree.work_root, converters=1, without=frozenset({"Landlock"}))
+    if not in_namespaces:
+        with pytest.raises(SandboxUnavailable, match="no layer guards the file system"):
+            async with open_pool(config):
+                pass
+        return
     async with open_pool(config, {"the data": tree.data, "the key": tree.key, "the others": tree.other}) as pool:
         assert pool.report().escapes == ()
 

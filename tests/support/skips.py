@@ -12,7 +12,7 @@ import pytest
 WHAT_HOSTS_ARE = re.compile(
     r"only root|what root does|no Python (that other users can execute|here with which an ordinary user)"  # rights
     r"|no memory groups|memory groups cannot|lets (nobody|no test) mount"  # the kernel, and what a container takes away
-    r"|no file system in memory|no second file system|another C library|on Linux only"
+    r"|this host refuses namespaces|no file system in memory|no second file system|another C library|on Linux only"
 )
 """Reasons that stand in CI too; everything else can be installed."""
 
