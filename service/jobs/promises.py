@@ -8,6 +8,9 @@ the depth: a flood fills the common places, not those reserved for other account
 account gets no more than its share, except of converters that would have no work: accounts take turns, so its second
 file would wait for a turn of all others, twice as long as the depth is meant to allow.
 
+Uploads that have become slow occupy no place, so the depth does not limit their number. Of the upper bound, an account
+has at most three times as many places as it leaves free, as in the queue.
+
 Pure: the clock is an argument, and every change is one synchronous call.
 """
 
@@ -34,6 +37,8 @@ RESERVED_SHARE = 8
 """One in this many places is reserved for accounts that use less than their share."""
 PROMPT_SECONDS = 2.0
 """The age at which an upload counts as slow: it keeps its promise but no longer occupies a place."""
+SHARE_OF_LEFT = 3
+"""How many times as many places as it leaves free an account may have."""
 VISITORS = 8
 """How many unidentified callers may be looked up at a time while the service is full or would be with them."""
 LONGEST_RETRY_SECONDS = 30
@@ -102,6 +107,7 @@ class Promises:
         self._open = 0
         self._visitors = 0
         self._held: Counter[str] = Counter()
+        self._open_of: Counter[str] = Counter()
         self._seconds_each = 1 / EXPECTED_PER_SECOND
         self.depth = self._depth()
         """The number of places in use at a time that are open to all accounts."""
@@ -142,6 +148,7 @@ class Promises:
         self._counting += 1
         self._open += 1
         self._held[account] += 1
+        self._open_of[account] += 1
         return promise
 
     def seek_visit(self) -> Promise | None:
@@ -174,6 +181,10 @@ class Promises:
             return
         self.forget_place(promise)
         self._open -= 1
+        holder = str(promise.account_id)
+        self._open_of[holder] -= 1
+        if not self._open_of[holder]:
+            del self._open_of[holder]
 
     def note_end(self) -> None:
         """Record that a place became free; the time since the last one measures the rate if other requests waited."""
@@ -199,7 +210,9 @@ class Promises:
         return 1 + int(random.random() * min(math.ceil(spread), LONGEST_RETRY_SECONDS))  # noqa: S311 - not a secret
 
     def _has_place(self, account: str) -> bool:
-        if self._taken() + self._open >= self._most:
+        left = self._most - self._taken() - self._open - 1
+        own = self._open_of.get(account, 0)
+        if left < 0 or (own and own >= max(self._converters, SHARE_OF_LEFT * left)):
             return False
         under_way = self._under_way()
         open_to_all = self._converters if self.is_refusing else self.depth

@@ -191,7 +191,7 @@ def test_places_in_the_queue_count_for_an_account_as_promises_do() -> None:
 
 
 def test_an_account_has_its_places_once_while_its_requests_wait_for_their_answers() -> None:
-    service = Service(most=CONVERTERS + BURST)
+    service = Service()
     for promise in service.flood()[: BURST // 2]:
         promise.release()
         service.taken += 1
@@ -260,12 +260,23 @@ def test_a_place_that_is_taken_counts_once() -> None:
 
 
 def test_slow_uploads_keep_nobody_out_and_their_promises() -> None:
-    service = Service(most=2 * (CONVERTERS + BURST))
+    service = Service(most=3 * (CONVERTERS + BURST))
     service.flood()
     service.seconds += PROMPT_SECONDS + 1
     assert len(service.flood(other)) == CONVERTERS + BURST
-    service.seconds += PROMPT_SECONDS + 1
-    assert not service.is_promised(accounts[2]), "all places are promised"
+    for account in accounts[2:]:
+        service.seconds += PROMPT_SECONDS + 1
+        service.flood(account)
+    assert not service.is_promised(AccountId(UUID(int=len(accounts)))), "all places are promised"
+
+
+def test_slow_uploads_of_one_account_leave_places_to_others() -> None:
+    """Each costs it some kilobytes per second for an hour; a thousand of them kept everybody else out."""
+    service = Service()
+    while service.flood():
+        service.seconds += PROMPT_SECONDS + REFUSING_SECONDS
+    assert len(service.flood(other)) >= BURST
+    assert not service.promises.is_full
 
 
 def test_slow_uploads_take_nothing_from_the_share_of_their_account() -> None:
