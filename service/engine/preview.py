@@ -12,6 +12,7 @@ from service.engine.workspace import WORK_FILE, Workplace
 from service.formats.crs import WGS84
 from service.formats.facts import Facts, Layer
 from service.formats.geometry import Family
+from service.formats.table.json_family import AS_TEXTS
 
 MOST_FEATURES = 50_000
 MOST_BYTES = 5 << 20
@@ -46,6 +47,7 @@ async def write_preview(place: Workplace, facts: Facts, epsg: int | None) -> str
         arguments = [
             "-f",
             DRIVER,
+            *AS_TEXTS,
             *options,
             "-limit",
             str(share.features),

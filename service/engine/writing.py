@@ -135,7 +135,8 @@ async def _write_gathered(place: Workplace, plan: ConversionPlan, origin: Origin
     dataset = plan.datasets[0]
     driver = plan.writing.lines_driver
     linear = LINEAR if dataset.linearise else ()
-    arguments = ["-f", driver, "-unsetFid", *linear, *systems(plan, [dataset]), *origin.options]
+    fixed = ["-f", driver, "-unsetFid", *plan.writing.lines_options]
+    arguments = [*fixed, *linear, *systems(plan, [dataset]), *origin.options]
     arguments += [LINES_FILE, origin.name]
     await place.ogr2ogr([*arguments, *origin.tables(plan, dataset)], (*origin.drivers, driver), origin.environment)
     title = json.dumps(dataset.name, ensure_ascii=False)

@@ -410,6 +410,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     """Options that make the driver write coordinates without a system."""
     wraps_dateline: bool = False
     """Whether the driver cuts at the date line only if told to."""
+    lines_options: tuple[str, ...] = ()
+    """The options of the next one."""
     lines_driver: str = ""
     """The driver whose lines are joined to a document if the format's own driver would damage collections."""
     max_rows: int | None = None

@@ -69,6 +69,14 @@ def test_a_table_has_a_preview_without_places(client: Client) -> None:
     assert (row["properties"], row["geometry"]) == ({"name": "Ladoga", "depth": 230}, None)
 
 
+def test_texts_beside_lists_are_seen_whole(client: Client) -> None:
+    """A date beside a list was seen as the number of its year."""
+    document = collection(feature(point(1, 2), a=[1, 2]), feature(point(3, 4), a="2024-05-22"))
+    answer = client.convert("a.geojson", document, outputFormat="GeoPackage")
+    seen = preview(client, answer["jobId"])["features"]
+    assert [one["properties"]["a"] for one in seen] == [[1, 2], "2024-05-22"]
+
+
 def test_coordinates_of_an_unknown_system_are_left_out(client: Client) -> None:
     """They cannot be placed on a map; their attributes are shown."""
     rows = b"name,WKT\nhut,POINT (5000 7000)\n"

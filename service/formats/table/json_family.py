@@ -19,6 +19,11 @@ _READING = Reading(
     rounds_long_negatives="3.12-",
     overflows=frozenset({"infinite"}),
 )
+AS_TEXTS = ("-mapFieldType", "String(JSON)=String")
+"""Has the driver write objects and arrays by how they begin and end.
+
+In columns of JSON, that of GDAL 3.6 makes 2024 of the text 2024-05-22, and true of `true oak`.
+"""
 
 GEOJSON = Format(
     name="GeoJson",
@@ -33,13 +38,14 @@ GEOJSON = Format(
         read_back="json",
         extension=".geojson",
         media_type="application/geo+json",
-        options=("-lco", "RFC7946=YES"),
-        options_in_place=("-lco", "COORDINATE_PRECISION=7"),
+        options=("-lco", "RFC7946=YES", *AS_TEXTS),
+        options_in_place=("-lco", "COORDINATE_PRECISION=7", *AS_TEXTS),
         in_place="-3.9",  # later ones add a member that names the precision
         epsg=WGS84,
         json=True,
         column_names=ColumnRule.MEMBER,
         lines_driver="GeoJSONSeq",
+        lines_options=AS_TEXTS,
         trailer=b"}",
     ),
 )
@@ -58,6 +64,7 @@ GEOJSONSEQ = Format(
         extension=".geojsonl",
         more_extensions=(".jsonl", ".ndjson", ".geojsons"),
         media_type="application/x-ndjson",
+        options=AS_TEXTS,
         epsg=WGS84,
         wraps_dateline=True,
         json=True,

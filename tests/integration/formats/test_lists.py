@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.formats import readers
-from tests.integration.formats.pipeline import Pipeline
+from tests.integration.formats.pipeline import Pipeline, write_geojson
 
 GML = (
     '<c:FeatureCollection xmlns:c="http://c" xmlns:gml="http://www.opengis.net/gml/3.2">'
@@ -44,3 +44,34 @@ async def test_lists_of_a_database_stay_the_json_that_they_are(pipeline: Pipelin
     connection.close()
     (row,) = readers.table((await pipeline.to("Csv", path)).path)
     assert (json.loads(str(row["t"])), row["i"], row[" JSONREALLIST"]) == (TEXTS, "[ 0.5, 1.25 ]", "u")
+
+
+MIXED = {
+    "date": ([-20, -27], "2024-05-22"),
+    "words": ({"a": [1, {"b": None}]}, "true oak"),
+    "quoted": ([1, 2], '"x"'),
+    "null": ([1], "null"),
+    "number": ([], "007"),
+}
+
+
+@pytest.mark.parametrize("target", ["GeoJson", "GeoJsonSeq"])
+@pytest.mark.parametrize("is_gathered", [False, True])
+async def test_texts_beside_lists_stay_whole_in_geojson(
+    either: Pipeline, tmp_path: Path, target: str, *, is_gathered: bool
+) -> None:
+    """They became what JSON they began with, such as the number 2024 of a date, without a word."""
+    kind = "MultiPoint" if is_gathered else "Point"
+    extension = ".geojson" if target == "GeoJsonSeq" else ".topojson"
+    features = [{name: values[number] for name, values in MIXED.items()} for number in range(2)]
+    path = tmp_path / f"a{extension}"
+    geometry = {"type": kind, "coordinates": [[1, 2], [3, 4]] if is_gathered else [1, 2]}
+    if extension == ".geojson":
+        path = write_geojson(path, [{"type": "Feature", "properties": of, "geometry": geometry} for of in features])
+    else:
+        collection = {"type": "GeometryCollection", "geometries": [{**geometry, "properties": of} for of in features]}
+        path.write_text(json.dumps({"type": "Topology", "arcs": [], "objects": {"a": collection}}))
+    done = await either.to(target, path, **{} if extension == ".geojson" else {"source_epsg": 4326})
+    text = done.path.read_text(encoding="utf-8")
+    written = json.loads(text)["features"] if target == "GeoJson" else [json.loads(line) for line in text.splitlines()]
+    assert [feature["properties"] for feature in written] == features
