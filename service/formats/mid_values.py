@@ -29,12 +29,19 @@ OBJECT = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 NUMBERS = frozenset({"integer", "smallint", "largeint", "decimal", "float"})
+REALS = frozenset({"decimal", "float"})
+MAY_BE_INEXACT = re.compile(r"[-+]?\d{16,40}+(?:\.0*)?+", re.ASCII)
+"""A whole number of so many digits that no floating-point number may be it."""
 LOGICAL, TIME = "logical", "time"
 TRUE_OR_FALSE = frozenset("TtYy1FfNn0")
 """How logical values begin; the driver reads no more of them."""
 DIGITS: Mapping[str, int] = {"date": 8, "time": 9, "datetime": 17}
 """The lengths of the only notation of each type that is read."""
 EMPTY_NUMBERS = "Empty numbers in {layer} ({values}) became 0, because MapInfo knows no missing numbers."
+ROUNDED = (
+    "Whole numbers in {layer} ({values}) lost their last digits, because numbers of the types Decimal and Float are "
+    "read as floating-point numbers. Declare them as Char to keep them."
+)
 NO_DATES = (
     "{values} in {layer} became missing or others, because only {digits} digits, with nothing between or around them, "
     "are read as a {kind}."
@@ -149,6 +156,7 @@ class _Rows:
         self._width = len(columns)
         self._logical = [column for column in columns if reads_logical and column.kind == LOGICAL]
         self._numbers = [column for column in columns if column.kind in NUMBERS]
+        self._reals = [column for column in columns if column.kind in REALS]
         self._dates = [(column, DIGITS[column.kind]) for column in columns if column.kind in DIGITS]
         self._objects = objects
         self._found: dict[tuple[str, str], _Odd] = {}
@@ -177,15 +185,22 @@ class _Rows:
             self._note(SURPLUS_VALUES, number)
         if len(row) != self._width:
             return
-        for column in self._numbers if "" in row else ():
-            if not row[column.place]:
-                self._note(EMPTY_NUMBERS, number, column.name)
+        self._look_at_numbers(number, row)
         for column in self._logical:
             if row[column.place][:1] not in TRUE_OR_FALSE:
                 self._note(NEITHER, number, column.name)
         for column, digits in self._dates:
             if (text := row[column.place]) and (len(text) != digits or not text.isdecimal()):
                 self._note(NO_DATES, number, column.name, column.kind)
+
+    def _look_at_numbers(self, number: int, row: Sequence[str]) -> None:
+        for column in self._numbers if "" in row else ():
+            if not row[column.place]:
+                self._note(EMPTY_NUMBERS, number, column.name)
+        for column in self._reals:
+            text = row[column.place]
+            if MAY_BE_INEXACT.fullmatch(text) and int(float(text)) != int(text.partition(".")[0]):
+                self._note(ROUNDED, number, column.name)
 
     def _note(self, sentence: str, number: int, name: str = "", kind: str = "") -> None:
         odd = self._found.get((sentence, kind))

@@ -100,6 +100,20 @@ async def test_an_empty_row_of_one_column_is_an_empty_number(either: Pipeline, t
     assert done.output.warnings == (told + "The first is feature 2.",)
 
 
+async def test_whole_numbers_that_lose_digits_are_told(either: Pipeline, tmp_path: Path) -> None:
+    """Of 18 digits, the driver keeps 15 to 17; others are exact all the same."""
+    rows = "999999999999999999,1\n1000000000000000000,12345678901234567\n123456789012345678.0,0.1234567890123456789\n"
+    path = mapinfo(tmp_path / "a.zip", POINT * 3, rows, {"d": "Decimal(20,0)", "f": "Float"})
+    done = await either.to("GeoPackage", path)
+    ((_, read),) = readers.geopackage(done.path).items()
+    assert [row["d"] for row in read] == [1e18, 1e18, 123456789012345680.0]
+    (told,) = [warning for warning in done.output.warnings if "last digits" in warning]
+    assert told.startswith(
+        "Whole numbers in 'a' (3 values of 'd', 'f') lost their last digits, because numbers of the "
+    )
+    assert told.endswith("The first is feature 1.")
+
+
 async def test_unique_columns_are_told_as_rules(pipeline: Pipeline, tmp_path: Path) -> None:
     """The header of a .mif lists them by their numbers."""
     path = mapinfo(tmp_path / "a.zip", POINT, '1,"a"\n', {"i": "Integer", "t": "Char(9)"}, "Unique 1, 2\n")
