@@ -304,8 +304,8 @@ def _replaced(
     """The documents, some of them in new files, named with `prefix`, that `replace` wrote, and its warnings."""
     found = [replace(part.path, directory / f"{prefix}_{at}{part.extension}") for at, part in enumerate(documents)]
     parts = tuple(Part({part.extension: path}, part.layer) for part, (path, _) in zip(documents, found, strict=True))
-    for part in documents:
-        if part.path.parent == directory and part.path not in {path for path, _ in found}:
+    for part, (path, _) in zip(documents, found, strict=True):
+        if part.path.parent == directory and part.path != path:
             removed(part.path)
     told = [(part.layer, warning) for part, (_, warning) in zip(parts, found, strict=True) if warning]
     if len(parts) == 1 or not told:
