@@ -43,7 +43,7 @@ DELIMITER = re.compile(r"[,;\t|]")
 LINE_ENDS = re.compile(r"[\r\n]+")
 """The driver takes the first one for the end of the header, whatever the quotes."""
 TAKEN = re.compile(r"WKT\Z|_WKT", re.IGNORECASE)
-"""Names of columns whose texts the driver takes for geometries, unless it finds coordinates in two others."""
+"""Names of columns whose texts the driver takes for geometries, unless it finds coordinates in two before them."""
 MARK = "\ufeff"
 """A byte order mark, which the driver leaves out at the beginning of each row, unless it is in quotes."""
 
@@ -254,13 +254,14 @@ def lay_out(
 
 def _make_readable(columns: Sequence[Column], places: Mapping[int, str]) -> None:
     """Rename columns whose names the driver leaves out or takes for those of geometries; `places` have new names."""
-    kept = [column.name if at in places else _readable(column, kind_of(places)) for at, column in enumerate(columns)]
+    end = max((at for at, ours in places.items() if ours in {X, Y}), default=len(columns))
+    kept = [column.name if at in places else _readable(column, is_before=at < end) for at, column in enumerate(columns)]
     for column, name in zip(columns, unique_names(kept), strict=True):
         column.name = name
 
 
-def _readable(column: Column, kind: str) -> str:
-    is_taken = kind in {"", "wkt"} and column.type == "String" and column.filled and TAKEN.match(column.name)
+def _readable(column: Column, *, is_before: bool) -> str:
+    is_taken = is_before and column.type == "String" and column.filled and TAKEN.match(column.name)
     name = without_quotes(column.name)
     return f"{name.lstrip('_')}_" if is_taken else name
 

@@ -313,6 +313,19 @@ async def test_texts_in_columns_named_like_geometries_are_kept(
     assert any(f"{name!r} became {renamed!r}" in told for told in done.output.warnings) == (name != renamed)
 
 
+@pytest.mark.parametrize("header", ["WKT,lon,lat", "lon,WKT,lat", "lat,_wktA,lon"])
+async def test_texts_before_coordinates_in_columns_named_like_geometries_are_kept(
+    either: Pipeline, tmp_path: Path, header: str
+) -> None:
+    """The driver took them for geometries, and left the coordinates out."""
+    values = {"lon": "1.5", "lat": "2.5"}
+    lines = [header, *(",".join(values.get(name, text) for name in header.split(",")) for text in ("oak", "", "ash"))]
+    done = await either.to("GeoJson", table(tmp_path / "a.csv", "\n".join(lines)), source_epsg=4326)
+    (renamed,) = [f"{name.lstrip('_')}_" for name in header.split(",") if name not in values]
+    assert rows(done) == [{renamed: "oak"}, {renamed: None}, {renamed: "ash"}]
+    assert places(done) == [[1.5, 2.5]] * 3
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "|"])
 async def test_byte_order_marks_within_a_csv_are_kept(either: Pipeline, tmp_path: Path, delimiter: str) -> None:
     """Those before the table are no part of it; the driver would leave out one at the beginning of each row, too."""
