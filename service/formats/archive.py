@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 ENCRYPTED = 0x1
 UTF8_NAME = 0x800
-CHUNK = 256 * 1024
+CHUNK, PIECE = 256 * 1024, 64 * 1024
 NESTED = frozenset({".zip", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".z", ".lzma", ".jar", ".iso"})
 METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2})
 """Not LZMA: the archive says how much memory unpacking it takes, up to 4 GiB."""
@@ -100,19 +100,24 @@ class Archive:
             raise Rejection(f"{shown(member.path)!r} in the ZIP is damaged. Create the ZIP again.") from None
 
     def head(self, member: Member, size: int) -> bytes:
-        """The first `size` bytes of the content of `member`.
+        """The first `size` bytes of the content of `member`; raises the same."""
+        return b"".join(self.pieces(member, size))
+
+    def pieces(self, member: Member, size: int) -> Iterator[bytes]:
+        """The same, one piece after another.
 
         Raises:
             Rejection: as `unpack`.
         """
         try:
             with self._content(member) as content:
-                head = content.read(size)
+                while piece := content.read(min(size, PIECE)):
+                    self._unpacked.count(len(piece))
+                    yield piece
+                    size -= len(piece)
         except BROKEN as error:
             _raise_if_disk(error)
             raise Rejection(f"{shown(member.path)!r} in the ZIP is damaged. Create the ZIP again.") from None
-        self._unpacked.count(len(head))
-        return head
 
     def _content(self, member: Member) -> IO[bytes]:
         """The content of `member`, of which no more than is read is in memory."""

@@ -36,6 +36,7 @@ RESTRICTION = (
     rb"<(?:\w{1,20}:)?(?:enumeration|pattern|(?:min|max)(?:In|Ex)clusive)\s"
 )
 """A rule for values in a schema of XML, but not for their width alone, which programs declare for all texts."""
+LONGEST_MATCH = 2 << 10
 MOST_COUNTED_BYTES = 16 << 20
 """Of all members together: thousands that unpack to this much fit into a few kilobytes."""
 TOLD = "The properties of the workbook (title, subject, description, keywords or category) were left out."
@@ -118,7 +119,20 @@ def _count(archive: Archive, names: re.Pattern[str], word: re.Pattern[bytes], le
     count = 0
     for member in archive.members:
         if left and names.fullmatch(member.path):
-            content = archive.head(member, left)
-            count += len(word.findall(content))
-            left -= len(content)
+            text = b""
+            for piece in archive.pieces(member, left):
+                left -= len(piece)
+                text += piece
+                found, text = _counted(word, text, len(text) - LONGEST_MATCH)
+                count += found
+            count += _counted(word, text, len(text))[0]
     return count, left
+
+
+def _counted(word: re.Pattern[bytes], text: bytes, before: int) -> tuple[int, bytes]:
+    """How often `word` begins in a text before a place, and the rest of the text, in which to look for more.
+
+    Nothing else runs meanwhile, so that the text must be short.
+    """
+    ends = [found.end() for found in word.finditer(text) if found.start() < before]
+    return len(ends), text[max(0, before, *ends[-1:]) :]
