@@ -330,7 +330,7 @@ static void examine_addresses(struct workbook *book, const char *file)
     free(text);
 }
 
-/* A workbook that may count days from 1904 is odd. */
+/* A workbook that may count days from 1904 is odd, and so is one that refers to its sheets with another prefix than usual. */
 static void examine_days(struct workbook *book, const char *file)
 {
     size_t size;
@@ -338,6 +338,10 @@ static void examine_days(struct workbook *book, const char *file)
     book->is_odd |= !text;
     for (const char *at = text; at && (at = find(at, text + size, "date1904")); at++)
         book->is_odd |= strncmp(at, "date1904=\"0\"", 12) != 0 && strncmp(at, "date1904=\"false\"", 16) != 0;
+    for (const char *at = text; at && (at = find(at, text + size, "<sheet")); at++) {
+        struct tag sheet = tag_at(at, text + size, "<sheet");
+        book->is_odd |= sheet.end && !attribute(sheet, "r:id").end;
+    }
     free(text);
 }
 

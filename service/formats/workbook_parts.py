@@ -22,7 +22,7 @@ SHEET = re.compile(rb"\sType\s*=\s*[\"'][^\"'<>]*/worksheet[\"']")
 NAME = re.compile(rb"\s(?:PartName|Target)\s*=\s*[\"']([^\"'<>]*)[\"']")
 LINK = re.compile(rb"<(?:[\w.-]{1,40}:)?sheet\s(?:[^<>\"']|\"[^\"<]*\"|'[^'<]*')*+>")
 """What the main part says of a sheet. Names may hold `>`."""
-LINKED = re.compile(rb"\sr:id\s*=")
+LINKED = re.compile(rb"\s[\w.-]{1,40}:id\s*=")
 SHEETS = re.compile(r"xl/worksheets/[^/]+\.xml", re.IGNORECASE)
 MOST_SHEETS = 20
 """How many sheets are looked at for cells whose texts are missing."""
@@ -38,7 +38,7 @@ ELSEWHERE = "The workbook has its main part in {!r}, but is only read if that is
 NO_SHEET = (
     "The workbook names the file of a sheet {!r}, but has none of exactly this name, so it cannot be read. " + SAVE
 )
-UNLINKED = "The workbook refers to its sheets by other attributes than r:id, so that they cannot be read. " + SAVE
+UNLINKED = "The workbook refers to its sheets by other attributes than id, so that they cannot be read. " + SAVE
 NO_TEXTS = "The workbook lacks {!r}, the texts of its cells, so that only their numbers would be read. " + SAVE
 
 

@@ -48,6 +48,8 @@ PART = re.compile(
 """The parts that the driver reads."""
 MOST_BYTES = 16 << 20
 CODE = re.compile(rb"""(\bformatCode\s*=\s*(?P<quote>["']))(.*?)((?P=quote))""", re.DOTALL)
+ADDRESS = re.compile(rb"""(<sheet\s(?:[^<>"']|"[^"<]*+"|'[^'<]*+')*?\s)(?!r:)[\w.-]{1,40}+:(?=id\s*+=)""")
+"""What the main part says of a sheet, up to the reference to its part, if that has another prefix than usual."""
 SINCE_1904 = re.compile(rb"""\bdate1904\s*=\s*["'](?:1|true)["']""")
 FORMATS = re.compile(rb"(?>.*?<cellXfs\b)(?P<listed>.*?)</cellXfs\s*+>", re.DOTALL)
 """The formats of cells, which cells name by their position. To be matched once, from the start."""
@@ -151,7 +153,7 @@ UNREADABLE = (*DAMAGED, OSError, MemoryError)
 def main(workbook: str, plain: str, found_file: str) -> None:
     """Write a copy of `workbook` to `plain` whose formats and cells the driver understands, unless it understands all.
 
-    In the copy, days are counted from 1900, and the names of elements have no prefix.
+    In the copy, days are counted from 1900, names of elements have no prefix, and references to sheets the usual one.
 
     Also write to `found_file`, as JSON, what the driver does not tell: how many formulas have no result, how many
     characters are escaped, how many cells hold true or false (`truths`), how many times become `late`, how many
@@ -165,6 +167,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     try:
         with zipfile.ZipFile(workbook) as book:
             content, description = _read(book, MEMBER), _read(book, BOOK_MEMBER)
+            addressed = ADDRESS.sub(rb"\1r:", description)
             understood = _moved(CODE.sub(lambda found: found[1] + _understood(found[3]) + found[4], content))
             built_in = _built_in(understood)
             is_early = SINCE_1904.search(description) is not None
@@ -190,6 +193,8 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     understood = _with_known_numbers(understood, built_in, largest)
     changed: dict[str, Iterable[bytes]] = {MEMBER: [understood]} if is_whole and understood != content else {}
     dates = frozenset(_dates(understood)) if is_early else ()
+    if addressed != description:
+        changed[BOOK_MEMBER] = [addressed]
     if changed or ours or dates or prefixed:
         try:
             with zipfile.ZipFile(workbook) as book:
@@ -198,7 +203,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
                 if dates:
                     sheets = filter(SHEET.fullmatch, book.namelist())
                     changed |= {name: _since_1900(with_texts(book, name), dates) for name in sheets}
-                    changed[BOOK_MEMBER] = [SINCE_1904.sub(b"", description)]
+                    changed[BOOK_MEMBER] = [SINCE_1904.sub(b"", addressed)]
                 copy_with(changed, workbook, plain)
         except DAMAGED:  # such as a member that begins before the workbook; the driver may not see that
             sys.exit(Exit.DAMAGED)

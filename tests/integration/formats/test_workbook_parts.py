@@ -32,8 +32,8 @@ UNREAD: dict[str, tuple[Change, str]] = {
         "lacks 'xl/sharedStrings.xml', the texts of its cells",
     ),
     "sheets that other attributes refer to": (
-        lambda name, text: (name, text.replace(b" r:id=", b" ns:id=").replace(b":r=", b":ns=")),
-        r"refers to its sheets by other attributes than r:id, so that they cannot be read\. Open it",
+        lambda name, text: (name, text.replace(b" r:id=", b" r:part=")),
+        r"refers to its sheets by other attributes than id, so that they cannot be read\. Open it",
     ),
 }
 """What becomes of each part, and the words of the refusal."""
@@ -55,6 +55,10 @@ READ: dict[str, Change] = {
     "addresses from the root": lambda name, text: (
         name,
         text.replace(b'Target="worksheets', b'Target="/xl/worksheets') if name == RELATIONS else text,
+    ),
+    "another prefix of references": lambda name, text: (
+        name,
+        text.replace(b" r:id=", b"\tns:id =").replace(b":r=", b":ns=").replace(b'name="a"', b"name='\"a>b r:id=\"'"),
     ),
     "prefixes": lambda name, text: (name, _prefixed(text) if name.startswith("xl/") else text),
     "prefixes in one part": lambda name, text: (name, _prefixed(text) if name.endswith("sharedStrings.xml") else text),

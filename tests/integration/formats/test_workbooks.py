@@ -67,6 +67,7 @@ ODD: Mapping[str, Mapping[str, bytes]] = {
     "a prefix of formats": {styles.MEMBER: b"<x:styleSheet xmlns:x='a'/>"},
     "a prefix of texts": {TEXTS: b"<?xml version='1.0'?><!-- a --><x:sst xmlns:x='a'/>"},
     "a prefix of the main part": {styles.BOOK_MEMBER: b"<x:workbook xmlns:x='a'/>"},
+    "another prefix of references": {styles.BOOK_MEMBER: b"<workbook><sheet name='a' ns:id='rId1'/></workbook>"},
     "a prefix of addresses": {ADDRESSES: b"<x:Relationships xmlns:x='a'/>"},
     "formats without end": {styles.MEMBER: b"<styleSheet><cellXfs><xf numFmtId='0'/>"},
     "a long tag": {SHEET: b"<c r='A1' s='1' %s/>" % (b"a" * 400)},
