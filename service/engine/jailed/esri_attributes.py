@@ -6,6 +6,7 @@ the system of the file, whatever they name themselves, and no measures of points
 """
 
 import json
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +34,9 @@ WIDER = {32: INTEGER, 54: DOUBLE, NO_NUMBER: TEXT}
 """The types for values of so many bits."""
 NO_NUMBERS = frozenset({"", "nan"})
 """Texts that stand for missing numbers: servers write "NaN"."""
+NUMBER = re.compile(r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:e[+-]?\d++)?|[+-]?inf(?:inity)?", re.ASCII)
+"""A number in lower case as the driver reads it: Python reads 1_000, too, of which the driver makes 1."""
+BLANKS = " \t\r\n"
 FEATURES = "features"
 KNOWN_BY = frozenset({FEATURES, "geometryType", "fields"})
 """One of the other members has to precede the features: by them, the driver knows Esri JSON."""
@@ -122,7 +126,7 @@ def _fields(document: _Document) -> tuple[list[dict[str, Any]] | None, dict[str,
     missing = {name: values for name, values in columns.items() if name.lower() not in known}
     if missing and not declared:  # those of its aliases would be left out beside others
         missing = columns
-    fields += [{"name": name, "type": WIDER[max(32, *map(_bits, values))]} for name, values in missing.items()]
+    fields += [{"name": name, "type": WIDER[max(32, *map(_own_bits, values))]} for name, values in missing.items()]
     if len(fields) > MAX_COLUMNS:
         sys.exit(Exit.TOO_MANY_COLUMNS)
     return (None if fields == declared else fields), mistyped
@@ -131,8 +135,7 @@ def _fields(document: _Document) -> tuple[list[dict[str, Any]] | None, dict[str,
 def _bits(value: Any) -> int:
     """How many bits a column needs for a value, one of those in `WIDER` or fewer."""
     if isinstance(value, str):
-        text = value.strip().lower()
-        return 0 if text in NO_NUMBERS else _bits(_number_in(text))
+        return 0 if _stands_for_none(value) else _bits(_number_in(value))
     if isinstance(value, float):
         return BITS[DOUBLE]
     if not isinstance(value, int) or isinstance(value, bool):
@@ -141,10 +144,21 @@ def _bits(value: Any) -> int:
     return next((room for room in (16, *WIDER) if bits <= room), NO_NUMBER)
 
 
+def _own_bits(value: Any) -> int:
+    """The same of an attribute that the file does not declare: its texts stay texts, such as 00501."""
+    is_text = isinstance(value, str) and not _stands_for_none(value)
+    return NO_NUMBER if is_text else _bits(value)
+
+
+def _stands_for_none(text: str) -> bool:
+    return text.strip(BLANKS).lower() in NO_NUMBERS
+
+
 def _number_in(text: str) -> float | None:
-    for read in (int, float):
+    plain = text.strip(BLANKS).lower()
+    for read in (int, float) if NUMBER.fullmatch(plain) else ():
         with suppress(ValueError):
-            return read(text)
+            return read(plain)
     return None
 
 
@@ -155,7 +169,7 @@ def _empty(features: Iterable[_Feature], fields: Sequence[Mapping[str, Any]]) ->
     for feature in features:
         attributes = feature.attributes if isinstance(feature.attributes, dict) else {}
         for name in numbers & attributes.keys():
-            if isinstance(attributes[name], str) and attributes[name].strip().lower() in NO_NUMBERS:
+            if isinstance(attributes[name], str) and _stands_for_none(attributes[name]):
                 attributes[name], has_any = None, True
     return has_any
 

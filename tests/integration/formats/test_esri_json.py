@@ -14,8 +14,12 @@ KEPT: Mapping[tuple[str, ...], tuple[object, ...]] = {
     ("Double", "abc", "1.5", "2"): ("abc", "1.5", "2"),
     ("Double", "NaN", "", "1.5"): (None, None, 1.5),
     ("Integer", "", "7", "nan"): (None, 7, None),
+    ("Double", "1_000", " 2.5e3\n", "-inf"): ("1_000", " 2.5e3\n", "-inf"),
+    ("Integer", "\u0661\u0662", "007", "+8"): ("\u0661\u0662", "007", "+8"),
+    ("Integer", " 007", "+8", "-1"): (7, 8, -1),
+    ("", "00501", "10115", "+8"): ("00501", "10115", "+8"),
 }
-"""Declared types and texts in their columns, and what is read."""
+"""Declared types, "" for none, and texts in their columns, and what is read."""
 NUMBERS: Mapping[str, tuple[tuple[object, ...], tuple[object, ...]]] = {
     "Integer": ((1, LARGE, 2.5), (1, LARGE, 2.5)),
     "SmallInteger": ((1, 40000, -70000), (1, 40000, -70000)),
@@ -57,7 +61,7 @@ async def test_texts_in_columns_of_numbers_are_kept_or_missing(
     told = [warning.partition(" became")[0] for warning in done.output.warnings]
     assert told == (
         ["Columns with values of other types than the file declares, or integers beyond 53 bits (1 value of 'v'),"]
-        if "abc" in texts
+        if kind and isinstance(KEPT[column][0], str)
         else []
     )
 
