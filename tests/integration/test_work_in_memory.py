@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import httpx
 import pytest
 
 from service.engine.files import write_for_runs
@@ -20,6 +21,7 @@ from service.intake.memory import memory_path, memory_root
 from service.intake.workspace import open_work_area
 from service.usecases import run_job
 from tests.support.data import lakes
+from tests.support.patience import until
 from tests.support.small_disk import remount, small_disk
 from tests.support.world import world
 
@@ -67,6 +69,26 @@ async def test_a_small_file_is_converted_in_memory_and_a_larger_one_on_disk(data
         assert answer["success"], answer
         assert seen == {"disk"}
     assert not memory_path(SHARED_MEMORY, tmp_path).exists()
+
+
+async def test_a_result_has_its_part_of_the_disk_until_its_job_has_ended(database_url: str, tmp_path: Path) -> None:
+    """Hundreds may wait for a slow store."""
+    content = lakes() + b" " * PADDING
+    async with world(database_url, tmp_path) as here:
+        space = here.services.work_area.space
+        answers: list[httpx.Response] = []
+
+        async def convert() -> None:
+            files = {"file": ("a.geojson", content)}
+            answers.append(await here.client.post("/api/geo/convert/upload", files=files))
+
+        async with anyio.create_task_group() as tasks, here.services.database.transaction() as holding:
+            await holding.execute("LOCK TABLE ledger IN ACCESS EXCLUSIVE MODE")
+            tasks.start_soon(convert)
+            await until(lambda: any(share.size_bytes > len(content) for share in space.shares.values()))
+            [occupied] = [share.size_bytes for share in space.shares.values()]
+        assert occupied == len(content) + answers[0].json()["outputSizeBytes"]
+        assert space.shares == {}
 
 
 @pytest.mark.parametrize("padding", [0, PADDING])
