@@ -57,10 +57,12 @@ class Promise:
     As a context, it ends with the block.
     """
 
-    __slots__ = ("_promises", "account_id", "at", "counts", "is_open")
+    __slots__ = ("_promises", "account_id", "at", "counts", "holder", "is_open")
 
-    def __init__(self, promises: "Promises", account_id: AccountId | None, at: float) -> None:
+    def __init__(self, promises: "Promises", account_id: AccountId | None, at: float, holder: str = _NOBODY) -> None:
+        """`holder` is the account's id as text."""
         self.account_id = account_id
+        self.holder = holder
         self.at = at
         self.counts = account_id is not None
         self.is_open = True
@@ -107,7 +109,7 @@ class Promises:
         self._open = 0
         self._visitors = 0
         self._held: Counter[str] = Counter()
-        self._open_of: Counter[str] = Counter()
+        self._open_of: dict[str, int] = {}
         self._seconds_each = 1 / EXPECTED_PER_SECOND
         self.depth = self._depth()
         """The number of places in use at a time that are open to all accounts."""
@@ -143,12 +145,12 @@ class Promises:
         account = str(account_id)
         if not self._has_place(account):
             return None
-        promise = Promise(self, account_id, self._now())
+        promise = Promise(self, account_id, self._now(), account)
         self._prompt.append(promise)
         self._counting += 1
         self._open += 1
         self._held[account] += 1
-        self._open_of[account] += 1
+        self._open_of[account] = self._open_of.get(account, 0) + 1
         return promise
 
     def seek_visit(self) -> Promise | None:
@@ -166,7 +168,7 @@ class Promises:
         if promise.counts:
             promise.counts = False
             self._counting -= 1
-            holder = str(promise.account_id)
+            holder = promise.holder
             self._held[holder] -= 1
             if not self._held[holder]:
                 del self._held[holder]
@@ -181,10 +183,9 @@ class Promises:
             return
         self.forget_place(promise)
         self._open -= 1
-        holder = str(promise.account_id)
-        self._open_of[holder] -= 1
-        if not self._open_of[holder]:
-            del self._open_of[holder]
+        self._open_of[promise.holder] -= 1
+        if not self._open_of[promise.holder]:
+            del self._open_of[promise.holder]
 
     def note_end(self) -> None:
         """Record that a place became free; the time since the last one measures the rate if other requests waited."""
