@@ -85,7 +85,7 @@ async def test_a_result_has_its_part_of_the_disk_until_its_job_has_ended(databas
         async with anyio.create_task_group() as tasks, here.services.database.transaction() as holding:
             await holding.execute("LOCK TABLE ledger IN ACCESS EXCLUSIVE MODE")
             tasks.start_soon(convert)
-            await until(lambda: any(share.size_bytes > len(content) for share in space.shares.values()))
+            await until(lambda: any(share.written_bytes > len(content) for share in space.shares.values()))
             [occupied] = [share.size_bytes for share in space.shares.values()]
         assert occupied == len(content) + answers[0].json()["outputSizeBytes"]
         assert space.shares == {}
