@@ -77,7 +77,7 @@ async def _stop(url: str, pid: int, returned: int) -> float:
         announced.release()
 
     async with await nats.connect(url) as connection:
-        await connection.subscribe(STIRRED, cb=note)
+        await connection.subscribe(f"{STIRRED}.>", cb=note)
         await connection.flush()
         since = time.perf_counter()
         os.kill(pid, signal.SIGTERM)

@@ -1,28 +1,32 @@
-"""How workers hear of lanes that have a job to take, at a cost that does not grow with the number of those that wait.
+"""How workers hear of lanes that have a job to take, at a cost that does not grow with their number.
 
-Of the workers that wait for jobs, one hears of each. A worker without room hears of every job, which costs it little,
-because it only notes the lane, and looks there once it has room. Large inputs are few, and not every worker that waits
-may take one, so all workers hear of them.
+Of the workers that wait for jobs, one hears of each. A worker without room hears of each lane once: it notes the lane,
+and hears of it again when it looks there. Large inputs are few, and not every worker that waits may take one, so all
+workers hear of them.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 import anyio
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
+from nats.protocol.command import sub_cmd, unsub_cmd
 
 from service.jobs.lanes import is_large
+from service.jobs.stream import ALL_LANES
 
 STIRRED: Final = "geomill.stirred"
-"""The subject on which lanes of small inputs are announced."""
-STIRRED_LARGE: Final = f"{STIRRED}.large"
+"""Lanes are announced on subjects that begin with it. Gateways of the previous version name the lane in the message."""
 MOST_UNHEARD: Final = 32
 """How many announcements the server gives a worker that does not show that it hears them: one that is frozen leaves the
 others to those that wait as well."""
 WAITING: Final = "waiting"
 """The group of workers of which one hears of each job."""
+_SMALL: Final = [lane for lane in ALL_LANES if not is_large(lane)]
 
 
 class Announcements:
@@ -32,28 +36,48 @@ class Announcements:
         """Call `hear` with each lane of which this worker hears."""
         self._connection = connection
         self._hear = hear
-        self._all: Subscription
+        self._once: dict[str, Subscription] = {}
         self._alone: Subscription
+        self._expected: set[str] = set()
+        """The lanes of whose next job the server tells this worker, which does not wait."""
         self._is_listening = False
         self._is_waiting = False
         self._has_room = False
         self._heard = 0
-        self._owed: set[str] = set()
-        """The lanes that this worker alone has heard of, and of which it has not found the end since."""
+        self._owed: Counter[str] = Counter()
+        """How often this worker alone has heard of lanes of which it has not found the end since."""
+        self._doubted: set[str] = set()
+        """Those of them where it has found fewer jobs than it has heard of."""
         self._changing = anyio.Lock(fast_acquire=True)
 
     async def announce(self, lane: str) -> None:
         """Tell workers that there is a job in a lane."""
-        await self._connection.publish(STIRRED_LARGE if is_large(lane) else STIRRED, lane.encode())
+        await self._connection.publish(f"{STIRRED}.{lane}")
 
     async def listen(self) -> None:
-        """Begin to hear of all jobs, once."""
+        """Begin to hear of all lanes, once."""
         if not self._is_listening:
-            await self._connection.subscribe(STIRRED_LARGE, cb=self._hear_of_any)
-            self._all = await self._connection.subscribe(STIRRED, cb=self._hear_of_any)
-            self._alone = await self._connection.subscribe(STIRRED, queue=WAITING, cb=self._hear_alone)
-            await self._stop(self._alone)
+            subscribe = self._connection.subscribe
+            await subscribe(f"{STIRRED}.large.*", cb=self._hear_of_large)
+            for former in (STIRRED, f"{STIRRED}.large"):
+                await subscribe(former, cb=self._hear_of_former)
+            self._once = {
+                lane: await subscribe(f"{STIRRED}.{lane}", cb=partial(self._hear_once, lane)) for lane in _SMALL
+            }
+            self._alone = await subscribe(f"{STIRRED}.small.*", queue=WAITING, cb=self._hear_alone)
+            await self._send(_stop(self._alone))
+            await self.expect(_SMALL)
             self._is_listening = True
+
+    def expects(self, lane: str) -> bool:
+        """Whether this worker hears of the next job of a lane, unless another one that waits does."""
+        return self._is_waiting or lane in self._expected or lane not in self._once
+
+    async def expect(self, lanes: Iterable[str]) -> None:
+        """Hear of the next job of each of these lanes, where this worker is about to look."""
+        if further := [lane for lane in lanes if not self.expects(lane)]:
+            self._expected.update(further)
+            await self._send(*(_resume(self._once[lane], most=1) for lane in further))
 
     async def wait(self) -> None:
         """Hear of jobs for this worker alone, as it has room for them."""
@@ -61,7 +85,8 @@ class Announcements:
         if not self._is_waiting:
             async with self._changing:
                 await self._join()
-                await self._stop(self._all)
+                await self._send(*(_stop(self._once[lane]) for lane in self._expected))
+                self._expected.clear()
                 self._is_waiting = True
 
     async def close(self) -> None:
@@ -70,17 +95,35 @@ class Announcements:
         if self._owed:
             await self._leave()
 
-    def note_end(self, lane: str) -> None:
-        """Note that this worker has found the end of a lane."""
-        self._owed.discard(lane)
+    def note_end(self, lane: str, found: int) -> bool:
+        """Note the end of a lane after so many jobs; return whether to look again, once, for one that may be late.
 
-    async def _hear_of_any(self, message: Msg) -> None:
+        Until then, this worker owes what it alone has heard of, and passes it on if it has no room.
+        """
+        left = self._owed.pop(lane, 0) - found
+        if left <= 0 or lane in self._doubted:
+            self._doubted.discard(lane)
+            return False
+        self._owed[lane] = left
+        self._doubted.add(lane)
+        return True
+
+    async def _hear_of_large(self, message: Msg) -> None:
+        self._hear(_lane_in(message))
+
+    async def _hear_of_former(self, message: Msg) -> None:
         self._hear(message.data.decode())
-        if self._is_waiting and message.subject == STIRRED:  # the client has connected again, and subscribed to all
-            await self._stop(self._all)
+
+    async def _hear_once(self, lane: str, _message: Msg) -> None:
+        self._hear(lane)
+        if lane in self._expected:
+            self._expected.remove(lane)
+        else:  # the client has connected again, and subscribed to all
+            await self._send(*(_stop(self._once[one]) for one in _SMALL if one not in self._expected))
 
     async def _hear_alone(self, message: Msg) -> None:
-        self._owed.add(lane := message.data.decode())
+        self._owed[lane := _lane_in(message)] += 1
+        self._doubted.discard(lane)
         self._hear(lane)
         self._heard += 1
         if not self._has_room:
@@ -90,28 +133,40 @@ class Announcements:
                 await self._join()
 
     async def _leave(self) -> None:
-        """Hear of all jobs, and let another worker hear of those that only this one has heard of."""
+        """Hear of each lane, and let another worker hear of those that only this one has heard of."""
         async with self._changing:
-            await self._resume(self._all)
-            await self._stop(self._alone)
             self._is_waiting = False
-            passed_on, self._owed = self._owed, set()
+            await self.expect(_SMALL)
+            await self._send(_stop(self._alone))
+            passed_on, self._owed = self._owed, Counter()
+            self._doubted.clear()
             for lane in passed_on:
                 await self.announce(lane)
 
     async def _join(self) -> None:
         """Be one of those who wait, and may hear of so many further jobs."""
         self._heard = 0
-        await self._stop(self._alone)
-        await self._resume(self._alone)
-        await self._stop(self._alone, after=MOST_UNHEARD)
+        await self._send(_resume(self._alone, most=MOST_UNHEARD))
 
-    async def _resume(self, subscription: Subscription) -> None:
-        await self._connection._send_subscribe(subscription)  # noqa: SLF001 - see `_stop`
-
-    async def _stop(self, subscription: Subscription, *, after: int = 0) -> None:
-        """Have the server send no more, at once or after so many messages: what it has sent before is still heard.
+    async def _send(self, *commands: bytes) -> None:
+        """Change in one piece what the server sends.
 
         The client's own `unsubscribe` forgets what is on its way, and costs a task to subscribe again.
         """
-        await self._connection._send_unsubscribe(subscription._id, limit=after)  # noqa: SLF001 - see above
+        await self._connection._send_command(b"".join(commands))  # noqa: SLF001 - see above
+        await self._connection._flush_pending()  # noqa: SLF001 - see above
+
+
+def _lane_in(message: Msg) -> str:
+    return message.subject.removeprefix(f"{STIRRED}.")
+
+
+def _stop(subscription: Subscription, *, after: int = 0) -> bytes:
+    """Have the server send no more, at once or after so many messages: what it has sent before is still heard."""
+    return unsub_cmd(subscription._id, after)  # noqa: SLF001 - see `Announcements._send`
+
+
+def _resume(subscription: Subscription, *, most: int) -> bytes:
+    """Have the server send so many messages, whatever it was to send before: it counts anew."""
+    again = sub_cmd(subscription._subject, subscription._queue, subscription._id)  # noqa: SLF001 - see above
+    return _stop(subscription) + again + _stop(subscription, after=most)

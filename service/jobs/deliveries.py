@@ -1,5 +1,6 @@
 """What a worker takes from the queue: it looks into the lanes in turn, as far as they may contain a job."""
 
+import asyncio
 import math
 import random
 import time
@@ -25,6 +26,8 @@ from service.jobs.stream import ALL_LANES, LIST_LANES, job_in, lane_in, name_of,
 
 MOST_AT_ONCE: Final = 64
 """The most jobs that a worker asks for at once."""
+LATE_SECONDS: Final = 0.01
+"""How long the consumer of a lane may not have a job yet that is already stored and announced."""
 LOOK_AGAIN_SECONDS: Final = 1.0
 """How often a worker checks all lanes, however much it finds in some: redelivered messages are not announced."""
 
@@ -49,7 +52,9 @@ class Delivery:
     def __init__(self, message: Msg, announce: Callable[[str], Awaitable[None]]) -> None:
         """`announce` tells workers that there is a job in a lane."""
         self.is_first = message.metadata.num_delivered == 1
-        self.is_followed = message.metadata.num_pending > 0 or not self.is_first
+        self.following = message.metadata.num_pending
+        """How many jobs its lane has after it, as far as the server counts them."""
+        self.is_followed = self.following > 0 or not self.is_first
         """Whether its lane may have more: the server does not count those that it delivers again."""
         self.lane = lane_in(message.subject)
         self.job_id = job_in(message.subject)
@@ -121,6 +126,8 @@ class Deliveries:
         self._looking = anyio.Lock(fast_acquire=True)
         self._stirred = anyio.Event()
         self._announcements = Announcements(connection, self._on_announced)
+        self._left: dict[str, int] = {}
+        """How many jobs were left in lanes of which this worker has not found the end."""
         self._subscription: Subscription | None = None
         self._answers = _Answers()
         self._takers = 0
@@ -224,8 +231,9 @@ class Deliveries:
             self._answers = _Answers()
             inbox = self._connection.new_inbox()
             self._subscription = await self._connection.subscribe(inbox, cb=self._answers.receive)
-        empty, may_have_more = 0, set[str]()
+        empty, may_have_more, asked = 0, set[str](), dict(left)
         try:
+            await self._announcements.expect(lane for lane, most in left.items() if self._left.get(lane, 0) <= most)
             for lane, most in left.items():
                 question = b'{"batch":%d,"no_wait":true}' % most
                 subject = next_of(lane)
@@ -239,17 +247,26 @@ class Deliveries:
                     if (delivery := Delivery(answer, self.announce)).lane in left:
                         self._found.append(delivery)
                         left[delivery.lane] -= 1
+                        self._left[delivery.lane] = delivery.following
                         if not left[delivery.lane] and delivery.is_followed:
                             self._lanes.stir(delivery.lane)
                             may_have_more.add(delivery.lane)
-            for lane in left.keys() - may_have_more:
-                self._announcements.note_end(lane)
+            self._note_ends({lane: most - left[lane] for lane, most in asked.items() if lane not in may_have_more})
         except (nats.errors.Error, TimeoutError):  # a late answer must not be taken for that to another question
             stale, self._subscription = self._subscription, None
             with suppress(nats.errors.Error):
                 await stale.unsubscribe()
             if not self._found:
                 raise
+
+    def _note_ends(self, lanes: Mapping[str, int]) -> None:
+        """Note that these lanes have no more jobs than those that were found; look again where one may be late."""
+        for lane, found in lanes.items():
+            self._left.pop(lane, None)
+            if self._announcements.note_end(lane, found):
+                asyncio.get_running_loop().call_later(LATE_SECONDS, self._on_announced, lane)
+            if not self._announcements.expects(lane):  # others have taken what was left, and another job may have come
+                self._lanes.stir(lane)
 
     def _on_announced(self, lane: str) -> None:
         self._lanes.stir(lane)

@@ -1,5 +1,9 @@
-"""Of the workers that wait, one hears of each job, at once, whatever the others do; nobody looks without being told."""
+"""Of the workers that wait, one hears of each job, at once, whatever the others do; nobody looks without being told.
 
+Those that have no room hear of each lane once.
+"""
+
+import random
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -16,7 +20,7 @@ from service.jobs import deliveries
 from service.jobs.announcements import MOST_UNHEARD, STIRRED, WAITING
 from service.jobs.deliveries import Delivery
 from service.jobs.handover import HandOver, message_of
-from service.jobs.stream import STREAM
+from service.jobs.stream import STREAM, next_of, subject_of
 from service.jobs.work_queue import WorkQueue, open_work_queue
 from tests.fleet.nats import NatsServer, caught_up, nats_server
 from tests.support.patience import PATIENCE_SECONDS, until
@@ -27,6 +31,7 @@ pytestmark = pytest.mark.xdist_group("queue")
 LEASE_SECONDS = 30.0
 WORKERS = 8
 ROUNDS = 20
+BURSTS = 60
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +126,20 @@ async def questions(here: Crew, url: str) -> int:
     return len(asked)
 
 
+@asynccontextmanager
+async def asked_for(lane: str, url: str) -> AsyncIterator[anyio.Event]:
+    """An event that happens once a worker asks for jobs of a lane."""
+    asked = anyio.Event()
+
+    async def note(_message: Msg) -> None:
+        asked.set()
+
+    async with await nats.connect(url) as listener:
+        await listener.subscribe(next_of(lane), cb=note)
+        await caught_up(listener)
+        yield asked
+
+
 async def test_one_worker_asks_for_a_job_however_many_wait(server: NatsServer) -> None:
     async with crew(server.url, WORKERS) as here, anyio.create_task_group() as tasks:
         for worker in here.workers:
@@ -142,6 +161,7 @@ async def test_one_worker_asks_for_a_job_after_clients_have_connected_again(serv
             await caught_up(worker._connection)
         await here.offer(first := handover())  # of which all hear
         await here.have_taken(first)
+        await anyio.sleep(3 * deliveries.LATE_SECONDS)  # who has found nothing looks once more
         await here.all_wait()
         assert await questions(here, server.url) <= ROUNDS
         tasks.cancel_scope.cancel()
@@ -195,6 +215,81 @@ async def test_a_worker_that_gets_room_looks_where_it_has_heard_of_jobs(server: 
                 await here.have_taken(job)
 
 
+async def test_a_worker_looks_again_for_a_job_that_its_consumer_gets_late(
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server stores it, and says so, before its lane's consumer counts it."""
+    monkeypatch.setattr(deliveries, "LATE_SECONDS", 1.0)
+    async with crew(server.url, 1) as here, anyio.create_task_group() as tasks:
+        [worker] = here.workers
+        tasks.start_soon(here.take_all, worker)
+        await here.all_wait()
+        late = message_of(handover())
+        async with asked_for(late.lane, server.url) as was_asked:
+            await here.gateway.deliveries.announce(late.lane)
+            await was_asked.wait()
+        await here.gateway._stream.publish(subject_of(late.lane, late.job_id), late.data)
+        await until(lambda: [delivery.job_id for delivery in here.taken] == [late.job_id])
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("connects_again", [False, True])
+async def test_a_worker_without_room_hears_of_each_lane_once(server: NatsServer, connects_again: bool) -> None:
+    """However many jobs come; it finds all of them once it has room."""
+    async with crew(server.url, 1) as here, anyio.create_task_group() as tasks:
+        [worker] = here.workers
+        await here.offer(first := handover())
+        await here.take(worker)
+        if connects_again:  # the client then subscribes to whatever its worker has ever heard of
+            for subscription in list(worker._connection._subs.values()):
+                await worker._connection._send_subscribe(subscription)
+        await caught_up(worker._connection)
+        before = worker._connection.stats["in_msgs"]
+        jobs = [beside(first) for _ in range(ROUNDS)]
+        for job in jobs:
+            await here.offer(job)
+        await caught_up(here.gateway._connection)
+        await caught_up(worker._connection)
+        heard = worker._connection.stats["in_msgs"] - before
+        assert heard <= (ROUNDS // 2 if connects_again else 2)  # one of them says that it has caught up
+        tasks.start_soon(here.take_all, worker)
+        await here.have_taken(*jobs)
+        tasks.cancel_scope.cancel()
+
+
+async def test_no_job_waits_for_a_worker_that_looks_without_being_told(server: NatsServer) -> None:
+    """While workers get room, take jobs, wait and lose their room again, in whatever order."""
+    chance = random.Random(5)
+    async with crew(server.url, 3) as here, anyio.create_task_group() as tasks:
+        room = dict.fromkeys(here.workers, 1)
+
+        async def take_and_pause(worker: WorkQueue) -> None:
+            while True:
+                await here.take(worker, lambda: room[worker])
+                await anyio.sleep(chance.choice([0, 0, 0.001, 0.005]))
+
+        async def change_room(worker: WorkQueue) -> None:
+            while True:
+                room[worker] = 1 - room[worker]
+                worker.deliveries.wake()
+                await anyio.sleep(chance.choice([0, 0.002, 0.01]))
+
+        for worker in here.workers:
+            tasks.start_soon(take_and_pause, worker)
+            tasks.start_soon(take_and_pause, worker)
+        tasks.start_soon(change_room, here.workers[0])
+        offered = list[HandOver]()
+        for _ in range(BURSTS):
+            burst = [handover() for _ in range(chance.choice([1, 1, 2, 8]))]
+            burst += [beside(burst[0]) for _ in range(chance.choice([0, 0, 5]))]
+            await here.offer(*burst)
+            if chance.random() < 0.3:
+                await here.have_taken(*burst)
+            offered += burst
+        await here.have_taken(*offered)
+        tasks.cancel_scope.cancel()
+
+
 async def test_a_worker_that_hears_nothing_gets_no_more_announcements(server: NatsServer) -> None:
     """It is frozen, or its host has vanished: the others hear of the jobs that come."""
     heard = list[Msg]()
@@ -207,7 +302,7 @@ async def test_a_worker_that_hears_nothing_gets_no_more_announcements(server: Na
         tasks.start_soon(deaf.deliveries.take, lambda: True)
         await until(lambda: waits(deaf))
         deaf._connection._remove_sub(deaf.deliveries._announcements._alone._id)  # what the server sends it is lost
-        await other._connection.subscribe(STIRRED, queue=WAITING, cb=note)
+        await other._connection.subscribe(f"{STIRRED}.small.*", queue=WAITING, cb=note)
         await caught_up(other._connection)
         for _ in range(10 * MOST_UNHEARD):
             await here.gateway.deliveries.announce("small.1")

@@ -274,7 +274,7 @@ async def test_a_job_is_announced_once(shared: World, nats: NatsServer) -> None:
     """It is offered again only if it has not ended for long: the message has its whole input."""
     async with opened_in(shared, nats, NEVER) as here, await nats_client.connect(nats.url) as worker:
         spec, services = await here.admit(), here.world.services
-        announced = await worker.subscribe(STIRRED)
+        announced = await worker.subscribe(f"{STIRRED}.>")
         await caught_up(worker)
 
         async def end() -> None:
