@@ -1,10 +1,11 @@
-"""Divides the tests: `--share 2/3` runs the second of three shares, `--without-share 2/3` all others of some suites.
+"""Divides the tests: `--share 2/3` runs the second of three shares, `--without-share 2/3` all others.
 
-What two releases of the converter run between them is thus run once; a run may be without several shares. A test is in
-the share that its module and its parameters give it, so tests that use the same conversion are in the same one, on
-whatever release.
+A share that another release of the converter runs is left out by `--elsewhere 2/3`, only of the suites that depend on
+the release. A test is in the share that its module and its parameters give it, so tests that use the same conversion
+are in the same one, on whatever release.
 """
 
+import os
 from zlib import crc32
 
 import pytest
@@ -31,23 +32,28 @@ class Share:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     parser.addoption("--share", metavar="K/N", help="run only the Kth of N shares of the tests")
-    parser.addoption(
-        "--without-share",
-        action="append",
-        default=[],
-        metavar="K/N",
-        help="leave this share of the formats' and data loss' tests out; may be repeated",
-    )
+    parser.addoption("--without-share", metavar="K/N", help="leave this share of the tests out")
+    parser.addoption("--elsewhere", metavar="K/N", help="leave this share of the formats' and data loss' tests out")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep options that the environment has for this run from those that its tests start."""
+    if hasattr(config, "workerinput"):  # the first process still has to pass them to the others
+        os.environ.pop("PYTEST_ADDOPTS", None)
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist appends groups to names
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the other tests."""
-    share = config.getoption("--share")
-    only, without = share and Share(share), [Share(text) for text in config.getoption("--without-share")]
+    options = ("--share", "--without-share", "--elsewhere")
+    only, without, elsewhere = (text and Share(text) for text in map(config.getoption, options))
 
     def keeps(test: str) -> bool:
-        return (not only or test in only) and not (test.startswith(CONVERTED) and any(test in but for but in without))
+        return (
+            (not only or test in only)
+            and not (without and test in without)
+            and not (elsewhere and test.startswith(CONVERTED) and test in elsewhere)
+        )
 
     left_out = [item for item in items if not keeps(item.nodeid)]
     if left_out:

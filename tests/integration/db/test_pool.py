@@ -155,12 +155,12 @@ async def test_a_caller_waits_longer_while_the_database_answers_others(
 async def test_a_caller_does_not_wait_for_ever_although_the_database_answers_others(
     empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first in the line are served, the last are asked to retry."""
+    """The first in the line are served; those who give up are asked to retry."""
     monkeypatch.setattr(pool, "MOST_PATIENCE", 1)
     async with open_pool(empty_database_url, max_size=1, acquire_timeout_seconds=1) as database:
-        first, *_, last = await _answered_in_line(database, 7)
+        first, *others = await _answered_in_line(database, 7)
         assert first == ""
-        assert isinstance(last, DatabaseUnavailable)
+        assert DatabaseUnavailable in map(type, others)
         assert await database.fetchval("SELECT 1") == 1
 
 
