@@ -62,15 +62,23 @@ class QueueTicket:
         return self.since + QUANTUM_SECONDS <= now
 
 
+def leaves_places(taken: int, tickets: int, left: int, converters: int) -> bool:
+    """Whether a tenant with `taken` places may take some for `tickets`, so that `left` places are free.
+
+    Beyond one place per converter, it may have at most three times as many as it leaves free, so that a flood from one
+    tenant leaves places for others.
+    """
+    return left >= 0 and (not taken or taken + tickets <= max(converters, 3 * left))
+
+
 class AdmissionQueue:
     """Places for `converters` running tickets and `waiting` more, of which up to `suspended` may be suspended.
 
-    A tenant may have `per_tenant` places, which readmitted tickets do not count against. Beyond one place per
-    converter, it may have at most three times as many as it leaves free, so that a flood from one tenant leaves places
-    for others. A free converter goes to the tenant with the fewest running tickets, among equals to the one whose turn
-    ended longest ago. While all converters are busy, a tenant with no running ticket gets the converter of a ticket
-    that has run for a quantum, taken from the tenant that runs most. The suspended ticket keeps its slot and is the
-    next of its tenant to run.
+    A tenant may have `per_tenant` places, which readmitted tickets do not count against, as long as it
+    `leaves_places`. A free converter goes to the tenant with the fewest running tickets, among equals to the one whose
+    turn ended longest ago. While all converters are busy, a tenant with no running ticket gets the converter of a
+    ticket that has run for a quantum, taken from the tenant that runs most. The suspended ticket keeps its slot and is
+    the next of its tenant to run.
     """
 
     def __init__(self, *, converters: int, waiting: int, suspended: int = 0, per_tenant: int | None = None) -> None:
@@ -129,8 +137,7 @@ class AdmissionQueue:
         taken = self._places[tenant]
         if taken and taken + tickets > self.per_tenant:
             raise TenantLimit(taken)
-        left = self.places - self.places_taken - tickets
-        if left < 0 or (taken and taken + tickets > max(self._converters, 3 * left)):
+        if not leaves_places(taken, tickets, self.places - self.places_taken - tickets, self._converters):
             raise QueueFull
 
     def enqueue(self, tenant: str, tickets: int = 1) -> list[QueueTicket]:

@@ -9,7 +9,7 @@ account gets no more than its share, except of converters that would have no wor
 file would wait for a turn of all others, twice as long as the depth is meant to allow.
 
 Uploads that have become slow occupy no place, so the depth does not limit their number. Of the upper bound, an account
-has at most three times as many places as it leaves free, as in the queue.
+leaves places to others, as in the queue.
 
 Pure: the clock is an argument, and every change is one synchronous call.
 """
@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Self
 
+from sandbox.queue import leaves_places
 from service.errors import Overloaded
 from service.ids import AccountId
 
@@ -37,8 +38,6 @@ RESERVED_SHARE = 8
 """One in this many places is reserved for accounts that use less than their share."""
 PROMPT_SECONDS = 2.0
 """The age at which an upload counts as slow: it keeps its promise but no longer occupies a place."""
-SHARE_OF_LEFT = 3
-"""How many times as many places as it leaves free an account may have."""
 VISITORS = 8
 """How many unidentified callers may be looked up at a time while the service is full or would be with them."""
 LONGEST_RETRY_SECONDS = 30
@@ -212,8 +211,7 @@ class Promises:
 
     def _has_place(self, account: str) -> bool:
         left = self._most - self._taken() - self._open - 1
-        own = self._open_of.get(account, 0)
-        if left < 0 or (own and own >= max(self._converters, SHARE_OF_LEFT * left)):
+        if not leaves_places(self._open_of.get(account, 0), 1, left, self._converters):
             return False
         under_way = self._under_way()
         open_to_all = self._converters if self.is_refusing else self.depth
