@@ -146,6 +146,18 @@ def watched(server: Server) -> Iterator[None]:
     assert least > free // 3
 
 
+@contextmanager
+def busy(server: Server) -> Iterator[tuple[Client, Client, str]]:
+    """Two accounts, and the job of the first one that has the only converter for ever; the disk is `watched`."""
+    with (
+        create_account(server, TEAM, "heavy") as heavy,
+        create_account(server, TEAM, "light") as light,
+        watched(server),
+    ):
+        later = {"Prefer": "respond-async"}
+        yield heavy, light, heavy.convert(NAME, endless_file(), headers=later, outputFormat="Csv")["jobId"]
+
+
 def padded(name: str, size_bytes: int) -> bytes:
     """A ZIP of some kilobytes around a document of that size."""
     return packed({name: lakes() + b" " * (size_bytes - len(lakes()))})
@@ -154,14 +166,7 @@ def padded(name: str, size_bytes: int) -> bytes:
 def test_what_uploads_unpack_to_does_not_fill_the_disk(small: Server) -> None:
     """They wait for each other, not for a converter, while another account's are converted; then all are."""
     content = padded("lakes.geojson", UNPACKED_BYTES)
-    with (
-        create_account(small, TEAM, "heavy") as heavy,
-        create_account(small, TEAM, "light") as light,
-        watched(small),
-        ThreadPoolExecutor(UPLOADS) as threads,
-    ):
-        later = {"Prefer": "respond-async"}
-        endless = heavy.convert(NAME, endless_file(), headers=later, outputFormat="Csv")["jobId"]
+    with busy(small) as (heavy, light, endless), ThreadPoolExecutor(UPLOADS) as threads:
         sent = [threads.submit(heavy.convert, "a.zip", content, outputFormat="Csv") for _ in range(UPLOADS)]
         assert any(len(list(small.data_dir.rglob(UNPACKED))) >= 2 for _ in polls())
         for _ in range(3):
@@ -193,14 +198,7 @@ def stream(content: bytes) -> dict[str, Any]:
 def test_uploads_do_not_fill_the_disk(small: Server, sent_as: Callable[[bytes], dict[str, Any]]) -> None:
     """Those of one account for which there is no space are refused and cost nothing; another's are converted."""
     content = lakes() + b" " * (PLAIN_BYTES - len(lakes()))
-    with (
-        create_account(small, TEAM, "heavy") as heavy,
-        create_account(small, TEAM, "light") as light,
-        watched(small),
-        ThreadPoolExecutor(UPLOADS) as threads,
-    ):
-        later = {"Prefer": "respond-async"}
-        endless = heavy.convert(NAME, endless_file(), headers=later, outputFormat="Csv")["jobId"]
+    with busy(small) as (heavy, light, endless), ThreadPoolExecutor(UPLOADS) as threads:
         sent = [threads.submit(lambda: heavy.post("/api/geo/convert/file", **sent_as(content))) for _ in range(UPLOADS)]
         assert any(sum(each.done() for each in sent) >= UPLOADS - 3 for _ in polls())
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""Space for what uploads of a test unpack to."""
+"""Space on the disk for uploads of a test."""
 
 from service.intake.disk_space import DiskSpace
 
