@@ -48,6 +48,7 @@ class FieldType(StrEnum):
 
 
 MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
+"""The types of dates and times."""
 
 
 class FormerType(StrEnum):
