@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -10,7 +11,7 @@ from service.accounts.administration import Administration, Terms
 from service.accounts.keys import Authenticator
 from service.clock import utc_now
 from service.db.pool import Database
-from service.errors import InvalidApiKey
+from service.errors import InvalidApiKey, MissingApiKey
 from service.metering.plans import BY_ID
 
 NAME = "demo"
@@ -37,14 +38,11 @@ class Demo(msgspec.Struct, frozen=True, rename="camel"):
 async def demo_key(database: Database, data_directory: Path) -> str:
     """Return the key of the demo account; create both if there is no valid key."""
     path = data_directory / "demo.json"
-    if path.exists():
-        demo = msgspec.json.decode(path.read_bytes(), type=Demo)
-        try:
-            await Authenticator(database, utc_now).authenticate(demo.api_key)
-        except InvalidApiKey:
-            path.unlink()
-        else:
-            return demo.api_key
+    kept = _kept_key(path)
+    with suppress(MissingApiKey, InvalidApiKey):
+        await Authenticator(database, utc_now).authenticate(kept)
+        return kept
+    path.unlink(missing_ok=True)
     administration = Administration(database, utc_now)
     terms = Terms(plan=PLAN.id, plan_owner=PLAN.owner)
     _, key = await administration.create_account(NAME, terms)
@@ -75,6 +73,14 @@ def page_link(url: str, key: str) -> str:
     return f"{url}/#key={key}"
 
 
+def _kept_key(path: Path) -> str:
+    """The key in the file; empty without one, or if a start that was killed, or a full disk, left only a part of it."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Demo).api_key
+    except (FileNotFoundError, ValueError):
+        return ""
+
+
 def _write_private(path: Path, content: bytes) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
