@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
+from typing import Literal
 
 from service.engine.jailed.declared import counted
 from service.engine.jailed.gpkg import quoted, text_of
@@ -51,6 +52,12 @@ NAMED = {
     "spatialite": f"CASE WHEN NOT ({NO_SPATIALITE}) THEN hex(substr({{0}}, 3, 4)) END",
 }
 """By format: the number of the system that a geometry names, in hexadecimal and its byte order; NULL if none can be."""
+USUAL = {
+    "wkb": "substr({0}, 6, 4) = ",
+    "gpkg": "{0} >= x'4750' AND {0} < x'4751' AND substr({0}, 5, 4) = ",
+    "spatialite": "substr({0}, 3, 4) = ",
+}
+"""By format: the start of a condition that a geometry names a system in the usual byte order, quickly checked."""
 _ALIKE = """
     SELECT alike.{id} FROM {columns} JOIN {systems} own USING ({id}) JOIN {systems} alike
         ON alike.{id} = own.{id} OR (lower(alike.{authority}), alike.{code}) = (lower(own.{authority}), own.{code})
@@ -83,12 +90,14 @@ def in_other_system(kind: str, numbers: Sequence[int]) -> str:
 
     In either byte order; what a geometry says of it is only known by its first bytes.
     """
-    alike = {
-        (number & 0xFFFFFFFF).to_bytes(4, order).hex().upper()
-        for number in (*NO_SYSTEM, *numbers)
-        for order in ("little", "big")
-    }
-    return f"{NAMED[kind]} NOT IN ({', '.join(map(text_of, sorted(alike)))})"
+    alike = {_bytes_of(number, order) for number in (*NO_SYSTEM, *numbers) for order in ("little", "big")}
+    usual = [f"NOT ({USUAL[kind]}x'{_bytes_of(number, 'little')}')" for number in numbers[:1] if kind in USUAL]
+    return " AND ".join([*usual, f"{NAMED[kind]} NOT IN ({', '.join(map(text_of, sorted(alike)))})"])
+
+
+def _bytes_of(number: int, order: Literal["little", "big"]) -> str:
+    """The four bytes of a system's number, in hexadecimal."""
+    return (number & 0xFFFFFFFF).to_bytes(4, order).hex().upper()
 
 
 def geometry_columns(connection: sqlite3.Connection, table: str, *, is_geopackage: bool) -> dict[str, str]:
