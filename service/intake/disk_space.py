@@ -1,9 +1,11 @@
 """The space on the disk for uploads, what they unpack to and their results, shared between accounts.
 
 A few megabytes unpack to a gibibyte, which stays on the disk until the job has ended, while hundreds of jobs may wait
-for a converter. All of it together takes at most half of the space that would be free without it, and an account gets
-at most half of what the others leave of that. Several processes on one disk leave each other the rest in the same way.
-Uploads that are kept in memory take none of it.
+for a converter. An account gets at most half of what the others leave of half of the space that would be free without
+all of it. That is next to nothing once many accounts have taken as much as they may, so an eighth of the space is kept
+for this case: in it, the n-th account gets the n(n + 1)-th part. These parts together never exceed the whole: of the
+accounts that have something there, in the order of their last grants, the n-th was one of at least n at that time.
+Several processes on one disk leave each other the rest in the same way. Uploads in memory take none of it.
 """
 
 import errno
@@ -100,10 +102,11 @@ class DiskSpace:
         """How many more bytes `holder` may expect on a disk of which so many are free."""
         shares = [share for key, share in self.shares.items() if key != holder]
         written = self.shares[holder].written_bytes if holder in self.shares else 0
-        most = (free_bytes + written + sum(share.written_bytes for share in shares)) // 2
+        whole = free_bytes + written + sum(share.written_bytes for share in shares)
         own = written + sum(share.size_bytes for share in shares if share.account_id == account_id)
         others = written + sum(share.size_bytes for share in shares) - own
-        return (most - others) // 2 - own
+        number = len({share.account_id for share in shares if share.size_bytes} | {account_id})
+        return max((whole // 2 - others) // 2, whole // 8 // (number * (number + 1))) - own
 
     def _tell(self) -> None:
         metrics.TEMPORARY_BYTES.set(sum(share.size_bytes for share in self.shares.values()))

@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -175,3 +175,45 @@ async def test_an_upload_waits_for_no_upload_of_its_account_that_waits_for_it(mo
     for name in ("first", "next"):
         space.add(Path(name), ONE, eighth)
     assert 0 < await space.take(Path("first"), ONE, eighth) < eighth
+
+
+@pytest.mark.parametrize("hoarders", [1, 4, 30])
+async def test_however_many_accounts_take_all_they_may_the_next_gets_its_part(hoarders: int) -> None:
+    """Half of what the others leave would be a few bytes for the thirty-first, on a disk with 100 GB."""
+    size_bytes = 100 << 30
+    space = DiskSpace(lambda: size_bytes)
+    for number in range(1, hoarders + 1):
+        hoarder = AccountId(UUID(int=number))
+        for each in range(3):
+            await reserve_most(space, (number, each), hoarder, size_bytes)
+    await space.reserve("next", AccountId(UUID(int=99)), size_bytes // 8 // ((hoarders + 1) * (hoarders + 2)))
+    assert reserved_bytes(space) <= size_bytes * 5 // 8
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_accounts_that_come_and_go_never_have_more_than_five_eighths(seed: int) -> None:
+    """In whatever order they reserve, extend and leave, each as much as it may."""
+    chance, size_bytes = random.Random(seed), 1 << 30
+    space = DiskSpace(lambda: size_bytes)
+    for _ in range(400):
+        number = chance.randrange(40)
+        holder = (number, chance.randrange(4))
+        if chance.random() < 0.3:
+            space.leave(holder)
+        else:
+            await reserve_most(space, holder, AccountId(UUID(int=number)), chance.randrange(1, size_bytes))
+        assert reserved_bytes(space) <= size_bytes * 5 // 8
+
+
+async def reserve_most(space: DiskSpace, holder: Hashable, account_id: AccountId, asked: int) -> None:
+    """Reserve what is asked, or else the half of it, and so on."""
+    while asked:
+        with suppress(OSError):
+            await space.reserve(holder, account_id, asked)
+            return
+        asked //= 2
+
+
+def reserved_bytes(space: DiskSpace) -> int:
+    """What all have together."""
+    return sum(share.size_bytes for share in space.shares.values())
