@@ -12,6 +12,8 @@ from types import MappingProxyType
 
 QUANTUM_SECONDS = 0.5
 """How long a ticket keeps its converter before the queue may suspend it in favor of a tenant that has none."""
+KEPT_SHARE = 8
+"""One in this many places is for tenants that have none."""
 _NONE = -1
 
 
@@ -62,13 +64,15 @@ class QueueTicket:
         return self.since + QUANTUM_SECONDS <= now
 
 
-def leaves_places(taken: int, tickets: int, left: int, converters: int) -> bool:
-    """Whether a tenant with `taken` places may take some for `tickets`, so that `left` places are free.
+def leaves_places(taken: int, tickets: int, left: int, *, places: int, converters: int) -> bool:
+    """Whether a tenant with `taken` places may take some for `tickets`, so that `left` of all `places` are free.
 
     Beyond one place per converter, it may have at most three times as many as it leaves free, so that a flood from one
-    tenant leaves places for others.
+    tenant leaves places for others. The last eighth of the places is not counted as free: it is for tenants that have
+    none, since a few tenants that flood would otherwise take all of them.
     """
-    return left >= 0 and (not taken or taken + tickets <= max(converters, 3 * left))
+    common = left - places // KEPT_SHARE
+    return left >= 0 and (not taken or (common >= 0 and taken + tickets <= max(converters, 3 * common)))
 
 
 class AdmissionQueue:
@@ -137,7 +141,8 @@ class AdmissionQueue:
         taken = self._places[tenant]
         if taken and taken + tickets > self.per_tenant:
             raise TenantLimit(taken)
-        if not leaves_places(taken, tickets, self.places - self.places_taken - tickets, self._converters):
+        left = self.places - self.places_taken - tickets
+        if not leaves_places(taken, tickets, left, places=self.places, converters=self._converters):
             raise QueueFull
 
     def enqueue(self, tenant: str, tickets: int = 1) -> list[QueueTicket]:

@@ -211,7 +211,8 @@ class Promises:
 
     def _has_place(self, account: str) -> bool:
         left = self._most - self._taken() - self._open - 1
-        if not leaves_places(self._open_of.get(account, 0), 1, left, self._converters):
+        taken = self._open_of.get(account, 0)
+        if not leaves_places(taken, 1, left, places=self._most, converters=self._converters):
             return False
         under_way = self._under_way()
         open_to_all = self._converters if self.is_refusing else self.depth

@@ -279,6 +279,16 @@ def test_slow_uploads_of_one_account_leave_places_to_others() -> None:
     assert not service.promises.is_full
 
 
+def test_slow_uploads_of_a_few_accounts_leave_places_to_others() -> None:
+    """Six of them, at two megabytes a second, kept everybody else out."""
+    service = Service()
+    for account in accounts[:10]:
+        while service.flood(account):
+            service.seconds += PROMPT_SECONDS + REFUSING_SECONDS
+    assert not service.promises.is_full
+    assert all(service.is_promised(account) for account in accounts[10:50])
+
+
 def test_slow_uploads_take_nothing_from_the_share_of_their_account() -> None:
     """Otherwise an account with many of them is refused as long as it asks, beside converters that have no work."""
     service = Service()

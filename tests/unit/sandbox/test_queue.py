@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import pytest
 
-from sandbox.queue import QUANTUM_SECONDS, AdmissionQueue, QueueFull, QueueTicket, State, TenantLimit
+from sandbox.queue import KEPT_SHARE, QUANTUM_SECONDS, AdmissionQueue, QueueFull, QueueTicket, State, TenantLimit
 
 
 def acquire(queue: AdmissionQueue, tenant: str, now: float = 0.0) -> QueueTicket:
@@ -48,6 +48,17 @@ def test_a_tenant_who_floods_the_queue_leaves_places_for_the_others() -> None:
         flood(queue, tenant)
         assert queue.places_taken < queue.places
     queue.enqueue("newcomer")
+
+
+def test_a_few_tenants_who_flood_the_queue_leave_places_for_those_who_have_none() -> None:
+    """Five took all, since each may take most of what the others leave; now each that has none gets one."""
+    queue = AdmissionQueue(converters=2, waiting=510)
+    for number in range(5):
+        flood(queue, f"flood {number}")
+    for number in range(queue.places // KEPT_SHARE - 5):
+        queue.enqueue(f"newcomer {number}")
+        with pytest.raises(QueueFull):
+            queue.enqueue(f"newcomer {number}")
 
 
 def test_a_tenant_may_have_so_many_places_or_one_request_when_it_has_none() -> None:
