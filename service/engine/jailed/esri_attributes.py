@@ -29,6 +29,8 @@ BITS: Mapping[Any, int] = {
     "esriFieldTypeBigInteger": 0,  # GDAL 3.6 does not know it, and makes texts of all its numbers
 }
 """The types of numbers, and how many bits of a whole one, with its sign, the driver keeps."""
+KNOWN_AS = {"esriFieldTypeSingle": DOUBLE}
+"""What to declare in place of types that GDAL before 3.8 does not know, and of which it makes texts."""
 NO_NUMBER = 64
 WIDER = {32: INTEGER, 54: DOUBLE, NO_NUMBER: TEXT}
 """The types for values of so many bits."""
@@ -106,7 +108,11 @@ def _values(features: Iterable[_Feature]) -> dict[str, list[Any]]:
 
 def _declared(document: _Document) -> list[dict[str, Any]]:
     fields = document.fields if isinstance(document.fields, list) else []
-    return [field for field in fields if isinstance(field, dict) and isinstance(field.get("name"), str)]
+    return [
+        field
+        for field in fields
+        if isinstance(field, dict) and isinstance(field.get("name"), str) and isinstance(field.get("type", ""), str)
+    ]
 
 
 def _fields(document: _Document) -> tuple[list[dict[str, Any]] | None, dict[str, int]]:
@@ -114,13 +120,14 @@ def _fields(document: _Document) -> tuple[list[dict[str, Any]] | None, dict[str,
     columns, declared = _values(document.features), _declared(document)
     fields, mistyped = [], {}
     for field in declared:
-        name, kind = field["name"], field.get("type")
-        needed = [_bits(value) for value in columns.get(name, ())] if kind in BITS else []
-        if max(needed, default=0) > BITS.get(kind, NO_NUMBER):
+        name, given = field["name"], field.get("type", "")
+        kind = read_as = KNOWN_AS.get(given, given)
+        needed = [_bits(value) for value in columns.get(name, ())] if read_as in BITS else []
+        if max(needed, default=0) > BITS.get(read_as, NO_NUMBER):
             kind = WIDER[max(32, *needed)]
             if kind == TEXT:
-                mistyped[name] = sum(bits > BITS[field["type"]] for bits in needed)
-        fields.append(field if kind == field.get("type") else {"name": name, "alias": field.get("alias"), "type": kind})
+                mistyped[name] = sum(bits > BITS[read_as] for bits in needed)
+        fields.append(field if kind == given else {"name": name, "alias": field.get("alias"), "type": kind})
     names = [field["name"] for field in declared] or (document.aliases if isinstance(document.aliases, dict) else ())
     known = set(map(str.lower, names))
     missing = {name: values for name, values in columns.items() if name.lower() not in known}

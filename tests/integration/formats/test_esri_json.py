@@ -26,6 +26,7 @@ NUMBERS: Mapping[str, tuple[tuple[object, ...], tuple[object, ...]]] = {
     "OID": ((1, LARGE, 3), (1, LARGE, 3)),
     "Double": ((0.5, (1 << 53) + 1, 1), ("0.5", str((1 << 53) + 1), "1")),
     "BigInteger": ((1, LARGE, -3), (1, LARGE, -3)),
+    "Single": ((0.1, (1 << 25) + 1, "NaN"), (0.1, (1 << 25) + 1, None)),
     "": ((1, "a", {"b": 2}), ("1", "a", {"b": 2})),
 }
 """By declared type, "" for none: values, and what is read."""
@@ -73,6 +74,14 @@ async def test_attributes_are_kept_whatever_the_file_declares(either: Pipeline, 
     done = await either.to("GeoJson", written(tmp_path / "a.json", [point(1, 2)] * 3, kind, values))
     assert [row["properties"]["v"] for row in readers.geojson(done.path)] == list(read)  # type: ignore[index]  # JSON of a test
     assert done.plan.datasets[0].name == "a"
+
+
+@pytest.mark.parametrize("kind", [["esriFieldTypeDouble"], {"type": 1}, 7])
+async def test_a_type_that_is_no_text_is_unknown(pipeline: Pipeline, tmp_path: Path, kind: object) -> None:
+    """A list ended the program with an error."""
+    fields = [{"name": "v", "type": kind}]
+    source = written(tmp_path / "a.json", [point(1, 2)], values=(1,), fields=fields)
+    assert (await pipeline.to("GeoJson", source)).facts.feature_count == 1
 
 
 @pytest.mark.parametrize(
