@@ -6,8 +6,14 @@ from service.engine.jailed.gpkg import columns, quoted
 
 LAST = "substr({0}, 1, 17) || '59'"
 """The last second before a sixtieth one, of a time as GeoPackage writes it."""
-IS_LEAP = f"{{0}} > '1972-' AND strftime('%m-%d %H:%M', {LAST} || substr({{0}}, 20)) IN ('06-30 23:59', '12-31 23:59')"
-"""Whether a sixtieth second may be a leap second: those are at the ends of June and December since 1972, in UTC."""
+JUNE = "1972 1981 1982 1983 1985 1992 1993 1994 1997 2012 2015"
+DECEMBER = "1972 1973 1974 1975 1976 1977 1978 1979 1987 1989 1990 1995 1998 2005 2008 2016"
+"""The years with a leap second at the end of the month; since 2016, none was added."""
+LEAPS = ", ".join(
+    f"'{year}-{day} 23:59'" for years, day in ((JUNE, "06-30"), (DECEMBER, "12-31")) for year in years.split()
+)
+IS_LEAP = f"strftime('%Y-%m-%d %H:%M', {LAST} || substr({{0}}, 20)) IN ({LEAPS})"
+"""Whether a sixtieth second is a leap second: those are the last of a day in UTC."""
 NEXT = f"strftime('%Y-%m-%dT%H:%M:%S', {LAST}, '+1 second') || substr({{0}}, 20)"
 
 
