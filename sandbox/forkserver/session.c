@@ -134,7 +134,7 @@ static void compare(char **at)
 /* What strays by more than some meters, or is torn, in the layers of the given names that are held, or, without names, in all layers of what is open. */
 static void stray(char **at)
 {
-    enum { SOURCE, TARGET, METERS, LEAST, MOST, WRAPS, NAMES };
+    enum { SOURCE, TARGET, METERS, LEAST, MOST, WRAPS, SHORTEST, NAMES };
     int told = 0;
     for (int given = 0; given < NAMES; given++)
         if (!at[given])
@@ -142,19 +142,19 @@ static void stray(char **at)
     int source_code = atoi(at[SOURCE]), target_code = atoi(at[TARGET]);
     double meters = strtod(at[METERS], NULL);
     struct reach reach = {strtod(at[LEAST], NULL), strtod(at[MOST], NULL)};
-    int wraps = atoi(at[WRAPS]);
+    int wraps = atoi(at[WRAPS]), is_shortest = atoi(at[SHORTEST]);
     char **names = at + NAMES;
     int ok = store_waiting();
     put("{\"layers\":[");
     for (int number = 0, layers = *names || !latest ? 0 : GDALDatasetGetLayerCount(latest); number < layers; number++) {
         put(told++ ? "," : "");
-        tell_strays(GDALDatasetGetLayer(latest, number), source_code, target_code, meters, reach, wraps);
+        tell_strays(GDALDatasetGetLayer(latest, number), source_code, target_code, meters, reach, wraps, is_shortest);
     }
     for (; *names; names++) {
         handle layer = stayed && strcmp(*names, stayed_table) == 0 ? stayed : memory ? GDALDatasetGetLayerByName(memory, *names) : NULL;
         put(told++ ? "," : "");
         if (layer)
-            tell_strays(layer, source_code, target_code, meters, reach, wraps);
+            tell_strays(layer, source_code, target_code, meters, reach, wraps, is_shortest);
         else
             put("{}");
     }

@@ -23,7 +23,7 @@ static const double ORIGIN_METERS = 5.0e7;
 /* There and back: the transformations, and what is still the same place or still on the map, in units of each system. */
 struct trip {
     handle there, back;
-    int in_degrees, to_degrees, wraps, may_stray, may_tear;
+    int in_degrees, to_degrees, wraps, is_shortest, may_stray, may_tear;
     double same, farthest, leap;
     struct reach reach;
 };
@@ -81,11 +81,14 @@ static double leap(const struct trip *trip, struct place one, struct place other
 }
 
 /* How far apart the ends of an edge are on the other map, if an edge of that lies between them however often the half of which
- * the ends are farther apart is halved again; 0 if none does. Only such an edge is still torn then. */
+ * the ends are farther apart is halved again; 0 if none does. Only such an edge is still torn then. So is one that is the
+ * shortest way, which none of the places halfway between the coordinates is on. */
 static double tear(const struct trip *trip, struct place from, struct place to, struct place from_there, struct place to_there)
 {
     struct place middle_there;
-    double apart = leap(trip, from_there, to_there), left = apart;
+    double apart = leap(trip, from_there, to_there), left = apart, width = fabs(from.x - to.x);
+    if (trip->is_shortest && width > TURN / 2 && width < TURN)
+        return apart > trip->leap ? apart : 0;
     for (int halving = 0; left > trip->leap && halving < HALVINGS; halving++) {
         struct place middle = {from.x + (to.x - from.x) / 2, from.y + (to.y - from.y) / 2};
         if (!arrives(trip, middle, &middle_there))
@@ -138,10 +141,10 @@ static int is_as_wide(handle geometry, double width)
 }
 
 /* A geometry as the converter makes it of another one, which it may cut at the date line; NULL if it cannot. */
-static handle as_made(handle geometry, handle transformation, int wraps)
+static handle as_made(handle geometry, const struct trip *trip)
 {
-    static const char *const wrap[] = {"WRAPDATELINE=YES", NULL};
-    handle transformer = OGR_GeomTransformer_Create(transformation, wraps ? wrap : NULL);
+    const char *const wrap[] = {"WRAPDATELINE=YES", trip->is_shortest ? "DATELINEOFFSET=180" : NULL, NULL};
+    handle transformer = OGR_GeomTransformer_Create(trip->there, trip->wraps ? wrap : NULL);
     handle made = transformer ? OGR_GeomTransformer_Transform(transformer, geometry) : NULL;
     if (transformer)
         OGR_GeomTransformer_Destroy(transformer);
@@ -153,7 +156,7 @@ static int is_torn(const struct trip *trip, handle geometry)
     double width = widest_tear(trip, geometry);
     if (width == 0 || !trip->to_degrees)
         return width != 0;
-    handle made = as_made(geometry, trip->there, trip->wraps);
+    handle made = as_made(geometry, trip);
     int found = !made || is_as_wide(made, width);
     if (made)
         OGR_G_DestroyGeometry(made);
@@ -225,11 +228,11 @@ static void count(const struct trip *trip, handle layer, struct found *stray, st
     OGR_L_ResetReading(layer);
 }
 
-void tell_strays(handle layer, int source, int target, double meters, struct reach reach, int wraps)
+void tell_strays(handle layer, int source, int target, double meters, struct reach reach, int wraps, int is_shortest)
 {
     handle given = source ? system_of_code(source) : NULL, from = source ? given : OGR_L_GetSpatialRef(layer), to = system_of_code(target);
     struct found stray = {0}, torn = {0};
-    struct trip trip = {.reach = reach, .wraps = wraps};
+    struct trip trip = {.reach = reach, .wraps = wraps, .is_shortest = is_shortest, .may_tear = is_shortest};
     CPLPushErrorHandler(CPLQuietErrorHandler);
     if (from && to) {
         prepare(&trip, from, to);

@@ -19,6 +19,9 @@ from service.formats.systems import is_placed
 RESULT = "result"
 DOCUMENT = "doc"
 LINEAR = ("-nlt", "CONVERT_TO_LINEAR")
+CUT_WHERE_NEAR = ("-wrapdateline",)
+CUT_WHERE_WIDE = (*CUT_WHERE_NEAR, "-datelineoffset", "180")
+"""Cut at the date line what has edges near it on both sides, or edges wider than half of the map."""
 CREATION = "-dsco"
 WIDE_INTEGERS = re.compile(r"\bInteger64=\w+")
 NARROW_INTEGERS = "Integer64=Integer"
@@ -150,8 +153,8 @@ def systems(plan: ConversionPlan, datasets: Sequence[Dataset]) -> list[str]:
     if plan.output_epsg is None or not placed:
         return []
     from_ = ["-s_srs", f"EPSG:{plan.source_epsg}"] if plan.source_epsg is not None else []
-    wrap = ["-wrapdateline"] if plan.wraps else []
-    return [*from_, "-t_srs", f"EPSG:{plan.output_epsg}", *wrap]
+    wrap = CUT_WHERE_WIDE if plan.is_wound else CUT_WHERE_NEAR
+    return [*from_, "-t_srs", f"EPSG:{plan.output_epsg}", *(wrap if plan.wraps else ())]
 
 
 def selection(plan: ConversionPlan, dataset: Dataset, origin: Origin) -> list[str]:

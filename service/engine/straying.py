@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from service.engine.arguments import Origin
+from service.engine.arguments import CUT_WHERE_NEAR, CUT_WHERE_WIDE, Origin
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.reading.work_file import ADD, INTO_WORK_FILE, UNGROUPED, WORK_DRIVER, facts_of
 from service.engine.session import Answer
@@ -18,7 +18,7 @@ from service.formats.plan import ConversionPlan
 from service.formats.straying import Astray, Strays, meters_apart
 
 COPY_FILE = "copy.gpkg"
-COPY, WRITTEN, PARTS = "copy", "written", "parts"
+COPY, CUT, WRITTEN, PARTS = "copy", "cut", "written", "parts"
 STRAYS_FILE = "strays.gpkg"
 DEGREES_A_METER = 1e-5
 """See straying.c, which does this in a run that is open."""
@@ -53,7 +53,9 @@ async def ask_strays(
     meters = max(meters_apart(plan, dataset.layer, catalogue) for dataset in datasets)
     codes = (str(plan.source_epsg or 0), str(plan.output_epsg))
     reach = map(str, catalogue.reach(plan.output_epsg or 0))
-    told = await place.session.ask(_Strayed, "stray", *codes, str(meters), *reach, str(int(plan.cuts)), *names)
+    told = await place.session.ask(
+        _Strayed, "stray", *codes, str(meters), *reach, str(int(plan.cuts)), str(int(plan.is_wound)), *names
+    )
     return tuple(zip(datasets, told.layers, strict=False))
 
 
@@ -76,16 +78,19 @@ async def _count(
     arguments = [*INTO_WORK_FILE, *assigned, *origin.options, COPY_FILE, origin.name]
     arguments += [*origin.tables(plan, dataset), "-nln", COPY]
     added = [*INTO_WORK_FILE, *ADD, COPY_FILE, COPY_FILE]
-    wrap = ["-wrapdateline"] if plan.cuts else []
+    wrap = (CUT_WHERE_WIDE if plan.is_wound else CUT_WHERE_NEAR) if plan.cuts else ()
     written = [*added, COPY, "-nln", WRITTEN, "-preserve_fid", "-t_srs", f"EPSG:{plan.output_epsg}", *wrap]
+    whole = CUT if plan.is_wound else COPY
     numbered = " UNION ALL ".join(
         f"SELECT {FID} + 0 AS number, {is_written} AS is_written, {GEOMETRY} FROM {table}"  # noqa: S608 -- ours
-        for is_written, table in enumerate((COPY, WRITTEN))
+        for is_written, table in enumerate((whole, WRITTEN))
     )
     query = _query(plan, dataset, catalogue)
     try:
         await place.ogr2ogr(arguments, (*origin.drivers, WORK_DRIVER), origin.environment)
         await place.ogr2ogr(written, (WORK_DRIVER,))
+        if plan.is_wound:
+            await place.ogr2ogr([*added, COPY, "-nln", CUT, "-preserve_fid", *CUT_WHERE_WIDE], (WORK_DRIVER,))
         await place.ogr2ogr([*added, "-nln", PARTS, "-explodecollections", "-sql", numbered], (WORK_DRIVER,))
         await place.ogr2ogr([*UNGROUPED, "-nln", COPY, "-sql", query, STRAYS_FILE, COPY_FILE], (WORK_DRIVER,))
         (layer,) = (await facts_of(place, STRAYS_FILE)).layers
@@ -99,7 +104,8 @@ def _query(plan: ConversionPlan, dataset: Dataset, catalogue: CrsCatalogue) -> s
     """Compare the extents of features with those that the way back leads to, and with those of what was written.
 
     All go there before the first goes back: the driver keeps one transformation, and makes another in milliseconds. A
-    feature is torn if a part spans more than half of the map as written, to no side of it, and none does here.
+    feature is torn if a part spans more than half of the map as written, to no side of it, and none does here, or,
+    where edges are the shortest way, in the cut copy.
     """
     source, output = plan.source_epsg or dataset.layer.crs.epsg, plan.output_epsg or 0
     in_degrees = source is not None and catalogue.is_geographic(source)

@@ -16,9 +16,9 @@ WIDE, WIDE_METERS, HALF_WORLD_METERS = 350.0, 3e7, 20_037_509.0
 """Writers that cut take lines wider than this for ones across the date line."""
 
 
-def is_to_be_cut(layer: Layer) -> bool:
+def is_to_be_cut(layer: Layer, *, is_wound: bool) -> bool:
     """Whether to cut `layer`. Never cut points in collections: GDAL loses them."""
-    return not _has_points_in_collections(layer) and not is_within_datelines(layer, ROUNDING)
+    return not _has_points_in_collections(layer) and (is_wound or not is_within_datelines(layer, ROUNDING))
 
 
 def has_parts_beyond(writing: Writing, layer: Layer) -> bool:
@@ -37,6 +37,13 @@ def is_harmed_by_cutting(layer: Layer) -> bool:
     has_parts = any(name.startswith("Multi") for name in layer.geometry_types)
     may_exceed = not is_within_datelines(layer, -ROUNDING)  # extents may be rounded, too
     return _has_points_in_collections(layer) or (is_within_datelines(layer, ROUNDING) and (has_parts or may_exceed))
+
+
+def may_be_wound(layer: Layer) -> bool:
+    """Whether edges of `layer` may be wider than half of the map; the shortest way then crosses the date line."""
+    if not layer.is_spatial or layer.families == {Family.POINT}:
+        return False
+    return layer.extent is None or layer.extent[2] - layer.extent[0] > DATELINE
 
 
 def spans_map(layer: Layer, source: int | None, catalogue: CrsCatalogue) -> bool:

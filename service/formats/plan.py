@@ -28,6 +28,7 @@ from service.formats.dateline import (
     is_to_be_cut_there,
     is_within_datelines,
     may_be_cut,
+    may_be_wound,
     spans_map,
 )
 from service.formats.detect import Source
@@ -71,6 +72,9 @@ class ConversionPlan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     is_in_place: bool = False
     """Whether there are only flat points, in the system and the area of the result already, so that its driver need
     not copy each to move it or to look for the date line."""
+    is_wound: bool = False
+    """Whether edges may lead around the Earth in the result that in the file are the shortest way between their ends.
+    All of them are cut then; otherwise, drivers cut at the date line only what is near it on both sides."""
     in_degrees: bool = False
     within_datelines: bool = False
     """Whether the output is in degrees that are all within 180 degrees of Greenwich."""
@@ -148,7 +152,7 @@ def plan_conversion(
         direct=not facts.in_work_file or _is_json_to_json(source, target, facts),
         warnings=(*warnings, *find_losses(target, datasets), *exchanged),
     )
-    return _with_dateline(_with_names(plan), layers, catalogue, spans=not reading_of(source.format).shortest_edges)
+    return _with_dateline(_with_names(plan), layers, catalogue, is_shortest=reading_of(source.format).shortest_edges)
 
 
 def _uncut(target: Format, dataset: Dataset, systems: Systems, output_epsg: int, catalogue: CrsCatalogue) -> Dataset:
@@ -219,23 +223,31 @@ def _with_names(plan: ConversionPlan) -> ConversionPlan:
 
 
 def _with_dateline(
-    plan: ConversionPlan, layers: Sequence[Layer], catalogue: CrsCatalogue, *, spans: bool
+    plan: ConversionPlan, layers: Sequence[Layer], catalogue: CrsCatalogue, *, is_shortest: bool
 ) -> ConversionPlan:
     """Decide what geometries that cross the date line, or do not, require or allow.
 
-    `spans` is whether an edge from one side of the map to the other spans all of it, and does not cross the date line.
+    `is_shortest` is whether an edge from one side of the map to the other crosses the date line; else it spans the map.
     """
     spatial = [layer for layer in layers if layer.is_spatial]
     in_degrees = plan.output_epsg is not None and catalogue.is_geographic(plan.output_epsg)
     pairs = [(layer, plan.source_epsg or layer.crs.epsg) for layer in spatial]
     output = plan.output_epsg or WGS84
-    is_cut = any(is_to_be_cut(layer) or is_to_be_cut_there(layer, source, output, catalogue) for layer, source in pairs)
-    is_harmed = any(
-        is_harmed_by_cutting(layer) or (spans and spans_map(layer, source, catalogue)) for layer, source in pairs
+    reading = plan.target.reading
+    goes_on = reading is not None and reading.shortest_edges
+    is_wound = is_shortest and not goes_on and any(map(may_be_wound, spatial))
+    is_cut = any(
+        is_to_be_cut(layer, is_wound=is_wound) or is_to_be_cut_there(layer, source, output, catalogue)
+        for layer, source in pairs
+    )
+    is_harmed = is_wound or any(
+        is_harmed_by_cutting(layer) or (not is_shortest and spans_map(layer, source, catalogue))
+        for layer, source in pairs
     )
     return msgspec.structs.replace(
         plan,
-        wraps=plan.writing.wraps_dateline and is_cut,
+        is_wound=is_wound,
+        wraps=is_cut and (plan.writing.wraps_dateline or (is_wound and bool(plan.writing.lines_driver))),
         moves_parts=any(
             has_parts_beyond(plan.writing, layer) and (source is None or catalogue.is_in_degrees(source))
             for layer, source in pairs

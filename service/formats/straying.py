@@ -17,6 +17,7 @@ import msgspec
 
 from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset
+from service.formats.dateline import may_be_wound
 from service.formats.facts import Count, Layer
 from service.formats.names import shown
 from service.formats.plan import ConversionPlan
@@ -36,6 +37,11 @@ SAME_METERS, SAME_METERS_OF_OTHER_DATUM = 1, 100
 """How far apart places may be to count as the same. Between two datums, PROJ may go there and back by transformations
 that differ by tens of meters, also within the areas of both; without a change, the way back is exact there."""
 STRETCHED = " or, 2,000 km and more from the central meridian, make lengths at least 5 % too long"
+OTHER_MAPS = {
+    False: "an outputFormat and a targetEpsg, such as that of the file, whose map goes on there",
+    True: "the format of the file as outputFormat",
+}
+"""What to choose where lines span the map; by whether they are the shortest way in the file."""
 ZONE = ", such as that of the zone in which they lie, or 4326"
 """What their coordinates may be instead in a Transverse Mercator projection, and what to choose instead of it."""
 Astray: TypeAlias = tuple[tuple[Dataset, Strays], ...]
@@ -50,7 +56,11 @@ def that_may_stray(plan: ConversionPlan, catalogue: CrsCatalogue) -> list[Datase
 
 def _may_stray(plan: ConversionPlan, layer: Layer, catalogue: CrsCatalogue) -> bool:
     source, output = plan.source_epsg or layer.crs.epsg, plan.output_epsg
-    if output is None or source == output:
+    if output is None:
+        return False
+    if plan.is_wound and may_be_wound(layer):
+        return True
+    if source == output:
         return False
     if source is None or not catalogue.is_geographic(source):
         return True
@@ -79,8 +89,7 @@ def stray_warnings(plan: ConversionPlan, found: Astray, catalogue: CrsCatalogue)
                 f"{strays.torn:,} of {features:,} features of {shown(layer.name)!r}, first feature "
                 f"{strays.first_torn:,}, cross {'the date line' if in_degrees else 'an edge of the map'} and were not "
                 "cut there: lines between both sides of it span the whole map in the result, which is in "
-                f"EPSG:{plan.output_epsg}. Cut them there, or choose an outputFormat and a targetEpsg, such as that of "
-                "the file, whose map goes on there."
+                f"EPSG:{plan.output_epsg}. Cut them there, or choose {OTHER_MAPS[plan.is_wound]}."
             )
         if strays.count:
             systems = (plan.source_epsg or layer.crs.epsg, plan.output_epsg)

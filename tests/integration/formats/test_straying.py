@@ -244,6 +244,61 @@ async def test_longitudes_beyond_the_date_line_are_told_where_a_projection_moves
         ] * told, source.name
 
 
+def kml_line(*places: str) -> str:
+    return f"<LineString><coordinates>{' '.join(places)}</coordinates></LineString>"
+
+
+SEGMENT = '<trkseg><trkpt lat="1" lon="178"/><trkpt lat="3" lon="-178"/></trkseg>'
+RING = "178,1 -178,1 -178,3 178,3 178,1"
+AREA = (
+    f"<Polygon><outerBoundaryIs><LinearRing><coordinates>{RING}</coordinates></LinearRing></outerBoundaryIs></Polygon>"
+)
+WHEN = "<when>2020-01-01T00:00:00Z</when>"
+TRACK = f"<gx:Track>{WHEN}{WHEN}<gx:coord>178 1 0</gx:coord><gx:coord>-178 3 0</gx:coord></gx:Track>"
+SHORTEST = {
+    "a line": ("kml", kml_line("178,1", "-178,3"), True),
+    "lines": ("kml", f"<MultiGeometry>{kml_line('178,1', '-178,3')}{kml_line('1,1', '2,2')}</MultiGeometry>", True),
+    "areas": ("kml", f"<MultiGeometry>{AREA}{AREA.replace(',3', ',-3')}</MultiGeometry>", True),
+    "tracks": ("kml", f"<gx:MultiTrack>{TRACK}{TRACK}</gx:MultiTrack>", True),
+    "a segment": ("gpx", SEGMENT, True),
+    "segments": ("gpx", SEGMENT + SEGMENT.replace("178", "10"), True),
+    "the Pacific": ("kml", kml_line("-118,34", "140,36"), True),
+    "as far as GDAL looks": ("kml", kml_line("170,1", "-170,3"), True),
+    "an area of the Pacific": ("kml", AREA.replace("178", "140"), True),
+    "the long way": ("kml", kml_line("178,1", "60,1", "-60,1", "-178,3"), False),
+    "cut already": (
+        "kml",
+        f"<MultiGeometry>{kml_line('178,1', '180,2')}{kml_line('-180,2', '-178,3')}</MultiGeometry>",
+        False,
+    ),
+    "the world": ("kml", AREA.replace("178", "180"), False),
+}
+
+
+@pytest.mark.parametrize("case", SHORTEST)
+async def test_the_shortest_way_in_a_file_is_cut_or_told(either: Pipeline, tmp_path: Path, case: str) -> None:
+    """An edge of KML or GPX from one side of the date line to the other crosses it, also in Multi geometries."""
+    kind, shape, crosses = SHORTEST[case]
+    texts = {
+        "kml": '<kml xmlns="http://www.opengis.net/kml/2.2" xmlns:gx="http://www.google.com/kml/ext/2.2"><Document>'
+        f"<Placemark><name>a</name>{shape}</Placemark></Document></kml>",
+        "gpx": '<gpx version="1.1" creator="x" xmlns="http://www.topografix.com/GPX/1/1">'
+        f"<trk><name>a</name>{shape}</trk></gpx>",
+    }
+    path = tmp_path / f"a.{kind}"
+    path.write_text(texts[kind])
+    for output, is_cut in (("GeoPackage", False), ("Shapefile", False), ("GeoJson", True), ("GeoJsonSeq", True)):
+        done = await either.convert(path, ConversionRequest(output=output), verifies=True)
+        told = [warning for warning in done.differences if "cross the date line and were not cut" in warning]
+        assert len(told) == (crosses and not is_cut), (output, done.differences)
+        assert all(warning.endswith("or choose the format of the file as outputFormat.") for warning in told)
+        if is_cut:
+            assert await widest_edge(either, done.path) < 180, output
+    if "<Polygon>" not in shape:
+        other = "Kml" if kind == "gpx" else "Gpx"
+        assert not (await either.convert(path, ConversionRequest(output=other), verifies=True)).differences
+
+
 async def test_what_crosses_an_edge_of_a_map_elsewhere_is_told(either: Pipeline, tmp_path: Path) -> None:
     """Equal Earth Asia-Pacific ends in the Atlantic."""
     lines = [feature(geometry("LineString", [[west, 10], [west + 20, 10]]), a=1) for west in (0, 170, -40)]
