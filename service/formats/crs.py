@@ -141,7 +141,8 @@ MODIFIED_KROVAK, MODIFIED_KROVAK_SINCE = frozenset({5224, 5225, 5515, 5516}), (9
 """Systems of the projection that PROJ's database has had longer than PROJ itself, and the version that computes it."""
 VERSION = "SELECT value FROM metadata WHERE key = 'PROJ.VERSION'"
 PLANE_TYPES = frozenset({"geographic 2D", "projected"})
-MAP_TYPES = frozenset({"geographic 2D", "geographic 3D", "projected", "compound"})
+HIGH_TYPES = frozenset({"geographic 3D", "compound"})
+MAP_TYPES = PLANE_TYPES | HIGH_TYPES
 PLACED_TYPES = MAP_TYPES | {"geocentric", "other"}
 EVERY = """
 SELECT CAST(c.code AS INTEGER), c.name, coalesce(min(e.description), '')
@@ -221,6 +222,11 @@ class CrsCatalogue:
         """Whether `epsg` says what elevations are, beside a system of two axes."""
         row = self._find(epsg)
         return row is not None and row[1] == "compound"
+
+    def has_heights(self, epsg: int) -> bool:
+        """Whether positions in `epsg` have three numbers, of which the third is a height."""
+        row = self._find(epsg)
+        return row is not None and row[1] in HIGH_TYPES
 
     def has(self, epsg: int) -> bool:
         """Whether there is a coordinate system with this code."""

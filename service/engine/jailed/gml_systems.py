@@ -1,14 +1,16 @@
 """Finds the coordinate system of each feature of GML, and writes it to where the driver looks. Runs in the sandbox.
 
-`python -m …gml_systems GML NAMED_GML FOUND_FILE`. A geometry may name its system itself, in its parts, or nowhere if
-the collection or the envelope around all features does. The driver knows the first way; it prefers an envelope's system
-to what features say, and newer releases also prefer its dimension. Uses only the standard library.
+`python -m …gml_systems GML NAMED_GML FOUND_FILE [SYSTEM…]`. A geometry may name its system itself, in its parts, or
+nowhere if the collection or the envelope around all features does. The driver knows the first way; it prefers an
+envelope's system to what features say, and newer releases also prefer its dimension. Before GDAL 3.12.1, it takes lists
+that do not say their dimension for ones of two, also in a SYSTEM of three. Uses only the standard library.
 """
 
 import json
 import re
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 from xml.parsers import expat
@@ -63,7 +65,8 @@ class Names(NamedTuple):
 class _Reader:
     """Follows the elements of one document."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, high: Collection[str]) -> None:
+        self._high = high
         self.found: defaultdict[str, dict[str, list[int]]] = defaultdict(dict)
         """By type of features and system: how many features have it, and the number of the first."""
         self.changes: dict[int, tuple[int, bytes]] = {}
@@ -81,7 +84,7 @@ class _Reader:
         self._geometry: list[Names] = []
         """What the open elements of a geometry say, from the outermost on."""
         self._lists: set[int] = set()
-        """Where the attributes of geometries end whose lists may have three dimensions, as only the envelope says."""
+        """Where the attributes of geometries end whose lists may be of three dimensions, as envelope or system say."""
         self._is_flat = False
         """Whether some geometries show that this does not hold for all."""
         self._begin = 0
@@ -161,6 +164,7 @@ class _Reader:
         systems = {names.system or self._around.system for names in self._used}
         systems |= {outermost.system} if outermost.system else set()
         self._systems = {system_of(name) for name in systems}
+        is_high = bool(systems) and self._systems.issubset(self._high)
         found = TAG_NAME.match(self._content, self._begin)
         if found is None:
             return
@@ -168,7 +172,7 @@ class _Reader:
             self.changes[found.end()] = (found.end(), b" " + _naming(next(iter(systems))))
         if any(names.dimension for names in self._used):
             self._is_flat = True
-        elif self._around.dimension == str(HIGH):
+        elif self._around.dimension == str(HIGH) or is_high:
             texts = POSITIONS.findall(self._content, self._begin, self._parser.CurrentByteIndex)
             self._is_flat |= any(len(text.split()) % HIGH for text in texts)
             self._lists |= {found.end()} if texts else set()
@@ -228,10 +232,13 @@ def system_of(name: str) -> str:
     return WGS84 if CRS84.fullmatch(name) else name[:LONGEST_NAME]
 
 
-def main(gml: str, named_gml: str, found_file: str) -> None:
-    """Write `gml` to `named_gml` with the system of each geometry, and which there are to `found_file`."""
+def main(gml: str, named_gml: str, found_file: str, *high: str) -> None:
+    """Write `gml` to `named_gml` with the system of each geometry, and which there are to `found_file`.
+
+    Positions in `high` systems, as `system_of` calls them, have heights.
+    """
     content = Path(gml).read_bytes()
-    reader = _Reader(content)
+    reader = _Reader(content, high)
     try:
         reader.read()
         named = reader.named()
@@ -242,4 +249,4 @@ def main(gml: str, named_gml: str, found_file: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    main(*sys.argv[1:])

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from service.engine.diagnostics import MAX_FOUND, told_of_renamed
 from service.engine.jailed import gml_systems
-from service.engine.jailed.gml_systems import CODE, HIGH, MOST_SYSTEMS, MOST_TYPES, NO_SYSTEM, PAIR, UNUSUAL
+from service.engine.jailed.gml_systems import CODE, HIGH, MOST_SYSTEMS, MOST_TYPES, NO_SYSTEM, PAIR, UNUSUAL, system_of
 from service.engine.reading.files import read_single, reading_with_options
 from service.engine.reading.work_file import WorkFile, read_layers
 from service.engine.session import Session
@@ -79,11 +79,12 @@ async def read_gml(place: Workplace, source: Source) -> WorkFile:
     few = partial(require_few_columns, source.parts[0].text, GML_ENDS, GML_NAMES)
     await place.look(few)
     names = await place.look(partial(_names, source.parts[0].text))
-    if not await place.look(partial(_misleads, source.parts[0].text, names)):
+    high = sorted(_high(names, CrsCatalogue(place.host.proj_database)))
+    if not await place.look(partial(_misleads, source.parts[0].text, names, is_high=bool(high))):
         await _describe(place, reading_with_options(source), source.parts[0])
         return msgspec.structs.replace(await read_single(place, source), system=_shown(names))
     file = staged_names(source)[0]
-    await place.python(gml_systems.__name__, file, NAMED_FILE, FOUND_FILE)
+    await place.python(gml_systems.__name__, file, NAMED_FILE, FOUND_FILE, *high)
     found = await place.read_json(FOUND_FILE, Found)
     warnings = tuple(told for layer, systems in found.items() for told in _require_one_system(layer, systems))
     await place.discard(file)
@@ -199,13 +200,27 @@ def _has_only(text: bytes, names: set[bytes]) -> bool:
     return known == text.count(SRS_NAME)
 
 
-def _misleads(path: Path, names: set[bytes]) -> bool:
-    """Whether the driver may take coordinates for those of another system, or three axes for two. Blocking."""
+def _high(names: Iterable[bytes], catalogue: CrsCatalogue) -> set[str]:
+    """Those of the systems, as `gml_systems.system_of` calls them, whose positions have heights."""
+    systems = {system_of(name.decode("utf-8", "replace").strip()) for name in names}
+    codes = {system: CODE.fullmatch(system) for system in systems}
+    return {
+        system
+        for system, code in codes.items()
+        if PAIR.fullmatch(system) or (code and catalogue.has_heights(int(code[1])))
+    }
+
+
+def _misleads(path: Path, names: set[bytes], *, is_high: bool) -> bool:
+    """Whether the driver may take coordinates for those of another system, or three axes for two. Blocking.
+
+    `is_high`: one of `names` is that of a system whose positions have heights.
+    """
     if len(names) >= FEW or any(UNUSUAL.match(name.decode("utf-8", "replace").strip()) for name in names):
         return True
     if names and _has_unnamed(path) and not _is_around_all(path, *names):
         return True
-    return has_match(path, HIGH_AROUND, SRS_DIMENSION) and has_match(path, LISTS)
+    return (is_high or has_match(path, HIGH_AROUND, SRS_DIMENSION)) and has_match(path, LISTS)
 
 
 def _has_unnamed(path: Path) -> bool:

@@ -18,6 +18,7 @@ START = (
 )
 FEATURE = "<gml:featureMember><t:place><t:name>Ö</t:name><t:geom>{}</t:geom></t:place></gml:featureMember>"
 URN, CODE, ADDRESS = "urn:ogc:def:crs:EPSG::4326", "EPSG:4326", "http://www.opengis.net/gml/srs/epsg.xml#4326"
+SPACE = "urn:ogc:def:crs:EPSG::4979"
 CRS84, ZONE = "urn:ogc:def:crs:OGC:1.3:CRS84", "EPSG:25832"
 ENVELOPE = (
     "<gml:boundedBy><gml:Envelope{}><gml:lowerCorner>0 0</gml:lowerCorner><gml:upperCorner>9 9</gml:upperCorner>"
@@ -74,6 +75,20 @@ DOCUMENTS = {
         ENVELOPE.format(named(URN) + ' srsDimension="3"'),
         [HIGH_READ],
     ),
+    "three dimensions of the system": ([line(named(SPACE), HIGH)], "", "", [HIGH_READ]),
+    "three dimensions of the system in another notation": (
+        [line(named(f"http://www.opengis.net/def/crs/EPSG/0/{SPACE[-4:]}"), HIGH), line(named(SPACE), HIGH)],
+        "",
+        "",
+        [HIGH_READ, HIGH_READ],
+    ),
+    "three dimensions of the envelope's system": (
+        [line("", HIGH)],
+        "",
+        ENVELOPE.format(named(SPACE)),
+        [HIGH_READ],
+    ),
+    "two dimensions in a system of three": ([line(named(SPACE), "50 9 51 10")], "", "", [[[9, 50], [10, 51]]]),
     "three dimensions of some": (
         [line(named(CODE), LOW), line(named(URN), HIGH, ' srsDimension="3"')],
         "",
