@@ -143,7 +143,7 @@ class Channel(ABC):
         if self.site.is_stopping or self.has_ended:
             self.close()
         else:
-            self.look(self.take())
+            self.look(b"")  # a request that arrived with an earlier one: before it, nothing more is taken
             while self._pieces and not (self._is_served or self._is_deaf):
                 self.look(self.take())
 

@@ -7,7 +7,7 @@ import socket
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -297,6 +297,21 @@ async def test_a_client_that_sends_more_than_is_read_has_to_wait(client: Client,
     await asyncio.get_running_loop().sock_sendall(own, bytes(body - taken))
     assert await client.reader.readuntil(b"done")
     assert sum(len(message["body"]) for message in client.application.received) == body
+    own.close()
+
+
+async def test_a_client_that_sends_more_requests_than_are_answered_has_to_wait(client: Client) -> None:
+    """Memory stays bounded, however many of them are answered meanwhile: no answer makes room for more than it took."""
+    own = client.socket.dup()
+    own.setblocking(False)
+    requests, taken = len(LARGE) * (REQUEST % b"/"), 0
+    while len(client.pieces) < 500:
+        with suppress(BlockingIOError):
+            taken += own.send(requests[taken : taken + len(LARGE)])
+        await asyncio.sleep(0)
+        assert taken < 10 * len(LARGE)
+    for _ in range(500):
+        assert (await client.reader.readuntil(b"done")).startswith(b"HTTP/1.1 200")
     own.close()
 
 
