@@ -15,7 +15,7 @@ from service.app.converters import converters_of, look_at_gateway, look_at_host,
 from service.cli.finding import Finding, judged
 from service.engine.capabilities import Capabilities
 from service.intake.memory import leave_memory_root, memory_root
-from service.server.listener import RESERVED_DESCRIPTORS
+from service.server.listener import descriptors_for
 from service.settings import Settings
 from service.usecases.services import Role
 
@@ -96,7 +96,7 @@ async def check_space(settings: Settings, _role: Role) -> AsyncIterator[Finding]
         holds=small is not None,
     )
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    wanted = settings.max_connections + RESERVED_DESCRIPTORS
+    wanted = descriptors_for(settings.max_connections)
     yield judged(
         "open files",
         f"up to {_number(files)}",

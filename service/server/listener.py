@@ -22,8 +22,10 @@ SILENT_READER_SECONDS = 60
 """How long a client may read nothing of a response that is ready."""
 TURNED_AWAY_AT_ONCE = 256
 """How many connections beyond the limit may be open, each until its client has its refusal."""
+DESCRIPTORS_EACH = 2
+"""A connection has its socket, and the file that it receives or sends."""
 RESERVED_DESCRIPTORS = 512
-"""Files and sockets that the process needs in addition to client connections."""
+"""Files and sockets that the process needs in addition to those of client connections."""
 LEAST_SHARE = 8
 """A fraction of the descriptors that are for connections even on a host that allows fewer than the process may need."""
 _AT_ONCE = 16
@@ -149,13 +151,18 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
+def descriptors_for(connections: int) -> int:
+    """Return how many files a process must be able to open that serves so many connections at the same time."""
+    return connections * DESCRIPTORS_EACH + RESERVED_DESCRIPTORS
+
+
 def room_for_connections(wanted: int) -> int:
     """Raise the limit on open files as far as possible, and return the number of connections that it allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted + RESERVED_DESCRIPTORS
+    needed = descriptors_for(wanted)
     if soft != resource.RLIM_INFINITY and soft < needed:
         soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     if soft == resource.RLIM_INFINITY:
         return wanted
-    return max(soft // LEAST_SHARE, soft - RESERVED_DESCRIPTORS)
+    return max(soft // LEAST_SHARE, (soft - RESERVED_DESCRIPTORS) // DESCRIPTORS_EACH)
