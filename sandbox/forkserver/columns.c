@@ -111,23 +111,25 @@ static void examine_text_kinds(struct column *column, const char *text, size_t s
     column->fits = fits;
 }
 
-/* Keep the first few distinct values, and the common prefix of all. */
-static void examine_distinct(struct column *column, const char *text)
+/* Keep the common prefix of all texts. */
+static void examine_prefix(struct column *column, const char *text)
 {
-    int number = 0, most = column->distinct < DISTINCT ? column->distinct : DISTINCT;
     if (!column->prefix)
         column->prefix = strdup(text);
     else if (*column->prefix) {
         char *at = column->prefix;
         while (*at && *at == *text)
             at++, text++;
-        text -= at - column->prefix;
         while (at > column->prefix && (*at & 0xc0) == 0x80) /* within a character */
             at--;
         *at = 0;
     }
-    if (column->distinct > DISTINCT)
-        return;
+}
+
+/* Keep the first few distinct values. */
+static void examine_distinct(struct column *column, const char *text)
+{
+    int number = 0, most = column->distinct < DISTINCT ? column->distinct : DISTINCT;
     while (number < most && strcmp(column->values[number], text) != 0)
         number++;
     if (number < most)
@@ -322,43 +324,37 @@ static void examine_text(struct column *column, const char *text)
         examine_integer(column, strtoll(text, NULL, 10));
     else if (column->fits & FITS_REAL)
         examine_real(column, CPLStrtod(text, NULL));
-    examine_distinct(column, text);
+    examine_prefix(column, text);
 }
 
-/* Whether a date that begins with year and month is one that spreadsheets cannot count from their first day. */
-static int is_before_march_1900(const char *text)
+/* Whether spreadsheets cannot count a day of a year and month from their first day. */
+static int is_before_march_1900(int year, int month)
 {
-    int year = strncmp(text, "1900", 4);
-    return year < 0 || (year == 0 && text[4] && text[5] == '0' && text[6] < '3');
+    return year < 1900 || (year == 1900 && month < 3);
 }
 
-static void examine_date(struct column *column, const char *text)
+static void examine_date(struct column *column, int year, int month)
 {
-    column->before_1000 += *text == '0';
-    column->before_march_1900 += is_before_march_1900(text);
+    column->before_1000 += year < 1000;
+    column->before_march_1900 += is_before_march_1900(year, month);
 }
 
-/* See a time as the text that a GeoPackage stores of it, which is to be the same time when it is read. */
+/* See a time as a GeoPackage stores it, with milliseconds, which is to be the same time when it is read. */
 static void examine_moment(struct column *column, const struct moment *moment)
 {
-    enum { NO_ZONE = 0, UTC = 100, MOST_QUARTERS = 14 * 4, MINUTES = 15, HOUR = 60 };
-    int east = moment->zone == NO_ZONE ? 0 : moment->zone - UTC, offset = abs(east) * MINUTES;
-    char text[64], seconds[32], zone[16] = "";
-    snprintf(seconds, sizeof seconds, "%06.3f", (double)moment->second);
-    if (east)
-        snprintf(zone, sizeof zone, "%c%02d:%02d", east < 0 ? '-' : '+', offset / HOUR, offset % HOUR);
-    snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%s%s", moment->year, moment->month, moment->day, moment->hour,
-             moment->minute, seconds, moment->zone == UTC ? "Z" : zone);
-    examine_kind(column, !is_in_calendar(text), &column->no_day, &column->first_no_day);
-    column->until_1970 += strcmp(text, "1970-01-01T00:00:00.999Z") <= 0;
-    column->before_march_1900 += is_before_march_1900(text);
-    column->fractions += strcmp(seconds + 2, ".000") != 0;
+    enum { NO_ZONE = 0, UTC = 100, MOST_QUARTERS = 14 * 4 };
+    int east = moment->zone == NO_ZONE ? 0 : moment->zone - UTC, year = moment->year, month = moment->month;
+    int is_midnight = moment->hour == 0 && moment->minute == 0, is_first = month == 1 && moment->day == 1;
+    double milliseconds = rint(moment->second * 1000.0);
+    examine_kind(column, !is_day(year, month, moment->day), &column->no_day, &column->first_no_day);
+    column->until_1970 += year < 1970 || (year == 1970 && is_first && is_midnight && milliseconds < 1000);
+    column->before_march_1900 += is_before_march_1900(year, month);
+    column->fractions += fmod(milliseconds, 1000) != 0;
     column->zoned += moment->zone != NO_ZONE;
     column->offsets += east != 0;
-    column->unsteady += moment->year < 0 || moment->year > 9999 || moment->month < 1 || moment->month > 12 ||
-                        moment->day < 1 || moment->day > 31 || moment->hour > 23 || moment->minute > 59 ||
-                        moment->second < 0 || !(CPLStrtod(seconds, NULL) < 60) ||
-                        (float)CPLStrtod(seconds, NULL) != moment->second || abs(east) > MOST_QUARTERS;
+    column->unsteady += year < 0 || year > 9999 || month < 1 || month > 12 || moment->day < 1 || moment->day > 31 ||
+                        moment->hour > 23 || moment->minute > 59 || moment->second < 0 || !(milliseconds < 60000) ||
+                        (float)(milliseconds / 1000) != moment->second || abs(east) > MOST_QUARTERS;
 }
 
 void examine_value(struct column *column, handle feature, int field, const union value *value, int64_t row)
@@ -370,13 +366,12 @@ void examine_value(struct column *column, handle feature, int field, const union
         if (column->is_id)
             examine_id(column, value->string, row);
         if (column->fits & FITS_DATE)
-            examine_date(column, value->string);
-        return;
+            examine_date(column, atoi(value->string), atoi(value->string + MONTH_AT));
     }
     if (column->type == DATE) {
-        const char *text = OGR_F_GetFieldAsString(feature, field);
-        examine_date(column, text);
-        examine_kind(column, !is_in_calendar(text), &column->no_day, &column->first_no_day);
+        const struct moment *day = &value->moment;
+        examine_date(column, day->year, day->month);
+        examine_kind(column, !is_day(day->year, day->month, day->day), &column->no_day, &column->first_no_day);
     }
     if (column->type == DATETIME)
         examine_moment(column, &value->moment);
@@ -384,7 +379,7 @@ void examine_value(struct column *column, handle feature, int field, const union
         examine_real(column, value->real);
     else if (column->type == INTEGER64 || (column->type == INTEGER && column->subtype != BOOLEAN))
         examine_integer(column, column->type == INTEGER ? value->integer : value->integer64);
-    if (column->type != BINARY && (column->distinct <= DISTINCT || (column->prefix && *column->prefix)))
+    if (column->type != BINARY && column->distinct <= DISTINCT)
         examine_distinct(column, OGR_F_GetFieldAsString(feature, field));
 }
 

@@ -83,14 +83,19 @@ const char *past_pattern(const char *at, const char *pattern)
     return at;
 }
 
-int is_in_calendar(const char *day)
+int is_day(int year, int month, int day)
 {
     static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    enum { MONTH_AT = 5, DAY_AT = 8, FEBRUARY = 2, MONTHS = 12 };
-    int year = atoi(day), month = atoi(day + MONTH_AT), number = atoi(day + DAY_AT);
+    enum { FEBRUARY = 2, MONTHS = 12, LAST_YEAR = 9999 };
     int is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    return year > 0 && month >= 1 && month <= MONTHS && number >= 1 &&
-           number <= days[month - 1] + (month == FEBRUARY && is_leap);
+    return year > 0 && year <= LAST_YEAR && month >= 1 && month <= MONTHS && day >= 1 &&
+           day <= days[month - 1] + (month == FEBRUARY && is_leap);
+}
+
+int is_in_calendar(const char *day)
+{
+    enum { DAY_AT = 8 };
+    return is_day(atoi(day), atoi(day + MONTH_AT), atoi(day + DAY_AT));
 }
 
 static const char *past_day(const char *text)

@@ -20,7 +20,11 @@ int is_finer(const char *text);
 /* Whether the comma or point of a number may separate thousands, whatever its sign, leading zeros and the space around it. */
 int may_be_grouped(const char *text, char separator);
 
-/* Whether the calendar has a day that is written as four, two and two digits with something between them. */
+/* Whether the calendar has a day of the years 1 to 9999. */
+int is_day(int year, int month, int day);
+
+/* Whether the calendar has a day that is written as four, two and two digits with something between them; where the month begins. */
+enum { MONTH_AT = 5 };
 int is_in_calendar(const char *day);
 
 const char *past_digits(const char *at);
