@@ -29,6 +29,8 @@ ORIGIN_METERS = 5e7
 EDGES = ("MinX", "MaxX", "MinY", "MaxY")
 HALF_WAY_AROUND = {True: 180.0, False: METERS_AROUND / 2}
 """Half of the map in a system of degrees, and in others."""
+TORN = 1.5
+"""How many halves of the map what is torn spans to one side; near a pole, others may span one."""
 FOUND = ("strays", "first", "torn", "first_torn")
 """What the query finds, in the order of `Strays`."""
 
@@ -105,7 +107,8 @@ def _query(plan: ConversionPlan, dataset: Dataset, catalogue: CrsCatalogue) -> s
 
     All go there before the first goes back: the driver keeps one transformation, and makes another in milliseconds. A
     feature is torn if a part spans more than half of the map as written, to no side of it, and none does here, or,
-    where edges are the shortest way, in the cut copy.
+    where edges are the shortest way, in the cut copy. It also is if the part spans so much to one side that an edge on
+    the date line was taken for one on the other side.
     """
     source, output = plan.source_epsg or dataset.layer.crs.epsg, plan.output_epsg or 0
     in_degrees = source is not None and catalogue.is_geographic(source)
@@ -130,7 +133,8 @@ def _query(plan: ConversionPlan, dataset: Dataset, catalogue: CrsCatalogue) -> s
     )
     width, height = (f"(ST_Max{axis}({GEOMETRY}) - ST_Min{axis}({GEOMETRY}))" for axis in "XY")
     half, half_there = HALF_WAY_AROUND[in_degrees], HALF_WAY_AROUND[catalogue.is_geographic(output)]
-    wide = f"{width} > {half_there} AND ST_MaxX({GEOMETRY}) <> {half_there}"
+    one_side = f"ST_MinX({GEOMETRY}) > -{half_there} AND {width} >= {TORN * half_there}"
+    wide = f"{width} > {half_there} AND (ST_MaxX({GEOMETRY}) <> {half_there} OR {one_side})"
     torn = (
         f"SELECT number FROM {PARTS} WHERE is_written AND {wide} EXCEPT "  # noqa: S608 -- ours
         f"SELECT number FROM {PARTS} WHERE NOT is_written AND max({width}, {height}) > {half}"

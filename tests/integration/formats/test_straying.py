@@ -176,6 +176,18 @@ ACROSS = {
     "near the pole": (3995, "LINESTRING (-100000 500000,100000 500000)", True),
     "an area near the pole": (3995, "POLYGON ((-9 500000,9 500000,9 500009,-9 500009,-9 500000))", True),
     "past the pole": (3995, "LINESTRING (-100000 -1000,100000 -1000)", False),
+    "an area that ends there": (
+        3031,
+        "POLYGON ((0 -1000000,0 -750000,-250000 -750000,-250000 -1000000,0 -1000000))",
+        True,
+    ),
+    "an area that begins there": (
+        3031,
+        "POLYGON ((0 -1000000,0 -750000,250000 -750000,250000 -1000000,0 -1000000))",
+        False,
+    ),
+    "a line that ends there": (3031, "LINESTRING (-100000 -400000,0 -400000,0 -300000)", True),
+    "half around the pole": (3031, "LINESTRING (-174000 985000,1000000 0,0 -1000000)", False),
     "the other datum": (4267, "LINESTRING (170 50,190 50)", True),
     "the world in another datum": (4267, "LINESTRING (-179 50,179 50)", False),
 }
