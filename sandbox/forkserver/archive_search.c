@@ -69,6 +69,25 @@ static int lacks_result(const char *at, const char *end)
     return 0;
 }
 
+/* Whether a cell says its text in its tag, or shows one and does not say that it holds one; see cell_texts.py. What may be in the
+   piece that follows is seen with that. */
+static int has_odd_text(const char *at, const char *end)
+{
+    for (; (at = find(at, end, CELL)); at += sizeof CELL - 1) {
+        struct tag cell = tag_at(at, end, CELL);
+        const char *content = cell.end ? past_blanks(cell.end + 1, end) : end;
+        int is_whole = end - content >= (long)sizeof CELL_TEXT;
+        if (!is_whole && end - at > KEPT)
+            return 1;
+        if (!is_whole || attribute(cell, "table:formula").end)
+            continue;
+        int shows = cell.end[-1] != '/' && begins(content, end, CELL_TEXT);
+        if (attribute(cell, "office:string-value").end || (shows && !attribute(cell, "office:value-type").end))
+            return 1;
+    }
+    return 0;
+}
+
 /* Whether a cell shows zeros before its number, as 00501; one that does not begin in this piece may. */
 static int shows_zeros(const char *at, const char *end)
 {
@@ -175,7 +194,7 @@ struct part_search search_part(const char *file, const char *part, char *const *
         for (char *const *text = texts; *text && !found.text; text++)
             found.text = find(piece, end, *text) != NULL;
         found.text = found.text || has_odd_cover(piece, end) || lacks_result(piece, end) || has_odd_value(piece, end) ||
-                     shows_zeros(piece, end);
+                     shows_zeros(piece, end) || has_odd_text(piece, end);
         const char *kept = pass_rows(piece, end, &is_past);
         found.rows = !kept;
         rest = kept ? (size_t)(end - kept) : 0;

@@ -26,6 +26,19 @@ COVERED_RUN = re.compile(
     rb"(?:(?<=/)>|>(?:[^<]++|<(?!/?table:(?:covered-)?+table-cell\b))*+</table:covered-table-cell\s*+>)"
 )
 """Several cells that others cover, which the driver takes for one, so that the cells behind them move."""
+STRING = re.compile(
+    rb"(?P<start><table:table-cell(?=(?>[^<>]*?\soffice:string-value\s*+=\s*+)"
+    rb"(?:\"(?P<value>[^\"<>]*+)\"|'(?P<quoted>[^'<>]*+)'))"
+    rb"(?![^<>]*?\stable:formula\s*+=)(?:[^<>/]++|/(?!>))*+)"
+    rb"(?:/>|>(?:[^<]++|<(?!/?table:table-cell\b))*+</table:table-cell\s*+>)"
+)
+"""A cell whose tag says its text, unless a formula results in it, which cells show.
+The driver reads only what a cell shows, and that may be nothing."""
+UNTYPED = re.compile(
+    rb"<table:table-cell(?=[\s>])(?![^<>]*?\s(?:office:value-type|table:formula)\s*+=)[^<>]*+(?<!/)"
+    rb"(?=>\s*+<text:p\b[^<>]*+(?<!/)>(?!</text:p))"
+)
+"""The start of a cell that shows a text and does not say that it is one, of which the driver reads nothing."""
 LINK = re.compile(rb"<text:a[\s>]")
 PADDED = re.compile(rb"<table:table-cell(?>[^<>]*?\soffice:value\s*+=)[^<>]*+><text:p>0\d")
 """A cell that shows zeros before its number."""
@@ -63,9 +76,14 @@ def plain_texts(part: bytes, found: Counter[str]) -> bytes:
         found[kind] += sum(times_of(cell[0]) for cell in pattern.finditer(part))
     found[COMMENTS] += sum(comment["cut"] is None for comment in COMMENT.finditer(part))
     text = COMMENT.sub(lambda comment: b"" if comment["cut"] is None else comment[0], part)
+    text = STRING.sub(_said, UNTYPED.sub(rb'\g<0> office:value-type="string"', text))
     text = COVERED_RUN.sub(
         lambda run: b'<table:table-cell table:number-columns-repeated="%d"/>' % times_of(run[0]), text
     )
     text = CHARACTERS.sub(lambda element: MEANT[element["name"]] * int(element["count"] or 1), text)
     found[LIVE] += sum(map(times_of, LIVE_TEXT.findall(text)))
     return LIVE_TEXT.sub(rb"\g<0>'", text)
+
+
+def _said(cell: re.Match[bytes]) -> bytes:
+    return b"%b><text:p>%b</text:p></table:table-cell>" % (cell["start"], cell["value"] or cell["quoted"] or b"")

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from service.engine.jailed.cell_texts import COVERED, COVERED_RUN, MARKS, PADDED, WORDED, plain_texts
+from service.engine.jailed.cell_texts import COVERED, COVERED_RUN, MARKS, PADDED, STRING, UNTYPED, WORDED, plain_texts
 from service.engine.jailed.cells import as_decimal
 from service.engine.jailed.durations import (
     PLAIN_DATE,
@@ -42,7 +42,7 @@ SOUGHT = (TIME, TRUTH_VALUE, *TRUTH_FORMULAS, *MARKS)
 ODD = re.compile(
     b"|".join(
         [
-            *(pattern.pattern for pattern in (COVERED, COVERED_RUN, EMPTY, PADDED, WORDED)),
+            *(pattern.pattern for pattern in (COVERED, COVERED_RUN, EMPTY, PADDED, STRING, UNTYPED, WORDED)),
             LONG,
             ODD_DATE,
             ODD_NUMBER,
