@@ -15,16 +15,6 @@ from tests.support.server import Client, Server
 
 FILE = "/api/geo/convert/file"
 BATCH = "/api/geo/convert/batch"
-KEYED = [
-    ("POST", FILE),
-    ("POST", "/api/geo/convert/upload"),
-    ("POST", BATCH),
-    ("POST", "/api/geo/convert/analyze"),
-    ("GET", "/api/geo/formats"),
-    ("GET", "/api/geo/pricing/tiers"),
-    ("GET", "/api/geo/convert/jobs"),
-    ("GET", "/api/geo/convert/jobs/x/status"),
-]
 MALFORMED = "malformed_request"
 PART = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.kml"\r\n\r\n'
 
@@ -48,14 +38,6 @@ def assert_problem(response: httpx.Response, status: int, code: str) -> dict[str
     assert problem["type"]
     assert problem["requestId"] == response.headers["x-request-id"]
     return problem
-
-
-@pytest.mark.parametrize(("method", "path"), KEYED)
-def test_every_endpoint_needs_a_key(server: Server, method: str, path: str) -> None:
-    """Without X-API-Key, the response is 401 and says how to authenticate."""
-    response = httpx.request(method, server.url + path)
-    assert_problem(response, 401, "missing_api_key")
-    assert "X-API-Key" in response.headers["www-authenticate"]
 
 
 @pytest.mark.parametrize(
