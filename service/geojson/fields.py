@@ -17,7 +17,7 @@ from service.formats.facts import FieldType
 from service.geojson.datetimes import Fidelity, read_moment
 from service.geojson.features import INT64_MAX
 from service.geojson.findings import FieldFindings
-from service.geojson.jsontext import LONG_NEGATIVE, holds_clamped, holds_long_negative, json_text
+from service.geojson.jsontext import LONG_NEGATIVE, holds_clamped, holds_long_negative, holds_nul, json_text
 
 INT64_MIN = -INT64_MAX - 1
 INTEGER_WIDTH = 18
@@ -232,6 +232,7 @@ class FieldTally:
         texts = list(map(json_text, values))
         self.clamped_integers += sum(map(holds_clamped, values, texts))
         self.long_negatives += sum(map(holds_long_negative, values, texts))
+        self.cut_at_nul += sum(map(holds_nul, values))
         self._add_lengths(_sizes(texts))
 
     def _add_texts(self, values: Sequence[str]) -> None:

@@ -22,6 +22,7 @@ _STEPS = {"{ ": 1, "[ ": 1, " }": -1, " ]": -1}
 LONG_NEGATIVE = -(10**18)
 """Whole numbers from here down have a minus and 19 digits."""
 LIKE_LONG_NEGATIVE = re.compile(r"-\d{19}")
+NUL_IN_REPR = r"\x00"
 LARGEST = (str(INT64_MAX), str(-INT64_MAX - 1))
 
 
@@ -29,23 +30,32 @@ def holds_clamped(value: Any, text: str) -> bool:
     """Whether a number in `value`, whose JSON text is `text`, exceeds 64 bits and is written clamped."""
     if not any(number in text for number in LARGEST):
         return False
-    return any(not -INT64_MAX - 1 <= number <= INT64_MAX for number in _whole_numbers(value))
+    return any(not -INT64_MAX - 1 <= number <= INT64_MAX for number in _scalars(value) if isinstance(number, int))
 
 
 def holds_long_negative(value: Any, text: str) -> bool:
     """Whether a number in `value`, whose JSON text is `text`, is whole and negative with 19 digits."""
     if LIKE_LONG_NEGATIVE.search(text) is None:
         return False
-    return any(number <= LONG_NEGATIVE for number in _whole_numbers(value))
+    return any(number <= LONG_NEGATIVE for number in _scalars(value) if isinstance(number, int))
 
 
-def _whole_numbers(value: Any) -> Iterator[int]:
+def holds_nul(value: Any) -> bool:
+    """Whether a text in `value`, of no more than `MAX_NESTING` levels, has a NUL, at which it is cut off."""
+    return NUL_IN_REPR in repr(value) and any("\0" in text for text in _scalars(value) if isinstance(text, str))
+
+
+def _scalars(value: Any) -> Iterator[Any]:
+    """All that `value` holds except objects and arrays, with the names of members."""
     pending = [value]
     while pending:
         item = pending.pop()
-        if isinstance(item, int):
+        if isinstance(item, dict):
+            pending += [*item, *item.values()]
+        elif isinstance(item, list):
+            pending += item
+        else:
             yield item
-        pending.extend(item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
 
 
 def json_text(value: Any) -> str:

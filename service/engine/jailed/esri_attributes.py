@@ -42,6 +42,8 @@ BLANKS = " \t\r\n"
 FEATURES = "features"
 KNOWN_BY = frozenset({FEATURES, "geometryType", "fields"})
 """One of the other members has to precede the features: by them, the driver knows Esri JSON."""
+ZERO = rb"\u0000"
+"""How JSON writes a NUL, at which the driver ends a text."""
 BOM = b"\xef\xbb\xbf"
 
 
@@ -73,17 +75,30 @@ _GEOMETRY = msgspec.json.Decoder(_Geometry | None)
 def main(file: str, copy: str, report: str) -> None:
     """Write `file` to `copy` with types that hold all values; nothing if it declares only such.
 
-    Write to `report` how many values of each column are of another type than it declares, and made it one of texts, and
-    how many geometries name another system than the file, or are points with measures.
+    Write to `report` how many values of each column are of another type than it declares, and made it one of texts, how
+    many of its texts the driver cuts off, and how many geometries name another system than the file, or are points with
+    measures.
     """
     text = Path(file).read_bytes().removeprefix(BOM)
-    found: dict[str, object] = {"mistyped": {}, "own_systems": 0, "first_own_system": 0, "measured_points": 0}
+    found: dict[str, object] = {
+        "mistyped": {},
+        "cut_at_nul": {},
+        "own_systems": 0,
+        "first_own_system": 0,
+        "measured_points": 0,
+    }
     with suppress(
         msgspec.DecodeError, UnicodeDecodeError, RecursionError
     ):  # the driver says what is wrong, or reads it
         document = _DOCUMENT.decode(text)
         fields, mistyped = _fields(document)
-        found |= {"mistyped": mistyped, **_of_geometries(document)}
+        columns = _values(document.features)
+        cut = {name: sum(map(_has_nul, values)) for name, values in columns.items()} if ZERO in text else {}
+        found |= {
+            "mistyped": mistyped,
+            "cut_at_nul": {name: count for name, count in cut.items() if count},
+            **_of_geometries(document),
+        }
         members = {} if fields is None else {"fields": Raw(msgspec.json.encode(fields))}
         if _empty(document.features, fields or _declared(document)):
             members[FEATURES] = Raw(msgspec.json.encode(document.features))
@@ -104,6 +119,10 @@ def _values(features: Iterable[_Feature]) -> dict[str, list[Any]]:
                 if value is not None:
                     columns[name].append(value)
     return columns
+
+
+def _has_nul(value: Any) -> bool:
+    return isinstance(value, str) and "\0" in value
 
 
 def _declared(document: _Document) -> list[dict[str, Any]]:

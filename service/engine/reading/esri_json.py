@@ -28,6 +28,7 @@ class _FoundAttributes(msgspec.Struct, frozen=True):
     """What the program tells: as `esri_attributes.main`."""
 
     mistyped: Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS)]
+    cut_at_nul: Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS)]
     own_systems: Count
     first_own_system: Count
     measured_points: Count
@@ -41,6 +42,8 @@ class _FoundAttributes(msgspec.Struct, frozen=True):
                 "Columns with values of other types than the file declares, or integers beyond 53 bits "
                 f"({values_of(self.mistyped)}), became columns of texts with all their values."
             )
+        if self.cut_at_nul:
+            yield f"Texts with a NUL character ({values_of(self.cut_at_nul)}) were cut off there."
         if self.own_systems:
             yield (
                 f"{counted(self.own_systems, 'feature')} with another coordinate system (spatialReference) in the "

@@ -103,6 +103,15 @@ async def test_another_system_of_a_geometry_than_that_of_the_file_is_told(
     assert all(warning.startswith("1 feature") and warning.endswith("first is feature 3.") for warning in told)
 
 
+async def test_texts_that_end_at_a_zero_byte_are_told(either: Pipeline, tmp_path: Path) -> None:
+    """The driver keeps what is before it; an escape that is written out is none."""
+    values = ("a\0b", "\0", r"c\u0000d")
+    done = await either.to("GeoJson", written(tmp_path / "a.json", [point(1, 2)] * 3, "String", values))
+    expected = [{"n": "x", "v": value} for value in ("a", "", values[2])]
+    assert [row["properties"] for row in readers.geojson(done.path)] == expected
+    assert done.output.warnings == ("Texts with a NUL character (2 values of 'v') were cut off there.",)
+
+
 @pytest.mark.parametrize("m", [4, None, "NaN"])
 async def test_measures_of_points_with_elevations_are_told(either: Pipeline, tmp_path: Path, m: object) -> None:
     """They are not read."""

@@ -126,6 +126,12 @@ def test_a_text_ends_at_a_nul() -> None:
     assert (field.longest_bytes, field.over_dbf_limit, field.cut_at_nul) == (2, 0, 1)
 
 
+def test_texts_within_objects_and_arrays_end_at_a_nul() -> None:
+    """They are counted, like others; the letters of an escape are none."""
+    field = found(["ab\0c", 1], {"k": ["\0"]}, {"\0": 1}, ["\\u0000", "\\x00"], ["a"])
+    assert (field.nested, field.cut_at_nul) == (5, 3)
+
+
 def test_the_last_of_equal_names_counts() -> None:
     """A repeated name is one column with the last value."""
     field = scan_bytes(with_value('1, "a": "text"')).fields[0]
