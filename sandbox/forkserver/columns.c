@@ -87,7 +87,7 @@ static int fits_datetime(const char *text, size_t size)
     const char *at = text + 19;
     if (*at == '.') {
         const char *end = past_digits(at + 1);
-        if (end == at + 1)
+        if (end == at + 1 || is_finer(text))
             return 0;
         at = end;
     }
@@ -303,6 +303,47 @@ static void examine_id(struct column *column, const char *text, int64_t row)
     column->unnumbered += !point || strcmp(point + 1, number) != 0;
 }
 
+/* Whether spreadsheets cannot count a day of a year and month from their first day. */
+static int is_before_march_1900(int year, int month)
+{
+    return year < 1900 || (year == 1900 && month < 3);
+}
+
+static void examine_date(struct column *column, int year, int month)
+{
+    column->before_1000 += year < 1000;
+    column->before_march_1900 += is_before_march_1900(year, month);
+}
+
+enum { NO_ZONE = 0, UTC = 100 };
+
+/* See a time as a GeoPackage stores it, with milliseconds, which is to be the same time when it is read. */
+static void examine_moment(struct column *column, const struct moment *moment)
+{
+    enum { MOST_QUARTERS = 14 * 4 };
+    int east = moment->zone == NO_ZONE ? 0 : moment->zone - UTC, year = moment->year, month = moment->month;
+    int is_midnight = moment->hour == 0 && moment->minute == 0, is_first = month == 1 && moment->day == 1;
+    double milliseconds = rint(moment->second * 1000.0);
+    examine_kind(column, !is_day(year, month, moment->day), &column->no_day, &column->first_no_day);
+    column->until_1970 += year < 1970 || (year == 1970 && is_first && is_midnight && milliseconds < 1000);
+    column->before_march_1900 += is_before_march_1900(year, month);
+    column->fractions += fmod(milliseconds, 1000) != 0;
+    column->zoned += moment->zone != NO_ZONE;
+    column->offsets += east != 0;
+    column->unsteady += year < 0 || year > 9999 || month < 1 || month > 12 || moment->day < 1 || moment->day > 31 ||
+                        moment->hour > 23 || moment->minute > 59 || moment->second < 0 || !(milliseconds < 60000) ||
+                        (float)(milliseconds / 1000) != moment->second || abs(east) > MOST_QUARTERS;
+}
+
+/* The time that a text is which fits one. */
+static struct moment moment_of(const char *text)
+{
+    enum { DAY_AT = 8, HOUR_AT = 11, MINUTE_AT = 14, SECOND_AT = 17 };
+    return (struct moment){.year = (int16_t)atoi(text), .month = (uint8_t)atoi(text + MONTH_AT), .day = (uint8_t)atoi(text + DAY_AT),
+                           .hour = (uint8_t)atoi(text + HOUR_AT), .minute = (uint8_t)atoi(text + MINUTE_AT),
+                           .zone = strchr(text, 'Z') ? UTC : NO_ZONE, .second = (float)CPLStrtod(text + SECOND_AT, NULL)};
+}
+
 static void examine_text(struct column *column, const char *text)
 {
     size_t size = strlen(text);
@@ -324,37 +365,13 @@ static void examine_text(struct column *column, const char *text)
         examine_integer(column, strtoll(text, NULL, 10));
     else if (column->fits & FITS_REAL)
         examine_real(column, CPLStrtod(text, NULL));
+    else if (column->fits & FITS_DATE)
+        examine_date(column, atoi(text), atoi(text + MONTH_AT));
+    else if (column->fits & FITS_DATETIME) {
+        struct moment moment = moment_of(text);
+        examine_moment(column, &moment);
+    }
     examine_prefix(column, text);
-}
-
-/* Whether spreadsheets cannot count a day of a year and month from their first day. */
-static int is_before_march_1900(int year, int month)
-{
-    return year < 1900 || (year == 1900 && month < 3);
-}
-
-static void examine_date(struct column *column, int year, int month)
-{
-    column->before_1000 += year < 1000;
-    column->before_march_1900 += is_before_march_1900(year, month);
-}
-
-/* See a time as a GeoPackage stores it, with milliseconds, which is to be the same time when it is read. */
-static void examine_moment(struct column *column, const struct moment *moment)
-{
-    enum { NO_ZONE = 0, UTC = 100, MOST_QUARTERS = 14 * 4 };
-    int east = moment->zone == NO_ZONE ? 0 : moment->zone - UTC, year = moment->year, month = moment->month;
-    int is_midnight = moment->hour == 0 && moment->minute == 0, is_first = month == 1 && moment->day == 1;
-    double milliseconds = rint(moment->second * 1000.0);
-    examine_kind(column, !is_day(year, month, moment->day), &column->no_day, &column->first_no_day);
-    column->until_1970 += year < 1970 || (year == 1970 && is_first && is_midnight && milliseconds < 1000);
-    column->before_march_1900 += is_before_march_1900(year, month);
-    column->fractions += fmod(milliseconds, 1000) != 0;
-    column->zoned += moment->zone != NO_ZONE;
-    column->offsets += east != 0;
-    column->unsteady += year < 0 || year > 9999 || month < 1 || month > 12 || moment->day < 1 || moment->day > 31 ||
-                        moment->hour > 23 || moment->minute > 59 || moment->second < 0 || !(milliseconds < 60000) ||
-                        (float)(milliseconds / 1000) != moment->second || abs(east) > MOST_QUARTERS;
 }
 
 void examine_value(struct column *column, handle feature, int field, const union value *value, int64_t row)
@@ -365,8 +382,6 @@ void examine_value(struct column *column, handle feature, int field, const union
         examine_text(column, value->string);
         if (column->is_id)
             examine_id(column, value->string, row);
-        if (column->fits & FITS_DATE)
-            examine_date(column, atoi(value->string), atoi(value->string + MONTH_AT));
     }
     if (column->type == DATE) {
         const struct moment *day = &value->moment;

@@ -19,7 +19,8 @@ struct made_column {
 static const struct {
     const char *name;
     int type, subtype;
-} types[] = {{"boolean", INTEGER, BOOLEAN}, {"integer", INTEGER64, PLAIN}, {"real", REAL, PLAIN}, {"date", DATE, PLAIN}};
+} types[] = {{"boolean", INTEGER, BOOLEAN}, {"integer", INTEGER64, PLAIN}, {"real", REAL, PLAIN}, {"date", DATE, PLAIN},
+             {"datetime", DATETIME, PLAIN}};
 
 /* A column of the given type; any other name leaves it the type that it has. */
 static struct made_column made_from(int from, handle definition, const char *type)
@@ -55,7 +56,7 @@ static void set_parsed(handle copy, int field, handle feature, struct made_colum
     else if (column.type == REAL)
         OGR_F_SetFieldDouble(copy, field, CPLStrtod(text, NULL));
     else {
-        OGR_F_UnsetField(copy, field); /* of what is no date, nothing would be set */
+        OGR_F_UnsetField(copy, field); /* of what is no time, nothing would be set */
         OGR_F_SetFieldString(copy, field, text);
     }
 }

@@ -100,10 +100,7 @@ def changes_of(layers: Sequence[SeenLayer], reading: Reading) -> dict[str, list[
     """The columns of each table that are data, as `jailed.tidy` returns them; None if the work file is needed."""
     if not all(map(_is_plain, layers)):
         return None
-    found = {layer.table: list(_tidied(layer, reading)) for layer in layers}
-    if any(kind == FieldType.DATETIME for columns in found.values() for _, _, kind in columns):
-        return None
-    return found
+    return {layer.table: list(_tidied(layer, reading)) for layer in layers}
 
 
 def facts_of(layers: Sequence[SeenLayer], changes: Mapping[str, Sequence[Column]], reading: Reading) -> Facts:

@@ -33,7 +33,7 @@ ODD = (
     "2020/01/02 03:04:05",
 )
 SEEDS = range(2)
-SOURCES = ("geojson", "gpkg", "fgb", "csv")
+SOURCES = ("geojson", "gpkg", "fgb", "csv", "gml")
 
 
 def moment(chance: random.Random, *, is_plain: bool) -> str:
@@ -79,3 +79,9 @@ async def test_times_take_one_run(ways: Ways, kind: str, output: str) -> None:
     for content, is_one_run in ((steady, True), (rounded, False)):
         source = await as_source(ways, kind, content)
         assert (await ways.compare(source, output) == 1) is is_one_run
+
+
+async def test_texts_that_are_times_take_one_run(ways: Ways) -> None:
+    """As those of GML without a schema, also with milliseconds and trailing zeros."""
+    rows = [point(1, 2, a="2020-01-02T03:04:05Z", b="1969-01-02T03:04:05"), point(3, 4, a="2020-01-02T03:04:05.5000Z")]
+    assert await ways.compare(await as_source(ways, "gml", rows), "GeoPackage") == 1
