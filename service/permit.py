@@ -21,6 +21,10 @@ class Withdrawn(Exception):
     """Nobody wants the result of the work any more."""
 
 
+class OutOfSpace(OSError):
+    """The work has written all that it may have on the disk."""
+
+
 class Permit:
     """A permit for work that is done one piece after another, with at most `cpu_seconds` of computing time in all."""
 
@@ -63,11 +67,11 @@ class Permit:
         """Count what the work writes, or, as a negative number, deletes.
 
         Raises:
-            OSError: it has more on the disk than it may.
+            OutOfSpace: it has more on the disk than it may.
         """
         self.room_bytes -= size_bytes
         if size_bytes > 0 > self.room_bytes:
-            raise OSError(errno.ENOSPC, "other uploads take as much as may be on the disk")
+            raise OutOfSpace(errno.ENOSPC, "other uploads take as much as may be on the disk")
 
 
 _current: ContextVar[Permit | None] = ContextVar("permit", default=None)

@@ -160,7 +160,7 @@ def is_read_through(untrusted_name: str) -> bool:
 def most_made_of(path: Path, untrusted_name: str) -> int:
     """How many bytes detecting an upload may write to the disk: none if it will be refused at once. Blocking.
 
-    The sizes that a ZIP states are bounds: no more is unpacked of any member. Only crafted text takes more.
+    The sizes that a ZIP states are bounds: no more is unpacked of any member. Only a few texts take more.
     """
     bounds, size_bytes, extension = Bounds(), path.stat().st_size, _extension(untrusted_name)
     most = bounds.most_of(size_bytes)

@@ -5,7 +5,7 @@ Looking through a large one is bounded in computing time, and ends with the requ
 
 import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from service.intake.disk_space import DiskSpace
 from service.intake.form import Upload
 from service.intake.trees import tree_bytes
 from service.intake.workspace import Workspace, lack_of_room
-from service.permit import OutOfTime, Permit
+from service.permit import OutOfSpace, OutOfTime, Permit
 
 _Result = TypeVar("_Result")
 
@@ -134,13 +134,34 @@ async def _detect_in_thread(
             try:
                 if is_read_through(upload.untrusted_name):
                     most_bytes = await look(partial(most_made_of, upload.path, upload.untrusted_name))
-                    permit.room_bytes = await space.take(upload.directory, account_id, most_bytes)
-                    source = await _settled(upload, space, look, work, keeps=keeps)
+                    source = await _in_space(
+                        most_bytes,
+                        partial(space.take, upload.directory, account_id),
+                        permit,
+                        partial(_settled, upload, space, look, work, keeps=keeps),
+                    )
                 else:
                     source = await look(work)
             except OutOfTime:
                 raise out_of_time() from None
     return msgspec.structs.replace(source, looked_seconds=permit.used)
+
+
+async def _in_space(
+    most_bytes: int, take: Callable[[int], Awaitable[int]], permit: Permit, work: Callable[[], Awaitable[Source]]
+) -> Source:
+    """Do the work in `most_bytes` on the disk, or, if it turns out to take more, from the start in twice as much.
+
+    Few texts take more: those in encodings of which a byte becomes three in UTF-8, if they need several copies.
+    """
+    while True:
+        permit.room_bytes = granted = await take(most_bytes)
+        try:
+            return await work()
+        except OutOfSpace:
+            if granted < most_bytes or not most_bytes:
+                raise
+        most_bytes *= 2
 
 
 async def _settled(upload: Upload, space: DiskSpace, look: _Look, work: Callable[[], Source], *, keeps: bool) -> Source:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import shutil
 import zipfile
 from contextlib import nullcontext
 from pathlib import Path
@@ -163,6 +164,25 @@ async def test_a_copy_for_which_there_is_no_space_is_not_made(tmp_path: Path, *,
     left = tree_bytes(upload.directory) - upload.size_bytes
     assert [share.size_bytes for share in space.shares.values()] == [left]
     assert left < upload.size_bytes
+
+
+async def test_text_that_becomes_much_longer_has_its_part_of_the_disk(tmp_path: Path) -> None:
+    """A byte of Thai becomes three in UTF-8, and with prefixes, they are copied twice, which an empty disk refused."""
+    thai = "ประเทศไทย".encode("cp874") * (INLINE_BYTES // 8)
+    head = b'<?xml version="1.0" encoding="windows-874"?>\n<k:kml xmlns:k="http://www.opengis.net/kml/2.2">'
+    point = b"<k:Placemark><k:name>%s</k:name><k:Point><k:coordinates>1,2</k:coordinates></k:Point></k:Placemark>"
+    path = tmp_path / "1" / "upload"
+    path.parent.mkdir()
+    path.write_bytes(head + point % thai + b"</k:kml>")
+    upload = Upload(untrusted_name="a.kml", path=path, size_bytes=path.stat().st_size)
+    space = ample_space()
+    source = await detect_format(upload, Limits(), space)
+    [share] = space.shares.values()
+    assert share.size_bytes == tree_bytes(upload.directory / UNPACKED) >= source.path.stat().st_size > 2 * len(thai)
+    shutil.rmtree(upload.directory / UNPACKED)
+    with pytest.raises(Overloaded, match="no space"):
+        await detect_format(upload, Limits(), DiskSpace(lambda: 20 * upload.size_bytes))
+    assert list(upload.directory.iterdir()) == [path]
 
 
 async def test_a_gateway_keeps_nothing_of_what_it_has_unpacked(tmp_path: Path) -> None:
