@@ -17,7 +17,7 @@ from nats.aio.msg import Msg
 from bench.fleet.conversions import verdict
 from bench.fleet.hosts import LOOPBACK
 from bench.fleet.site import WholeFleet, whole_fleet
-from service.jobs.announcements import STIRRED
+from service.jobs.stream import STIRRED
 from service.usecases.take_over import PLACES_EACH
 from tests.fleet.site import WORKER
 from tests.support.data import lengthy

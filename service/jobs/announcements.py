@@ -17,10 +17,8 @@ from nats.aio.subscription import Subscription
 from nats.protocol.command import sub_cmd, unsub_cmd
 
 from service.jobs.lanes import is_large
-from service.jobs.stream import ALL_LANES
+from service.jobs.stream import ALL_LANES, STIRRED
 
-STIRRED: Final = "geomill.stirred"
-"""Lanes are announced on subjects that begin with it. Gateways of the previous version name the lane in the message."""
 MOST_UNHEARD: Final = 32
 """How many announcements the server gives a worker that does not show that it hears them: one that is frozen leaves the
 others to those that wait as well."""
@@ -30,7 +28,7 @@ _SMALL: Final = [lane for lane in ALL_LANES if not is_large(lane)]
 
 
 class Announcements:
-    """What one worker hears of, and what it tells others."""
+    """What one worker hears of, and what it passes on to others."""
 
     def __init__(self, connection: Client, hear: Callable[[str], None]) -> None:
         """Call `hear` with each lane of which this worker hears."""
@@ -51,7 +49,7 @@ class Announcements:
         self._changing = anyio.Lock(fast_acquire=True)
 
     async def announce(self, lane: str) -> None:
-        """Tell workers that there is a job in a lane."""
+        """Tell workers of a job in a lane that was there before: of others, the server tells them."""
         await self._connection.publish(f"{STIRRED}.{lane}")
 
     async def listen(self) -> None:
@@ -94,6 +92,10 @@ class Announcements:
         self._has_room = False
         if self._owed:
             await self._leave()
+
+    def heard(self, lane: str) -> int:
+        """Of how many jobs this worker alone has heard since it has found the end of a lane."""
+        return self._owed[lane]
 
     def note_end(self, lane: str, found: int) -> bool:
         """Note the end of a lane after so many jobs; return whether to look again, once, for one that may be late.

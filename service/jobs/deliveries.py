@@ -189,10 +189,15 @@ class Deliveries:
         while lanes := self._next_lanes(most, may_be_large=may_be_large()):
             each, rest = divmod(most, len(lanes))
             shares = {lane: each + (place < rest) for place, lane in enumerate(lanes)}
-            await self._look_into({lane: 1 if is_large(lane) else share for lane, share in shares.items()})
+            # The server says how many follow, and that there are no more only if more were asked for.
+            await self._look_into({lane: min(share, self._most_in(lane)) for lane, share in shares.items()})
             if self._found:
                 return True
         return False
+
+    def _most_in(self, lane: str) -> int:
+        """How many jobs to ask a lane for: the one of which this worker alone has heard has none after it, mostly."""
+        return 1 if is_large(lane) else self._announcements.heard(lane) or MOST_AT_ONCE
 
     async def _occupied(self) -> list[str]:
         """Return the lanes that have jobs, including those that workers have."""

@@ -16,10 +16,16 @@ _JOBS: Final = "geomill.convert"
 ANY_JOB: Final = f"{_JOBS}.>"
 """The subjects of all jobs."""
 ALL_LANES: Final = [f"{size}.{number}" for size in SIZES for number in range(LANES)]
+STIRRED: Final = "geomill.stirred"
+"""Lanes are announced on subjects that begin with it. Gateways of the previous version name the lane in the message."""
 LIST_LANES: Final = f"$JS.API.CONSUMER.LIST.{STREAM}"
 """The subject on which the server tells of all consumers."""
 MOST_UNACKNOWLEDGED: Final = 100_000
 _SAME_NAME_SECONDS: Final = 5.0
+ANNOUNCED: Final = api.RePublish(
+    src=f"{_JOBS}.*.*.*", dest=f"{STIRRED}.{{{{wildcard(1)}}}}.{{{{wildcard(2)}}}}", headers_only=True
+)
+"""The server announces the lane of each job that it has stored."""
 
 CONFIG: Final = api.StreamConfig(
     name=STREAM,
@@ -30,6 +36,7 @@ CONFIG: Final = api.StreamConfig(
     discard_new_per_subject=True,
     max_msgs_per_subject=1,
     duplicate_window=_SAME_NAME_SECONDS,
+    republish=ANNOUNCED,
 )
 
 

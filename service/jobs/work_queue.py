@@ -7,16 +7,17 @@ one message, so that handing a job over again changes nothing while its message 
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Final
+from typing import Any, Final
 
 import anyio
+import msgspec
 import nats.errors
 import structlog
 from anyio.lowlevel import checkpoint
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
-from nats.js.errors import APIError, BadRequestError, NoStreamResponseError, NotFoundError
+from nats.js.errors import APIError, BadRequestError, NotFoundError
 
 from service.ids import ServerId
 from service.jobs.deliveries import Deliveries
@@ -25,7 +26,7 @@ from service.jobs.notices import Notice, read_notices, write_notices
 from service.jobs.questions import Questions
 from service.jobs.queue_address import read_address
 from service.jobs.queue_faults import ANSWER_SECONDS, CONNECT_SECONDS, REFUSED, is_refusal, translated
-from service.jobs.stream import ALL_LANES, CONFIG, STREAM, consumer, subject_of
+from service.jobs.stream import ALL_LANES, ANNOUNCED, CONFIG, STREAM, consumer, subject_of
 from service.telemetry import events
 
 _log = structlog.get_logger()
@@ -115,12 +116,13 @@ class WorkQueue:
         with translated():
             self._require_connection()
             try:
-                state = (await self._stream.stream_info(STREAM)).state
+                info = await self._stream.stream_info(STREAM)
             except NotFoundError:
                 await self.create()
                 return 0
-            if state.consumer_count < len(ALL_LANES):  # whoever created the queue did not finish
-                await self.create()
+            state = info.state
+            if state.consumer_count < len(ALL_LANES) or info.config.republish != ANNOUNCED:
+                await self.create()  # whoever created the queue did not finish, or is of an earlier version
             return state.messages
 
     async def create(self) -> None:
@@ -134,10 +136,26 @@ class WorkQueue:
             try:
                 await self._stream.add_stream(CONFIG)
             except BadRequestError as error:
-                if error.err_code != _NAME_TAKEN:  # otherwise the operator has given it other replicas or limits
+                if error.err_code != _NAME_TAKEN:
                     raise
+                await self._have_jobs_announced()  # an operator has given it other replicas or limits
             for lane in ALL_LANES:
                 await self._stream.add_consumer(STREAM, consumer(lane, self._lease_seconds))
+
+    async def _have_jobs_announced(self) -> None:
+        """Make a stream that already exists announce its jobs; all else that it was given stays."""
+        config = (await self._ask(f"$JS.API.STREAM.INFO.{STREAM}"))["config"]
+        if config.get("republish") != (announced := ANNOUNCED.as_dict()):
+            changed = msgspec.json.encode({**config, "republish": announced})
+            await self._ask(f"$JS.API.STREAM.UPDATE.{STREAM}", changed)
+
+    async def _ask(self, subject: str, data: bytes = b"", headers: dict[str, str] | None = None) -> dict[str, Any]:
+        """Return the answer of the stream; raises what it says instead, or that nobody answers."""
+        message = await self._connection.request(subject, data, timeout=ANSWER_SECONDS, headers=headers)
+        answer: dict[str, Any] = msgspec.json.decode(message.data)
+        if fault := answer.get("error"):
+            raise APIError.from_error(fault)
+        return answer
 
     def has_room_for(self, handover: HandOver, content_bytes: int) -> bool:
         """Whether the server takes a message with an input of this size, which `handover` does not contain yet."""
@@ -158,12 +176,12 @@ class WorkQueue:
             if message.has_content and not self._takes(len(message.data)):
                 raise MessageTooLargeError
             try:
-                receipt = await self._stream.publish(
+                receipt = await self._ask(
                     subject_of(message.lane, message.job_id),
                     message.data,
-                    headers={api.Header.MSG_ID: str(message.job_id)},
+                    {api.Header.MSG_ID: str(message.job_id)},
                 )
-            except NoStreamResponseError:
+            except nats.errors.NoRespondersError:
                 await self.create()
                 raise
             except APIError as error:
@@ -172,8 +190,7 @@ class WorkQueue:
                 if error.err_code != _NOT_STORED or _SUBJECT_TAKEN not in (error.description or ""):
                     raise
                 return False
-            await self.deliveries.announce(message.lane)
-            return not receipt.duplicate
+            return not receipt.get("duplicate", False)
 
     def leave(self) -> None:
         """Take no further jobs."""

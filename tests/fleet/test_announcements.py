@@ -17,10 +17,10 @@ from nats.aio.msg import Msg
 
 from service.ids import JobId
 from service.jobs import deliveries
-from service.jobs.announcements import MOST_UNHEARD, STIRRED, WAITING
+from service.jobs.announcements import MOST_UNHEARD, WAITING
 from service.jobs.deliveries import Delivery
 from service.jobs.handover import HandOver, message_of
-from service.jobs.stream import STREAM, next_of, subject_of
+from service.jobs.stream import STIRRED, STREAM, next_of, subject_of
 from service.jobs.work_queue import WorkQueue, open_work_queue
 from tests.fleet.nats import NatsServer, caught_up, nats_server
 from tests.support.patience import PATIENCE_SECONDS, until
@@ -124,6 +124,22 @@ async def questions(here: Crew, url: str) -> int:
             await here.all_wait()
         await caught_up(listener)
     return len(asked)
+
+
+async def test_a_job_takes_few_messages(server: NatsServer) -> None:
+    """The gateway sends it; its worker hears of it, asks for it, gets it and acknowledges it."""
+    async with crew(server.url, 1) as here, anyio.create_task_group() as tasks:
+        [worker] = here.workers
+        for _ in range(2):
+            tasks.start_soon(here.take, worker, lambda: 2)
+        await here.all_wait()
+        before = [dict(queue._connection.stats) for queue in (here.gateway, worker)]
+        await here.offer(job := handover())
+        await here.have_taken(job)
+        after = [queue._connection.stats for queue in (here.gateway, worker)]
+        names = ("out_msgs", "in_msgs")
+        assert [new[name] - old[name] for old, new in zip(before, after, strict=True) for name in names] == [1, 1, 2, 2]
+        tasks.cancel_scope.cancel()
 
 
 @asynccontextmanager

@@ -26,7 +26,6 @@ from service.formats.offer import Offer
 from service.formats.request import ConversionRequest
 from service.ids import JobId, ServerId, uuid7
 from service.intake.form import Upload
-from service.jobs.announcements import STIRRED
 from service.jobs.dispatch import JobRunner, Submission
 from service.jobs.handover import HandOver, message_of
 from service.jobs.handovers import HandOvers
@@ -36,7 +35,7 @@ from service.jobs.notices import Notice, notice_of
 from service.jobs.queue_contents import open_contents
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec, SourceSpec, source_spec
-from service.jobs.stream import STREAM
+from service.jobs.stream import STIRRED, STREAM
 from service.jobs.windows import Windows
 from service.jobs.work_queue import WorkQueue, open_work_queue
 from service.jobs.workers import MOST_EACH, KnownWorkers

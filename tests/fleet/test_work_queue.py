@@ -13,7 +13,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.js import JetStreamContext
+from nats.js import JetStreamContext, api
 from structlog.testing import capture_logs
 
 from service.errors import QueueUnavailable
@@ -23,7 +23,7 @@ from service.jobs.handover import LANES, SIZES, message_of, read_handover
 from service.jobs.notices import Notice
 from service.jobs.queue_contents import QueueContents
 from service.jobs.queue_state import look_at_queue
-from service.jobs.stream import ALL_LANES, STREAM
+from service.jobs.stream import ALL_LANES, ANNOUNCED, CONFIG, STREAM
 from service.jobs.work_queue import MessageTooLargeError, WorkQueue, open_work_queue
 from tests.fleet.nats import NatsServer, caught_up, nats_server
 from tests.support.patience import polls, until
@@ -72,6 +72,23 @@ async def test_lanes_that_are_missing_are_created_by_the_next_check(server: Nats
         delivery = await queue.deliveries.take(lambda: True)
         assert delivery is not None
         await delivery.acknowledge()
+
+
+@pytest.mark.parametrize("starts_anew", [False, True])
+async def test_a_stream_that_announces_no_jobs_is_made_to(server: NatsServer, starts_anew: bool) -> None:
+    """As one that an earlier version created. What an operator has given it stays."""
+    async with fresh_queue(server) as (queue, operator):
+        given = {"description": "ours", "max_msgs": 10_000, "compression": api.StoreCompression.S2}
+        await operator.update_stream(CONFIG, republish=None, **given)
+        if starts_anew:
+            async with open_work_queue(server.url, LEASE_SECONDS):
+                pass
+        else:
+            await queue.check()
+        config = (await operator.stream_info(STREAM)).config
+        assert config.republish == ANNOUNCED
+        assert {name: getattr(config, name) for name in given} == given
+        await operator.update_stream(CONFIG)
 
 
 async def test_a_job_is_in_the_queue_once(server: NatsServer) -> None:
