@@ -23,6 +23,8 @@ UNLIMITED = (1 << 63) - 1
 """Up to here, a number may say that there is no limit."""
 _URL = r"^(https?://[^\s/].*)?$"
 _ORIGINS = r"^[\s,]*((\*|null|[a-z][a-z0-9+.-]*://[^\s,/]+)([\s,]+|$))*$"
+_UNDECODED = re.compile("[\ud800-\udfff]")
+"""What Python puts in place of bytes of the environment that are not UTF-8."""
 LONGEST_DATA_PATH = 400
 """In bytes. SQLite opens no file whose absolute path is longer than 511, and those of conversions are deep below it."""
 
@@ -292,7 +294,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     is one that is not set, as Compose writes it.
 
     Raises:
-        SettingsError: a variable is unknown, out of bounds, set twice, or names a file that cannot be read.
+        SettingsError: a variable is unknown, out of bounds, no text, set twice, or names a file that cannot be read.
     """
     known = {field.encode_name for field in msgspec.structs.fields(Settings)}
     values: dict[str, str] = {}
@@ -309,6 +311,8 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         else:
             message = f"{name} is not a setting of Geomill. Check the spelling; `geomill settings` lists all."
             raise SettingsError(message)
+    if undecoded := [name for name, value in values.items() if _UNDECODED.search(value)]:
+        raise SettingsError(f"{undecoded[0]} is not text in UTF-8. Set it in this encoding.")
     optional = {field.encode_name for field in msgspec.structs.fields(Settings) if field.default is None}
     values = {name: value for name, value in values.items() if value or name not in optional}
     try:

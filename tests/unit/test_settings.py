@@ -1,5 +1,6 @@
 """Settings come from the environment, and invalid ones are named (interface 10)."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -64,6 +65,14 @@ def test_every_number_has_a_least_and_a_most_value() -> None:
             for value in ("-1", "9" * 20):
                 with pytest.raises(SettingsError, match=f"{field.encode_name} is '{value}'. Set it to a .*number"):
                     read_settings({field.encode_name: value})
+
+
+@pytest.mark.parametrize("field", msgspec.structs.fields(Settings), ids=lambda field: field.name)
+def test_a_value_that_is_no_text_is_told_and_not_shown(field: msgspec.structs.FieldInfo) -> None:
+    """Bytes that are not UTF-8, as in a variable set in another encoding, ended the command with a traceback."""
+    with pytest.raises(SettingsError, match=f"{field.encode_name} is not text in UTF-8") as told:
+        read_settings({field.encode_name: os.fsdecode(b"hidden \xff")})
+    assert "hidden" not in str(told.value)
 
 
 def test_an_unknown_variable_is_an_error() -> None:
