@@ -170,5 +170,5 @@ def _stop(subscription: Subscription, *, after: int = 0) -> bytes:
 
 def _resume(subscription: Subscription, *, most: int) -> bytes:
     """Have the server send so many messages, whatever it was to send before: it counts anew."""
-    again = sub_cmd(subscription._subject, subscription._queue, subscription._id)  # noqa: SLF001 - see above
+    again = sub_cmd(subscription.subject, subscription.queue, subscription._id)  # noqa: SLF001 - see above
     return _stop(subscription) + again + _stop(subscription, after=most)

@@ -21,7 +21,7 @@ from nats.js.errors import APIError, BadRequestError, NotFoundError
 
 from service.ids import ServerId
 from service.jobs.deliveries import Deliveries
-from service.jobs.handover import HandOver, Message, write_handover
+from service.jobs.handover import Message
 from service.jobs.notices import Notice, read_notices, write_notices
 from service.jobs.questions import Questions
 from service.jobs.queue_address import read_address
@@ -35,7 +35,7 @@ SIGNS_PER_LEASE: Final = 6
 """How often this process asks the server during a lease whether it is still there; after two missing answers, it
 connects again. A server that has vanished silently leaves the connection open."""
 ENVELOPE_BYTES: Final = 512
-"""More than the seal of a handover, its name and the header take in a message."""
+"""More than the name of a job and the header take in a message."""
 _ENDED: Final = "geomill.ended"
 _NAME_TAKEN: Final = 10058
 _NOT_STORED: Final = 10077
@@ -157,12 +157,9 @@ class WorkQueue:
             raise APIError.from_error(fault)
         return answer
 
-    def has_room_for(self, handover: HandOver, content_bytes: int) -> bool:
-        """Whether the server takes a message with an input of this size, which `handover` does not contain yet."""
-        return self._takes(len(write_handover(handover)) + content_bytes)
-
-    def _takes(self, message_bytes: int) -> bool:
-        return message_bytes + ENVELOPE_BYTES <= self._connection.max_payload
+    def takes(self, size_bytes: int) -> bool:
+        """Whether the server takes a message of this size; one with an input of this size may yet be too large."""
+        return size_bytes + ENVELOPE_BYTES <= self._connection.max_payload
 
     async def offer(self, message: Message) -> bool:
         """Put a job into the queue unless it is in it already; return whether it was added.
@@ -173,7 +170,7 @@ class WorkQueue:
         """
         with translated():
             self._require_connection()
-            if message.has_content and not self._takes(len(message.data)):
+            if message.has_content and not self.takes(len(message.data)):
                 raise MessageTooLargeError
             try:
                 receipt = await self._ask(

@@ -149,7 +149,7 @@ class Gateway:
         try:
             with self._awaiting(spec) as awaited, span("hand_over"):
                 handover, message = self._handover(spec), None
-                if spec.is_promised or not self._may_be_inside(handover):
+                if spec.is_promised or not self._may_be_inside(spec.job.input_size_bytes):
                     message = await record(handover)
                 with self._windows.turn(spec.account_id, awaited.wake) as turn:
                     await self._await_turn(turn, awaited, spec)
@@ -158,7 +158,7 @@ class Gateway:
                         message = _sealed(spec, msgspec.structs.replace(handover, content=content))
                     try:
                         return await self._end_of(message, awaited, spec)
-                    except MessageTooLargeError:  # the server's limit is lower than it was
+                    except MessageTooLargeError:  # by what is told besides, or the server's limit is lower than it was
                         return await self._end_of(await record(handover), awaited, spec)
         except _NotQueuedError as refusal:
             run = refusal.converter.run_recorded if is_recorded else refusal.converter.run
@@ -351,10 +351,9 @@ class Gateway:
     async def _read(self, path: Path) -> bytes:
         return await self._parts.work_area.run_blocking(path.read_bytes, inline=True)
 
-    def _may_be_inside(self, handover: HandOver) -> bool:
-        """Whether the input is small enough to travel with the message."""
-        size_bytes = handover.job.input_size_bytes
-        return size_bytes <= self._inline_bytes and self._queue.has_room_for(handover, size_bytes)
+    def _may_be_inside(self, size_bytes: int) -> bool:
+        """Whether an input is small enough to travel with the message."""
+        return size_bytes <= self._inline_bytes and self._queue.takes(size_bytes)
 
     def _handover(self, spec: JobSpec) -> HandOver:
         return HandOver(
