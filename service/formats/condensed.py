@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
-from service.formats.format import Alike
+from service.formats.format import NAMED_REFERENCE, Alike
 from service.formats.left_out import chunks
 from service.formats.opened import created, removed
 
@@ -27,11 +27,13 @@ FEATURE = (
     rb"<(?P<element>%(elements)b)(?=[\s/>])[^<>]*+"
     rb"(?:(?<=/)>|>[^<]*+(?:<(?!/?(?:%(elements)b)[\s/>])[^<]*+)*+</(?P=element)>)"
 )
-PLAIN = re.compile(rb"(?:</?[\w:.-]++(?:\s++[\w:.-]++=\"[^\"<>&]*+\")*+\s*+/?>[^<>&]*+)++")
-"""A feature without comments, references and the like."""
+PLAIN = re.compile(
+    rb"(?:</?[\w:.-]++(?:\s++[\w:.-]++=\"[^\"<>&]*+\")*+\s*+/?>(?:[^<>&]++|" + NAMED_REFERENCE + rb")*+)++"
+)
+"""A feature without comments, references by number, and the like."""
 NAME = re.compile(rb"(?:[\w-]++:)?+([\w.-]++)")
 """The name of an element, in a group without its prefix."""
-VARIABLE = re.compile(rb"\s(?P<name>[\w:.-]++)=\"(?P<value>[^\"<>&]*+)(?=\")|>(?P<text>[^<>&]*[^\s<>&][^<>&]*+)")
+VARIABLE = re.compile(rb"\s(?P<name>[\w:.-]++)=\"(?P<value>[^\"<>&]*+)(?=\")|>(?P<text>[^<>]*[^\s<>][^<>]*+)")
 """The value of an attribute, or a text that is not blank."""
 
 

@@ -173,6 +173,10 @@ class LeftOut(msgspec.Struct, frozen=True):
         return OF_RELEASES + self.releases if self.releases else self.column
 
 
+NAMED_REFERENCE = rb"&(?:amp|lt|gt|quot|apos);"
+"""What stands for a character of the text of XML that is no blank."""
+
+
 class Alike(msgspec.Struct, frozen=True, kw_only=True):
     """In what features of a format may differ while text checks find the same in them, as regular expressions."""
 

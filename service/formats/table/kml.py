@@ -7,6 +7,7 @@ import msgspec
 
 from service.formats.crs import WGS84
 from service.formats.format import (
+    NAMED_REFERENCE,
     Alike,
     ColumnRule,
     Declares,
@@ -275,7 +276,9 @@ _KML_LEFT_OUT = (
         words=_MODES,
     ),
 )
-_TEXT = rb"(?!(?:" + b"|".join(mode.strip(b"<>") for mode in _MODES) + rb")<)[^\s<>&][^<>]*+(?<![\s;])"
+_NO_MODE = rb"(?!(?:" + b"|".join(mode.strip(b"<>") for mode in _MODES) + rb")<)"
+_ENDS = b"|".join([rb"(?<![\s;])", *(rb"(?<=&%b;)" % name for name in (b"amp", b"lt", b"gt", b"quot", b"apos"))])
+_TEXT = _NO_MODE + rb"(?:[^\s<>&]|" + NAMED_REFERENCE + rb")[^<>]*+(?:" + _ENDS + rb")"
 """A text that is no special word, and neither begins nor ends with a blank or a reference to one."""
 _SHORT_TIME = rb"\d{4}(?:-\d\d)?+(?=<)"
 _KML_ALIKE = Alike(

@@ -17,11 +17,12 @@ from service.formats.left_out import CHUNK, TextTally, warn_of_left_out
 from service.formats.registry import find_output
 from service.formats.text_checks import TEXT_CHECKS, TextChecks
 
-PLAIN = ("a", "1,2", "b c", "\u00e9\n\u00e9", "clampToGroundwork")
+PLAIN = ("a", "1,2", "b c", "\u00e9\n\u00e9", "clampToGroundwork", "&lt;a&gt;", "b &amp; c")
 TEXTS = (
     *PLAIN,
     *(" a", "a ", "", "\n", "&#32;a", "a&#x20;", "a;", "a > b", "a snippet> b", "clampToGround"),
     *("relativeToGround", "a>clampToGround", "<![CDATA[ a]]>", "<![CDATA[]]>", "<b>a</b>", "&amp;"),
+    *("&amp; ", "&#10;&amp;", "&quot;&#32;", "&apos;&#x41;"),
 )
 PARTS = (
     "<name>{}</name>\n",
@@ -64,6 +65,7 @@ ALIKE = (
     "<Placemark><name>{}</name><Point><coordinates>{}</coordinates></Point></Placemark>",
     '<Placemark id="l.{}">\n<Style/>\t<ExtendedData><Data name="n"><value>{}</value></Data></ExtendedData></Placemark>',
     "<Placemark>{}<altitudeMode>clampToGround</altitudeMode>{}</Placemark>",
+    "<Placemark><name>&lt;{}&gt;</name><description>&quot;{}&amp;</description></Placemark>",
     '<Placemark><a b="c d" /><name>clampToGroundwork{}</name><name></name> <name> a</name><b>{}</b></Placemark>',
 )
 CRAFTED = (
@@ -107,6 +109,7 @@ GML_TEXTS = (
     "<![CDATA[ a]]>",
     "b codeSpace=",
 )
+GML_PLAIN = ("a", "b c", "1", "&lt;a&gt;")
 GML_POSITIONS = ("1 2", "-1.5e3 2", "1 2 3", "\n 1 2\n", "1,2 3,4", "1 NaN", "1", "e1 2", "1;2", "")
 GML_PARTS = (
     "<a:n>{}</a:n>\n",
@@ -182,8 +185,8 @@ class Kind(NamedTuple):
 
 KINDS = {
     "Kml": Kind([f"<Placemark{each}>%s</Placemark>" for each in IDS], PARTS, BETWEEN, PLAIN, TEXTS),
-    "Gml": Kind(GML_FEATURES, GML_PARTS, GML_BETWEEN, ("a", "b c", "1"), GML_TEXTS, GML_POSITIONS),
-    "Gpx": Kind(GPX_FEATURES, GPX_PARTS, GPX_BETWEEN, ("a", "b c", "1.5"), GPX_TEXTS, GPX_POSITIONS),
+    "Gml": Kind(GML_FEATURES, GML_PARTS, GML_BETWEEN, GML_PLAIN, GML_TEXTS, GML_POSITIONS),
+    "Gpx": Kind(GPX_FEATURES, GPX_PARTS, GPX_BETWEEN, ("a", "b c", "1.5", "&lt;a&gt;"), GPX_TEXTS, GPX_POSITIONS),
 }
 
 
