@@ -44,7 +44,7 @@ _COLUMNS: tuple[tuple[Aspect, Callable[[Writing], object], str], ...] = (
     (Aspect.COLUMNS, lambda writing: writing.attributes is not None, "attributes"),
     (
         Aspect.COLUMNS,
-        lambda writing: writing.column_names not in {ColumnRule.ANY, ColumnRule.MEMBER},
+        lambda writing: writing.column_names not in {ColumnRule.ANY, ColumnRule.MEMBER, ColumnRule.CASED_MEMBER},
         "arbitrary column names",
     ),
     (Aspect.COLUMNS, lambda writing: "*" in writing.empty_columns_lost, "columns without any value"),

@@ -58,6 +58,7 @@ KINDS: Mapping[str, Facts] = {
 COLUMN_RULES: Mapping[ColumnRule, str] = {
     ColumnRule.ANY: "any",
     ColumnRule.MEMBER: "any",
+    ColumnRule.CASED_MEMBER: "any",
     ColumnRule.CELL: "no line ends, quotation marks or surrounding blanks",
     ColumnRule.XML: "XML names",
     ColumnRule.ELEMENT: "XML names",

@@ -83,6 +83,8 @@ class ColumnRule(StrEnum):
     ANY = "any"
     MEMBER = "member"
     """Column names are members of objects: even one without any character."""
+    CASED_MEMBER = "cased member"
+    """The same, and the case of letters may tell them apart."""
     CELL = "cell"
     """Column names are cells of the first row: without blanks around them, line ends, what XML lacks
     and quotation marks, which the driver of CSV, by way of which they are written, leaves out."""

@@ -193,6 +193,7 @@ def _geodatabase_names(names: Sequence[str]) -> tuple[str, ...]:
 _RULES: Mapping[ColumnRule, Callable[[Sequence[str]], tuple[str, ...]]] = {
     ColumnRule.ANY: _as_they_are,
     ColumnRule.MEMBER: _member_names,
+    ColumnRule.CASED_MEMBER: tuple,
     ColumnRule.CELL: _cell_names,
     ColumnRule.XML: lambda names: unique(list(map(xml_name, names))),
     ColumnRule.ELEMENT: lambda names: unique(list(map(element_name, names))),

@@ -13,6 +13,11 @@ import pytest
 
 from service.errors import Rejection
 from service.formats.losses import UNPLACED
+from service.formats.plan import plan_conversion
+from service.formats.request import ConversionRequest
+from service.formats.target import choose_target
+from service.geojson.scan import scan
+from service.usecases.verify_output import verify_output
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point, polygon
@@ -288,3 +293,24 @@ async def test_what_a_gpx_s_extensions_lose_by_being_taken_for_numbers_is_told(
         told = [warning for warning in done.output.warnings if "leading zeros" in warning]
         assert len(told) == 1
         assert ("code" in told[0], "big" in told[0], "word" in told[0]) == (True, True, False)
+
+
+@pytest.mark.parametrize(("extension", "output"), [("geojsonl", "GeoJson"), ("geojson", "GeoJsonSeq")])
+async def test_names_of_members_that_differ_in_case_alone(
+    either: Pipeline, tmp_path: Path, extension: str, output: str
+) -> None:
+    """The driver of GeoJSON keeps both, and that of lines numbers one: what is told is what was written."""
+    path = tmp_path / f"a.{extension}"
+    path.write_text(json.dumps(point(1, 2, NAME="a", Name="b")))
+    directory, source = either.receive(path)
+    target = choose_target(source.format, output)
+    plan = plan_conversion(source, target, scan(path).facts("a"), ConversionRequest(), either.engine.catalogue)
+    async with either.engine.session(either.run, target) as run:
+        await either.engine.convert(run, source, plan, directory)
+        assert not await verify_output(either.engine, run, source, plan, directory)
+    written = json.loads((await either.engine.collect(plan, directory)).path.read_text())
+    (properties,) = [row["properties"] for row in written.get("features", [written])]
+    assert list(properties) == [column.written for column in plan.datasets[0].columns]
+    is_renamed = list(properties) != ["NAME", "Name"]
+    assert is_renamed == (output == "GeoJsonSeq")
+    assert any("renamed" in warning for warning in plan.warnings) == is_renamed
