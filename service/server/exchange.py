@@ -14,6 +14,7 @@ much as the rest of a small response. A large body is sent in pieces, as the cli
 client that reads slowly is a piece or two, not the body.
 """
 
+import asyncio
 from contextlib import suppress
 from urllib.parse import unquote
 
@@ -104,6 +105,8 @@ class Exchange:
                 break
             if piece or body.is_complete:
                 self._waits_to_be_asked = False
+                if body.has_many_chunks:
+                    await asyncio.sleep(0)  # so that other clients have their turns
                 return piece
             if self._waits_to_be_asked:
                 self._waits_to_be_asked = False
@@ -138,7 +141,8 @@ class Exchange:
         """Whether some of the body, of which what has arrived is discarded, is still to come."""
         with suppress(h11.ProtocolError):
             while not self._body.is_complete and (self._body.take() or self._has_more()):
-                pass
+                if self._body.has_many_chunks:
+                    break
         return not self._body.is_complete
 
     def _has_more(self) -> bool:

@@ -18,6 +18,7 @@ from service.accounts.keys import Authenticator
 from service.jobs.promises import VISITORS, Promises
 from service.server.connection import ClientConnection
 from service.server.gate import AWAITED_BYTES, Gate
+from service.server.message import MOST_CHUNKS
 from service.server.serving import Server
 from service.server.site import ServerLimits
 
@@ -313,6 +314,41 @@ async def test_a_client_that_sends_more_requests_than_are_answered_has_to_wait(c
     for _ in range(500):
         assert (await client.reader.readuntil(b"done")).startswith(b"HTTP/1.1 200")
     own.close()
+
+
+CHUNKED = b"POST %s HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
+TINY = 10 * MOST_CHUNKS
+
+
+async def test_tiny_chunks_are_read_together_and_leave_turns_to_others(client: Client) -> None:
+    """Each on its own took 60 microseconds, and those that had arrived, seconds in which nobody else was served."""
+    client.writer.write(CHUNKED % b"/upload" + b"1\r\nx\r\n" * TINY + b"0\r\n\r\n")
+    [served] = client.server.connections
+    await until(lambda: served._is_served)
+    turns = asyncio.create_task(turns_until(lambda: bool(client.pieces)))
+    client.application.read.set()
+    assert await client.reader.readuntil(b"done")
+    received = [message["body"] for message in client.application.received]
+    assert b"".join(received) == b"x" * TINY
+    assert len(received) <= TINY // MOST_CHUNKS + 2
+    assert await turns >= TINY // MOST_CHUNKS
+
+
+async def test_tiny_chunks_that_nobody_reads_are_not_read_through(client: Client) -> None:
+    """Anybody may send them, without a key; the connection ends with the response, as after any unread body."""
+    client.writer.write(CHUNKED % b"/slow" + b"1\r\nx\r\n" * TINY + b"0\r\n\r\n" + REQUEST % b"/")
+    answer = await client.reader.readuntil(b"done")
+    assert b"connection: close" in answer
+    assert await client.reader.read(1) == b""
+
+
+async def turns_until(holds: Callable[[], bool]) -> int:
+    """How many turns of the event loop pass until a condition holds."""
+    turns = 0
+    while not holds():
+        await asyncio.sleep(0)
+        turns += 1
+    return turns
 
 
 @pytest.mark.parametrize("size", [10, len(LARGE)])
