@@ -208,6 +208,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Whether values may be missing, lists or objects, which only another JSON format preserves."""
     rounds_long_negatives: str = ""
     """The releases of GDAL whose driver reads whole numbers as reals if one has a minus and 19 digits."""
+    loses_unit: str = ""
+    """The releases of GDAL whose driver mistakes the unit of conic systems, as `engine.jailed.parallels` says."""
     reads_logical: str = ""
     """The releases of GDAL whose driver reads logical columns as such, with all but true and `?` as false."""
     shortest_edges: bool = False

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 import msgspec
 
 from service.engine.diagnostics import find_changes, former_types, has_other_texts
-from service.engine.jailed import lines
+from service.engine.jailed import lines, parallels
 from service.engine.reading.shapefiles import how_to_read
 from service.engine.reading.work_file import (
     UNGROUPED,
@@ -23,7 +23,7 @@ from service.engine.reading.work_file import (
 from service.engine.session import Session
 from service.engine.session_facts import SeenLayer, with_logical
 from service.engine.session_loading import Opening, hold
-from service.engine.workspace import WORK_FILE, Workplace, staged_names
+from service.engine.workspace import INPUT, WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.detect import Part, Source
 from service.formats.format import Reading, reading_of
@@ -35,7 +35,7 @@ from service.formats.tab_objects import tab_warnings
 TAIL_BYTES = 4096
 AFTER_THE_END = b" \t\r\n\0\x1a"
 """White space, and characters that mark the end of texts on old systems."""
-LABELS_FILE = "labels.gpkg"
+LABELS_FILE, SWAPPED_FILE = "labels.gpkg", "swapped"
 
 
 async def read_single(place: Workplace, source: Source) -> WorkFile:
@@ -108,8 +108,10 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
     ]
     environments = [{**reading.environment, **way.environment} for way in ways]
     warnings = tuple(told for way in ways for told in way.warnings)
-    for part in source.parts:
+    for number, part in enumerate(source.parts):
         warnings += await _mapinfo_warnings(place, part, reads_logical=place.host.is_of(reading.reads_logical))
+        if place.host.is_of(reading.loses_unit):
+            await _swap_parallels(place, part, number)
     labels = 0
 
     logical = {f"t{number}": way.logical for number, way in enumerate(ways)}
@@ -165,6 +167,22 @@ async def _count_labels(place: Workplace, reading: Reading, opening: Opening) ->
 def _label_warnings(labels: int) -> Iterator[str]:
     if labels:
         yield f"Texts of labels ({labels:,}) were left out; their positions and attributes were kept."
+
+
+async def _swap_parallels(place: Workplace, part: Part, number: int) -> None:
+    """Have the driver read a copy of what records the system of a table if it may mistake its unit."""
+
+    def is_swapped(file: Path) -> bool:
+        with opened(file) as content:
+            head = content.read(parallels.HEAD_BYTES)
+        return parallels.swapped(head) != head
+
+    for extension in part.files.keys() & {".map", ".mif"}:
+        if await place.look(partial(is_swapped, part.files[extension])):
+            name = f"{INPUT}{number}{extension}"
+            await place.python(parallels.__name__, name, SWAPPED_FILE)
+            await place.discard(name)
+            await place.rename(SWAPPED_FILE, name)
 
 
 async def _mapinfo_warnings(place: Workplace, part: Part, *, reads_logical: bool) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from service.engine.jailed import (
     gml_systems,
     kml_names,
     lines,
+    parallels,
     relabel,
     shape_records,
     sheets,
@@ -34,7 +35,18 @@ from service.formats.request import ConversionRequest
 
 JAILED = tuple(
     module.__name__
-    for module in (delimited, sheets, column_types, gml_systems, kml_names, relabel, lines, shape_records, topojson)
+    for module in (
+        delimited,
+        sheets,
+        column_types,
+        gml_systems,
+        kml_names,
+        relabel,
+        lines,
+        parallels,
+        shape_records,
+        topojson,
+    )
 )
 _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = {
     Reader.OGR: read_single,

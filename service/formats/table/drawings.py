@@ -104,6 +104,7 @@ MAPINFO = Format(
         overflows=frozenset({"no_day", "nans"}),
         reader=Reader.PARTS,
         has_labels=True,
+        loses_unit="-3.7.1",
         reads_logical="3.9-",
         bundles=(
             Bundle(".tab", (".dat",), {".map": NO_MAP, ".id": "", ".ind": ""}, lists_others=SEAMLESS),
