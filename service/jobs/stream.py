@@ -41,13 +41,18 @@ CONFIG: Final = api.StreamConfig(
 
 
 def consumer(lane: str, lease_seconds: float) -> api.ConsumerConfig:
-    """Return the configuration of the consumer of a lane: what shows no sign of life for a lease is delivered again."""
+    """Return the configuration of the consumer of a lane: what shows no sign of life for a lease is delivered again.
+
+    The server writes what workers have to no file, which would take a third of its CPU. If it forgets that, it delivers
+    again what workers have, and they refuse it.
+    """
     return api.ConsumerConfig(
         durable_name=name_of(lane),
         filter_subject=f"{_JOBS}.{lane}.*",
         ack_policy=api.AckPolicy.EXPLICIT,
         ack_wait=lease_seconds,
         max_ack_pending=MOST_UNACKNOWLEDGED,
+        mem_storage=True,
     )
 
 

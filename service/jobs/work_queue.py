@@ -17,7 +17,7 @@ from anyio.lowlevel import checkpoint
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
-from nats.js.errors import APIError, BadRequestError, NotFoundError
+from nats.js.errors import APIError, BadRequestError, NotFoundError, ServerError
 
 from service.ids import ServerId
 from service.jobs.deliveries import Deliveries
@@ -38,6 +38,7 @@ ENVELOPE_BYTES: Final = 512
 """More than the name of a job and the header take in a message."""
 _ENDED: Final = "geomill.ended"
 _NAME_TAKEN: Final = 10058
+_OTHER_STORAGE: Final = 10012
 _NOT_STORED: Final = 10077
 _TOO_LARGE: Final = 10054
 _SUBJECT_TAKEN: Final = "per subject"
@@ -140,7 +141,18 @@ class WorkQueue:
                     raise
                 await self._have_jobs_announced()  # an operator has given it other replicas or limits
             for lane in ALL_LANES:
-                await self._stream.add_consumer(STREAM, consumer(lane, self._lease_seconds))
+                await self._add(consumer(lane, self._lease_seconds))
+
+    async def _add(self, lane: api.ConsumerConfig) -> None:
+        """Create the consumer of a lane, or change it to this configuration; it may be replaced for that."""
+        try:
+            await self._stream.add_consumer(STREAM, lane)
+        except ServerError as error:
+            if error.err_code != _OTHER_STORAGE or lane.durable_name is None:
+                raise
+            with suppress(NotFoundError):  # another process is doing the same
+                await self._stream.delete_consumer(STREAM, lane.durable_name)
+            await self._stream.add_consumer(STREAM, lane)
 
     async def _have_jobs_announced(self) -> None:
         """Make a stream that already exists announce its jobs; all else that it was given stays."""

@@ -23,10 +23,10 @@ from service.jobs.handover import LANES, SIZES, message_of, read_handover
 from service.jobs.notices import Notice
 from service.jobs.queue_contents import QueueContents
 from service.jobs.queue_state import look_at_queue
-from service.jobs.stream import ALL_LANES, ANNOUNCED, CONFIG, STREAM
+from service.jobs.stream import ALL_LANES, ANNOUNCED, CONFIG, STREAM, consumer, name_of
 from service.jobs.work_queue import MessageTooLargeError, WorkQueue, open_work_queue
 from tests.fleet.nats import NatsServer, caught_up, nats_server
-from tests.support.patience import polls, until
+from tests.support.patience import PATIENCE_SECONDS, polls, until
 from tests.support.ports import free_port
 from tests.support.relay import relay_to_port
 from tests.unit.jobs.test_handover import handover
@@ -72,6 +72,39 @@ async def test_lanes_that_are_missing_are_created_by_the_next_check(server: Nats
         delivery = await queue.deliveries.take(lambda: True)
         assert delivery is not None
         await delivery.acknowledge()
+
+
+async def test_the_consumer_of_a_lane_that_writes_to_files_is_replaced(server: NatsServer) -> None:
+    """As an earlier version created it. What waits in the lane stays."""
+    async with fresh_queue(server) as (queue, operator):
+        await queue.offer(message_of(offered := handover()))
+        written = consumer(offered.lane, LEASE_SECONDS).evolve(mem_storage=False)
+        await operator.delete_consumer(STREAM, name_of(offered.lane))
+        await operator.add_consumer(STREAM, written)
+        async with open_work_queue(server.url, LEASE_SECONDS) as worker:
+            assert (await operator.consumer_info(STREAM, name_of(offered.lane))).config.mem_storage
+            delivery = await worker.deliveries.take(lambda: True)
+            assert delivery is not None
+            assert delivery.job_id == offered.job.id
+
+
+async def test_a_server_that_has_forgotten_what_workers_have_delivers_it_again(tmp_path: Path) -> None:
+    """It starts anew without the consumers of lanes, which the next check creates. The database knows who has a job."""
+    with nats_server(tmp_path) as own:
+        async with open_work_queue(own.url, LEASE_SECONDS) as queue:
+            for _ in range(SOME):
+                await queue.offer(message_of(handover()))
+            before = [await queue.deliveries.take(lambda: True, lambda: 1) for _ in range(SOME)]
+            own.kill()
+            own.start()
+            after = [await queue.deliveries.take(lambda: True, lambda: 1) for _ in range(SOME)]
+            assert {one and one.job_id for one in after} == {one and one.job_id for one in before}
+            for delivery in after:
+                assert delivery is not None
+                await delivery.acknowledge()
+            with anyio.fail_after(PATIENCE_SECONDS):
+                while await queue.check():
+                    await checkpoint()
 
 
 @pytest.mark.parametrize("starts_anew", [False, True])
