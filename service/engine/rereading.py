@@ -1,6 +1,7 @@
 """Has a driver read a result back: in the run that wrote it, in a run of its own, or by way of a second work file."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated
@@ -72,7 +73,7 @@ def finds_all(plan: ConversionPlan, how: Reread) -> bool:
     if not how.number_names.isdisjoint(map(str.lower, names)):
         return False
     has_enough = all(len(dataset.columns) >= how.least_columns for dataset in plan.datasets)
-    return has_enough and set(how.changed_in_names).isdisjoint("".join(names))
+    return has_enough and not (how.changed_names and any(map(re.compile(how.changed_names).search, names)))
 
 
 def questions_after(plan: ConversionPlan, how: Reread | None, host: Capabilities) -> dict[str, tuple[str, ...]]:

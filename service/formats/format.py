@@ -306,8 +306,8 @@ class Reread(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the driver may silently record no coordinate system, or another one than WGS 84 if it was told so."""
     least_columns: int = 0
     """How many columns its driver needs to recognize lines at all."""
-    changed_in_names: str = ""
-    """The characters that its driver leaves out of names of columns, or takes for the end of them all."""
+    changed_names: str = ""
+    """What its driver leaves out of names of columns, or takes for the end of them all, as a regular expression."""
     rows_by: str = ""
     """The reader of `jailed.readback` that counts the rows of results in which the driver stops before the end."""
 

@@ -32,9 +32,9 @@ CSV = Format(
         reread=Reread(
             drivers=("CSV",),
             options=CSV_PLACES,
-            number_names=frozenset({"z"}),
+            number_names=frozenset({"x", "y", "z"}),
             least_columns=2,
-            changed_in_names='"\r\n',
+            changed_names=r'["\r\n]|^[ \t]|[ \t]$',
         ),
         value_losses=frozenset(
             {"beyond_15_digits", "lists", "booleans", "infinite", "near_infinite", "binary_texts", "empty_texts"}

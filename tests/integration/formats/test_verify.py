@@ -480,6 +480,22 @@ async def test_nan_that_a_result_cannot_hold_is_told_once(pipeline: Pipeline, tm
     assert await written(pipeline, path, "GeoPackage", nothing) == ()
 
 
+@pytest.mark.parametrize("name", [" b", "b ", "\tb", 'a"b'])
+async def test_names_that_the_driver_of_csv_trims_are_not_told_as_missing(
+    either: Pipeline, tmp_path: Path, name: str
+) -> None:
+    """Other programs read them as they are."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, **{name: "north", "n": 1})])
+    assert await written(either, path, "Csv", nothing) == ()
+
+
+@pytest.mark.parametrize("name", ["X", "y"])
+async def test_texts_of_a_column_x_in_csv_are_not_told_as_missing(either: Pipeline, tmp_path: Path, name: str) -> None:
+    """In tables without geometry, too."""
+    path = write_geojson(tmp_path / "a.geojson", [feature(None, **{name: "north", "n": 1}), feature(None, n=2)])
+    assert await written(either, path, "Csv", nothing) == ()
+
+
 @pytest.mark.parametrize("name", ["z", "Z"])
 async def test_texts_of_a_column_z_in_csv_are_not_told_as_missing(either: Pipeline, tmp_path: Path, name: str) -> None:
     """The driver takes them for elevations, and reads none, although the geometry is in another column."""
