@@ -109,7 +109,7 @@ ENDPOINTS: tuple[Open | Keyed, ...] = (
         summary="List the newest jobs",
         parameters=(inputs.LIMIT,),
         answers=(Success("The jobs.", RecentJobs),),
-        faults=(errors.InvalidParameter,),
+        faults=(errors.InvalidParameter, errors.TooManyRequests),
     ),
     Keyed(
         path=status_path("{jobId}"),

@@ -1,7 +1,14 @@
 """Owners, and nobody else, can read single jobs and lists of jobs (interface 2.3, 4.6, 4.7)."""
 
+import json
+import socket
+from contextlib import ExitStack
+from urllib.parse import urlsplit
+
+import httpx
 import pytest
 
+from service.usecases.jobs import LISTS_PER_ACCOUNT
 from tests.api.conftest import NewClient
 from tests.support.data import bare_points, lakes
 from tests.support.server import Client
@@ -84,3 +91,24 @@ def test_the_job_of_another_account_is_not_found(client: Client, new_client: New
     other = new_client("free")
     assert other.get(f"/api/geo/convert/jobs/{answer['jobId']}/status").status_code == 404
     assert other.get("/api/geo/convert/jobs").json()["jobs"] == []
+
+
+def test_a_client_that_does_not_read_has_few_lists_in_memory(client: Client) -> None:
+    """Each may have a hundred jobs of a megabyte: more wait until the first ones are read, or their clients leave."""
+    columns = {f"{'n' * 200}{number:05}": 1 for number in range(1900)}
+    point = {"type": "Point", "coordinates": [1, 2]}
+    wide = json.dumps({"type": "Feature", "properties": columns, "geometry": point}).encode()
+    for _ in range(8):
+        assert client.convert("wide.geojson", wide, outputFormat="Shapefile")["success"]
+    address = urlsplit(client.server.url)
+    request = f"GET /api/geo/convert/jobs HTTP/1.1\r\nHost: {address.netloc}\r\nX-API-Key: {client.key.api_key}\r\n\r\n"
+    with ExitStack() as stack:
+        for _ in range(LISTS_PER_ACCOUNT):
+            reader = stack.enter_context(socket.socket())
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            reader.connect((str(address.hostname), address.port or 80))
+            reader.sendall(request.encode())
+            assert reader.recv(12) == b"HTTP/1.1 200"
+        with pytest.raises(httpx.ReadTimeout):
+            client.get("/api/geo/convert/jobs", timeout=2)
+    assert len(client.get("/api/geo/convert/jobs").json()["jobs"]) == 8

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from http import HTTPStatus
 
+import msgspec
 from isal import isal_zlib
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,7 +16,7 @@ from service.http.api.render import conversion_result, job_record
 from service.http.api.result import StreamedResponse
 from service.http.api.schemas import RecentJobs, json_response
 from service.usecases.delete_job import cancel_job, delete_job
-from service.usecases.jobs import await_job, read_job, read_recent_jobs, with_link
+from service.usecases.jobs import await_job, listing, read_job, read_recent_jobs, with_link
 from service.usecases.preview_result import MEDIA_TYPE, preview_result
 from service.usecases.services import Services
 
@@ -50,9 +51,17 @@ async def delete_one(request: Request, caller: Caller) -> Response:
 
 async def recent_jobs(request: Request, caller: Caller) -> Response:
     """List the caller's newest jobs (interface 4.7)."""
-    services: Services = request.state.services
-    jobs = await read_recent_jobs(services, caller.account_id, read_bounded(inputs.LIMIT, request.query_params))
-    return json_response(RecentJobs(success=True, jobs=tuple(job_record(request, linked) for linked in jobs)))
+    pieces = _listed(request, caller, read_bounded(inputs.LIMIT, request.query_params))
+    whole = await anext(pieces)
+    headers = {"content-type": "application/json", "content-length": str(len(whole))}
+    return StreamedResponse(whole, pieces, headers)
+
+
+async def _listed(request: Request, caller: Caller, limit: int) -> AsyncGenerator[bytes]:
+    """The list in one piece, which has a place of the account until it is sent."""
+    async with listing(caller.account_id):
+        jobs = await read_recent_jobs(request.state.services, caller.account_id, limit)
+        yield msgspec.json.encode(RecentJobs(success=True, jobs=tuple(job_record(request, linked) for linked in jobs)))
 
 
 async def job_result(request: Request, caller: Caller) -> Response:
