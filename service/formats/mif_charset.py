@@ -14,6 +14,15 @@ from service.formats.opened import opened
 HEAD_BYTES = 4096
 CHARSET = re.compile(rb'^\s*+charset\s++"(?P<name>[^"\r\n]{1,40})"', re.IGNORECASE | re.MULTILINE)
 AFFINE = re.compile(rb"^\s*+coordsys\b[^\r\n]*?\baffine\b", re.IGNORECASE | re.MULTILINE)
+_START = (
+    rb"^\s*+coordsys\s++earth\s++projection\s++%b\s*+,\s*+\d++\s*+,\s*+\"[^\"\r\n]{1,20}\"(?:\s*+,\s*+[-+.\deE]++){%d}"
+)
+_ORIGIN = rb"\s*+,\s*+(?P<east>[-+.\deE]++)\s*+,\s*+(?P<north>[-+.\deE]++)[ \t]*+(?:bounds\b|\r?$)"
+UNREAD_ORIGINS = tuple(
+    re.compile(_START % (projection, count) + _ORIGIN, re.IGNORECASE | re.MULTILINE)
+    for projection, count in ((rb"(?:4|5|28|29)", 3), (rb"26", 2))
+)
+"""Azimuthal systems, and Mercator's, with an origin, before which the driver stops reading."""
 CURVES = re.compile(rb"^[ \t]*+(?:arc|ellipse|roundrect)[ \t]++[-+.\d]", re.IGNORECASE | re.MULTILINE)
 CURVES_BECAME = "Arcs, ellipses and rounded rectangles ({count:,}) became lines and areas of short segments."
 LONGEST_LINE = 16 << 10
@@ -29,6 +38,21 @@ def affine_warning(mif: Path) -> str:
     return (
         "The coordinate system of the .mif has an affine transformation (Affine), which was not applied, so all "
         "places are off. Save the table in a system without one, and send it again."
+    )
+
+
+def origin_warning(mif: Path) -> str:
+    """What to tell of an origin of coordinates in `mif` that the driver does not read. Blocking."""
+    with opened(mif) as file:
+        head = file.read(HEAD_BYTES)
+    found = next(filter(None, (pattern.search(head) for pattern in UNREAD_ORIGINS)), None)
+    if found is None or not (found["east"] + found["north"]).strip(b"+-.0"):
+        return ""
+    east, north = (found[name].decode() for name in ("east", "north"))
+    return (
+        f"The coordinate system of the .mif has a false easting and northing of {east} and {north}, which were not "
+        "read: unless you have sent sourceEpsg, all places are off by as much. If the system has an EPSG code, send it "
+        "as sourceEpsg."
     )
 
 

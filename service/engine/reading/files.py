@@ -28,7 +28,7 @@ from service.errors import Rejection
 from service.formats.detect import Part, Source
 from service.formats.format import Reading, reading_of
 from service.formats.mid_values import clock_times, mid_warnings
-from service.formats.mif_charset import affine_warning, charset_warning, curves_warning
+from service.formats.mif_charset import affine_warning, charset_warning, curves_warning, origin_warning
 from service.formats.opened import opened
 from service.formats.tab_objects import tab_warnings
 
@@ -194,7 +194,7 @@ async def _mapinfo_warnings(place: Workplace, part: Part, *, reads_logical: bool
         return ()
 
     def told() -> tuple[str, ...]:
-        of_mif = tuple(filter(None, [affine_warning(mif), curves_warning(mif)]))
+        of_mif = tuple(filter(None, [affine_warning(mif), origin_warning(mif), curves_warning(mif)]))
         if mid is None:
             return of_mif
         values = mid_warnings(mif, mid, part.layer, reads_logical=reads_logical)

@@ -58,3 +58,25 @@ async def test_the_origin_is_read_in_the_unit_of_the_system(either: Pipeline, tm
         archive.writestr("a.mif", f"{head}Columns 1\n  n Integer\nData\n\nPoint {there}\n")
         archive.writestr("a.mid", "1\n")
     assert await placed(either, texts) == pytest.approx(place, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("system", "count"),
+    [
+        ('29, 115, "m", 10, 52, 90, 4321000, 3210000', 1),
+        ('26, 104, "m", -43, -2, 0, 10000000', 1),
+        ('28, 104, "m", 10, 52, 90, 1, 2 Bounds (0, 0) (9, 9)', 1),
+        ('29, 115, "m", 10, 52, 90, 0.0, 0', 0),
+        ('29, 115, "m", 10, 52, 90', 0),
+        ('8, 104, "m", 9, 0, 0.9996, 500000, 100', 0),
+    ],
+)
+async def test_an_origin_that_is_not_read_is_told(pipeline: Pipeline, tmp_path: Path, system: str, count: int) -> None:
+    """Places in MapInfo's system of Europe were 4,000 km off, without a word."""
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        head = f'Version 300\nCharset "Neutral"\nDelimiter ","\nCoordSys Earth Projection {system}\n'
+        archive.writestr("a.mif", f"{head}Columns 1\n  n Integer\nData\n\nPoint 4321 3210\n")
+        archive.writestr("a.mid", "1\n")
+    done = await pipeline.to("GeoJson", path)
+    assert sum("false easting" in warning for warning in done.output.warnings) == count
