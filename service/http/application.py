@@ -19,6 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from service.http.api.endpoint import Keyed, Open
 from service.http.api.urls import API
 from service.http.docs.openapi import describe
 from service.http.middleware.draining import DrainingMiddleware
@@ -27,6 +28,7 @@ from service.http.middleware.request_context import RequestContext
 from service.http.problems import problem_of_path, problem_of_routing
 from service.http.routes import ENDPOINTS, PRIVATE, ROUTES
 from service.http.unserved import refuse_websocket
+from service.intake.form import IntakeLimits
 from service.usecases.services import Services
 
 PAGE: frozenset[str] = frozenset({"page", "pageAsset"})
@@ -68,7 +70,7 @@ class Application(Starlette):
         served = {route.path for route in routes}
         described = tuple(endpoint for endpoint in ENDPOINTS if endpoint.path in served or endpoint.path not in PRIVATE)
         self.router.redirect_slashes = False  # it would name the scheme and host, which a gateway may have changed
-        self.state.describe = lru_cache(maxsize=8)(partial(describe, described))
+        self.state.describe = lru_cache(maxsize=8)(partial(_description, described))
         self.state.has_docs = "/docs" in served
         self._open_services = open_services
         self._public_url = surroundings.public_url.rstrip("/")
@@ -107,6 +109,11 @@ class Application(Starlette):
                 raise RuntimeError("Geomill is not open: enter its lifespan() in that of the surrounding application")
             scope = {**scope, "state": {"services": self._services, "public_url": self._public_url}}
         await super().__call__(scope, receive, send)
+
+
+def _description(endpoints: Sequence[Open | Keyed], limits: IntakeLimits, address: str) -> bytes:
+    """The description of `endpoints` as JSON: one for all clients, of which thousands may read it slowly."""
+    return msgspec.json.encode(describe(endpoints, limits, address))
 
 
 def _middleware(surroundings: DeploymentConfig) -> list[Middleware]:

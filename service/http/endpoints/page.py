@@ -2,7 +2,6 @@
 
 from http import HTTPStatus
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -35,8 +34,7 @@ async def openapi(request: Request) -> Response:
     """Describe every endpoint in OpenAPI 3.1."""
     services: Services = request.state.services
     address = request.state.public_url or request.scope.get("root_path", "")
-    document = request.app.state.describe(services.intake, address)
-    return Response(msgspec.json.encode(document), media_type="application/json")
+    return Response(request.app.state.describe(services.intake, address), media_type="application/json")
 
 
 async def asset(request: Request) -> Response:
