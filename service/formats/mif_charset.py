@@ -14,12 +14,11 @@ from service.formats.opened import opened
 HEAD_BYTES = 4096
 CHARSET = re.compile(rb'^\s*+charset\s++"(?P<name>[^"\r\n]{1,40})"', re.IGNORECASE | re.MULTILINE)
 AFFINE = re.compile(rb"^\s*+coordsys\b[^\r\n]*?\baffine\b", re.IGNORECASE | re.MULTILINE)
-_START = (
-    rb"^\s*+coordsys\s++earth\s++projection\s++%b\s*+,\s*+\d++\s*+,\s*+\"[^\"\r\n]{1,20}\"(?:\s*+,\s*+[-+.\deE]++){%d}"
-)
-_ORIGIN = rb"\s*+,\s*+(?P<east>[-+.\deE]++)\s*+,\s*+(?P<north>[-+.\deE]++)[ \t]*+(?:bounds\b|\r?$)"
+_UNIT, _NUMBER = rb"\"[^\"\r\n]{1,20}\"", rb"[-+.\deE]++"
+_START = rb"^[ \t]*+coordsys\s++earth\s++projection\s++%b\s*+,\s*+\d++\s*+,\s*+" + _UNIT
+_ORIGIN = rb"(?:\s*+,\s*+%b){%d}\s*+,\s*+(?P<east>%b)\s*+,\s*+(?P<north>%b)[ \t]*+(?:bounds\b|\r?$)"
 UNREAD_ORIGINS = tuple(
-    re.compile(_START % (projection, count) + _ORIGIN, re.IGNORECASE | re.MULTILINE)
+    re.compile(_START % projection + _ORIGIN % (_NUMBER, count, _NUMBER, _NUMBER), re.IGNORECASE | re.MULTILINE)
     for projection, count in ((rb"(?:4|5|28|29)", 3), (rb"26", 2))
 )
 """Azimuthal systems, and Mercator's, with an origin, before which the driver stops reading."""

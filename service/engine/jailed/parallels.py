@@ -15,7 +15,7 @@ from pathlib import Path
 HEAD_BYTES = 4096
 _NUMBER = rb"[-+.\deE]++"
 TEXT = re.compile(
-    rb"^\s*+coordsys\s++earth\s++projection\s++3\s*+,\s*+\d++\s*+,\s*+\"[^\"\r\n]{1,20}\"\s*+,"
+    rb"^[ \t]*+coordsys\s++earth\s++projection\s++3\s*+,\s*+\d++\s*+,\s*+\"[^\"\r\n]{1,20}\"\s*+,"
     rb"(?:\s*+%b\s*+,){2}\s*+(?P<one>%b)(?P<between>\s*+,\s*+)(?P<other>%b)\s*+," % (_NUMBER, _NUMBER, _NUMBER),
     re.IGNORECASE | re.MULTILINE,
 )
