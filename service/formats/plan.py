@@ -93,9 +93,9 @@ class ConversionPlan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def guards_texts(self) -> bool:
         """Whether texts must be changed: they begin like what programs execute or take for markup, or have escapes."""
+        guarded = self.writing.value_losses & {"like_markup", "like_formulas", "like_escapes"}
         fields = [field for dataset in self.datasets for field in dataset.layer.fields]
-        is_live = bool(self.writing.live_text) and any(field.like_markup or field.like_formulas for field in fields)
-        return is_live or (self.escapes_texts and any(field.like_escapes for field in fields))
+        return any(getattr(field, what) for field in fields for what in guarded)
 
     @property
     def escapes_texts(self) -> bool:

@@ -409,6 +409,13 @@ async def test_one_run_selects_features(ways: Ways, output: str, features: int) 
     assert await ways.compare(source, output) == 1
 
 
+@pytest.mark.parametrize("output", ["Ods", "Xlsx"])
+async def test_markup_in_workbooks_takes_one_run(ways: Ways, output: str) -> None:
+    """Only where a program would take it for markup, it must be changed."""
+    source = await as_source(ways, "geojson", [point(1, 2, a="<b>bold</b>", n=n) for n in range(2)])
+    assert await ways.compare(source, output) == 1
+
+
 @pytest.mark.parametrize("journal", ["delete", "wal"])
 async def test_one_run_reads_a_database_with_any_journal(ways: Ways, journal: str) -> None:
     """One with a write-ahead log cannot be locked once for all statements, as others are."""
