@@ -394,7 +394,7 @@ static int set_widths(handle copy, const struct column *columns, int count, int 
     for (int number = 0; number < count; number++) {
         int width = OGR_Fld_GetWidth(OGR_FD_GetFieldDefn(OGR_L_GetLayerDefn(copy), number));
         int is_narrow = width && columns[number].longest > (size_t)width;
-        if (columns[number].type != STRING || columns[number].is_id || !(all || is_narrow))
+        if (columns[number].type != STRING || !(is_narrow || (all && !columns[number].is_id)))
             continue;
         handle field = OGR_Fld_Create(columns[number].name, STRING);
         OGR_Fld_SetWidth(field, (int)columns[number].longest);

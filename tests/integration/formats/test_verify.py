@@ -25,6 +25,7 @@ from service.formats.request import ConversionRequest
 from service.formats.target import choose_target
 from service.usecases.inspect_source import inspect_source
 from service.usecases.verify_output import verify_output
+from tests.integration.formats import readers
 from tests.integration.formats.editing import edited
 from tests.integration.formats.pipeline import Json, Pipeline, feature, geometry, write_geojson
 from tests.integration.formats.readers import read_content
@@ -513,6 +514,21 @@ async def test_columns_of_gml_named_like_geometries_are_renamed(pipeline: Pipeli
         "Columns were renamed: 'Surface' to 'Surface_', 'Point' to 'Point_', 'GeometryCollection' to "
         "'GeometryCollection_', 'boundedBy' to 'boundedBy_'."
     )
+
+
+async def test_a_column_gml_id_may_have_texts_longer_than_it_declares(either: Pipeline, tmp_path: Path) -> None:
+    """The driver of GML writes no feature with a text beyond the width of its column."""
+    made = await either.to(
+        "GeoPackage", write_geojson(tmp_path / "a.geojson", [point(1, 2, gml_id="longer than five")])
+    )
+    path = tmp_path / "a.gpkg"
+    path.write_bytes(made.path.read_bytes())
+    with edited(path) as connection:
+        connection.execute("PRAGMA writable_schema = 1")
+        narrow = "replace(sql, '\"gml_id\" TEXT', '\"gml_id\" TEXT(5)')"
+        connection.execute(f"UPDATE sqlite_master SET sql = {narrow} WHERE name = 'a'")  # noqa: S608 -- ours
+    (row,) = readers.table((await either.to("Csv", (await either.to("Gml", path)).path)).path)
+    assert row["gml_id_"] == "longer than five"
 
 
 async def test_columns_of_kml_named_like_times_are_renamed(either: Pipeline, tmp_path: Path) -> None:
