@@ -25,6 +25,8 @@ _URL = r"^(https?://[^\s/].*)?$"
 _ORIGINS = r"^[\s,]*((\*|null|[a-z][a-z0-9+.-]*://[^\s,/]+)([\s,]+|$))*$"
 _UNDECODED = re.compile("[\ud800-\udfff]")
 """What Python puts in place of bytes of the environment that are not UTF-8."""
+_DATA_DIR = f"{PREFIX}DATA_DIR"
+"""It is told with its value, and also if the current directory, below which it is, has such a name; see `data_path`."""
 LONGEST_DATA_PATH = 400
 """In bytes. SQLite opens no file whose absolute path is longer than 511, and those of conversions are deep below it."""
 
@@ -311,7 +313,8 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         else:
             message = f"{name} is not a setting of Geomill. Check the spelling; `geomill settings` lists all."
             raise SettingsError(message)
-    if undecoded := [name for name, value in values.items() if _UNDECODED.search(value)]:
+    undecoded = [name for name, value in values.items() if name != _DATA_DIR and _UNDECODED.search(value)]
+    if undecoded:
         raise SettingsError(f"{undecoded[0]} is not text in UTF-8. Set it in this encoding.")
     optional = {field.encode_name for field in msgspec.structs.fields(Settings) if field.default is None}
     values = {name: value for name, value in values.items() if value or name not in optional}

@@ -372,6 +372,8 @@ static void examine_text(struct column *column, const char *text)
         examine_moment(column, &moment);
     }
     examine_prefix(column, text);
+    if (column->distinct <= DISTINCT)
+        examine_distinct(column, text);
 }
 
 void examine_value(struct column *column, handle feature, int field, const union value *value, int64_t row)
@@ -382,6 +384,7 @@ void examine_value(struct column *column, handle feature, int field, const union
         examine_text(column, value->string);
         if (column->is_id)
             examine_id(column, value->string, row);
+        return;
     }
     if (column->type == DATE) {
         const struct moment *day = &value->moment;
