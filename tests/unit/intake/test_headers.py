@@ -115,6 +115,6 @@ def test_a_hostile_header_is_read_or_refused(start: str, filler: str) -> None:
     """A long run of any filler is handled in linear time; the suite's time limit enforces this."""
     for end in ("", "x", '"', ";"):
         try:
-            read_disposition(start + filler * 250_000 + end)
+            read_disposition(start + filler * 100_000 + end)
         except MalformedRequest:
             continue
