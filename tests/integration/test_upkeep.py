@@ -19,8 +19,6 @@ from tests.support.jobs import application
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.world import world
 
-LONG_LEASE_SECONDS = 3600
-
 
 def failures(chore: str) -> float:
     """How often the task has failed."""
@@ -86,8 +84,7 @@ async def test_no_transaction_waits_for_the_store(
 
 async def test_a_job_that_cannot_be_ended_keeps_no_other_open(database_url: str, tmp_path: Path) -> None:
     """Not one whose counter is wrong, nor one whose counter someone has locked; it ends once its counter is mended."""
-    alone = {"lease_seconds": LONG_LEASE_SECONDS}  # no other upkeep ends jobs meanwhile
-    async with world(database_url, tmp_path, settings=alone) as here, open_connection(database_url) as operator:
+    async with world(database_url, tmp_path) as here, open_connection(database_url) as operator:
         ledger, administration = here.services.ledger, Administration(here.services.database, here.clock)
         accounts = {}
         for name, terms in {
@@ -103,7 +100,6 @@ async def test_a_job_that_cannot_be_ended_keeps_no_other_open(database_url: str,
             rows = await operator.fetch("SELECT account_id FROM job WHERE completed_at IS NULL")
             return {name for name, account_id in accounts.items() if account_id in {row["account_id"] for row in rows}}
 
-        await here.advance(timedelta(seconds=LONG_LEASE_SECONDS))  # since the clock jumped to the beginning of the test
         of_wrong = "UPDATE usage SET conversions = $2 FROM account a WHERE a.id = $1 AND usage.payer_id = a.payer_id"
         await operator.execute(of_wrong, accounts["wrong"], 0)
         async with here.services.database.transaction() as lock:
@@ -116,10 +112,11 @@ async def test_a_job_that_cannot_be_ended_keeps_no_other_open(database_url: str,
             )
             before = failures("recover")
             with capture_logs() as log:
-                await recover(here.services)
+                await here.advance(timedelta(minutes=1))  # since the clock jumped to the beginning of the test
+                await recover(here.services)  # as the process itself may do now
             assert await open_jobs() == {"wrong", "locked", "locked wallet"}
-        assert [entry["event"] for entry in log] == [events.JOB_LEFT, events.JOBS_RECOVERED]
-        assert failures("recover") == before + 1
+        assert {entry["event"] for entry in log} >= {events.JOB_LEFT, events.JOBS_RECOVERED}
+        assert failures("recover") > before
         await operator.execute(of_wrong, accounts["wrong"], 1)
         await recover(here.services)
         assert await open_jobs() == set()
