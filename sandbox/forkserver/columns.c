@@ -338,7 +338,7 @@ static void examine_moment(struct column *column, const struct moment *moment)
 /* The time that a text is which fits one. */
 static struct moment moment_of(const char *text)
 {
-    enum { DAY_AT = 8, HOUR_AT = 11, MINUTE_AT = 14, SECOND_AT = 17 };
+    enum { HOUR_AT = 11, MINUTE_AT = 14, SECOND_AT = 17 };
     return (struct moment){.year = (int16_t)atoi(text), .month = (uint8_t)atoi(text + MONTH_AT), .day = (uint8_t)atoi(text + DAY_AT),
                            .hour = (uint8_t)atoi(text + HOUR_AT), .minute = (uint8_t)atoi(text + MINUTE_AT),
                            .zone = strchr(text, 'Z') ? UTC : NO_ZONE, .second = (float)CPLStrtod(text + SECOND_AT, NULL)};

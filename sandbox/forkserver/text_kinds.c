@@ -94,7 +94,6 @@ int is_day(int year, int month, int day)
 
 int is_in_calendar(const char *day)
 {
-    enum { DAY_AT = 8 };
     return is_day(atoi(day), atoi(day + MONTH_AT), atoi(day + DAY_AT));
 }
 

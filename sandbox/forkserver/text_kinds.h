@@ -23,8 +23,8 @@ int may_be_grouped(const char *text, char separator);
 /* Whether the calendar has a day of the years 1 to 9999. */
 int is_day(int year, int month, int day);
 
-/* Whether the calendar has a day that is written as four, two and two digits with something between them; where the month begins. */
-enum { MONTH_AT = 5 };
+/* Whether the calendar has a day that is written as four, two and two digits with something between them; where month and day begin. */
+enum { MONTH_AT = 5, DAY_AT = 8 };
 int is_in_calendar(const char *day);
 
 const char *past_digits(const char *at);

@@ -19,9 +19,8 @@ from service.formats.systems import is_placed
 RESULT = "result"
 DOCUMENT = "doc"
 LINEAR = ("-nlt", "CONVERT_TO_LINEAR")
-CUT_WHERE_NEAR = ("-wrapdateline",)
-CUT_WHERE_WIDE = (*CUT_WHERE_NEAR, "-datelineoffset", "180")
-"""Cut at the date line what has edges near it on both sides, or edges wider than half of the map."""
+_CUT_WHERE_NEAR = ("-wrapdateline",)
+_CUT_WHERE_WIDE = (*_CUT_WHERE_NEAR, "-datelineoffset", "180")
 CREATION = "-dsco"
 WIDE_INTEGERS = re.compile(r"\bInteger64=\w+")
 NARROW_INTEGERS = "Integer64=Integer"
@@ -145,6 +144,11 @@ def declared(writing: Writing, dataset: Dataset) -> list[str]:
     return [argument.format(z=z) for argument in options] + [*(LINEAR if dataset.linearise else ())]
 
 
+def cutting(plan: ConversionPlan) -> Sequence[str]:
+    """Cut at the date line what has edges near it on both sides or, if any may be wound, wider than half of the map."""
+    return _CUT_WHERE_WIDE if plan.is_wound else _CUT_WHERE_NEAR
+
+
 def systems(plan: ConversionPlan, datasets: Sequence[Dataset]) -> list[str]:
     """The source and target coordinate systems."""
     if plan.keeps_coordinates:
@@ -153,8 +157,7 @@ def systems(plan: ConversionPlan, datasets: Sequence[Dataset]) -> list[str]:
     if plan.output_epsg is None or not placed:
         return []
     from_ = ["-s_srs", f"EPSG:{plan.source_epsg}"] if plan.source_epsg is not None else []
-    wrap = CUT_WHERE_WIDE if plan.is_wound else CUT_WHERE_NEAR
-    return [*from_, "-t_srs", f"EPSG:{plan.output_epsg}", *(wrap if plan.wraps else ())]
+    return [*from_, "-t_srs", f"EPSG:{plan.output_epsg}", *(cutting(plan) if plan.wraps else ())]
 
 
 def selection(plan: ConversionPlan, dataset: Dataset, origin: Origin) -> list[str]:

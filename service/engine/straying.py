@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from service.engine.arguments import CUT_WHERE_NEAR, CUT_WHERE_WIDE, Origin
+from service.engine.arguments import Origin, cutting
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.reading.work_file import ADD, INTO_WORK_FILE, UNGROUPED, WORK_DRIVER, facts_of
 from service.engine.session import Answer
@@ -80,7 +80,7 @@ async def _count(
     arguments = [*INTO_WORK_FILE, *assigned, *origin.options, COPY_FILE, origin.name]
     arguments += [*origin.tables(plan, dataset), "-nln", COPY]
     added = [*INTO_WORK_FILE, *ADD, COPY_FILE, COPY_FILE]
-    wrap = (CUT_WHERE_WIDE if plan.is_wound else CUT_WHERE_NEAR) if plan.cuts else ()
+    wrap = cutting(plan) if plan.cuts else ()
     written = [*added, COPY, "-nln", WRITTEN, "-preserve_fid", "-t_srs", f"EPSG:{plan.output_epsg}", *wrap]
     whole = CUT if plan.is_wound else COPY
     numbered = " UNION ALL ".join(
@@ -92,7 +92,7 @@ async def _count(
         await place.ogr2ogr(arguments, (*origin.drivers, WORK_DRIVER), origin.environment)
         await place.ogr2ogr(written, (WORK_DRIVER,))
         if plan.is_wound:
-            await place.ogr2ogr([*added, COPY, "-nln", CUT, "-preserve_fid", *CUT_WHERE_WIDE], (WORK_DRIVER,))
+            await place.ogr2ogr([*added, COPY, "-nln", CUT, "-preserve_fid", *cutting(plan)], (WORK_DRIVER,))
         await place.ogr2ogr([*added, "-nln", PARTS, "-explodecollections", "-sql", numbered], (WORK_DRIVER,))
         await place.ogr2ogr([*UNGROUPED, "-nln", COPY, "-sql", query, STRAYS_FILE, COPY_FILE], (WORK_DRIVER,))
         (layer,) = (await facts_of(place, STRAYS_FILE)).layers

@@ -175,7 +175,8 @@ class LeftOut(msgspec.Struct, frozen=True):
         return OF_RELEASES + self.releases if self.releases else self.column
 
 
-NAMED_REFERENCE = rb"&(?:amp|lt|gt|quot|apos);"
+NAMED_REFERENCES = (b"&amp;", b"&lt;", b"&gt;", b"&quot;", b"&apos;")
+NAMED_REFERENCE = rb"(?:" + b"|".join(NAMED_REFERENCES) + rb")"
 """What stands for a character of the text of XML that is no blank."""
 
 

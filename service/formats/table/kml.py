@@ -8,6 +8,7 @@ import msgspec
 from service.formats.crs import WGS84
 from service.formats.format import (
     NAMED_REFERENCE,
+    NAMED_REFERENCES,
     Alike,
     ColumnRule,
     Declares,
@@ -277,7 +278,7 @@ _KML_LEFT_OUT = (
     ),
 )
 _NO_MODE = rb"(?!(?:" + b"|".join(mode.strip(b"<>") for mode in _MODES) + rb")<)"
-_ENDS = b"|".join([rb"(?<![\s;])", *(rb"(?<=&%b;)" % name for name in (b"amp", b"lt", b"gt", b"quot", b"apos"))])
+_ENDS = b"|".join([rb"(?<![\s;])", *(rb"(?<=%b)" % reference for reference in NAMED_REFERENCES)])
 _TEXT = _NO_MODE + rb"(?:[^\s<>&]|" + NAMED_REFERENCE + rb")[^<>]*+(?:" + _ENDS + rb")"
 """A text that is no special word, and neither begins nor ends with a blank or a reference to one."""
 _SHORT_TIME = rb"\d{4}(?:-\d\d)?+(?=<)"
