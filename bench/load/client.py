@@ -1,15 +1,16 @@
 """A minimal HTTP/1.1 client: requests are prepared bytes, and responses are parsed only as far as necessary.
 
 Theory of operation. The generator shares two cores with the server, so what it spends per request falsifies the
-figures. A connection is one `asyncio.Protocol` that has one request under way: it writes ready bytes and looks for the
-end of the answer. Large bodies go out in pieces, as the socket takes them, all from one buffer that every request
-shares. An answer that comes before its body was sent ends the sending.
+figures. A connection is one `asyncio.Protocol` that has one request under way: it writes ready bytes, looks for the end
+of the answer, and calls who sent the request, without tasks and futures, which take most of the time. Large bodies go
+out in pieces, as the socket takes them, all from one buffer that every request shares. An answer that comes before its
+body was sent ends the sending.
 """
 
 import asyncio
 import re
 import select
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, cast
 
 PIECE_BYTES = 256 * 1024
@@ -47,6 +48,10 @@ class LoadResponse(NamedTuple):
 
     status: int
     body: bytes
+
+
+Ended = Callable[[LoadResponse | OSError], None]
+"""Takes a request's answer, or what ended its connection before the whole answer was there."""
 
 
 def get(address: Address, path: str, headers: Mapping[str, str]) -> LoadRequest:
@@ -98,74 +103,75 @@ class LoadConnection(asyncio.Protocol):
     def __init__(self) -> None:
         self.is_open = False
         self._received = bytearray()
-        self._writable = asyncio.Event()
-        self._answer: asyncio.Future[LoadResponse] | None = None
+        self._is_writable = True
+        self._unsent: Iterator[memoryview] | None = None
+        self._drip_seconds = 0.0
+        self._ended: Ended | None = None
 
-    async def request(self, request: LoadRequest, bytes_per_second: float = 0.0) -> LoadResponse:
-        """Send a request and return its answer; `bytes_per_second` makes this a slow client.
+    async def request(self, request: LoadRequest) -> LoadResponse:
+        """Send a request and return its answer.
 
         Raises:
             ConnectionError: the connection ended before the whole answer was there.
         """
-        answer: asyncio.Future[LoadResponse] = asyncio.get_running_loop().create_future()
-        self._answer = answer
+        outcome: asyncio.Future[LoadResponse | OSError] = asyncio.get_running_loop().create_future()
+        self.send(request, outcome.set_result)
+        if isinstance(answer := await outcome, OSError):
+            raise answer
+        return answer
+
+    def send(self, request: LoadRequest, ended: Ended, bytes_per_second: float = 0.0) -> None:
+        """Send a request, and call `ended` with its answer or with what ended the connection before it.
+
+        `bytes_per_second` makes this a slow client.
+        """
+        self._ended = ended
         if bytes_per_second:
-            await self._drip(request, bytes_per_second, answer)
+            self._drip_seconds = 1 / DRIPS_PER_SECOND
+            step = max(1, int(bytes_per_second * self._drip_seconds))
+            self._unsent = _pieces((b"".join(request.parts),), step)
         elif len(request.parts) == 1:
             self._transport.write(request.parts[0])
         else:
-            await self._send(request, answer)
-        return await answer
+            self._unsent = _pieces(request.parts, PIECE_BYTES)
+        self._go_on()
 
     @property
     def is_idle(self) -> bool:
         """Whether another request can be sent: nothing, such as its end, has arrived since the last answer."""
-        if not self.is_open:
-            return False
-        arrived = select.poll()
-        arrived.register(self._transport.get_extra_info("socket"), select.POLLIN)
-        return not arrived.poll(0)
+        return self.is_open and not self._arrived.poll(0)
 
-    def close(self) -> None:
-        """Close the connection."""
-        self.is_open = False
+    def close(self, why: OSError | None = None) -> None:
+        """Close the connection; a request under way ends as `why`."""
         self._transport.abort()
+        self.connection_lost(why)
 
-    async def _send(self, request: LoadRequest, answer: "asyncio.Future[LoadResponse]") -> None:
-        for part in request.parts:
-            view = memoryview(part)
-            for start in range(0, len(part), PIECE_BYTES):
-                await self._writable.wait()
-                if answer.done():
-                    self.is_open = False  # the body was not sent, so nothing can follow it
-                    return
-                self._transport.write(view[start : start + PIECE_BYTES])
-
-    async def _drip(
-        self, request: LoadRequest, bytes_per_second: float, answer: "asyncio.Future[LoadResponse]"
-    ) -> None:
-        content = b"".join(request.parts)
-        step = max(1, int(bytes_per_second / DRIPS_PER_SECOND))
-        for start in range(0, len(content), step):
-            if answer.done():
-                self.is_open = False
+    def _go_on(self) -> None:
+        """Send what is left, as far as the socket takes it, or the next drop of it."""
+        while self._unsent is not None and self._is_writable:
+            if (piece := next(self._unsent, None)) is None:
+                self._unsent = None
                 return
-            self._transport.write(content[start : start + step])
-            await asyncio.sleep(1 / DRIPS_PER_SECOND)
+            self._transport.write(piece)
+            if self._drip_seconds:
+                asyncio.get_running_loop().call_later(self._drip_seconds, self._go_on)
+                return
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin (asyncio's interface)."""
         self._transport = cast("asyncio.Transport", transport)
-        self._writable.set()
+        self._arrived = select.poll()
+        self._arrived.register(transport.get_extra_info("socket"), select.POLLIN)
         self.is_open = True
 
     def pause_writing(self) -> None:
         """Wait with sending (asyncio's interface)."""
-        self._writable.clear()
+        self._is_writable = False
 
     def resume_writing(self) -> None:
         """Go on sending (asyncio's interface)."""
-        self._writable.set()
+        self._is_writable = True
+        self._go_on()
 
     def data_received(self, data: bytes) -> None:
         """Take a piece of the answer (asyncio's interface)."""
@@ -179,14 +185,14 @@ class LoadConnection(asyncio.Protocol):
             del self._received[: end + 4 + size]
             status = int(head[9:12])
             if status >= _FIRST_FINAL_STATUS:
-                self._finish(LoadResponse(status, body), closing=_CLOSE.search(head) is not None)
+                # Nothing can follow a request whose body was not sent.
+                self.is_open &= self._unsent is None and _CLOSE.search(head) is None
+                self._end(LoadResponse(status, body))
 
     def connection_lost(self, error: Exception | None) -> None:
         """End (asyncio's interface)."""
         self.is_open = False
-        self._writable.set()
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(error or ConnectionResetError("closed without an answer"))
+        self._end(error if isinstance(error, OSError) else ConnectionResetError("closed without an answer"))
 
     def _body_bytes(self, head: bytes, start: int) -> int | None:
         """The length of the body that follows `head`, or None while it is not all there."""
@@ -197,11 +203,18 @@ class LoadConnection(asyncio.Protocol):
         size = int(length[1]) if length else 0
         return size if len(self._received) >= start + size else None
 
-    def _finish(self, answer: LoadResponse, *, closing: bool) -> None:
-        if closing:
-            self.is_open = False
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(answer)
+    def _end(self, outcome: LoadResponse | OSError) -> None:
+        self._unsent = None
+        if self._ended is not None:
+            ended, self._ended = self._ended, None
+            ended(outcome)
+
+
+def _pieces(parts: Iterable[bytes], size: int) -> Iterator[memoryview]:
+    for part in parts:
+        view = memoryview(part)
+        for start in range(0, len(view), size):
+            yield view[start : start + size]
 
 
 async def connect(address: Address) -> LoadConnection:

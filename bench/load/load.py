@@ -6,6 +6,7 @@ import time
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -66,90 +67,118 @@ class LoadTally:
 
 async def put_load(address: Address, load: Load, stop: asyncio.Event | None = None) -> LoadTally:
     """Put the load on the server and return what happened. With `stop` it lasts until that is set."""
-    tally = LoadTally()
-    run = _Run(address, load, tally, stop)
+    run = _Run(address, load, stop)
     since = time.perf_counter()
-    await (run.open_loop() if load.rate else run.closed_loop())
-    tally.elapsed_seconds = time.perf_counter() - since
-    return tally
+    await run.until_answered()
+    run.tally.elapsed_seconds = time.perf_counter() - since
+    return run.tally
 
 
 class _Run:
-    def __init__(self, address: Address, load: Load, tally: LoadTally, stop: asyncio.Event | None) -> None:
+    """Sends in a closed loop, in which each client sends when it has its answer, or in an open one.
+
+    In an open loop, requests arrive at their times; a latency counts from the time at which its request was to be sent.
+    """
+
+    def __init__(self, address: Address, load: Load, stop: asyncio.Event | None) -> None:
+        self.tally = LoadTally()
         self._address = address
         self._load = load
-        self._tally = tally
         self._stop = stop
         self._left = load.count
         self._requests = itertools.cycle(load.requests)
         self._idle: list[LoadConnection] = []
+        self._busy: set[LoadConnection] = set()
+        self._under_way = 0
+        self._answered = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._start = time.perf_counter()
+        counts_from = self._start + load.lead_seconds
+        self._ends = counts_from + load.seconds
         self._window = (0.0, 0.0)
+        if load.rate and stop is None and not load.count:
+            self.tally.window_seconds = load.seconds
+            self._window = (counts_from, self._ends)
+        self._is_over = False
 
-    async def closed_loop(self) -> None:
-        """Each client sends when it has its answer."""
-        async with asyncio.TaskGroup() as tasks:
-            until = time.perf_counter() + self._load.seconds
+    async def until_answered(self) -> None:
+        """Send all, and wait until all is answered."""
+        async with asyncio.TaskGroup() as self._tasks:
+            if self._load.rate:
+                self._send_due(0)
             for _ in range(self._load.clients):
-                tasks.create_task(self._client(until))
-        self._close_idle()
+                self._take_turn()
+            await self._answered.wait()
+        for connection in self._idle:
+            connection.close()
 
-    async def open_loop(self) -> None:
-        """Requests arrive at their times; a latency counts from the time at which its request was to be sent."""
-        start = time.perf_counter()
-        interval = 1 / self._load.rate
-        counts_from = start + self._load.lead_seconds
-        ends = counts_from + self._load.seconds
-        if self._stop is None and not self._load.count:
-            self._tally.window_seconds = self._load.seconds
-            self._window = (counts_from, ends)
-        async with asyncio.TaskGroup() as tasks:
-            for number in itertools.count():
-                due = start + number * interval
-                if self._is_over(due, ends):
-                    break
-                if (wait := due - time.perf_counter()) > 0:
-                    await asyncio.sleep(wait)
-                tasks.create_task(self._arrival(due))
-        self._close_idle()
+    def _send_due(self, number: int) -> None:
+        """Send what has become due, from this number on, and come again for the next."""
+        now = time.perf_counter()
+        while (due := self._start + number / self._load.rate) <= now:
+            if not self._goes_on(due):
+                return
+            self.tally.late_seconds.append(now - due)
+            self._exchange(due)
+            number += 1
+        self._loop.call_later(due - now, self._send_due, number)
 
-    async def _client(self, until: float) -> None:
-        while not self._is_over(time.perf_counter(), until):
-            await self._exchange(time.perf_counter())
+    def _take_turn(self) -> None:
+        """Send the next request of one client."""
+        if self._goes_on(now := time.perf_counter()):
+            self._exchange(now)
 
-    async def _arrival(self, due: float) -> None:
-        self._tally.late_seconds.append(time.perf_counter() - due)
-        await self._exchange(due)
-
-    def _is_over(self, now: float, until: float) -> bool:
+    def _goes_on(self, now: float) -> bool:
+        """Whether one more request is to be sent; otherwise the load is over once all answers are there."""
         if self._load.count:
             self._left -= 1
-            return self._left < 0
-        return self._stop.is_set() if self._stop is not None else now >= until
-
-    async def _exchange(self, due: float) -> None:
-        """Send the next request and count its answer."""
-        connection: LoadConnection | None = None
-        try:
-            async with asyncio.timeout(self._load.seconds + GRACE_SECONDS):
-                connection = self._open_connection() or await connect(self._address)
-                answer = await connection.request(next(self._requests), self._load.bytes_per_second)
-        except (OSError, TimeoutError) as error:
-            self._tally.add(type(error).__name__, time.perf_counter() - due)
-            if connection is not None:
-                connection.close()
+            goes_on = self._left >= 0
         else:
-            now = time.perf_counter()
-            begins, ends = self._window
-            self._tally.add(self._load.judge(answer), now - due, in_window=begins < now <= ends)
-            self._keep(connection)
+            goes_on = now < self._ends if self._stop is None else not self._stop.is_set()
+        if not goes_on and not self._is_over:
+            self._is_over = True
+            self._loop.call_later(GRACE_SECONDS, self._give_up)
+            self._look_for_end()
+        return goes_on
 
-    def _open_connection(self) -> LoadConnection | None:
-        """One that is idle, unless the server has closed it meanwhile."""
+    def _exchange(self, due: float) -> None:
+        """Send the next request, on a connection that is idle or a new one, and count its answer."""
+        self._under_way += 1
         while self._idle:
             if (connection := self._idle.pop()).is_idle:
-                return connection
-            connection.close()
-        return None
+                self._send(connection, due)
+                return
+            connection.close()  # the server has closed it meanwhile
+        self._tasks.create_task(self._connect(due))
+
+    async def _connect(self, due: float) -> None:
+        try:
+            async with asyncio.timeout(GRACE_SECONDS):
+                connection = await connect(self._address)
+        except OSError as error:
+            self._end(due, None, error)
+        else:
+            self._send(connection, due)
+
+    def _send(self, connection: LoadConnection, due: float) -> None:
+        self._busy.add(connection)
+        connection.send(next(self._requests), partial(self._end, due, connection), self._load.bytes_per_second)
+
+    def _end(self, due: float, connection: LoadConnection | None, outcome: LoadResponse | OSError) -> None:
+        now = time.perf_counter()
+        if connection is not None:
+            self._busy.discard(connection)
+        if isinstance(outcome, OSError):
+            self.tally.add(type(outcome).__name__, now - due)
+        else:
+            begins, ends = self._window
+            self.tally.add(self._load.judge(outcome), now - due, in_window=begins < now <= ends)
+        if connection is not None:
+            self._keep(connection)
+        self._under_way -= 1
+        if self._load.clients:
+            self._take_turn()
+        self._look_for_end()
 
     def _keep(self, connection: LoadConnection) -> None:
         if connection.is_open and len(self._idle) < MOST_IDLE:
@@ -157,6 +186,11 @@ class _Run:
         else:
             connection.close()
 
-    def _close_idle(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
+    def _look_for_end(self) -> None:
+        if self._is_over and not self._under_way:
+            self._answered.set()
+
+    def _give_up(self) -> None:
+        for connection in list(self._busy):
+            connection.close(TimeoutError())
+        self._answered.set()
