@@ -5,25 +5,32 @@ transformation from one to the other moves nothing.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from io import FileIO
+from pathlib import Path, PurePath
 from xml.sax.saxutils import escape
 
 import msgspec
 
+from service.blocking import run_blocking
 from service.engine.arguments import dataset_name
 from service.engine.diagnostics import UNREACHABLE
 from service.engine.environment import VIRTUAL_DRIVER
+from service.engine.files import open_written
+from service.engine.jailed import parallels
 from service.engine.reading.work_file import ADD, UNGROUPED, WORK_DRIVER, facts_of
 from service.engine.session import Answer, SessionOver
 from service.engine.workspace import Workplace
 from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.facts import Axis, Name
-from service.formats.format import Reread
+from service.formats.format import Reread, reading_of
 from service.formats.plan import ConversionPlan
 from service.formats.verify import Recorded
 
-COMPARED_FILE = "compared.gpkg"
+COMPARED_FILE, SWAPPED_FILE, KEPT_FILE = "compared.gpkg", "swapped", "kept"
 WRITTEN, MOVED = "written", "moved"
 COMPARED = ("-where", "OGR_GEOMETRY IS NOT NULL", "-limit", "1000")
 NOT_THE_SYSTEM = re.compile(
@@ -56,10 +63,40 @@ async def recorded_system(place: Workplace, plan: ConversionPlan, how: Reread, c
     spatial = [dataset for dataset in plan.datasets if dataset.layer.is_spatial]
     if plan.output_epsg is None or not spatial:
         return Recorded()
-    found = await _told_by_session(place, plan, how, spatial) or await _compared_in_work_file(place, plan, how, spatial)
-    recorded, datums = found
+    async with AsyncExitStack() as stack:
+        if place.host.is_of(reading_of(plan.target).loses_unit):
+            for dataset in spatial:
+                name = str(PurePath(dataset_name(plan, dataset)).with_suffix(".map"))
+                await stack.enter_async_context(_with_swapped_parallels(place, name))
+        found = await _told_by_session(place, plan, how, spatial)
+        recorded, datums = found or await _compared_in_work_file(place, plan, how, spatial)
     unknown = (name for name, axis in datums if name and not catalogue.knows_datum(name, axis))
     return msgspec.structs.replace(recorded, unknown_datum=next(unknown, ""))
+
+
+@asynccontextmanager
+async def _with_swapped_parallels(place: Workplace, name: str) -> AsyncIterator[None]:
+    """Have the driver read a copy of the .map `name` if it mistakes the unit of its system."""
+    if not await run_blocking(partial(_is_mistaken, place.path / name), inline=True):
+        yield
+        return
+    kept = f"{name}.{KEPT_FILE}"
+    await place.python(parallels.__name__, name, SWAPPED_FILE)
+    await place.rename(name, kept)
+    try:
+        await place.rename(SWAPPED_FILE, name)
+        yield
+    finally:
+        await place.discard(name)
+        await place.rename(kept, name)
+
+
+def _is_mistaken(file: Path) -> bool:
+    if not file.is_file():
+        return False
+    with FileIO(open_written(file)[0]) as content:
+        head = content.read(parallels.HEAD_BYTES)
+    return parallels.swapped(head) != head
 
 
 async def _told_by_session(

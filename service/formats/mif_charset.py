@@ -22,6 +22,15 @@ UNREAD_ORIGINS = tuple(
     for projection, count in ((rb"(?:4|5|28|29)", 3), (rb"26", 2))
 )
 """Azimuthal systems, and Mercator's, with an origin, before which the driver stops reading."""
+AFFINE_UNREAD = (
+    "The coordinate system of the {file} has an affine transformation (Affine), which was not applied, so all "
+    "places are off. Save the table in a system without one, and send it again."
+)
+ORIGIN_UNREAD = (
+    "The coordinate system of the {file} has a false easting and northing of {east} and {north}, which were not "
+    "read: unless you have sent sourceEpsg, all places are off by as much. If the system has an EPSG code, send it "
+    "as sourceEpsg."
+)
 CURVES = re.compile(rb"^[ \t]*+(?:arc|ellipse|roundrect)[ \t]++[-+.\d]", re.IGNORECASE | re.MULTILINE)
 CURVES_BECAME = "Arcs, ellipses and rounded rectangles ({count:,}) became lines and areas of short segments."
 LONGEST_LINE = 16 << 10
@@ -34,10 +43,7 @@ def affine_warning(mif: Path) -> str:
     with opened(mif) as file:
         if not AFFINE.search(file.read(HEAD_BYTES)):
             return ""
-    return (
-        "The coordinate system of the .mif has an affine transformation (Affine), which was not applied, so all "
-        "places are off. Save the table in a system without one, and send it again."
-    )
+    return AFFINE_UNREAD.format(file=".mif")
 
 
 def origin_warning(mif: Path) -> str:
@@ -48,11 +54,7 @@ def origin_warning(mif: Path) -> str:
     if found is None or not (found["east"] + found["north"]).strip(b"+-.0"):
         return ""
     east, north = (found[name].decode() for name in ("east", "north"))
-    return (
-        f"The coordinate system of the .mif has a false easting and northing of {east} and {north}, which were not "
-        "read: unless you have sent sourceEpsg, all places are off by as much. If the system has an EPSG code, send it "
-        "as sourceEpsg."
-    )
+    return ORIGIN_UNREAD.format(file=".mif", east=east, north=north)
 
 
 def curves_warning(mif: Path) -> str:

@@ -1,10 +1,13 @@
-"""Conic systems of MapInfo in feet, such as those of the states of the USA."""
+"""Systems of MapInfo that drivers mistake, such as conic ones of the states of the USA in feet."""
 
+import struct
 import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from service.formats.request import ConversionRequest
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
@@ -35,6 +38,9 @@ SYSTEMS = {
 """Codes, how a .mif says the same, and a place."""
 
 
+FALSE_EASTING, AFFINE = struct.pack("<dd", 4321000, 3210000), b"\1"
+
+
 async def placed(pipeline: Pipeline, path: Path) -> object:
     """Where the only feature of a file is."""
     done = await pipeline.to("GeoJson", path)
@@ -48,7 +54,10 @@ async def placed(pipeline: Pipeline, path: Path) -> object:
 async def test_the_origin_is_read_in_the_unit_of_the_system(either: Pipeline, tmp_path: Path, name: str) -> None:
     """GDAL 3.6 took feet for meters where EPSG orders the parallels otherwise, and led to other continents."""
     code, written, place = SYSTEMS[name]
-    table = await either.to("MapInfo", write_geojson(tmp_path / "a.geojson", [point(*place, n=1)]), target_epsg=code)
+    document = write_geojson(tmp_path / "a.geojson", [point(*place, n=1)])
+    wish = ConversionRequest(output="MapInfo", target_epsg=code)
+    table = await either.convert(document, wish, verifies=True)
+    assert not table.differences
     assert await placed(either, table.path) == pytest.approx(place, abs=1e-5)
     csv = await either.to("Csv", write_geojson(tmp_path / "b.geojson", [point(*place, n=1)]), target_epsg=code)
     there = readers.table(csv.path)[0]["WKT"].strip("POINT ()")
@@ -80,3 +89,34 @@ async def test_an_origin_that_is_not_read_is_told(pipeline: Pipeline, tmp_path: 
         archive.writestr("a.mid", "1\n")
     done = await pipeline.to("GeoJson", path)
     assert sum("false easting" in warning for warning in done.output.warnings) == count
+
+
+@pytest.mark.parametrize(
+    ("code", "changes", "words"),
+    [
+        (3035, {0x1A8: FALSE_EASTING}, ["4321000 and 3210000"]),
+        (3035, {0x1A0: FALSE_EASTING[:8]}, []),
+        (3035, {0x16D: b"\x1a", 0x1A0: FALSE_EASTING}, ["4321000 and 3210000"]),
+        (25832, {}, []),
+        (25832, {0x200: AFFINE}, ["(Affine)"]),
+        (25832, {0x104: b"\x2c\1", 0x200: AFFINE}, []),
+        (3035, {0x1A8: FALSE_EASTING, 0x200: AFFINE}, ["(Affine)", "4321000 and 3210000"]),
+    ],
+)
+async def test_so_is_one_of_a_binary_table(
+    pipeline: Pipeline, tmp_path: Path, code: int, changes: Mapping[int, bytes], words: Sequence[str]
+) -> None:
+    """What the header of a .map says of its system and the driver does not follow was not told."""
+    document = write_geojson(tmp_path / "a.geojson", [point(9, 48, n=1)])
+    table = await pipeline.to("MapInfo", document, target_epsg=code)
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(table.path) as written, zipfile.ZipFile(path, "w") as archive:
+        for name in written.namelist():
+            content = bytearray(written.read(name))
+            for start, bytes_there in changes.items() if name.endswith(".map") else ():
+                content[start : start + len(bytes_there)] = bytes_there
+            archive.writestr(name, bytes(content))
+    done = await pipeline.to("Csv", path)
+    told = [warning for warning in done.output.warnings if "of the .map" in warning]
+    assert len(told) == len(words)
+    assert all(word in warning for word, warning in zip(words, told, strict=True))
