@@ -282,7 +282,7 @@ static int holds_data(struct table *table, const struct row *row)
     int found = 0, years = 0;
     for (int number = 0; number < row->count; number++) {
         const char *cell = row->cells[number];
-        int may_be_geometry = strchr(cell, '(') || strcasestr(cell, "empty"), geometry = may_be_geometry ? is_geometry(cell) : 0;
+        int is_no_name = strpbrk(cell, "({") || cell[strspn(cell, " \t")] == '0' || strcasestr(cell, "empty"), geometry = is_no_name ? is_geometry(cell) : 0;
         int is_row_of_lines = geometry && geometry != UNSURE && row->count == 1 && table->is_of_lines;
         found += is_number(cell) || is_row_of_lines;
         years += is_year(cell);

@@ -22,8 +22,8 @@ from service.engine.jailed.kinds import NUMBER, Kind, kind_of_cell, loses_digits
 from service.engine.jailed.places import (
     FINER,
     GEOMETRY_TEXT,
+    GEOMETRY_VALUE,
     MARK,
-    WKT_VALUE,
     Column,
     Layout,
     Wanted,
@@ -47,6 +47,8 @@ DECLARED = re.compile(r'"?sep=([,;\t|])"?\r?\n', re.IGNORECASE)
 YEAR = re.compile(r"[12]\d{3}$")
 STEPS = frozenset({1, 2, 5, 10})
 """How far apart years beside each other are."""
+NO_NAME = re.compile(r"[^(]*+\(")
+"""What no name of a geometry has, in a file of one geometry a line: coordinates, whatever they are."""
 SAMPLE_ROWS = 30
 FEWEST_BELOW_TITLE = 3
 """How many rows, with a title, show which delimiter those below it have.
@@ -68,7 +70,7 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
         declared, start = _declared(file)
         delimiter = known_delimiter or declared or _delimiter(file)
         file.seek(start)
-        columns, header, open_row = _look(file, delimiter, asked)
+        columns, header, open_row = _look(file, delimiter, asked, is_of_lines=bool(known_delimiter))
         layout = lay_out(OURS, "", header, columns, wanted=asked, delimiter=delimiter)
         file.seek(start)
         zeros, first_zero, has_marks = _unseen(file)
@@ -148,7 +150,7 @@ def _are_names(row: Sequence[str], below: Sequence[str]) -> bool:
     return all(row) and not any(map(NUMBER.match, row)) and any(map(NUMBER.match, below))
 
 
-def _look(file: TextIO, delimiter: str, wanted: Wanted) -> tuple[list[Column], list[str], int]:
+def _look(file: TextIO, delimiter: str, wanted: Wanted, *, is_of_lines: bool) -> tuple[list[Column], list[str], int]:
     """The columns with their types, the header row, empty if there is none, and the number of a row without end."""
     ends: list[int] = []
     rows = _until_end(_rows(chain(file, [END]), delimiter), ends)
@@ -160,7 +162,8 @@ def _look(file: TextIO, delimiter: str, wanted: Wanted) -> tuple[list[Column], l
     if len(first) > MAX_COLUMNS:
         sys.exit(Exit.TOO_MANY_COLUMNS)
     second = next(rows, [])
-    header = first if _is_header(first, second) else []
+    is_line = is_of_lines and bool(NO_NAME.match(first[0]) and GEOMETRY_TEXT.match(first[0]))
+    header = first if not is_line and _is_header(first, second) else []
     columns = [Column(name) for name in unique_names(header or [""] * len(first))]
     expect(columns, wanted)
     for row in chain([second] if header else [first, second], rows):
@@ -203,8 +206,8 @@ def are_consecutive_years(names: Sequence[str]) -> bool:
 
 def _is_data(cell: str) -> bool:
     """Whether a cell cannot be the name of a column."""
-    is_wkt = GEOMETRY_TEXT.match(cell) and WKT_VALUE.match(cell)
-    return bool(NUMBER.match(cell) or is_wkt)
+    is_geometry = GEOMETRY_TEXT.match(cell) and GEOMETRY_VALUE.match(cell)
+    return bool(NUMBER.match(cell) or is_geometry)
 
 
 def _rows(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:

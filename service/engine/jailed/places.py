@@ -26,8 +26,8 @@ GEOMETRY_TEXT = re.compile(
     r"(?:Z|M|ZM)?\b|0[01][0-9A-F]{16,}\s*$|\{.*\"coordinates\")",
     re.IGNORECASE | re.DOTALL,
 )
-WKT_VALUE = re.compile(r"[A-Z0-9=;\s]+\(.*\d[\s,]\s*[-+.]?\d|.*\bEMPTY\s*$", re.IGNORECASE | re.DOTALL)
-"""What follows the type name in a geometry: numbers side by side, perhaps with a comma, or the word EMPTY."""
+GEOMETRY_VALUE = re.compile(r"\s*+[{0]|[A-Z0-9=;\s]+\(.*\d[\s,]\s*[-+.]?\d|.*\bEMPTY\s*$", re.IGNORECASE | re.DOTALL)
+"""What is no name of a column: WKB, GeoJSON, or, in WKT, numbers side by side, perhaps with a comma, or EMPTY."""
 WITH_PARTS = re.compile(r"[^(]*?(?:COLLECTION|CURVE|SURFACE)", re.IGNORECASE)
 """A geometry whose parts may have names of their own."""
 BEHIND_PARTS = re.compile(r"\)[\s;]*+(?!EMPTY\b)[^\s,);]", re.IGNORECASE)

@@ -97,12 +97,12 @@ async def test_typed_data_is_read_where_there_is_no_document_for_its_schema(pipe
     assert UNTYPED in done.output.warnings
 
 
-async def test_declared_numbers_that_are_none_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+async def test_declared_numbers_that_are_none_are_told(either: Pipeline, tmp_path: Path) -> None:
     """Programs that calculate write NaN where they have no number."""
     data = SIMPLE_DATA.format('<SimpleData name="n">{}</SimpleData>')
     places = "".join(PLACE.format(data.format(number) + POINT) for number in ("1.5", "nan"))
     schema = '<Schema name="s" id="s"><SimpleField name="n" type="double"/></Schema>'
-    done = await pipeline.to("GeoPackage", write(tmp_path / "a.kml", schema + places))
+    done = await either.to("GeoPackage", write(tmp_path / "a.kml", schema + places))
     (rows,) = readers.geopackage(done.path).values()
     assert [row["n"] for row in rows] == [1.5, None]
     assert "KML holds numbers that are NaN; 1 value of 'n' became missing." in done.output.warnings

@@ -239,6 +239,28 @@ async def test_lines_of_wkt_are_read_back(pipeline: Pipeline, tmp_path: Path) ->
     assert [row["geometry"] and row["geometry"]["type"] for row in found] == ["LineString", None, "Polygon"]  # type: ignore[index]  # JSON is untyped
 
 
+WKB = "0101000000000000000000F03F0000000000000040"
+
+
+@pytest.mark.parametrize("first", ["POINT (nan 1)", "POINT(1e400 abc)", WKB, f"  {WKB}"])
+async def test_no_first_line_with_a_geometry_is_taken_for_a_name(either: Pipeline, tmp_path: Path, first: str) -> None:
+    """Without a session, one with other coordinates than digits was lost, and WKB in any case."""
+    path = tmp_path / "a.wkt"
+    path.write_text(f"{first}\nPOINT (1 2)\n")
+    assert len(readers.geojson((await either.to("GeoJson", path, source_epsg=4326)).path)) == 2
+    path.write_text("Point\nPOINT (1 2)\n")
+    assert len(readers.geojson((await either.to("GeoJson", path, source_epsg=4326)).path)) == 1
+
+
+@pytest.mark.parametrize("first", [f"{WKB},a", '"{""type"":""Point"",""coordinates"":[1,2]}",a'])
+async def test_a_table_without_names_keeps_its_first_geometry(either: Pipeline, tmp_path: Path, first: str) -> None:
+    """Its first row became the names of the columns."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"{first}\n{first}\n")
+    found = readers.geojson((await either.to("GeoJson", path, source_epsg=4326)).path)
+    assert [row["geometry"] and row["geometry"]["coordinates"] for row in found] == [[1, 2], [1, 2]]  # type: ignore[index]  # JSON is untyped
+
+
 async def test_what_kml_holds_besides_features_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """Each kind once; a plain file has no warnings."""
     done = await pipeline.to("GeoJson", kml(tmp_path / "a.kml", PLACEMARK, LINK, LINK, OVERLAY, STYLED))
