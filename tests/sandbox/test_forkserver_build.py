@@ -54,7 +54,20 @@ def test_it_exports_only_what_takes_the_place_of_other_functions() -> None:
     names = {line.split()[-1] for line in listed.stdout.splitlines()}
     ends = {"GDALDestroy", "GDALDestroyDriverManager", "OGRCleanupAll"}
     others = {"__libc_start_main", "GDALAllRegister", "OGRRegisterAll", "iconv", "iconv_open", "proj_as_wkt"}
-    assert names == others | ends
+    assert names == others | ends | {"register_printf_type"}
+
+
+def test_no_library_extends_printf() -> None:
+    """The C library parses each format twice from then on; without ours, it accepts what libquadmath registers."""
+    program = "import ctypes; print(ctypes.CDLL(None).register_printf_type(0))"
+    answers = [
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+        ).stdout
+        for environment in ({}, {"LD_PRELOAD": str(built())})
+    ]
+    assert int(answers[0]) >= 0
+    assert int(answers[1]) == -1
 
 
 def test_without_a_compiler_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
