@@ -23,6 +23,7 @@
 #include "gdal_messages.h"
 #include "geojson.h"
 #include "loading.h"
+#include "odd_times.h"
 #include "postprocessing.h"
 #include "progress.h"
 #include "question.h"
@@ -173,6 +174,16 @@ static void tally_lines(char **at)
     tell_messages();
 }
 
+/* How many times in zones that their driver does not keep some files hold. */
+static void zones(char **at)
+{
+    int64_t found = 0;
+    while (*at)
+        found += count_odd_times(*at++);
+    put("{\"count\":%lld", (long long)found);
+    end_answer(",", 1);
+}
+
 static const struct {
     const char *name;
     void (*carry_out)(char **);
@@ -199,6 +210,7 @@ static const struct {
     {"compare", compare},
     {"tally", tally},
     {"tally_lines", tally_lines},
+    {"zones", zones},
 };
 
 int converse(const char *question_pipe, const char *answer_pipe)

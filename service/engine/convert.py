@@ -34,7 +34,7 @@ from service.engine.reading.work_file import INTO_WORK_FILE, WorkFile
 from service.engine.recorded_system import recorded_system
 from service.engine.recount import count_unreachable
 from service.engine.rereading import finds_all, has_tally, questions_after, reread, tally
-from service.engine.session import NotOpened, Session, SessionOver, Traced, untraced
+from service.engine.session import Answer, NotOpened, Session, SessionOver, Traced, untraced
 from service.engine.session_edits import drivers_for, environment_for, needs_work_file, save, shape, tidy
 from service.engine.session_loading import begin
 from service.engine.straying import ask_strays, count_strays
@@ -46,6 +46,7 @@ from service.formats.datasets import Dataset
 from service.formats.detect import Source
 from service.formats.facts import (
     MAX_LAYERS,
+    Count,
     Crs,
     Facts,
     Field,
@@ -63,7 +64,7 @@ from service.formats.straying import Astray, that_may_stray
 from service.formats.verify import ReadBack, Recorded
 from service.geojson.fields import EXACT_IN_REAL
 
-__all__ = ["Engine", "Output"]
+__all__ = ["Engine", "OddTimes", "Output"]
 
 UNASKED = ConversionRequest()
 FACTS_FILE = "facts.json"
@@ -225,6 +226,8 @@ class Engine:
         if source.size_bytes <= INLINE_BYTES:
             return count_odd_times(files)
         place = self._place(run, directory, source, Subject(input=source.format.title))
+        if place.session is not None and place.session.is_open:
+            return (await place.session.ask(OddTimes, "zones", *staged_names(source))).count
         await place.python(zones_program.__name__, ODD_TIMES_FILE, *staged_names(source))
         return await place.read_json(ODD_TIMES_FILE, int)
 
@@ -267,6 +270,12 @@ class Engine:
 
     def _place(self, run: Run, directory: Path, source: Source, subject: Subject) -> Workplace:
         return Workplace(run, self.capabilities, self.limits, directory, source=source, subject=subject)
+
+
+class OddTimes(Answer, frozen=True):
+    """How many times files hold in zones that their driver cannot represent."""
+
+    count: Count
 
 
 class _Held(AbstractAsyncContextManager[Run]):

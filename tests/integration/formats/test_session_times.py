@@ -2,11 +2,18 @@
 
 import random
 import shutil
+from collections.abc import Sequence
+from mmap import PAGESIZE as PAGE
 
 import pytest
 
+from service.blocking import INLINE_BYTES
+from service.engine.convert import OddTimes
+from service.engine.environment import MEMORY_DRIVERS
+from service.engine.jailed.zones import count_odd_times
 from tests.integration.formats.samples import point
 from tests.integration.formats.test_sessions import TARGETS, Ways, as_possible_source, as_source, ways
+from tests.support.converters import Converters
 
 __all__ = ["ways"]
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -85,3 +92,57 @@ async def test_texts_that_are_times_take_one_run(ways: Ways) -> None:
     """As those of GML without a schema, also with milliseconds and trailing zeros."""
     rows = [point(1, 2, a="2020-01-02T03:04:05Z", b="1969-01-02T03:04:05"), point(3, 4, a="2020-01-02T03:04:05.5000Z")]
     assert await ways.compare(await as_source(ways, "gml", rows), "GeoPackage") == 1
+
+
+async def test_zones_are_counted_as_the_program_counts_them(converters: Converters) -> None:
+    """The open run reads the bytes of a file by rules of its own, wherever its mapping ends."""
+    chance = random.Random(1)
+    parts = (
+        "",
+        "0",
+        "9",
+        *"1234.:+-/TZ ",
+        ":04",
+        ":05.",
+        "-05",
+        "+05:07",
+        "-0530",
+        ":15",
+        ":6",
+        "2020-01-02T03",
+        "\0",
+        "é",
+    )
+    whole = (
+        "2020-01-02T03:04:05.123+05:07",
+        "2020/01/02 03:04-0207",
+        "2020-01-02T03:04:05.+05:07",
+        "2020-01-02T03:04:05.1-08:59:1",
+    )
+    async with converters.open_run(MEMORY_DRIVERS) as (held, directory):
+        counts = list[tuple[int, int]]()
+        for number in range(100):
+            texts = chance.choices(parts, k=1000) + [_spoiled(chance, time, parts) for time in whole * 60]
+            chance.shuffle(texts)
+            content = "".join(texts).encode()
+            path = directory / f"{number}.txt"
+            path.write_bytes(content[: PAGE * (len(content) // PAGE)] if number % 2 else content + whole[0].encode())
+            counted = await held.ask(OddTimes, "zones", path.name)
+            counts.append((counted.count, count_odd_times([path])))
+    assert [ours for ours, _ in counts] == [theirs for _, theirs in counts]
+    assert min(ours for ours, _ in counts) > 0
+
+
+def _spoiled(chance: random.Random, time: str, parts: Sequence[str]) -> str:
+    """A time, in most cases with something else in one place."""
+    place = chance.randrange(2 * len(time))
+    return time[:place] + chance.choice(parts) + time[place + chance.randint(0, 1) :]
+
+
+async def test_times_in_odd_zones_are_told_by_the_run_that_converts(ways: Ways) -> None:
+    """Also in a large file, which the gateway does not read by itself."""
+    odd = [point(1, 2, at="2020-01-02T03:04:05+05:07", text="x" * 1000)] * 300
+    source = await as_source(ways, "gpkg", odd)
+    assert source.stat().st_size > INLINE_BYTES
+    source.write_bytes(source.read_bytes().replace(b"+05:00", b"+05:07"))
+    assert await ways.compare(source, "GeoJson") == 1
