@@ -313,6 +313,9 @@ def _tidying(place: Workplace, reading: Reading, found: WorkFile) -> str:
         "names": dict(found.names),
         "cells": dict(found.cells),
         "has_other_texts": found.has_other_texts or reading.unchecked_texts,
+        "clock_times": sorted(
+            place.every_clock_time | {name for name, was in found.was.items() if was is FormerType.TIME}
+        ),
     }
     return json.dumps(known)
 
@@ -325,7 +328,6 @@ def _named(facts: Facts, source: Source, found: WorkFile, place: Workplace, want
     for layer in facts.layers:
         require_short_names(field.name for field in layer.fields)
     derived = reading_of(source.format).derived_layers
-    every = set().union(*place.clock_times.values())  # of layers that the work file names differently
     names = [_layer_name(layer, source, found) for layer in facts.layers]
     if len({name.casefold() for name in names}) < len(names):
         names = list(unique(names))
@@ -336,7 +338,11 @@ def _named(facts: Facts, source: Source, found: WorkFile, place: Workplace, want
             is_derived=layer.name in derived,
             flaws=layer.flaws_without(Flaw.HOLLOW) if found.tells_parts else layer.flaws,
             fields=_with_former_types(
-                layer.fields, {**dict.fromkeys(place.clock_times.get(layer.name, every), FormerType.TIME), **found.was}
+                layer.fields,
+                {
+                    **dict.fromkeys(place.clock_times.get(layer.name, place.every_clock_time), FormerType.TIME),
+                    **found.was,
+                },
             ),
             crs=layer.crs if layer.crs.known and not found.assumes_system else Crs(name=found.system),
         )

@@ -84,6 +84,11 @@ class Workplace:
         return self._source.size_bytes
 
     @property
+    def every_clock_time(self) -> set[str]:
+        """Those of all layers, of which the work file names some differently."""
+        return set().union(*self.clock_times.values())
+
+    @property
     def is_made(self) -> bool:
         """Whether the directory exists."""
         return os.path.isdir(self._directory)  # noqa: PTH112 - creating a Path costs more

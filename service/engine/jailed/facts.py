@@ -95,7 +95,7 @@ def main(work_file: str, tidying: str, facts_file: str) -> None:
 def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying, cells: Cells | None) -> dict[str, object]:
     mended, first_mended = mend_texts(connection, table) if tidying.has_other_texts else (0, 0)
     guessed = tidy(connection, table, tidying)
-    carry_seconds(connection, table)
+    carry_seconds(connection, table, tidying.clock_times)
     unplaced, first_unplaced = put_back(connection, table, cells) if cells is not None else (0, 0)
     (features,) = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
     facts: dict[str, object] = {

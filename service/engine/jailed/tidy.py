@@ -39,6 +39,8 @@ class Tidying:
     """By table: the positions of the columns whose texts stand for true, false and neither."""
     names: Mapping[str, str] = field(default_factory=dict)
     """What layers are called in the upload, by their tables, where that differs."""
+    clock_times: Sequence[str] = ()
+    """The columns whose texts are times of day, as the driver has written them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,3 +87,14 @@ async def test_a_leap_second_elsewhere_on_earth_stays_one(pipeline: Pipeline, tm
     leap = "2017-01-01T00:59:60+01:00"
     done = await pipeline.to("GeoPackage", with_times(tmp_path, "sqlite", [leap]))
     assert await times_of(pipeline, done.path) == [leap]
+
+
+async def test_a_time_of_day_is_never_rounded_up_to_such_a_second(pipeline: Pipeline, tmp_path: Path) -> None:
+    """10:20:59.9999 became 10:20:60.000, which no program reads; what the file has as 60 stays."""
+    times = ["10:20:59.9999", "23:59:59.9996", "23:59:60", "23:59:59"]
+    features = [point(1, 2, t=time, u="10:20:60.000", n=1) for time in times]
+    features.append(point(1, 2, t=times[0], u="no time", n=1))
+    done = await pipeline.to("Csv", write_geojson(tmp_path / "a.geojson", features))
+    rows = readers.table(done.path)
+    assert [row["t"] for row in rows] == ["10:20:59.999", "23:59:59.999", "23:59:60", "23:59:59", "10:20:59.999"]
+    assert [row["u"] for row in rows] == ["10:20:60.000"] * 4 + ["no time"]
