@@ -94,7 +94,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
         "or *; empty: none.",
     ] = ""
     max_connections: Annotated[
-        int, Meta(ge=1, le=UNLIMITED), "Maximum number of open connections; further ones get status 503."
+        int,
+        Meta(ge=1, le=UNLIMITED),
+        "Maximum number of open connections; further ones replace idle ones, or get status 503.",
     ] = 4096
     max_header_bytes: Annotated[
         int, Meta(ge=1024, le=65536), "Maximum size of the request line and headers; larger ones get status 431."

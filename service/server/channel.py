@@ -40,6 +40,7 @@ class Channel(ABC):
         self._arrival: asyncio.Future[None] | None = None
         self._end: asyncio.Event | None = None  # made when waited for, because it costs a tenth of a refusal
         self._writable: asyncio.Future[None] | None = None
+        self._unread_since = math.inf
         self._is_served = self._was_served = False
         self._is_deaf = False
         self._ignored_bytes = 0
@@ -58,6 +59,14 @@ class Channel(ABC):
     def is_open(self) -> bool:
         """Whether data can be written."""
         return not self._wire.is_closing
+
+    @property
+    def waits_since(self) -> float:
+        """Since when its client is expected to send a request, to read on or to close; infinite while it does its part.
+
+        In seconds of the event loop's clock.
+        """
+        return min(self._rests_since, self._unread_since)
 
     def data_received(self, data: bytes) -> None:
         """Accept received bytes: the start of a request, or more of the body of the current one."""
@@ -81,12 +90,14 @@ class Channel(ABC):
     def pause_writing(self) -> None:
         """Make writers wait."""
         self._writable = self._loop.create_future()
+        self._unread_since = self._loop.time()
 
     def resume_writing(self) -> None:
         """Let writers continue."""
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
         self._writable = None
+        self._unread_since = math.inf
 
     async def read(self) -> bytes:
         """Wait for unread bytes and return them; empty once the client has finished sending."""
@@ -133,7 +144,8 @@ class Channel(ABC):
 
     def rest(self, *, resting: bool) -> None:
         """Note whether the connection is idle; a connection that is idle for too long is closed."""
-        self.due = self._loop.time() + self.site.limits.keep_alive_seconds if resting else math.inf
+        self._rests_since = self._loop.time() if resting else math.inf
+        self.due = self._rests_since + self.site.limits.keep_alive_seconds
         """When the connection has been idle for too long, in seconds of the event loop's clock."""
 
     def go_on(self) -> None:
@@ -171,7 +183,8 @@ class Channel(ABC):
             return
         self.ignore_rest()
         self._wire.write_eof()
-        self.due = self._loop.time() + PARTING_SECONDS
+        self._rests_since = self._loop.time()
+        self.due = self._rests_since + PARTING_SECONDS
 
     def close(self) -> None:
         """Close the connection once everything is sent."""

@@ -12,7 +12,7 @@ import math
 import socket
 from collections.abc import Callable
 
-from service.http.unserved import TOO_LATE, TOO_MANY
+from service.http.unserved import TOO_LATE, TOO_MANY, as_bytes
 from service.jobs.promises import Promise
 from service.server.channel import Channel
 from service.server.exchange import Exchange
@@ -66,8 +66,7 @@ class ClientConnection(Channel):
         """Whether its client is likely to be sending a request: it has connected lately, or sent a part of one."""
         if self.due == math.inf or not self.is_open or self._is_deaf:
             return False
-        began = self.due - self.site.limits.keep_alive_seconds
-        return not self._is_idle() and (self._was_served or self._loop.time() - began < LATELY_SECONDS)
+        return not self._is_idle() and (self._was_served or self._loop.time() - self._rests_since < LATELY_SECONDS)
 
     def close_if_resting(self) -> None:
         """End a connection whose client no longer waits."""
@@ -86,6 +85,12 @@ class ClientConnection(Channel):
             self.part()
         else:
             self.refuse(TOO_LATE)
+
+    def make_way(self) -> None:
+        """Close the connection at once, for another client; say why if a part of a request has arrived."""
+        if self._refusal is not None or not (self._is_deaf or self._is_served or self._is_between_requests()):
+            self._wire.write(as_bytes(TOO_MANY))
+        self._wire.drop()
 
     def look(self, data: bytes) -> None:
         """Refuse what the gate refuses, and begin the request whose header is complete."""

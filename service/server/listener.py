@@ -1,8 +1,9 @@
 """The listening socket: limits open connections, and ends connections of clients that stop reading.
 
 The limit applies where connections are accepted, so it includes idle ones and those that have sent nothing yet. A
-client beyond the limit receives a refusal and closes its connection. While there are too many such connections, nothing
-more is accepted: new clients wait briefly in the system's queue and are not reset.
+client beyond the limit takes the place of one for which the service has waited; if there is none, it receives a refusal
+and closes its connection. While there are too many such connections, nothing more is accepted: new clients wait briefly
+in the system's queue and are not reset.
 
 Several processes may accept from the same socket. Connections live long, so a process that happened to accept most of
 them would be busy while others are idle. A process with more connections than another therefore leaves the next one to
@@ -31,9 +32,13 @@ LEAST_SHARE = 8
 _AT_ONCE = 16
 """How many connections are accepted, and read, in one turn of the event loop."""
 _NO_DESCRIPTOR_SECONDS = 0.1
+_FULL_SECONDS = 0.1
+"""How long nothing is accepted while there are too many connections beyond the limit."""
 _LEAVE_SECONDS = 0.002
 """How long a connection is left to a process that has fewer."""
 
+MakeRoom = Callable[[], bool]
+"""Closes some connections by the next turn of the event loop, if any can be closed; returns whether it has."""
 Welcome = Callable[[socket.socket, Any, bool], None]
 """Receives an accepted connection, its client's address, and whether it exceeds the limit."""
 
@@ -44,10 +49,18 @@ class Door:
     `siblings` are the processes that accept from the same socket.
     """
 
-    def __init__(self, listening: socket.socket, most_connections: int, welcome: Welcome, siblings: Siblings) -> None:
+    def __init__(
+        self,
+        listening: socket.socket,
+        most_connections: int,
+        welcome: Welcome,
+        make_room: MakeRoom,
+        siblings: Siblings,
+    ) -> None:
         self._listening = listening
         self._most = min(most_connections, room_for_connections(most_connections))
         self._welcome = welcome
+        self._make_room = make_room
         self._siblings = siblings
         self._loop = asyncio.get_running_loop()
         self._inside = self._turned_away = 0
@@ -63,9 +76,9 @@ class Door:
     def close(self) -> None:
         """Accept the connections already waiting, then stop; stopping twice has no effect."""
         if self._is_open:
+            self._is_open = False
             self._accept(BACKLOG)
             self._pause()
-            self._is_open = False
             self._note_count()
         self._listening.close()
 
@@ -91,6 +104,10 @@ class Door:
             self._accepts = False
             self._loop.remove_reader(self._listening)
 
+    def _pause_for(self, seconds: float) -> None:
+        self._pause()
+        self._loop.call_later(seconds, self._resume)
+
     def _accept_share(self) -> None:
         """Accept waiting connections while no other process has fewer."""
         for _ in range(_AT_ONCE):
@@ -111,16 +128,17 @@ class Door:
         """Accept up to `at_once` connections; return whether there were as many."""
         for _ in range(at_once):
             too_many = self._inside >= self._most
+            if too_many and self._is_open and self._make_room():
+                return False
             if too_many and self._turned_away >= TURNED_AWAY_AT_ONCE:
-                self._pause()
+                self._pause_for(_FULL_SECONDS)
                 return False
             try:
                 client, address = self._listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return False
             except OSError:  # no descriptor or memory is left; other connections will release theirs soon
-                self._pause()
-                self._loop.call_later(_NO_DESCRIPTOR_SECONDS, self._resume)
+                self._pause_for(_NO_DESCRIPTOR_SECONDS)
                 return False
             self._turned_away += too_many
             self._inside += not too_many

@@ -1,24 +1,31 @@
 """Serves an application on a listening socket until shutdown."""
 
 import asyncio
+import heapq
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import anyio
+import structlog
 from hypercorn.asyncio.lifespan import Lifespan
 from starlette.types import ASGIApp
 
-from service.server.connection import ClientConnection
+from service.server.connection import LATELY_SECONDS, ClientConnection
 from service.server.gate import Gate
 from service.server.listener import Door
 from service.server.site import ListenerState, ServerLimits
 from service.siblings import Siblings, no_siblings
+from service.telemetry import events
 
+_log = structlog.get_logger()
 _SWEEP_SECONDS = 1.0
 """How often connections are checked for idleness: a timer for each would cost a tenth of a refusal."""
 _MOMENT_SECONDS = 0.02
 """How long a request that was sent before the service stops may be on its way."""
+_BETWEEN_ROOMS_SECONDS = 0.1
+_ROOM_SHARE = 16
+"""Room is made for a share of the connections at once, and not again for a moment: finding it means looking at all."""
 LAST_WORDS_SECONDS = 2.0
 """How long responses to clients whose jobs were ended may take; after twice that time connections are closed."""
 
@@ -37,7 +44,8 @@ class Server:
     ) -> None:
         self.site = ListenerState(application, limits, gate)
         self.connections: set[ClientConnection] = set()
-        self.door = Door(listening, limits.max_connections, self._accept, siblings or no_siblings())
+        self.door = Door(listening, limits.max_connections, self._accept, self._make_room, siblings or no_siblings())
+        self._makes_room_from = 0.0
         self._has_closed = asyncio.Event()
         self._between_sweeps = min(_SWEEP_SECONDS, limits.keep_alive_seconds / 8)
         self._sweeping: asyncio.TimerHandle | None = None
@@ -95,6 +103,26 @@ class Server:
 
     def _accept(self, client: socket.socket, address: object, too_many: bool) -> None:  # noqa: FBT001 -- as `Door` calls it
         self.welcome(ClientConnection(self.site, client, address, self.forget, is_one_too_many=too_many))
+
+    def _make_room(self) -> bool:
+        """Close the connections whose clients have been waited for longest; return whether there are any.
+
+        Whoever opens connections and does not use them, or only slowly, would otherwise keep all others away. A client
+        has at least the time that a busy one needs for its next step.
+        """
+        now = self.site.loop.time()
+        if now < self._makes_room_from:
+            return False
+        self._makes_room_from = now + _BETWEEN_ROOMS_SECONDS
+        before = now - LATELY_SECONDS
+        waited_for = [each for each in self.connections if each.waits_since < before and not each.is_one_too_many]
+        share = -(-len(self.connections) // _ROOM_SHARE)
+        replaced = heapq.nsmallest(share, waited_for, key=lambda each: each.waits_since)
+        for connection in replaced:
+            connection.make_way()
+        if replaced:
+            _log.warning(events.CONNECTIONS_REPLACED, connections=len(replaced))
+        return bool(replaced)
 
     def _sweep_later(self) -> None:
         self._sweeping = self.site.loop.call_later(self._between_sweeps, self._sweep) if self.connections else None

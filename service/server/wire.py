@@ -115,6 +115,12 @@ class Wire:
             if not self._unsent:
                 self._loop.call_soon(self._end)
 
+    def drop(self) -> None:
+        """Close, whatever is unsent; dropping twice has no effect."""
+        self.pause_reading()
+        self._is_closing = True
+        self._loop.call_soon(self._end)
+
     def _read(self) -> None:
         if not self._reads:
             return
