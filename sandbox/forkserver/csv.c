@@ -67,6 +67,10 @@ static int has_odd_bytes(const char *start, const char *end)
 {
     for (const unsigned char *at = (const unsigned char *)start, *last = (const unsigned char *)end; at < last;) {
         unsigned char first = *at;
+        if (first >= ' ' && first < 0x80) {
+            at++;
+            continue;
+        }
         int is_control = first < ' ' && first != '\t' && first != '\n' && first != '\r';
         if (is_control || (first == '\r' && (at + 1 == last || at[1] != '\n')))
             return 1;
@@ -96,23 +100,13 @@ static int is_odd_character(int32_t code)
     return is_odd_space(code) || (code >= 0x660 && code <= 0x1fff) || (code >= 0xa600 && code <= 0xabff) || code >= 0xff00;
 }
 
-static int is_ascii(const char *text)
-{
-    unsigned char all = 0;
-    for (; *text; text++)
-        all |= (unsigned char)*text;
-    return all < 0x80;
-}
-
 /* Whether a cell may be a number, a date or a geometry written with characters outside ASCII. */
 static int is_odd_cell(const char *text)
 {
     int is_numberish = 1, is_odd = 0, is_first = 1;
     size_t size = strlen(text);
     const unsigned char *at = (const unsigned char *)text, *end = at + size;
-    if (is_ascii(text))
-        return text[size - 1] == '\n'; /* an expression may end before it */
-    while (at < end) {
+    while (at < end && (is_numberish || is_first)) { /* nothing that follows makes it odd otherwise */
         int32_t code = next_character(&at, end);
         is_numberish &= code >= 0x80 || strchr(NUMBERISH, code) != NULL;
         is_odd |= is_odd_character(code);
@@ -120,7 +114,7 @@ static int is_odd_cell(const char *text)
             return 1;
         is_first &= code < 0x80 && strchr(SPACE, code) != NULL;
     }
-    return (is_odd && is_numberish) || text[size - 1] == '\n';
+    return (is_odd && is_numberish) || text[size - 1] == '\n'; /* an expression may end before that */
 }
 
 static const char *type_of(const struct table *table, int kinds)
@@ -159,10 +153,13 @@ static const char *next_row(const char *at, const char *end, char delimiter, str
     for (; at < end; at++) {
         char letter = *at;
         if (state == QUOTED) {
-            if (letter == '"')
-                state = AFTER_QUOTE;
-            else
-                row->text[size++] = letter;
+            const char *quote = memchr(at, '"', (size_t)(end - at)), *next = quote ? quote : end;
+            memcpy(row->text + size, at, (size_t)(next - at));
+            size += (size_t)(next - at);
+            at = next;
+            if (!quote)
+                break;
+            state = AFTER_QUOTE;
         } else if (letter == '\n' || letter == '\r') {
             at += 1 + (letter == '\r');
             break;
