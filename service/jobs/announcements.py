@@ -14,7 +14,6 @@ import anyio
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
-from nats.protocol.command import sub_cmd, unsub_cmd
 
 from service.jobs.lanes import is_large
 from service.jobs.stream import ALL_LANES, STIRRED
@@ -165,10 +164,10 @@ def _lane_in(message: Msg) -> str:
 
 def _stop(subscription: Subscription, *, after: int = 0) -> bytes:
     """Have the server send no more, at once or after so many messages: what it has sent before is still heard."""
-    return unsub_cmd(subscription._id, after)  # noqa: SLF001 - see `Announcements._send`
+    return f"UNSUB {subscription._id} {after or ''}\r\n".encode()  # noqa: SLF001 - see `Announcements._send`
 
 
 def _resume(subscription: Subscription, *, most: int) -> bytes:
     """Have the server send so many messages, whatever it was to send before: it counts anew."""
-    again = sub_cmd(subscription.subject, subscription.queue, subscription._id)  # noqa: SLF001 - see above
-    return _stop(subscription) + again + _stop(subscription, after=most)
+    again = f"SUB {subscription.subject} {subscription.queue} {subscription._id}\r\n"  # noqa: SLF001 - see above
+    return _stop(subscription) + again.encode() + _stop(subscription, after=most)
