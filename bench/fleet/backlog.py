@@ -39,6 +39,8 @@ from tests.support.jobs import settlement
 
 PROCESSES, EACH = 2, 32
 """As many jobs under way in each process as in a worker with half as many converters."""
+CONVERSION_SECONDS = 0.01
+"""How long a job has a converter that does nothing: less than the smallest file takes."""
 LEASE_SECONDS = 600
 CLAIM_P99_MS, LEAST_PER_SECOND = 10.0, 1000.0
 OFFERED_AT_ONCE = 256
@@ -154,7 +156,7 @@ async def _drain_all(site: Bare) -> Drained:
         database = await stack.enter_async_context(open_pool(site.dsn))
         queue = await stack.enter_async_context(open_work_queue(site.nats, LEASE_SECONDS))
         leases = Leases(database, ServerId(uuid4()), timedelta(seconds=LEASE_SECONDS))
-        ledger = Ledger(database, Pricing(1, 1))
+        ledger = Ledger(database, Pricing(1, 1), worker=leases.server_id)
         await leases.beat()
         before, started = _memory(psutil.Process().pid), time.process_time()
 
@@ -169,10 +171,14 @@ async def _drain_all(site: Bare) -> Drained:
                     handover.gateway,
                     new_key(),
                     proof_of(delivery.data, handover.seal),
+                    durable=not ledger.will_flush,
                 )
                 ended.append(time.perf_counter())
                 claims.append((ended[-1] - began) * 1000)
                 if claim.attempt is not None:
+                    ledger.note_claim(handover.job.id, claim.attempt, is_durable=claim.is_durable)
+                    await asyncio.sleep(CONVERSION_SECONDS)
+                    assert await ledger.is_durable(handover.job.id, claim.attempt)
                     assert await ledger.settle(settlement(handover.job.id, claim.attempt))
                 await queue.publish_end(handover.gateway, Notice(handover.job.id))
                 await delivery.acknowledge()

@@ -129,8 +129,8 @@ async def _open(stack: AsyncExitStack, settings: Settings, clock: DatabaseClock,
 
 async def _assemble(opened: _Opened, tasks: TaskGroup, siblings: Siblings) -> Services:
     settings, role, clock, database, *_ = opened
-    parts = _job_parts(opened)
     leases = _leases(opened)
+    parts = _job_parts(opened, leases.server_id)
     formats = opened.capabilities.formats if role != "gateway" else ()
     offer = Offer(formats)
     promises = _promises(settings, opened.pool)
@@ -163,11 +163,11 @@ async def _assemble(opened: _Opened, tasks: TaskGroup, siblings: Siblings) -> Se
     )
 
 
-def _job_parts(opened: _Opened) -> JobParts:
+def _job_parts(opened: _Opened, server_id: ServerId) -> JobParts:
     settings, database, storage = opened.settings, opened.database, opened.storage
     pricing = Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib)
     return JobParts(
-        ledger=Ledger(database, pricing, storage.regions, hands_over=opened.role == "gateway"),
+        ledger=Ledger(database, pricing, storage.regions, hands_over=opened.role == "gateway", worker=server_id),
         jobs=JobRegister(database),
         engine=make_engine(settings, opened.capabilities, opened.pool),
         pool=opened.pool,

@@ -55,7 +55,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     `input` is the key of its input if that is in the store. With the `secret`, what is told of the job is sealed. A
     process has died with a job that `is_doubtful`, so the start of its converter must be recorded before it. One that
     `is_suspect` must run alone: if another process dies while it converts the job, the job is `given up`, and has
-    failed.
+    failed. A crash of the database may undo a claim that is not `is_durable`.
     """
 
     verdict: Literal["claimed", "held", "ended", "given up", "forged"]
@@ -65,6 +65,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     is_doubtful: bool = False
     is_suspect: bool = False
     secret: str | None = None
+    is_durable: bool = True
 
 
 class FleetSize(NamedTuple):
@@ -84,6 +85,7 @@ class _Wanted(NamedTuple):
     new_name: str
     digest: bytes | None
     seal: bytes | None
+    durable: bool
 
 
 class Leases:
@@ -186,23 +188,33 @@ class Leases:
         return await self._held("held", self.server_id, self._lease)
 
     async def claim(
-        self, job_id: JobId, account_id: AccountId, gateway: ServerId, new_name: str, proof: Proof | None = None
+        self,
+        job_id: JobId,
+        account_id: AccountId,
+        gateway: ServerId,
+        new_name: str,
+        proof: Proof | None = None,
+        *,
+        durable: bool = True,
     ) -> Claim:
-        """Claim a job for this process; it and its admission are durable then.
+        """Claim a job for this process. A `durable` claim, and the job's admission, survive a crash of the database.
 
         A job that another process than `gateway` has admitted, or for another account, counts as ended.
         The output of any attempt but the first is to be stored as `new_name`. A job that this process knows from a
         message is forged without the right `proof`.
         """
         digest, seal = proof or (None, None)
-        return await self._claims.submit(_Wanted(job_id, account_id, gateway, new_name, digest, seal))
+        return await self._claims.submit(_Wanted(job_id, account_id, gateway, new_name, digest, seal, durable))
 
     async def _claim_all(self, wanted: Sequence[_Wanted]) -> list[Claim]:
         """Claim jobs; of several claims of one job, this process has made all, and the first one counts."""
         named = {one.job_id: one for one in reversed(wanted)}
-        columns = zip(*named.values(), strict=True)
-        rows = await self._database.fetch(_SQL["claim"], *columns, self.server_id, self._lease, MOST_DEATHS, POISON)
-        claims = {row["job_id"]: msgspec.convert(dict(row), Claim) for row in rows}
+        *columns, durable = zip(*named.values(), strict=True)
+        is_durable = any(durable)
+        rows = await self._database.fetch(
+            _SQL["claim"], *columns, self.server_id, self._lease, MOST_DEATHS, POISON, is_durable
+        )
+        claims = {row["job_id"]: msgspec.convert({**row, "is_durable": is_durable}, Claim) for row in rows}
         ended, held = Claim(verdict="ended"), Claim(verdict="held")
         return [claims.get(one.job_id, ended) if named.pop(one.job_id, None) else held for one in wanted]
 

@@ -101,18 +101,27 @@ class Ledger:
     """Admission and settlement in one database, in as few statements as possible: see `service.db.batching`."""
 
     def __init__(
-        self, database: Database, pricing: Pricing, regions: Collection[str] = (), *, hands_over: bool = False
+        self,
+        database: Database,
+        pricing: Pricing,
+        regions: Collection[str] = (),
+        *,
+        hands_over: bool = False,
+        worker: ServerId | None = None,
     ) -> None:
         """Store outputs in any of `regions`; outputs of accounts in other regions go to the home region.
 
-        If the process `hands_over` all jobs that it admits, the claim of a worker, or the record of where the input is
-        stored, flushes their admissions.
+        `worker` is the process, if it claims jobs.
+
+        If the process `hands_over` all jobs that it admits, their admissions are flushed by whoever claims them, or by
+        the record of where the input is stored.
         """
         self._database = database
         self._connections = ConnectionShare(database, ACCOUNTS_AT_ONCE)
         self._pricing = pricing
         self._regions = list(regions)
         self._hands_over = hands_over
+        self._worker = worker
         self._admissions = BatcherByKey(self._admit_all, MOST_ADMISSIONS)
         self._settlements = Batcher(self._settle_all, MOST_SETTLEMENTS)
         self._records = Batcher(self._flush_all, MOST_SETTLEMENTS)
@@ -130,19 +139,25 @@ class Ledger:
             raise admitted
         return admitted
 
-    async def is_durable(self, job_id: JobId) -> bool:
-        """Wait until the admission of a job is durable; return False if a crash of the database has undone it.
+    @property
+    def will_flush(self) -> bool:
+        """Whether this process has a job whose settlement will flush what is written now, unless that job fails."""
+        return bool(self._known)
 
-        It usually is durable already, because the settlement of another job has flushed it.
+    async def is_durable(self, job_id: JobId, attempt: int = 1) -> bool:
+        """Wait until this attempt of the process is durable; return False if a crash of the database has undone it.
+
+        The first attempt is the admission, and later ones are claims. It usually is durable already, because the
+        settlement of another job has flushed it.
         """
-        return self._known.take(job_id) or await self._records.submit(job_id)
+        return self._known.take(job_id) or await self._records.submit((job_id, attempt))
 
-    def note_durable(self, job_id: JobId) -> None:
-        """Note that the admission of a job is durable, as one that a worker has claimed is."""
-        self._known.add(job_id, on_disk=True)
+    def note_claim(self, job_id: JobId, attempt: int, *, is_durable: bool) -> None:
+        """Note that this process has claimed a job, and whether a crash of the database may still undo that."""
+        self._known.add(job_id, attempt, on_disk=is_durable)
 
     def forget(self, job_id: JobId) -> None:
-        """Forget what is known of the admission of a job that another process continues."""
+        """Forget what is known of a job that another process continues."""
         self._known.take(job_id)
 
     async def settle(self, settlement: Settlement) -> Settled | None:
@@ -178,7 +193,7 @@ class Ledger:
         it, unless this process hands its jobs over.
         """
         first = requests[0]
-        durable = not (self._known or self._hands_over) or any(request.durable for request in requests)
+        durable = not (self.will_flush or self._hands_over) or any(request.durable for request in requests)
         keys = [request.key for request in requests]
         prices = [self._pricing.price_cents(request.size_bytes) for request in requests]
         async with self._connections.connection() as connection:
@@ -203,7 +218,7 @@ class Ledger:
         for number, request in enumerate(requests):
             refused_by = row["refused_by"][number]
             if refused_by is None:
-                self._known.add(request.job_id, on_disk=durable)
+                self._known.add(request.job_id, 1, on_disk=durable)
                 answers.append(_admission(row, request))
             elif refused_by == _KEY_TAKEN_OVER:
                 answers.append(IdempotencyKeyInUse())
@@ -212,18 +227,21 @@ class Ledger:
         return answers
 
     async def _settle_all(self, settlements: Sequence[Settlement]) -> list[Settled | None]:
-        """Settle jobs, and flush admissions that are not durable yet."""
+        """Settle jobs, and flush admissions and claims that are not durable yet."""
         taken_along = self._known.unsure()
-        rows = await self._database.fetch(_SQL["settle"], settlements, taken_along)
+        rows = await self._database.fetch(_SQL["settle"], settlements, *self._looked_for(taken_along))
         settled = {row["id"]: _settled(row) for row in rows if row["settled"]}
         if settled:
             self._known.note(taken_along, {row["id"] for row in rows if not row["settled"]})
         return [settled.pop(settlement.job_id, None) for settlement in settlements]
 
-    async def _flush_all(self, job_ids: Sequence[JobId]) -> list[bool]:
-        rows = await self._database.fetch(_SQL["flush_admissions"], job_ids)
+    async def _flush_all(self, attempts: Sequence[tuple[JobId, int]]) -> list[bool]:
+        rows = await self._database.fetch(_SQL["flush_attempts"], *self._looked_for(attempts))
         found = {row["id"] for row in rows}
-        return [job_id in found for job_id in job_ids]
+        return [job_id in found for job_id, _ in attempts]
+
+    def _looked_for(self, attempts: Sequence[tuple[JobId, int]]) -> tuple[list[JobId], list[int], ServerId | None]:
+        return [job_id for job_id, _ in attempts], [attempt for _, attempt in attempts], self._worker
 
 
 async def publish_plans(database: Database) -> None:

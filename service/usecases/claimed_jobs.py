@@ -124,7 +124,7 @@ class ClaimedJobs:
             RetryableFault: it has not ended; this process stops, or lost it.
         """
         job = handover.job
-        self._parts.ledger.note_durable(job.id)
+        self._parts.ledger.note_claim(job.id, job.attempt, is_durable=claim.is_durable)
         try:
             submission = await self._submit(handover, claim, ticket)
         except Rejection as rejection:

@@ -33,8 +33,8 @@ _log = structlog.get_logger()
 
 metrics.start_at_zero(metrics.JOBS_ENDED, ("completed", *get_args(JobOutcome)))
 
-_OF_THIS_HOST = frozenset[JobOutcome]({"stopped", "storage"})
-"""Failures that another host need not have."""
+_OF_THIS_HOST = frozenset[JobOutcome]({"stopped", "storage", "forgotten"})
+"""Failures that another host need not have: it may also have the job by now, if this claim of it was undone."""
 MEMORY_BYTES = 64 << 20
 """How much memory the files of a job may take; if they need more, the job starts over on disk."""
 

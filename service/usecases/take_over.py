@@ -160,6 +160,7 @@ class Worker:
                 handover.gateway,
                 new_key(),
                 proof_of(delivery.data, handover.seal),
+                durable=not self._parts.ledger.will_flush,
             )
             if claim.verdict == "ended":
                 await delivery.acknowledge()

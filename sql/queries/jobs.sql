@@ -121,8 +121,12 @@ SELECT id, attempt, object_key FROM job
  WHERE server_id = $1 AND status IN ('Pending', 'Processing') AND handover IS NULL AND NOT is_alive(worker_id, $2::interval);
 
 -- name: claim
--- Give jobs to a worker in new attempts, or say why not; see the function.
-SELECT * FROM claim_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+-- Give jobs to a worker in new attempts, or say why not; see the function. Unless $11, a crash may undo these attempts until a
+-- later commit of the worker, but not the end of a job that was given up.
+WITH claim AS MATERIALIZED (SELECT * FROM claim_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10))
+SELECT claim.*
+  FROM claim, (SELECT CASE WHEN NOT $11 AND bool_and(verdict <> 'given up') THEN set_config('synchronous_commit', 'off', true) END
+                 FROM claim) AS hurry;
 
 -- name: unreadable
 -- The open job that this message has handed over, if no living worker has it or reads messages of its version. The message was

@@ -4,8 +4,8 @@ SELECT * FROM admit_uploads($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- name: settle
 -- Complete jobs and write their ledger rows; a job is skipped unless it is open in this attempt.
--- The balance is stored with each job, because it is part of its response. Also returns which of the jobs in $2 are open;
--- if anything was settled, their admissions are on disk, too. A skipped job may have been completed by an earlier run of this
+-- The balance is stored with each job, because it is part of its response. Also returns which of the jobs in $2 are open in the
+-- attempts in $3, which are admissions or claims of the process $4; if anything was settled, these are on disk, too. A skipped job may have been completed by an earlier run of this
 -- statement, on this server only, because a standby did not confirm the commit. The message, which is never read, makes this
 -- commit wait for the standby, too.
 WITH given AS (
@@ -38,19 +38,19 @@ SELECT id, true AS settled, completed_at, expires_at, used_in AS period, used_co
   FROM done
 UNION ALL
 SELECT id, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-  FROM (SELECT unnest($2::uuid[]) AS id LIMIT cardinality($2)) asked JOIN job USING (id)
- WHERE completed_at IS NULL
+  FROM (SELECT unnest($2::uuid[]) AS id, unnest($3::int[]) AS attempt LIMIT cardinality($2)) asked JOIN job USING (id, attempt)
+ WHERE completed_at IS NULL AND (attempt = 1 OR worker_id = $4::uuid)
 UNION ALL
 SELECT job_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
   FROM given
  WHERE job_id NOT IN (SELECT id FROM done) AND pg_logical_emit_message(true, 'geomill', '') IS NULL;
 
--- name: flush_admissions
--- Return which of these jobs are open, once they are on disk. Only the commit of a transaction that has written something
--- waits for the disk; hence the message, which is never read.
+-- name: flush_attempts
+-- Return which of these jobs are open in these attempts, which are admissions or claims of the process $3, once they are on
+-- disk. Only the commit of a transaction that has written something waits for the disk; hence the message, which is never read.
 SELECT id, pg_logical_emit_message(true, 'geomill', '')
-  FROM (SELECT unnest($1::uuid[]) AS id LIMIT cardinality($1)) asked JOIN job USING (id)
- WHERE completed_at IS NULL;
+  FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::int[]) AS attempt LIMIT cardinality($1)) asked JOIN job USING (id, attempt)
+ WHERE completed_at IS NULL AND (attempt = 1 OR worker_id = $3::uuid);
 
 -- name: release
 -- Fail a job that is open in this attempt and release its reservation; see the function.

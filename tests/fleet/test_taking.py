@@ -37,6 +37,7 @@ from service.usecases.check_readiness import check_readiness
 from service.usecases.claimed_jobs import UNFETCHED
 from service.usecases.hand_over_again import hand_over_again
 from service.usecases.outdated import OUTDATED
+from service.usecases.run_job import run_job
 from service.usecases.take_over import Worker
 from service.usecases.worker_health import probe_means
 from tests.fleet.nats import NatsServer, nats_server
@@ -223,6 +224,48 @@ async def test_a_job_that_the_previous_version_has_handed_over_is_converted(
         await until_empty(queue)
         job = await here.services.jobs.find(told.job.id, told.account_id)
         assert (job.status, job.feature_count) == (Status.COMPLETED, 1)
+
+
+@pytest.mark.parametrize("has_another", [False, True])
+async def test_a_job_whose_claim_was_undone_is_left_to_others(
+    database_url: str, tmp_path: Path, server: NatsServer, monkeypatch: pytest.MonkeyPatch, *, has_another: bool
+) -> None:
+    """By a crash of PostgreSQL, while the file was converted. Another worker may have the same attempt since."""
+    monkeypatch.setattr(take_over, "LATER_SECONDS", 0.05)
+    secured, goes_on = anyio.Event(), anyio.Event()
+    async with world(database_url, tmp_path / "data") as here:
+        ledger, database = here.services.ledger, here.services.database
+        is_durable = ledger.is_durable
+
+        async def wait_before(job_id: JobId, attempt: int) -> bool:
+            secured.set()
+            await goes_on.wait()
+            return await is_durable(job_id, attempt)
+
+        monkeypatch.setattr(ledger, "is_durable", wait_before)
+        giving_back = msgspec.structs.replace(parts_of(here.services), gives_back=True)
+        monkeypatch.setattr(here.services.runner, "_run_job", partial(run_job, giving_back))
+        ledger.note_claim(JobId(uuid7(utc_now())), 2, is_durable=False)  # as if it had another job
+        async with working(here, server) as queue:
+            told = await admitted(here, POINT)
+            await queue.offer(message_of(told))
+            await secured.wait()
+            other = Leases(database, ServerId(uuid7(utc_now())), timedelta(seconds=30))
+            await other.beat()
+            undo = "UPDATE job SET attempt = 1, worker_id = NULL WHERE id = $1 AND worker_id = $2 RETURNING attempt"
+            assert await database.fetchval(undo, told.job.id, here.services.leases.server_id) == 1
+            if has_another:
+                claim = await other.claim(told.job.id, told.account_id, told.gateway, new_key())
+                assert (claim.verdict, claim.attempt) == ("claimed", 2)
+            goes_on.set()
+            while not await redelivered(queue, told.lane):  # noqa: ASYNC110 -- the server does not tell
+                await anyio.sleep(0.02)
+            assert not has_another or not await here.stored()
+            await other.give_up()
+            await until_empty(queue)
+        job = await here.services.jobs.find(told.job.id, here.account.account_id)
+        assert (job.status, job.attempt) == (Status.COMPLETED, 3 if has_another else 2)
+        assert await audit(database, here.services.storage) == []
 
 
 @pytest.mark.parametrize("is_sealed", [True, False])

@@ -103,7 +103,7 @@ WEIGHTS = {"freeze": 6, "break": 6, "cut off": 4, "cut off from the store": 2, "
 """How often the walk takes each; a start of a server takes long."""
 SWEEP = ("disposable", "late_objects")
 """The statements with which a service's own sweep begins, which may otherwise come first."""
-STATEMENTS = ("claim", "admit", "insert_failed", "flush_admissions", "put", "settle", "release", "give_back")
+STATEMENTS = ("claim", "admit", "insert_failed", "flush_attempts", "put", "settle", "release", "give_back")
 
 
 class Schedule(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ _log = structlog.get_logger()
 
 
 class ForgottenError(Exception):
-    """A crash of the database has undone the job's admission."""
+    """A crash of the database has undone the job's admission, or the claim of this attempt."""
 
 
 class Outbound(msgspec.Struct, frozen=True):
@@ -73,10 +73,11 @@ async def secure(outbound: Outbound, packed: Packed) -> Packed:
     """Make sure that the record of the output's key survives any crash from now on.
 
     Raises:
-        ForgottenError: a crash of the database has undone the admission.
+        ForgottenError: a crash of the database has undone the admission, or the claim of this attempt.
     """
+    job, ledger = packed.job, outbound.parts.ledger
     with span("secure"):
-        is_durable = await retry_while_unavailable(lambda: outbound.parts.ledger.is_durable(packed.job.id))
+        is_durable = await retry_while_unavailable(lambda: ledger.is_durable(job.id, job.attempt))
     if not is_durable:
         raise ForgottenError
     return packed

@@ -1,4 +1,4 @@
-"""What an admission is worth if PostgreSQL is killed before flushing it (architecture, decision 1)."""
+"""What an admission or a claim is worth if PostgreSQL is killed before flushing it (architecture, decision 1)."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ from service.db.migrate import migrate
 from service.db.pool import Database
 from service.errors import DatabaseUnavailable
 from service.ids import AccountId, JobId, ServerId, uuid7
-from service.jobs.leases import Leases
+from service.jobs.leases import MOST_DEATHS, Leases
 from service.metering.audit import audit_books
 from service.metering.ledger import Ledger
 from service.metering.pricing import Pricing
@@ -152,5 +152,65 @@ async def test_a_claim_records_the_admission_of_a_gateway() -> None:
         worker = Leases(database, ServerId(uuid7(START)), LEASE)
         assert (await worker.claim(claimed, account_id, gateway, new_key())).verdict == "claimed"
         await frail_one.crash()
-        assert await once_it_is_back(lambda: ledger.is_durable(claimed))
+        claims = Ledger(database, Pricing(), worker=worker.server_id)
+        assert await once_it_is_back(lambda: claims.is_durable(claimed, 2))
         assert await audit_books(database) == []
+
+
+async def claimed_in_haste(frail_one: Frail, worker: Leases, *job_ids: JobId) -> Ledger:
+    """The ledger of a worker that has just claimed these jobs, which a gateway has admitted for good."""
+    gateway, account_id = ServerId(uuid7(START)), frail_one.account_id
+    ledger = Ledger(frail_one.database, Pricing(), worker=worker.server_id)
+    for job_id in job_ids:
+        admission = application(account_id, 1, job_id, gateway)
+        await ledger.admit(msgspec.structs.replace(admission, durable=True))
+        ledger.forget(job_id)
+    for job_id in job_ids:
+        claim = await worker.claim(job_id, account_id, gateway, new_key(), durable=False)
+        assert (claim.verdict, claim.attempt, claim.is_durable) == ("claimed", 2, False)
+        ledger.note_claim(job_id, 2, is_durable=claim.is_durable)
+    return ledger
+
+
+async def test_a_claim_that_a_crash_undoes_is_noticed() -> None:
+    """Also if another worker has made the same attempt since: its output has the same key."""
+    async with frail() as frail_one:
+        database, account_id, job_id = frail_one.database, frail_one.account_id, JobId(uuid7(START))
+        first, second = (Leases(database, ServerId(uuid7(START)), LEASE) for _ in range(2))
+        ledger = await claimed_in_haste(frail_one, first, job_id)
+        await frail_one.crash()
+        assert not await once_it_is_back(lambda: ledger.is_durable(job_id, 2))
+
+        gateway = await database.fetchval("SELECT server_id FROM job WHERE id = $1", job_id)
+        claim = await second.claim(job_id, account_id, gateway, new_key())
+        assert (claim.verdict, claim.attempt, claim.is_durable) == ("claimed", 2, True)
+        assert not await ledger.is_durable(job_id, 2)
+        assert await Ledger(database, Pricing(), worker=second.server_id).is_durable(job_id, 2)
+
+
+async def test_the_settlement_of_one_job_records_the_claims_of_the_others() -> None:
+    """None needs a check of its own, and no later crash undoes them."""
+    async with frail() as frail_one:
+        worker = Leases(frail_one.database, ServerId(uuid7(START)), LEASE)
+        first, *others = (JobId(uuid7(START)) for _ in range(5))
+        ledger = await claimed_in_haste(frail_one, worker, first, *others)
+        assert await ledger.settle(settlement(first, 2)) is not None
+        await frail_one.crash()
+
+        recovered = Ledger(frail_one.database, Pricing(), worker=worker.server_id)
+        assert [await recovered.is_durable(job_id, 2) for job_id in others] == [True] * 4
+
+
+async def test_a_job_that_a_hasty_claim_gives_up_stays_so() -> None:
+    """Its client may have been told."""
+    async with frail() as frail_one:
+        database, account_id = frail_one.database, frail_one.account_id
+        poison, gateway = JobId(uuid7(START)), ServerId(uuid7(START))
+        await frail_one.ledger.admit(application(account_id, 1, poison, gateway))
+        dies_of_it = "UPDATE job SET status = 'Processing', worker_id = $2, deaths = $3 WHERE id = $1"
+        await database.execute(dies_of_it, poison, ServerId(uuid7(START)), MOST_DEATHS - 1)
+        worker = Leases(database, ServerId(uuid7(START)), LEASE)
+        assert (await worker.claim(poison, account_id, gateway, new_key(), durable=False)).verdict == "given up"
+        await frail_one.crash()
+        status = await once_it_is_back(lambda: database.fetchval("SELECT status FROM job WHERE id = $1", poison))
+        assert status == "Failed"
