@@ -76,6 +76,7 @@ _SENTENCES = {
     "before them.",
     "phonetic": "Phonetic guides of texts (furigana, {count:,}) were left out.",
     "comments": COMMENTS,
+    "drawings": "Drawings on cells ({count:,}), such as images, were left out, with their texts.",
     "covered": "Values of cells that merged cells cover ({count:,}) were left out. To keep them, undo the merging of "
     "these cells.",
     "links": LINKS,

@@ -1,8 +1,8 @@
 """Writes the texts in cells of an ODS workbook as its driver reads them. Runs in the sandbox, for `opendocument`.
 
-The driver joins what is before and behind the elements that stand for spaces, tabs and line ends, and takes the texts
-of comments for those of cells. It leaves out cells that others cover, and takes several of them in one element for a
-single one. Uses only the standard library.
+The driver joins what is before and behind the elements that stand for spaces, tabs and line ends, takes the texts of
+comments, readings and drawings for those of cells, and reads no headings. It leaves out cells that others cover, and
+takes several of them in one element for a single one. Uses only the standard library.
 """
 
 import re
@@ -10,10 +10,14 @@ from collections import Counter
 
 from service.engine.jailed.results import times_of
 
-COMMENT = re.compile(
-    rb"<office:annotation(?=[\s>/])(?:[^<>]*+(?<=/)>"
-    rb"|[^<>]*+>(?:[^<]++|<(?!/office:annotation\s*+>))*+(?:</office:annotation\s*+>|(?P<cut>\Z)))"
+BESIDE_TEXT = re.compile(
+    rb"<(?P<name>office:annotation|text:note|text:ruby-text)(?=[\s>/])(?:[^<>]*+(?<=/)>"
+    rb"|[^<>]*+>(?:[^<]++|<(?!/(?P=name)\s*+>))*+(?:</(?P=name)\s*+>|(?P<cut>\Z)))"
 )
+"""A comment on a cell, a note on its text, or how that is read."""
+DRAWING = re.compile(rb"<(?:(?P<ends>/)?+draw:[^<>]*+(?<!/)>|(?P<cell>/?table:table-cell)\b)")
+"""Where a drawing begins or ends, or a cell, in which it does."""
+HEADING = re.compile(rb"(?<=<)(/?)text:h(?=[\s/>])")
 CHARACTERS = re.compile(
     rb"<text:(?P<name>s|tab|line-break)(?=[\s/>])(?:[^<>]*?\btext:c\s*=\s*[\"'](?P<count>\d{1,4})[\"'])?+[^<>]*+"
     rb"(?:(?<=/)>|>\s*+</text:(?P=name)\s*+>)"
@@ -50,13 +54,15 @@ WORDED = re.compile(
 )
 """A cell that shows letters or signs beside its number."""
 PERCENT = re.compile(rb"<table:table-cell\b(?=[^<>]*?[\"']percentage[\"'])[^<>]*+>")
-COMMENTS, HIDDEN, ERRORS, LINKS, ZEROS, LIVE = "comments", "covered", "errors", "links", "padded", "live"
+COMMENTS, READINGS, DRAWINGS = "comments", "phonetic", "drawings"
+HIDDEN, ERRORS, LINKS, ZEROS, LIVE = "covered", "errors", "links", "padded", "live"
 LIVE_TEXT = re.compile(rb"<table:table-cell\b[^<>]*+>\s*+<text:p\b[^<>]*+>(?:<text:span\b[^<>]*+>)*+(?=of:=)(?<!/>)")
 """The start of a cell with a text that the driver would take for a formula."""
 SHOWN = {"worded": WORDED, "percent": PERCENT}
 ERROR = re.compile(rb"\bcalcext:value-type\s*+=\s*+[\"']error[\"']")
 MARKS = (
     *("<text:s/", "<text:s ", "<text:tab", "<text:line-break", "<text:a "),
+    *("<text:h", "<text:note", "<text:ruby-text", "<draw:"),
     *("<office:annotation", ">of:=", '="error"', '="percentage"', '="currency"'),
 )
 """The texts that show that there may be something of this in a workbook, beside covered values."""
@@ -74,8 +80,10 @@ def plain_texts(part: bytes, found: Counter[str]) -> bytes:
     found[ZEROS] += sum(map(times_of, PADDED.findall(part)))
     for kind, pattern in SHOWN.items():
         found[kind] += sum(times_of(cell[0]) for cell in pattern.finditer(part))
-    found[COMMENTS] += sum(comment["cut"] is None for comment in COMMENT.finditer(part))
-    text = COMMENT.sub(lambda comment: b"" if comment["cut"] is None else comment[0], part)
+    for beside in BESIDE_TEXT.finditer(part):
+        found[READINGS if b"ruby" in beside["name"] else COMMENTS] += beside["cut"] is None
+    text = BESIDE_TEXT.sub(lambda beside: b"" if beside["cut"] is None else beside[0], part)
+    text = HEADING.sub(rb"\1text:p", _without_drawings(text, found))
     text = STRING.sub(_said, UNTYPED.sub(rb'\g<0> office:value-type="string"', text))
     text = COVERED_RUN.sub(
         lambda run: b'<table:table-cell table:number-columns-repeated="%d"/>' % times_of(run[0]), text
@@ -83,6 +91,25 @@ def plain_texts(part: bytes, found: Counter[str]) -> bytes:
     text = CHARACTERS.sub(lambda element: MEANT[element["name"]] * int(element["count"] or 1), text)
     found[LIVE] += sum(map(times_of, LIVE_TEXT.findall(text)))
     return LIVE_TEXT.sub(rb"\g<0>'", text)
+
+
+def _without_drawings(text: bytes, found: Counter[str]) -> bytes:
+    """Cells without what is drawn on them, which may hold texts, and other drawings."""
+    pieces: list[bytes] = []
+    end = begin = depth = 0
+    for tag in DRAWING.finditer(text):
+        if tag["cell"] is not None:
+            depth = 0
+        elif tag["ends"] is None:
+            begin = begin if depth else tag.start()
+            depth += 1
+        elif depth:
+            depth -= 1
+            if not depth:
+                pieces.append(text[end:begin])
+                end = tag.end()
+    found[DRAWINGS] += len(pieces)
+    return b"".join((*pieces, text[end:]))
 
 
 def _said(cell: re.Match[bytes]) -> bytes:

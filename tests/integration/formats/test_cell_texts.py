@@ -53,6 +53,38 @@ async def test_what_cells_hold_beside_their_values_is_told(either: Pipeline, tmp
     )
 
 
+BOX = (
+    '<draw:g xmlns:draw="d"><draw:frame table:end-cell-address="s.B2"><draw:text-box><text:p>box</text:p>'
+    "</draw:text-box></draw:frame><draw:line/><draw:g><draw:image><text:p/></draw:image></draw:g></draw:g>"
+)
+DRAWN = "Drawings on cells (1), such as images, were left out, with their texts."
+BESIDE = {
+    f"<text:p>v</text:p>{BOX}": ("v", DRAWN),
+    f"{BOX}<text:p>v</text:p>": ("v", DRAWN),
+    f"<text:p>v{BOX}w</text:p>": ("vw", DRAWN),
+    "<text:h>v</text:h><text:p>w</text:p>": ("v\nw", ""),
+    '<text:h text:outline-level="1">v</text:h>': ("v", ""),
+    "<text:p>v<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>n</text:p></text:note-body>"
+    "</text:note>w</text:p>": ("vw", "Comments on cells (1) were left out."),
+    "<text:p><text:ruby><text:ruby-base>v</text:ruby-base><text:ruby-text>n</text:ruby-text></text:ruby></text:p>": (
+        "v",
+        "Phonetic guides of texts (furigana, 1) were left out.",
+    ),
+}
+"""What a cell may hold around its text, the text, and what is told."""
+
+
+@pytest.mark.parametrize("content", BESIDE)
+async def test_texts_around_that_of_a_cell_are_not_joined_to_it(either: Pipeline, tmp_path: Path, content: str) -> None:
+    """An image made a text end with a new line, a text in a drawing became a part of it, and headings were lost."""
+    text, told = BESIDE[content]
+    cell = f"<table:table-cell {TEXT}>{content}</table:table-cell>"
+    source = workbook(tmp_path / "a.ods", [text_cell("t"), text_cell("u")], [cell, text_cell("x")])
+    done = await either.to("Csv", source)
+    assert readers.table(done.path) == [{"t": text, "u": "x"}]
+    assert done.output.warnings == ((told,) if told else ())
+
+
 SAID = {
     f'<table:table-cell {TEXT} office:string-value="hello"/>': "hello",
     f'<table:table-cell {TEXT} office:string-value="a &amp; b"><text:p>shown</text:p></table:table-cell>': "a & b",
