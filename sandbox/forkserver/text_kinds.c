@@ -165,19 +165,30 @@ static int is_word(char letter)
     return is_digit(letter) || letter == '_' || (letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z');
 }
 
-/* Whether the name of a type ends here, possibly with dimensions; UNSURE if a letter of another script follows. */
-static int ends_type(const char *at)
-{
-    size_t dimensions = strncasecmp(at, "zm", 2) == 0 ? 2 : *at && strchr("zZmM", *at) ? 1 : 0;
-    if (!is_word(*at))
-        return *at & 0x80 ? UNSURE : 1;
-    return dimensions && !is_word(at[dimensions]) ? (at[dimensions] & 0x80 ? UNSURE : 1) : 0;
-}
-
 static const char *past_word(const char *at, const char *word)
 {
     size_t size = strlen(word);
     return (*at | ' ') == *word && strncasecmp(at, word, size) == 0 ? at + size : NULL; /* most differ at once */
+}
+
+static const char *past_dimensions(const char *at)
+{
+    at += (*at | ' ') == 'z';
+    return at + ((*at | ' ') == 'm');
+}
+
+/* Whether the name of a type ends here, and a geometry of it begins; UNSURE if a letter or blank of another script follows. */
+static int opens_geometry(const char *at)
+{
+    const char *end = past_dimensions(at);
+    if (is_word(*end))
+        return 0;
+    at = past_space(end);
+    end = past_dimensions(at);
+    at = is_word(*end) ? at : past_space(end);
+    const char *rest = past_word(at, "empty");
+    rest = rest ? rest : at;
+    return *rest & 0x80 ? UNSURE : *at == '(' || (rest > at && !is_word(*rest));
 }
 
 int is_geometry(const char *text)
@@ -186,7 +197,7 @@ int is_geometry(const char *text)
     static const char *const others[] = {"geometrycollection", "circularstring", "compoundcurve", "curvepolygon",
                                          "tin", "polyhedralsurface", "triangle"};
     const char *at = past_space(text), *rest;
-    int ends;
+    int opens;
     if (past_word(at, "srid="))
         return UNSURE;
     if (*at == '{')
@@ -200,10 +211,10 @@ int is_geometry(const char *text)
     const char *bare = past_word(at, "multi");
     bare = bare ? bare : at;
     for (size_t number = 0; number < sizeof simple / sizeof *simple; number++)
-        if ((rest = past_word(bare, simple[number])) && (ends = ends_type(rest)))
-            return ends;
+        if ((rest = past_word(bare, simple[number])) && (opens = opens_geometry(rest)))
+            return opens;
     for (size_t number = 0; number < sizeof others / sizeof *others; number++)
-        if ((rest = past_word(at, others[number])) && (ends = ends_type(rest)))
-            return ends;
+        if ((rest = past_word(at, others[number])) && (opens = opens_geometry(rest)))
+            return opens;
     return 0;
 }

@@ -21,11 +21,13 @@ X, Y, Z, WKT = "__x", "__y", "__z", "__wkt"
 _TYPES = {X: "Real", Y: "Real", Z: "Real", WKT: "String"}
 WKT_NAMES = ("wkt", "ewkt", "geom", "geometry", "thegeom", "wkbgeometry", "geomwkt", "geometrywkt", "shape", "geojson")
 GEOMETRY_TEXT = re.compile(
-    r"\s*+(?:(?:SRID=\d+;)?\s*(?:MULTI)?(?:POINT|LINESTRING|POLYGON|CURVE|SURFACE)(?:Z|M|ZM)?\b"
-    r"|(?:SRID=\d+;)?\s*(?:GEOMETRYCOLLECTION|CIRCULARSTRING|COMPOUNDCURVE|CURVEPOLYGON|TIN|POLYHEDRALSURFACE|TRIANGLE)"
-    r"(?:Z|M|ZM)?\b|0[01][0-9A-F]{16,}\s*$|\{.*\"coordinates\")",
+    r"\s*+(?:(?:SRID=\d+;)?\s*(?:(?:MULTI)?(?:POINT|LINESTRING|POLYGON|CURVE|SURFACE)"
+    r"|GEOMETRYCOLLECTION|CIRCULARSTRING|COMPOUNDCURVE|CURVEPOLYGON|TIN|POLYHEDRALSURFACE|TRIANGLE)"
+    r"(?:ZM?|M)?\b\s*+(?:(?:ZM?|M)\b\s*+)?+(?:\(|EMPTY\b)"
+    r"|0[01][0-9A-F]{16,}\s*$|\{.*\"coordinates\")",
     re.IGNORECASE | re.DOTALL,
 )
+"""What a cell with a geometry begins with. A type alone is none: other columns hold such words, as "Point of sale"."""
 GEOMETRY_VALUE = re.compile(r"\s*+[{0]|[A-Z0-9=;\s]+\(.*\d[\s,]\s*[-+.]?\d|.*\bEMPTY\s*$", re.IGNORECASE | re.DOTALL)
 """What is no name of a column: WKB, GeoJSON, or, in WKT, numbers side by side, perhaps with a comma, or EMPTY."""
 WITH_PARTS = re.compile(r"[^(]*?(?:COLLECTION|CURVE|SURFACE)", re.IGNORECASE)

@@ -21,7 +21,7 @@ def whole_geometries(lines: Iterable[str]) -> Iterator[str]:
     depth = 0
     for line in lines:
         part = " ".join(line.split())
-        begins = GEOMETRY_TEXT.match(part) is not None
+        begins = _begins(part)
         if parts and begins and not (WITH_PARTS.match(parts[0]) and parts[-1].endswith(("(", ","))):
             yield " ".join(parts)
             parts, depth = [], 0
@@ -34,10 +34,15 @@ def whole_geometries(lines: Iterable[str]) -> Iterator[str]:
         if depth <= 0 and (")" in part or EMPTY.search(part)):
             yield " ".join(parts)
             parts, depth = [], 0
-    if any(map(GEOMETRY_TEXT.match, parts[1:])):
+    if any(map(_begins, parts[1:])):
         yield from parts
     elif parts:
         yield " ".join(parts)
+
+
+def _begins(line: str) -> bool:
+    """Whether a geometry begins with this line, which may end behind the name of its type."""
+    return GEOMETRY_TEXT.match(line) is not None or GEOMETRY_TEXT.match(f"{line} (") is not None
 
 
 def main(wkt_file: str, whole_file: str) -> None:

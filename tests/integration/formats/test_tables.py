@@ -90,6 +90,16 @@ async def test_cells_that_are_no_geometry_keep_their_texts(pipeline: Pipeline, t
     assert any("2 rows" in warning and "row 2, not counting" in warning for warning in done.output.warnings)
 
 
+@pytest.mark.parametrize("word", ["Point", "Point of sale", "polygon", "MultiPoint ZM", "surface m"])
+async def test_words_that_name_types_of_geometries_are_data(either: Pipeline, tmp_path: Path, word: str) -> None:
+    """The coordinates are those in their own columns."""
+    text = f"id,lat,lon,kind\n1,50,7,{word}\n2,51,8,{word}\n"
+    done = await either.to("GeoJson", table(tmp_path / "a.csv", text), source_epsg=4326)
+    assert places(done) == [[7, 50], [8, 51]]
+    assert rows(done) == [{"id": 1, "kind": word}, {"id": 2, "kind": word}]
+    assert done.output.warnings == ()
+
+
 async def test_the_columns_of_the_geometry_can_be_named(pipeline: Pipeline, tmp_path: Path) -> None:
     """Whatever their names, in any case; other columns that look like coordinates then remain data."""
     text = "lon,lat,oben,rechts,form\n1,2,50,7,POINT (3 4)\n"
