@@ -324,7 +324,7 @@ static void examine_cell(struct table *table, struct cells *column, const char *
     int number = is_number(cell), geometry = is_geometry(cell);
     column->numbers += number;
     column->geometries += geometry;
-    table->is_odd |= geometry == UNSURE || (number && geometry) || is_odd_cell(cell);
+    table->is_odd |= geometry == UNSURE || (number && geometry) || is_odd_cell(cell) || shows_decimals(cell);
     table->is_odd |= geometry && (may_go_on(cell) || has_attached_z(cell));
     if (table->delimiter == ';') {
         table->has_commas |= number && strchr(cell, ',');

@@ -151,6 +151,21 @@ int may_be_grouped(const char *text, char separator)
     return *at != '0' && middle > at && middle - at <= GROUP && end == middle + 1 + GROUP && !*past_space(end);
 }
 
+int shows_decimals(const char *text)
+{
+    text += *text == '-';
+    const char *first = past_digits(text), *at = first;
+    char separator = *at;
+    if (*text == '0' || at == text || at - text > GROUP || (separator != '.' && separator != ','))
+        return 0;
+    while (*at == separator && past_digits(at + 1) == at + 1 + GROUP)
+        at += 1 + GROUP;
+    if (at == first || *at != (separator == '.' ? ',' : '.'))
+        return 0;
+    const char *end = past_digits(at + 1);
+    return end > at + 1 && !*end;
+}
+
 enum kind kind_of(const char *text)
 {
     enum kind number = number_kind(text);

@@ -20,6 +20,9 @@ int is_finer(const char *text);
 /* Whether the comma or point of a number may separate thousands, whatever its sign, leading zeros and the space around it. */
 int may_be_grouped(const char *text, char separator);
 
+/* Whether a number separates thousands and decimals, as 1.234,5 and 1,234.5 do: so may the others of its table. */
+int shows_decimals(const char *text);
+
 /* Whether the calendar has a day of the years 1 to 9999. */
 int is_day(int year, int month, int day);
 

@@ -12,7 +12,9 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import chain, islice, pairwise
+from operator import or_
 from pathlib import Path
 from typing import TextIO
 
@@ -168,9 +170,7 @@ def _look(file: TextIO, delimiter: str, wanted: Wanted, *, is_of_lines: bool) ->
     expect(columns, wanted)
     for row in chain([second] if header else [first, second], rows):
         _take(columns, row)
-    every = Kind.NONE
-    for column in columns:
-        every |= column.kinds
+    every = reduce(or_, (column.kinds for column in columns), Kind.NONE)
     for column in columns:
         column.type = type_of(column.kinds, delimiter, every)
     return columns, header, ends[0] - bool(header) if ends else 0

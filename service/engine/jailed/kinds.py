@@ -33,6 +33,10 @@ class Kind(IntFlag):
     """The same with a point."""
     DAY = auto()
     MOMENT = auto()
+    POINTS = auto()
+    """A text with points that separate thousands, since a decimal comma follows: 1.234,5."""
+    COMMAS = auto()
+    """The same the other way round: 1,234.5."""
 
 
 _KINDS = (
@@ -42,6 +46,8 @@ _KINDS = (
     (Kind.POINT, re.compile(r"-?(?:(?:0|[1-9]\d*)?\.\d+(?:[eE][-+]?\d+)?|(?:0|[1-9]\d*)[eE][-+]?\d+)$", re.ASCII)),
     (Kind.GROUPED, re.compile(r"-?[1-9]\d{0,2},\d{3}$", re.ASCII)),
     (Kind.COMMA, re.compile(r"-?(?:0|[1-9]\d*)?,\d+(?:[eE][-+]?\d+)?$", re.ASCII)),
+    (Kind.TEXT | Kind.POINTS, re.compile(r"-?[1-9]\d{0,2}(?:\.\d{3})+,\d+$", re.ASCII)),
+    (Kind.TEXT | Kind.COMMAS, re.compile(r"-?[1-9]\d{0,2}(?:,\d{3})+\.\d+$", re.ASCII)),
     (Kind.DAY, re.compile(r"\d{4}[-/]\d\d[-/]\d\d$", re.ASCII)),
     (
         Kind.MOMENT,
@@ -90,19 +96,25 @@ def loses_digits(number: str, kind: Kind) -> bool:
 def type_of(kinds: Kind, delimiter: str, others: Kind = Kind.NONE) -> str:
     """The type of a column with cells of `kinds`; text if a type would change what some of them say.
 
-    A comma before three digits is a decimal's if other cells, or the delimiter, show that decimals have commas. A point
-    before three digits is a decimal's unless all show that they have commas: the delimiter, and `others`, the kinds of
-    all cells of the table.
+    A comma before three digits is a decimal's if other cells, or the delimiter, show that decimals have commas, and
+    none of `others`, the kinds of all cells of the table, shows that they have points. A point before three digits is a
+    decimal's unless these show that decimals have commas.
     """
-    has_commas = delimiter == DECIMAL_COMMA and Kind.COMMA in others
-    if not kinds or is_ambiguous(kinds, delimiter) or (is_pointed(kinds) and has_commas):
+    is_doubtful = is_ambiguous(kinds, delimiter, others) or (is_pointed(kinds) and has_commas(others, delimiter))
+    if not kinds or is_doubtful:
         return "String"
     return next((name for name, held in _TYPES if kinds in held), "String")
 
 
-def is_ambiguous(kinds: Kind, delimiter: str) -> bool:
-    """Whether commas in the cells of a column may be those of decimals or separate thousands."""
-    return Kind.GROUPED in kinds and Kind.COMMA not in kinds and delimiter != DECIMAL_COMMA
+def has_commas(kinds: Kind, delimiter: str, shown_by: Kind = Kind.COMMA) -> bool:
+    """Whether cells of `kinds` in a table show that its decimals have commas: those of `shown_by` beside semicolons."""
+    return Kind.POINTS in kinds or (delimiter == DECIMAL_COMMA and bool(kinds & shown_by))
+
+
+def is_ambiguous(kinds: Kind, delimiter: str, others: Kind) -> bool:
+    """Whether commas in the cells of a column may be those of decimals or separate thousands, as in `others`."""
+    is_shown = Kind.COMMA in kinds or (delimiter == DECIMAL_COMMA and Kind.COMMAS not in others)
+    return Kind.GROUPED in kinds and not is_shown
 
 
 def is_pointed(kinds: Kind) -> bool:

@@ -10,11 +10,13 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import TextIO
 
 from service.engine.jailed.exits import Exit
-from service.engine.jailed.kinds import DECIMAL_COMMA, NUMBER, Kind, is_ambiguous, is_pointed, kind_of_cell
+from service.engine.jailed.kinds import NUMBER, Kind, has_commas, is_ambiguous, is_pointed, kind_of_cell
 from service.engine.jailed.place_names import find_pairs, is_height, plain, roles_of
 
 X, Y, Z, WKT = "__x", "__y", "__z", "__wkt"
@@ -275,10 +277,11 @@ def without_quotes(name: str) -> str:
 
 def _require_clear_decimals(columns: Sequence[Column], places: Mapping[int, str], delimiter: str) -> None:
     """Exit if commas or points in coordinates may separate thousands: read as decimals, they would be elsewhere."""
-    if any(is_ambiguous(columns[at].decimals, delimiter) for at in places):
+    every = reduce(or_, (column.kinds | column.decimals for column in columns), Kind.NONE)
+    found = [columns[at].decimals for at in places]
+    if any(is_ambiguous(decimals, delimiter, every) for decimals in found):
         sys.exit(Exit.AMBIGUOUS_COMMAS)
-    has_commas = any((column.kinds | column.decimals) & (Kind.COMMA | Kind.GROUPED) for column in columns)
-    if delimiter == DECIMAL_COMMA and has_commas and any(is_pointed(columns[at].decimals) for at in places):
+    if has_commas(every, delimiter, Kind.COMMA | Kind.GROUPED) and any(map(is_pointed, found)):
         sys.exit(Exit.AMBIGUOUS_POINTS)
 
 

@@ -136,10 +136,14 @@ def test_a_comma_before_three_digits_may_separate_thousands(delimiter: str, valu
         (("1.234", "1.5"), "5,6", "Real"),
         (("1.234", "12.345"), "a", "Real"),
         (("0.234", "12.345"), "5,6", "Real"),
+        (("1.234", "12.345"), "1.112,5", "String"),
+        (("1.234", "12.345"), "192.168.100.200", "Real"),
+        (("1,234", "12,345"), "1,112.5", "String"),
+        (("1,234", "12,345"), "a", "Real"),
     ],
 )
 def test_a_point_before_three_digits_may_separate_thousands(values: tuple[str, ...], other: str, kind: str) -> None:
-    """If other numbers of a file with semicolons have decimal commas, the text is kept."""
+    """If other numbers of a file with semicolons have decimal commas, the text is kept; the other way round as well."""
     rows = "".join(f"{value};{other}\n" for value in values)
     assert made(f"value;other\n{rows}".encode())[1][0] == kind
 
@@ -154,7 +158,7 @@ def test_coordinates_with_such_commas_are_refused(delimiter: str, cell: str) -> 
     assert left.value.code == Exit.AMBIGUOUS_COMMAS
 
 
-@pytest.mark.parametrize("height", ["1,5", "4,500"])
+@pytest.mark.parametrize("height", ["1,5", "4,500", "1.004,5"])
 @pytest.mark.parametrize("cell", ["0529.090", "529.090", " 529.090", "+529.090 ", "-529.090"])
 def test_coordinates_with_points_beside_decimal_commas_are_refused(cell: str, height: str) -> None:
     """A table with semicolons and decimal commas may separate thousands by points."""
