@@ -2,7 +2,8 @@
 
 Its driver reads only attributes that the file declares, makes 0 of other values than numbers in columns of numbers, and
 cuts whole numbers beyond 32 bits. It looks for what it knows the format by in the beginning. It reads all geometries in
-the system of the file, whatever they name themselves, and no measures of points.
+the system of the file, whatever they name themselves, no measures of points, and nothing of a line or an area in which
+a number is missing.
 """
 
 import json
@@ -39,6 +40,11 @@ NO_NUMBERS = frozenset({"", "nan"})
 NUMBER = re.compile(r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:e[+-]?\d++)?|[+-]?inf(?:inity)?", re.ASCII)
 """A number in lower case as the driver reads it: Python reads 1_000, too, of which the driver makes 1."""
 BLANKS = " \t\r\n"
+_NONE = rb"(?:null|\"NaN\")"
+MISSING = re.compile(rb"(?<=[\[,])\s*+" + _NONE + rb"(?=\s*+[,\]])")
+"""A number that is missing in a position, such as the measure of a line that has none there."""
+MISSING_LAST = re.compile(rb"(?:,\s*+" + _NONE + rb"\s*+)++\]")
+NUMBER_LAST = re.compile(rb"\d\s*+\]")
 FEATURES = "features"
 KNOWN_BY = frozenset({FEATURES, "geometryType", "fields"})
 """One of the other members has to precede the features: by them, the driver knows Esri JSON."""
@@ -100,7 +106,8 @@ def main(file: str, copy: str, report: str) -> None:
             **_of_geometries(document),
         }
         members = {} if fields is None else {"fields": Raw(msgspec.json.encode(fields))}
-        if _empty(document.features, fields or _declared(document)):
+        has_emptied = _empty(document.features, fields or _declared(document))
+        if _fill(document.features) or has_emptied:
             members[FEATURES] = Raw(msgspec.json.encode(document.features))
         former = _MEMBERS.decode(text)
         if members or next(name for name in former if name in KNOWN_BY) == FEATURES:
@@ -197,6 +204,17 @@ def _empty(features: Iterable[_Feature], fields: Sequence[Mapping[str, Any]]) ->
         for name in numbers & attributes.keys():
             if isinstance(attributes[name], str) and _stands_for_none(attributes[name]):
                 attributes[name], has_any = None, True
+    return has_any
+
+
+def _fill(features: Iterable[_Feature]) -> bool:
+    """Write numbers that are missing in positions as NaN, or leave out all last ones; returns whether there are any."""
+    has_any = False
+    for feature in features:
+        text = bytes(feature.geometry)
+        if (b"null" in text or b"NaN" in text) and MISSING.search(text):
+            text = text if NUMBER_LAST.search(text) else MISSING_LAST.sub(b"]", text)
+            feature.geometry, has_any = Raw(MISSING.sub(b"NaN", text)), True
     return has_any
 
 

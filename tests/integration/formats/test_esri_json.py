@@ -112,6 +112,30 @@ async def test_texts_that_end_at_a_zero_byte_are_told(either: Pipeline, tmp_path
     assert done.output.warnings == ("Texts with a NUL character (2 values of 'v') were cut off there.",)
 
 
+NO_M, NO_Z = "GeoJSON stores no measures (M)", "Elevations that are infinite or not numbers (NaN)"
+
+
+@pytest.mark.parametrize(
+    ("path", "read", "told"),
+    [
+        ([[0, 1, 2, 3], [4, 5, 6, None]], [[0, 1, 2], [4, 5, 6]], {NO_M}),
+        ([[0, 1, 2, "NaN"], [4, 5, 6, "NaN"]], [[0, 1, 2], [4, 5, 6]], set()),
+        ([[0, 1, None, None], [4, 5, None, None]], [[0, 1], [4, 5]], set()),
+        ([[0, 1, 2, 3], [4, 5, "NaN", 6]], [[0, 1, 2], [4, 5, 0]], {NO_M, NO_Z}),
+    ],
+)
+async def test_a_line_is_read_without_numbers_that_are_missing(
+    either: Pipeline, tmp_path: Path, path: object, read: object, told: set[str]
+) -> None:
+    """Servers write null or NaN where it has no measure; the whole line was lost, without a word."""
+    line = written(tmp_path / "a.json", [{"paths": [path]}], geometryType="esriGeometryPolyline", hasZ=True, hasM=True)
+    done = await either.to("GeoJson", line)
+    (row,) = readers.geojson(done.path)
+    assert row["geometry"] == {"type": "LineString", "coordinates": read}
+    assert {start for start in (NO_M, NO_Z) for warning in done.output.warnings if warning.startswith(start)} == told
+    assert len(done.output.warnings) == len(told)
+
+
 @pytest.mark.parametrize("m", [4, None, "NaN"])
 async def test_measures_of_points_with_elevations_are_told(either: Pipeline, tmp_path: Path, m: object) -> None:
     """They are not read."""
