@@ -14,6 +14,7 @@
 #include "layer_counts.h"
 #include "progress.h"
 #include "shapefile.h"
+#include "tab.h"
 #include "xml_parser.h"
 
 enum { NOT_COUNTED = -1 };
@@ -94,7 +95,7 @@ static int is_counted_by_us(const char *name)
         const char *extension;
         int (*count)(const char *);
     } counters[] = {{".shp", count_shapefile}, {".kml", count_kml}, {".gpx", count_gpx},
-                  {".gml", count_gml},       {".xlsx", count_xlsx}, {".ods", count_ods}};
+                  {".gml", count_gml},       {".xlsx", count_xlsx}, {".ods", count_ods}, {".tab", count_tab}};
     const char *extension = strrchr(name, '.');
     for (size_t number = 0; extension && number < sizeof counters / sizeof *counters; number++)
         if (strcmp(extension, counters[number].extension) == 0)

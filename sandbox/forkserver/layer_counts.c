@@ -50,6 +50,16 @@ void tell_counted(const char *name, const struct counted_layer *layer)
     put(layer->counts_values ? "}}" : "}");
 }
 
+void tell_named_as(const char *file, const struct counted_layer *layer)
+{
+    const char *slash = strrchr(file, '/'), *start = slash ? slash + 1 : file, *point = strrchr(start, '.');
+    char *name = point ? strndup(start, (size_t)(point - start)) : NULL;
+    if (!name)
+        _exit(1);
+    tell_counted(name, layer);
+    free(name);
+}
+
 /* Room for one more in an array that has `count` of them. */
 static void *grown(void *array, int count, size_t size)
 {

@@ -27,6 +27,9 @@ void count_text(struct counted_column *column, const char *text, size_t size);
 /* Put a layer into the answer. */
 void tell_counted(const char *name, const struct counted_layer *layer);
 
+/* Put a layer into the answer that is called like its file, without directories and extension. */
+void tell_named_as(const char *file, const struct counted_layer *layer);
+
 /* The layers of a result, and their columns, as they are found in its text. */
 struct found_layer {
     char *name;

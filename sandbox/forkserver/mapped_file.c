@@ -1,13 +1,14 @@
 /* Maps files to read. Mapped pages count as memory of the run, so those that were read are given back. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "mapped_file.h"
 
-enum { WINDOW = 4 << 20 };
+enum { WINDOW = 4 << 20, LONGEST_NAME = 4096 };
 
 struct mapped map_file(const char *path)
 {
@@ -23,6 +24,23 @@ struct mapped map_file(const char *path)
     }
     close(opened);
     return file;
+}
+
+struct mapped map_beside(const char *name, const char *extension)
+{
+    char path[LONGEST_NAME] = "";
+    const char *point = strrchr(name, '.');
+    if (point && (size_t)(point - name) + strlen(extension) < LONGEST_NAME) {
+        memcpy(path, name, (size_t)(point - name));
+        strcpy(path + (point - name), extension);
+    }
+    return map_file(path);
+}
+
+uint32_t little(const char *from)
+{
+    const unsigned char *at = (const unsigned char *)from;
+    return (uint32_t)at[3] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | at[0];
 }
 
 void pass(struct mapped *file, const char *at)

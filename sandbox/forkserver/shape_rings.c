@@ -12,6 +12,7 @@
 
 #include "gdal.h"
 #include "gdal_messages.h"
+#include "mapped_file.h"
 #include "postprocessing.h"
 #include "rings.h"
 
@@ -21,12 +22,6 @@ struct part {
     double box[4], x, y, twice;
     int start, count, is_ring, depth;
 };
-
-static uint32_t little(const char *from)
-{
-    const unsigned char *at = (const unsigned char *)from;
-    return (uint32_t)at[3] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | at[0];
-}
 
 /* Take the positions of a ring from `places`, where each is two numbers. */
 static void take_ring(struct part *part, double *at, const char *places)

@@ -16,7 +16,7 @@
 enum { SHP_HEADER = 100, TYPE_AT = 32, SHX_RECORD = 8, WORD = 2, NULL_SHAPE_WORDS = 2, RECORD_HEAD = 8, MEASURED = 20, IN_SPACE = 10 };
 enum { ONE_POINT = 1, LINES = 3, AREAS = 5, POINTS = 8, BOX_END = 36, NUMBER_BYTES = 4, POSITION_BYTES = 16, MEASURE_BYTES = 8, RANGE_BYTES = 16 };
 enum { DBF_HEADER = 32, ROWS_AT = 4, SIZES_AT = 8, DBF_FIELD = 32, END_OF_FIELDS = 0x0d, MOST_FIELDS = 2048, NAME_BYTES = 10, KIND_AT = 11, WIDTH_AT = 16 };
-enum { LONGEST_CELL = 255, MOST_PLAIN_DIGITS = 18, LONGEST_NAME = 4096 };
+enum { LONGEST_CELL = 255, MOST_PLAIN_DIGITS = 18 };
 
 struct field {
     char name[NAME_BYTES + 1], kind;
@@ -27,22 +27,6 @@ static uint32_t big(const char *from)
 {
     const unsigned char *at = (const unsigned char *)from;
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
-static uint32_t little(const char *from)
-{
-    const unsigned char *at = (const unsigned char *)from;
-    return (uint32_t)at[3] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | at[0];
-}
-
-/* Map the file beside `name` with another extension. */
-static struct mapped map_beside(const char *name, const char *extension)
-{
-    char path[LONGEST_NAME];
-    size_t base = strlen(name) - strlen(extension);
-    memcpy(path, name, base);
-    strcpy(path + base, extension);
-    return map_file(path);
 }
 
 /* Whether the size of a shape is that of the parts and points it says it has. Measures may be left out. */
@@ -187,29 +171,15 @@ static int count_table(struct mapped *table, struct field *fields, struct counte
     return 1;
 }
 
-/* The name of the layer, as its driver has it: that of the file. */
-static void tell(const char *name, const struct counted_layer *counted)
-{
-    char base[LONGEST_NAME];
-    const char *slash = strrchr(name, '/'), *start = slash ? slash + 1 : name;
-    size_t size = strlen(start) - strlen(".shp");
-    memcpy(base, start, size);
-    base[size] = 0;
-    tell_counted(base, counted);
-}
-
 int count_shapefile(const char *name)
 {
     static struct field fields[MOST_FIELDS];
-    size_t size = strlen(name);
-    if (size >= LONGEST_NAME)
-        return 0;
     struct mapped index = map_beside(name, ".shx"), shapes = map_beside(name, ".shp"), table = map_beside(name, ".dbf");
     struct counted_layer counted = {.counts_values = 1};
     int64_t records = count_records(&index, &shapes, &counted);
     int is_counted = records >= 0 && count_table(&table, fields, &counted) && counted.features == records;
     if (is_counted)
-        tell(name, &counted);
+        tell_named_as(name, &counted);
     free(counted.columns);
     unmap_file(&index);
     unmap_file(&shapes);

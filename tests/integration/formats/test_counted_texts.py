@@ -1,7 +1,7 @@
-"""What a result in KML, GPX, GML, XLSX or ODS holds is counted in its text as its driver would count it."""
+"""What a result in KML, GPX, GML, XLSX, ODS or TAB holds is counted in its bytes as its driver would count it."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -160,6 +160,64 @@ async def test_what_has_columns_is_counted_as_by_its_driver(converters: Converte
             assert (found.columns is None) == ((output, name, source) in BY_DRIVER)
             columns.pop("gml_id", None)
             assert columns_of(found) == columns or not found.features or found.columns is None
+
+
+async def write_tab(converters: Converters, features: list[Json]) -> Path:
+    """A table of MapInfo, and its definition once more under a name by which the driver counts it."""
+    writing, directory = writing_of(find_output("MapInfo")), converters.new_directory()
+    write_geojson(directory / "in.geojson", features)
+    assert await converters.ogr2ogr(
+        directory, "-f", writing.driver, *writing.options, "out.tab", "in.geojson", "-nln", "out"
+    )
+    shutil.copy(directory / "out.tab", directory / "out.TAB")
+    return directory / "out.tab"
+
+
+async def count_tab(converters: Converters, path: Path, most_values: int) -> list[list[tuple[object, ...]]]:
+    """By its bytes, unless a driver must count so many values, and by its driver; values are not compared."""
+    how, host = reread_of("MapInfo"), converters.engine.capabilities
+    environment = converter_environment(host, (*how.drivers, *MEMORY_DRIVERS), how.environment)
+    async with Session(converters.run, (), {}) as held:
+        held.begin(host.ogr2ogr, path.parent, environment, Limits())
+        asked = [
+            await held.ask(Counted, "count", name, most, *how.drivers, "", *how.options, "")
+            for name, most in ((path.name, str(most_values)), ("out.TAB", "300000"))
+        ]
+    return [[(layer.name, numbers_of(layer), *columns_of(layer)) for layer in counted.layers] for counted in asked]
+
+
+@pytest.mark.parametrize("name", [name for name in CONTENTS if name not in {"collections", "no features"}])
+async def test_a_table_of_mapinfo_is_counted_as_by_its_driver(converters: Converters, name: str) -> None:
+    """Its features, those with a geometry, and the names of its columns, unless these are in other letters."""
+    ours, drivers = await count_tab(converters, await write_tab(converters, CONTENTS[name]), 0)
+    assert ours == drivers
+
+
+DAMAGE: Mapping[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "rows are cut off": (".dat", lambda rows: rows[:-9]),
+    "a row is deleted": (".dat", lambda rows: rows[: 32 + 3 * 32 + 1] + b"*" + rows[32 + 3 * 32 + 2 :]),
+    "a row has no object": (".id", lambda places: bytes(4) + places[4:]),
+    "a row has the object of another": (".id", lambda places: places[4:8] + places[4:]),
+    "an object is elsewhere": (".id", lambda places: (1 << 20).to_bytes(4, "little") + places[4:]),
+    "places are cut off": (".id", lambda places: places[:-4]),
+    "there are no places": (".id", lambda _: b""),
+    "objects are cut off": (".map", lambda objects: objects[:-512]),
+    "a column is not defined": (".tab", lambda text: text.replace(b"Fields 3", b"Fields 2")),
+    "a definition ends early": (".tab", lambda text: text[: text.index(b" v ") + 2]),
+}
+"""What is done to a table, in which of its files."""
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+async def test_a_damaged_table_of_mapinfo_is_left_to_its_driver(converters: Converters, damage: str) -> None:
+    """It counts what it can read, if it can open the table at all."""
+    path = await write_tab(converters, [point(n, 2, name="a", n=n, v=0.5) for n in range(50)])
+    extension, spoil = DAMAGE[damage]
+    damaged = path.with_suffix(extension)
+    damaged.write_bytes(spoil(damaged.read_bytes()))
+    shutil.copy(path, path.with_suffix(".TAB"))
+    ours, drivers = await count_tab(converters, path, 300_000)
+    assert ours == drivers
 
 
 @pytest.mark.parametrize(
