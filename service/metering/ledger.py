@@ -83,7 +83,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     """The failure of one attempt of a job: nothing is charged.
 
     `object_key` names an output that may still be in the store. `interrupted` says that the service caused the failure,
-    so that a repeat with the same idempotency key converts the file again.
+    so that a repeat with the same idempotency key converts the file again. `spares_handed_over` leaves the job open if
+    it has been handed over, and so outlives its process.
     """
 
     job_id: JobId
@@ -95,6 +96,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     processing_time_ms: int | None = None
     object_key: str | None = None
     interrupted: bool = False
+    spares_handed_over: bool = False
 
 
 class Ledger:

@@ -218,6 +218,7 @@ async def _end(services: Services, jobs: Iterable[HeldJob]) -> int:
             error_message=INTERRUPTED,
             object_key=job.object_key,  # no attempt can settle the job any more, so the sweep may remove it
             interrupted=True,
+            spares_handed_over=True,  # its process was alive after all, and may have promised it since
         )
         try:
             ended += await services.ledger.release(release) is not None

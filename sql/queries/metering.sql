@@ -53,8 +53,10 @@ SELECT id, pg_logical_emit_message(true, 'geomill', '')
  WHERE completed_at IS NULL AND (attempt = 1 OR worker_id = $3::uuid);
 
 -- name: release
--- Fail a job that is open in this attempt and release its reservation; see the function.
-SELECT release_job($1, $2, $3, $4, $5, $6, $7, $8, $9);
+-- Fail a job that is open in this attempt and release its reservation; see the function. With $10, it is spared if it has been
+-- handed over: the lock makes sure of that until the end.
+SELECT release_job($1, $2, $3, $4, $5, $6, $7, $8, $9)
+  FROM (SELECT FROM job WHERE id = $1 AND NOT ($10 AND handover IS NOT NULL) FOR UPDATE) AS locked;
 
 -- name: balance
 -- The balance of an account's payer this month.

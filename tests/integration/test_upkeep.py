@@ -19,6 +19,12 @@ from tests.support.jobs import application
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.world import world
 
+_ENDING = """
+SELECT pid FROM pg_stat_activity
+ WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%release_job%'
+"""
+_HAS_ENDED = "SELECT completed_at IS NOT NULL FROM job WHERE id = $1"
+
 
 def failures(chore: str) -> float:
     """How often the task has failed."""
@@ -121,6 +127,27 @@ async def test_a_job_that_cannot_be_ended_keeps_no_other_open(database_url: str,
         await recover(here.services)
         assert await open_jobs() == set()
         assert await audit_books(here.services.database) == []
+
+
+async def test_a_job_that_is_just_being_handed_over_is_not_ended(database_url: str, tmp_path: Path) -> None:
+    """Its process was silent for so long that it counts as dead, goes on, and promises the job."""
+    async with world(database_url, tmp_path) as here, anyio.create_task_group() as tasks:
+        database, promised, other = here.services.database, JobId(uuid7(here.clock.now)), JobId(uuid7(here.clock.now))
+        for job_id in (promised, other):
+            await here.services.ledger.admit(application(here.account.account_id, 1, job_id))
+        async with database.transaction() as gateway:
+            await gateway.execute("UPDATE job SET handover = '' WHERE id = $1", promised)
+            await here.advance(timedelta(minutes=1))
+            tasks.start_soon(recover, here.services)
+            with anyio.fail_after(PATIENCE_SECONDS):
+                while not await database.fetchval(_ENDING):  # noqa: ASYNC110 -- nothing announces it
+                    await anyio.sleep(0.01)
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while not await database.fetchval(_HAS_ENDED, other):  # noqa: ASYNC110 -- the process itself may end it
+                await anyio.sleep(0.01)
+        await recover(here.services)
+        assert not await database.fetchval(_HAS_ENDED, promised)
+        assert await here.services.ledger.reservations() == 1
 
 
 async def test_one_process_leads_a_chore_until_its_lease_ends(database_url: str, tmp_path: Path) -> None:
