@@ -1,7 +1,7 @@
 """Creates and changes accounts, organizations and keys, for `geomill account` and `geomill key` (interface 10)."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from uuid import UUID
@@ -95,11 +95,14 @@ class Administration:
         self._database = database
         self._clock = clock
 
-    async def create_account(self, name: str, terms: Terms) -> tuple[Account, CreatedKey]:
+    async def create_account(
+        self, name: str, terms: Terms, hand_out: "Callable[[Account, CreatedKey], None] | None" = None
+    ) -> tuple[Account, CreatedKey]:
         """Create an account with its first key.
 
         With a plan for organizations, the account joins `terms.organization` (an id or a name; created if there is none
-        of that name), or a new organization of its own.
+        of that name), or a new organization of its own. If `hand_out`, which gives the key to its owner, raises an
+        exception, or the process ends meanwhile, nothing is created.
 
         Raises:
             AdministrationError: the terms contradict each other or the organization's plan.
@@ -110,16 +113,24 @@ class Administration:
             payer_id = await payer_for(connection, account_id, name, terms, now)
             await connection.execute(_SQL["create_account"], account_id, name, payer_id, now)
             key = await _insert_key(connection, account_id, now)
-            return await _find(connection, account_id), key
+            account = await _find(connection, account_id)
+            if hand_out is not None:
+                hand_out(account, key)
+        return account, key
 
-    async def create_key(self, account_id: AccountId) -> CreatedKey:
-        """Create another key for an account.
+    async def create_key(
+        self, account_id: AccountId, hand_out: Callable[[CreatedKey], None] | None = None
+    ) -> CreatedKey:
+        """Create another key for an account; `hand_out` as for its first one.
 
         Raises:
             AdministrationError: there is no such account.
         """
         async with self._database.transaction() as connection:
-            return await _insert_key(connection, account_id, self._clock())
+            key = await _insert_key(connection, account_id, self._clock())
+            if hand_out is not None:
+                hand_out(key)
+        return key
 
     async def revoke_key(self, key_id: KeyId) -> AccountId:
         """Revoke a key; all processes refuse it within five seconds. Return its account.

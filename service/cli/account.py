@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from service.accounts.administration import Account, Administration, Changes, ListedAccount, Terms
+from service.accounts.administration import Account, Administration, Changes, CreatedKey, ListedAccount, Terms
 from service.app.database import open_database
 from service.app.storage import open_storage
 from service.cli.command import (
@@ -16,9 +16,11 @@ from service.cli.command import (
     CliVerb,
     InvalidCommandError,
     argument,
+    hand_out_key,
     print_list,
     print_record,
     record_of,
+    write_out,
 )
 from service.cli.regions import region_of
 from service.clock import utc_now
@@ -63,9 +65,12 @@ class DeletedAccount(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 async def create(settings: Settings, arguments: argparse.Namespace) -> None:
     """Create an account and its first key."""
     terms = Terms(**_terms(arguments))
+
+    def hand_out(account: Account, key: CreatedKey) -> None:
+        hand_out_key(record_of(CreatedAccount, account, key), as_json=arguments.json)
+
     async with open_database(settings) as database:
-        account, key = await Administration(database, utc_now).create_account(arguments.name, terms)
-    print_record(record_of(CreatedAccount, account, key), as_json=arguments.json)
+        await Administration(database, utc_now).create_account(arguments.name, terms, hand_out)
 
 
 async def change(settings: Settings, arguments: argparse.Namespace) -> None:
@@ -84,7 +89,7 @@ async def change(settings: Settings, arguments: argparse.Namespace) -> None:
         print_record(changed, as_json=True)
     else:
         print_record(record_of(Account, changed), as_json=False)
-        print("".join(f"\n{effect}" for effect in changed.effects))
+        write_out("".join(f"\n{effect}" for effect in changed.effects))
 
 
 async def show_all(settings: Settings, arguments: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ import msgspec
 from service.app.database import open_database
 from service.app.fleet import open_queue_contents
 from service.app.storage import open_storage
-from service.cli.command import JSON, CliCommand
+from service.cli.command import JSON, CliCommand, print_record, write_out
 from service.settings import Settings
 from service.usecases.audit import audit
 
@@ -24,10 +24,10 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     async with open_database(settings) as database, open_storage(settings) as storage:
         differences = await audit(database, storage, partial(open_queue_contents, settings))
     if arguments.json:
-        print(msgspec.json.encode(Audit(differences=differences)).decode())
+        print_record(Audit(differences=differences), as_json=True)
     else:
         parts = "Ledger, jobs, store and queue" if settings.nats_url else "Ledger, jobs and store"
-        print("\n".join(differences) or f"{parts} agree.")
+        write_out("\n".join(differences) or f"{parts} agree.")
     return 1 if differences else 0
 
 

@@ -1,6 +1,8 @@
 """The structure of a `geomill` command."""
 
 import argparse
+import os
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 from uuid import UUID
@@ -18,6 +20,10 @@ Subparsers = argparse._SubParsersAction  # noqa: SLF001 -- argparse gives its ow
 
 class CommandError(Exception):
     """A command cannot do what was requested; the message says why and what to do."""
+
+
+class OutputError(CommandError):
+    """The output of a command that has succeeded cannot be written."""
 
 
 class InvalidCommandError(CommandError):
@@ -44,6 +50,10 @@ def identifier(text: str) -> UUID:
 identifier.__name__ = "id"
 
 JSON = argument("--json", action="store_true", help="print one JSON object")
+_NOT_HANDED_OUT = (
+    "Nothing was created, because the key cannot be written to standard output. Try again with an output that can be "
+    "written."
+)
 ACCOUNT = argument("account_id", metavar="ACCOUNT_ID", type=identifier, help="id of the account")
 
 
@@ -82,19 +92,57 @@ def record_of(kind: type[Record], *sources: msgspec.Struct, **members: object) -
     return kind(**{name: found[name] for name in kind.__struct_fields__})
 
 
+def write_out(text: str, end: str = "\n") -> None:
+    """Write a text and a line end to standard output, at once.
+
+    Raises:
+        BrokenPipeError: nobody reads it.
+        OutputError: it cannot be written.
+    """
+    try:
+        print(text, end=end, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        give_up_output()
+        raise OutputError(f"The command is done, but its output cannot be written ({error.strerror}).") from error
+
+
+def give_up_output() -> None:
+    """Discard what is printed and not written, which would fail again when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def print_record(record: msgspec.Struct, *, as_json: bool) -> None:
-    """Print a record as one JSON object, or as readable lines."""
+    """Print a record as one JSON object, or as readable lines; raises what `write_out` raises."""
     if as_json:
-        print(msgspec.json.encode(record).decode())
+        write_out(msgspec.json.encode(record).decode())
         return
     members = msgspec.to_builtins(record)
     width = max(len(name) for name in members)
-    for name, value in members.items():
-        print(f"{name:<{width}}  {_shown(value)}")
+    write_out("\n".join(f"{name:<{width}}  {_shown(value)}" for name, value in members.items()))
+
+
+def hand_out_key(record: msgspec.Struct, *, as_json: bool) -> None:
+    """Print a record with a key that nobody can see again, before the key is valid.
+
+    Raises:
+        CommandError: it cannot be printed, and the key must not become valid.
+    """
+    if sys.__stdout__ is None:  # it was closed, and main has replaced it
+        raise CommandError(_NOT_HANDED_OUT)
+    try:
+        print_record(record, as_json=as_json)
+    except (BrokenPipeError, OutputError) as error:
+        give_up_output()
+        raise CommandError(_NOT_HANDED_OUT) from error
 
 
 def print_list(whole: msgspec.Struct, rows: Sequence[msgspec.Struct], *, as_json: bool) -> None:
-    """Print `whole` as one JSON object, or its records, which are of one kind, as a table with a header."""
+    """Print `whole` as one JSON object, or its records, which are of one kind, as a table with a header.
+
+    Raises what `write_out` raises.
+    """
     if as_json:
         print_record(whole, as_json=True)
         return
@@ -105,8 +153,8 @@ def print_list(whole: msgspec.Struct, rows: Sequence[msgspec.Struct], *, as_json
         *(list(map(_shown, msgspec.to_builtins(row).values())) for row in rows),
     ]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        print("  ".join(f"{value:<{width}}" for value, width in zip(line, widths, strict=True)).rstrip())
+    padded = ("  ".join(f"{value:<{width}}" for value, width in zip(line, widths, strict=True)) for line in lines)
+    write_out("\n".join(line.rstrip() for line in padded))
 
 
 def _shown(value: object) -> str:

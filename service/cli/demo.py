@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from service.accounts.administration import Administration, Terms
+from service.accounts.administration import Account, Administration, CreatedKey, Terms
 from service.accounts.keys import Authenticator
 from service.clock import utc_now
 from service.db.pool import Database
@@ -45,8 +45,11 @@ async def demo_key(database: Database, data_directory: Path) -> str:
     path.unlink(missing_ok=True)
     administration = Administration(database, utc_now)
     terms = Terms(plan=PLAN.id, plan_owner=PLAN.owner)
-    _, key = await administration.create_account(NAME, terms)
-    _write_private(path, msgspec.json.encode(Demo(key.api_key)))
+
+    def keep(_account: Account, key: CreatedKey) -> None:
+        _write_private(path, msgspec.json.encode(Demo(key.api_key)))
+
+    _, key = await administration.create_account(NAME, terms, keep)
     return key.api_key
 
 

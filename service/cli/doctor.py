@@ -7,7 +7,7 @@ import msgspec
 
 from service.cli.check_host import check_converter, check_space
 from service.cli.check_parts import check_database, check_queue, check_settings, check_storage
-from service.cli.command import JSON, CliCommand, argument
+from service.cli.command import JSON, CliCommand, argument, print_record, write_out
 from service.cli.failures import sentence_for
 from service.cli.finding import Check, Finding
 from service.cli.rights import let_nobody_else_write
@@ -41,16 +41,16 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     for title, check in CHECKS.items():
         parts[title] = []
         if not arguments.json:
-            print(title)
+            write_out(title)
         async for finding in _found(check, settings, arguments.role):
             parts[title].append(finding)
             if not arguments.json:
                 _print(finding)
     ready = all(finding.state != "fail" for findings in parts.values() for finding in findings)
     if arguments.json:
-        print(msgspec.json.encode(HostReport(ready, arguments.role, parts)).decode())
+        print_record(HostReport(ready, arguments.role, parts), as_json=True)
     else:
-        print("\nThis host can serve." if ready else "\nThis host cannot serve: see the lines marked `fail`.")
+        write_out("\nThis host can serve." if ready else "\nThis host cannot serve: see the lines marked `fail`.")
     return 0 if ready else 1
 
 
@@ -66,9 +66,9 @@ async def _found(check: Check, settings: Settings, role: Role) -> AsyncIterator[
 
 
 def _print(finding: Finding) -> None:
-    print(f"  {finding.state:<4} {finding.name:<30} {finding.detail}")
+    write_out(f"  {finding.state:<4} {finding.name:<30} {finding.detail}")
     if finding.advice:
-        print(f"       {'':<30} {finding.advice}")
+        write_out(f"       {'':<30} {finding.advice}")
 
 
 COMMAND = CliCommand(

@@ -1,12 +1,23 @@
 """`geomill key`: create, list and revoke API keys (interface 10)."""
 
 import argparse
+from functools import partial
 
 import msgspec
 
 from service.accounts.administration import Administration, ListedKey
 from service.app.database import open_database
-from service.cli.command import ACCOUNT, JSON, CliCommand, CliVerb, argument, identifier, print_list, print_record
+from service.cli.command import (
+    ACCOUNT,
+    JSON,
+    CliCommand,
+    CliVerb,
+    argument,
+    hand_out_key,
+    identifier,
+    print_list,
+    print_record,
+)
 from service.clock import utc_now
 from service.ids import AccountId, KeyId
 from service.settings import Settings
@@ -29,9 +40,9 @@ class ListedKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 async def create(settings: Settings, arguments: argparse.Namespace) -> None:
     """Create an additional key for an account; it is shown only once."""
+    hand_out = partial(hand_out_key, as_json=arguments.json)
     async with open_database(settings) as database:
-        key = await Administration(database, utc_now).create_key(arguments.account_id)
-    print_record(key, as_json=arguments.json)
+        await Administration(database, utc_now).create_key(arguments.account_id, hand_out)
 
 
 async def revoke(settings: Settings, arguments: argparse.Namespace) -> None:

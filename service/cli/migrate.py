@@ -5,19 +5,18 @@ import argparse
 import msgspec
 
 from service.app.database import make_database
-from service.cli.command import JSON, CliCommand
+from service.cli.command import JSON, CliCommand, write_out
 from service.db.migrate import Schema
 from service.settings import Settings
 
 
 async def run(settings: Settings, arguments: argparse.Namespace) -> None:
     """Apply the missing migrations and say which; safe to run repeatedly and concurrently."""
-
-    def tell(schema: Schema) -> None:
-        print(msgspec.json.encode(schema).decode() if arguments.json else "\n".join(_lines(schema)))
-
-    async with make_database(settings, tell):
+    found: list[Schema] = []
+    async with make_database(settings, found.append):
         pass
+    for schema in found:  # told when everything is done, which a full output must not prevent
+        write_out(msgspec.json.encode(schema).decode() if arguments.json else "\n".join(_lines(schema)))
 
 
 def _lines(schema: Schema) -> list[str]:

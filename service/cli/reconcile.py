@@ -1,6 +1,7 @@
 """`geomill reconcile`: make jobs, store and queue agree after one of them was restored."""
 
 import argparse
+from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -8,7 +9,7 @@ import msgspec
 from service.app.database import open_database
 from service.app.fleet import open_queue_contents
 from service.app.storage import open_storage
-from service.cli.command import JSON, CliCommand, CommandError, argument
+from service.cli.command import JSON, CliCommand, CommandError, OutputError, argument, write_out
 from service.cli.regions import region_of
 from service.metering.audit import audit_books
 from service.settings import Settings
@@ -37,7 +38,8 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
             done.differences += await audit.reconcile_queue(database, open_queue, waiting, done)
             done.differences += await audit_books(database)
         except BaseException:  # what is done is told, whatever stops the rest
-            _print(done, as_json=arguments.json)
+            with suppress(BrokenPipeError, OutputError):
+                _print(done, as_json=arguments.json)
             raise
     agreement = "Ledger, jobs, store and queue agree." if settings.nats_url else "Ledger, jobs and store agree."
     _print(done, as_json=arguments.json, otherwise=agreement)
@@ -47,7 +49,7 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
 def _print(done: Reconciliation, *, as_json: bool, otherwise: str = "") -> None:
     text = msgspec.json.encode(done).decode() if as_json else "\n".join(_lines(done)) or otherwise
     if text:
-        print(text)
+        write_out(text)
 
 
 def _require_own_messages(compared: audit.QueueComparison) -> None:

@@ -7,7 +7,7 @@ import sys
 
 import anyio
 
-from service.cli.command import InvalidCommandError
+from service.cli.command import InvalidCommandError, give_up_output
 from service.cli.failures import sentence_for
 from service.settings import Settings, read_settings
 from service.telemetry.log import configure_log
@@ -25,7 +25,7 @@ def run(chosen: argparse.Namespace) -> int:
         return 130
     except Exception as error:
         if isinstance(error, BrokenPipeError) and _is_unread(sys.stdout.fileno()):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left of it
+            give_up_output()
             return 1
         sentence = sentence_for(error, settings)
         if sentence is None:

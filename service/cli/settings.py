@@ -4,7 +4,7 @@ import argparse
 
 import msgspec
 
-from service.cli.command import CliCommand
+from service.cli.command import CliCommand, write_out
 from service.settings import Settings, meaning_of
 
 _HEAD = "| variable | default | meaning |\n|---|---|---|"
@@ -12,7 +12,7 @@ _HEAD = "| variable | default | meaning |\n|---|---|---|"
 
 async def run(_settings: Settings, _arguments: argparse.Namespace) -> None:
     """Print the table."""
-    print(table())
+    write_out(table())
 
 
 def table() -> str:

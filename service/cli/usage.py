@@ -7,7 +7,16 @@ import msgspec
 
 from service.accounts.administration import Administration
 from service.app.database import open_database
-from service.cli.command import JSON, CliCommand, InvalidCommandError, argument, identifier, print_record, record_of
+from service.cli.command import (
+    JSON,
+    CliCommand,
+    InvalidCommandError,
+    argument,
+    identifier,
+    print_record,
+    record_of,
+    write_out,
+)
 from service.clock import utc_now
 from service.ids import AccountId, OrganizationId
 from service.metering.ledger import Ledger
@@ -50,7 +59,7 @@ async def export(settings: Settings, arguments: argparse.Namespace) -> None:
         raise InvalidCommandError("--from must not be after --to.")
     async with open_database(settings) as database:
         usage = await UsageReports(database).by_day(first, last, arguments.account_id)
-    print(as_csv(usage), end="")
+    write_out(as_csv(usage), end="")
 
 
 async def run(settings: Settings, arguments: argparse.Namespace) -> None:

@@ -41,11 +41,11 @@ class Geomill:
     """The command, on one data directory."""
 
     def __init__(self, data_dir: Path, settings: Mapping[str, str] | None = None) -> None:
-        self._environment = environment_for({"GEOMILL_DATA_DIR": str(data_dir), **(settings or {})})
+        self.environment = environment_for({"GEOMILL_DATA_DIR": str(data_dir), **(settings or {})})
 
     def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command."""
-        started = Started(arguments, self._environment)
+        started = Started(arguments, self.environment)
         out, err = started.printed()
         return subprocess.CompletedProcess(arguments, started.wait(), out, err)
 

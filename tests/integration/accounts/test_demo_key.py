@@ -28,6 +28,13 @@ async def test_the_key_stays_the_same_and_private(database: Database, tmp_path: 
     assert (tmp_path / "demo.json").stat().st_mode & 0o777 == 0o600
 
 
+async def test_a_key_that_cannot_be_kept_makes_no_account(database: Database, tmp_path: Path) -> None:
+    """Each start would otherwise leave an account whose key nobody has."""
+    with pytest.raises(FileNotFoundError):
+        await demo_key(database, tmp_path / "missing")
+    assert await Administration(database, utc_now).list_accounts() == []
+
+
 @pytest.mark.parametrize(
     "left", [b"", b'{"apiKey":"gm_', b"\x00" * 60, b'{"apiKey":"\xff"}', b'{"apiKey":""}', b"[]"], ids=repr
 )
