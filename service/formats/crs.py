@@ -13,9 +13,11 @@ import msgspec
 
 from service.errors import Rejection
 from service.formats.grids import (
+    Accuracy,
     Extent,
     LackingGrid,
     Operation,
+    accuracy_of,
     is_same_everywhere,
     lacking_grid,
     operations_between,
@@ -320,6 +322,17 @@ class CrsCatalogue:
         operations = self._changes(one, other)
         area = (extent or self._common_area(one, other)) if operations else None
         return None if area is None else lacking_grid(operations, area)
+
+    def accuracy(self, one: int, other: int, extent: Extent | None) -> Accuracy | None:
+        """How accurate coordinates in `one` become in `other`; None if nothing is known of that.
+
+        Nearly the same datums, which by convention are not told apart, have none either.
+        """
+        if self.are_modern(one, other):
+            return None
+        operations = self._changes(one, other)
+        area = (extent or self._common_area(one, other)) if operations else None
+        return None if area is None else accuracy_of(operations, area)
 
     def _depends_on_place(self, one: int, other: int) -> bool:
         """Whether that grid depends on where in the area of both systems places are."""

@@ -96,6 +96,23 @@ def is_same_everywhere(operations: Sequence[Operation], area: Extent) -> bool:
     return len(set(_lacking_by_place(operations, area))) <= 1
 
 
+class Accuracy(msgspec.Struct, frozen=True):
+    """To how many meters places are accurate: those that are the most, and the least; `inf` if that is unknown."""
+
+    best: float
+    worst: float
+    is_known: bool
+    """Whether an operation is there for most places."""
+
+
+def accuracy_of(operations: Sequence[Operation], area: Extent) -> Accuracy:
+    """Return how accurate the operations are in `area` whose grids are there."""
+    usable = [operation for operation in operations if not operation.lacking]
+    each = [[_meters(operation) for operation in usable if operation.covers(place)] for place in _places(area)]
+    found = [min(here) for here in each if here]
+    return Accuracy(min(found, default=inf), max(found, default=inf), is_known=len(found) >= len(each) / 2)
+
+
 def _lacking_by_place(operations: Sequence[Operation], area: Extent) -> list[LackingGrid | None]:
     """The grid that each place in `area` lacks, None if it lacks none, where there is an operation at all."""
     each = ([operation for operation in operations if operation.covers(place)] for place in _places(area))

@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from math import isinf
+from math import inf, isinf
 
 import msgspec
 
@@ -12,7 +12,7 @@ from service.formats.crs import WGS84, CrsCatalogue
 from service.formats.dateline import FARTHEST
 from service.formats.facts import Layer
 from service.formats.format import Format, Writing, writing_of
-from service.formats.grids import Extent
+from service.formats.grids import FINE_METERS, Extent
 from service.formats.names import shown
 from service.formats.request import ConversionRequest
 
@@ -205,12 +205,15 @@ def _less_accurate(
             extents[source] += [layer.extent] if layer.extent and catalogue.is_geographic(source) else []
     for source, each in sorted(extents.items()):
         grid = catalogue.lacking_grid(source, output_epsg, _around(each))
-        if not catalogue.relates(source, output_epsg):
+        accuracy = catalogue.accuracy(source, output_epsg, _around(each))
+        is_known = accuracy is None or accuracy.is_known or grid is not None
+        if not is_known or not catalogue.relates(source, output_epsg):
+            where = "" if is_known else " for most of these places"
             name = grid.name if grid else catalogue.defining_grid(source, output_epsg)
             yield (
-                f"No transformation between the datums of EPSG:{source} and EPSG:{output_epsg} is known, so they were "
-                "taken for the same: places may be off by hundreds of meters. If you know the transformation for your "
-                f"area, apply it first; or choose a targetEpsg with the datum of EPSG:{source}."
+                f"No transformation between the datums of EPSG:{source} and EPSG:{output_epsg} is known{where}, so "
+                "they were taken for the same: places may be off by hundreds of meters. If you know the transformation "
+                f"for your area, apply it first; or choose a targetEpsg with the datum of EPSG:{source}."
             ) + (f" The operator may install the grid {name}, which is for such transformations." if name else "")
         elif grid is not None:
             few = "by one or two meters" if catalogue.are_modern(source, output_epsg) else "by several meters or more"
@@ -219,6 +222,13 @@ def _less_accurate(
                 f"Places may be off {without}. They would be accurate to {grid.meters:g} m with the grid {grid.name} "
                 f"for transformations from EPSG:{source} to EPSG:{output_epsg}, which is not installed here. If that "
                 "matters, transform the file with this grid first, or ask the operator to install it."
+            )
+        elif accuracy is not None and FINE_METERS < accuracy.worst < inf:
+            best, worst = (f"{meters:g}" for meters in (accuracy.best, accuracy.worst))
+            meters = worst if best == worst else f"between {best} and {worst}"
+            yield (
+                f"Transformations from EPSG:{source} to EPSG:{output_epsg} are accurate to {meters} m, so places may "
+                f"be off by as much. If that matters, choose a targetEpsg with the datum of EPSG:{source}."
             )
 
 

@@ -66,6 +66,41 @@ async def test_datums_that_are_taken_for_the_same_are_told(
     assert len(warnings) == told
 
 
+KALIANPUR, BEIJING = 24378, 4214
+
+
+@pytest.mark.parametrize(
+    ("place", "target", "words"),
+    [
+        ((75, 20), KALIANPUR, "are accurate to 22 m, so"),
+        ((9, 45), 4230, "are accurate to 2 m, so"),
+        ((110, 30), BEIJING, "is known for most of these places, so"),
+        ((108, 37), BEIJING, ""),
+        ((8, 47), 2056, ""),
+        ((9, 50), 25832, ""),
+        ((-100, 40), 4269, ""),
+    ],
+)
+async def test_it_is_told_how_accurate_a_transformation_is(
+    pipeline: Pipeline, tmp_path: Path, place: tuple[float, float], target: int, words: str
+) -> None:
+    """Unless it is so to a meter; where there is none, although there is one elsewhere, nothing was told, either."""
+    done = await pipeline.to("GeoPackage", write_geojson(tmp_path / "a.geojson", [point(*place)]), target_epsg=target)
+    told = [warning for warning in done.output.warnings if "ransformation" in warning]
+    assert len(told) == bool(words)
+    assert all(words in warning and f"EPSG:{target}" in warning for warning in told)
+
+
+def test_transformations_differ_in_their_accuracy_from_place_to_place(converters: Converters) -> None:
+    """So both ends are told of an area; what only a missing grid allows does not count."""
+    accuracy = converters.engine.catalogue.accuracy(23032, 4326, (-5.0, 36.0, 12.0, 60.0))
+    assert accuracy is not None
+    assert 0 < accuracy.best < accuracy.worst <= 10
+    assert accuracy.is_known
+    assert converters.engine.catalogue.accuracy(4269, 4326, None) is None
+    assert converters.engine.catalogue.accuracy(TWD67, 4326, None) is None
+
+
 OSGB, OSTN15 = 27700, "uk_os_OSTN15_NTv2_OSGBtoETRS.tif"
 """The national grid of Great Britain, and the file of its accurate transformation, which Debian does not have."""
 
