@@ -13,8 +13,8 @@ NAMES_SHOWN = 5
 
 
 _READING = {
-    "kept_texts": "{count} in {fields}: the text is more than a date or time, or names a day that no calendar has, so "
-    "all dates of the file stay text.",
+    "kept_texts": "{count} in {fields}: the text would change as a date or time (it is more than one, has no seconds, "
+    "or names a day that no calendar has), so all dates of the file stay text.",
     "rounded_moments": "{count} in {fields}: times are kept with millisecond precision.",
 }
 """Sentences about members of `FieldFindings`, which count values."""

@@ -120,8 +120,8 @@ async def test_values_of_features_are_those_of_geojson(either: Pipeline, tmp_pat
             "lists or objects."
         ),
         (
-            "1 value in code: the text is more than a date or time, or names a day that no calendar has, so all dates "
-            "of the file stay text."
+            "1 value in code: the text would change as a date or time (it is more than one, has no seconds, or "
+            "names a day that no calendar has), so all dates of the file stay text."
         ),
     )
     assert [[field.name for field in layer.fields] for layer in done.facts.layers] == [["id", *values], ["n"]]

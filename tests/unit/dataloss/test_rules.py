@@ -255,8 +255,8 @@ def test_texts_are_kept_where_only_their_beginning_would_be() -> None:
     assert [field.type for field in found.fields] == ["text", "text"]
     assert reading_warnings(found) == [
         (
-            "1 value in x: the text is more than a date or time, or names a day that no calendar has, so all dates "
-            "of the file stay text."
+            "1 value in x: the text would change as a date or time (it is more than one, has no seconds, or "
+            "names a day that no calendar has), so all dates of the file stay text."
         )
     ]
     assert reading_warnings(found, into_json=True) == []
