@@ -12,9 +12,8 @@ import pytest
 from sandbox.forkserver import built
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-PAGES = ("CP1250", "CP1251", "CP1252", "CP1253", "CP1256", "CP850", "CP866", "CP932", "CP936", "CP437", "CP99999")
-KEEPING_BACK = ("CP1255", "CP1258")
-"""Pages of which GDAL by itself loses the last letter of some texts; see iconv.c."""
+PAGES = ("CP1250", "CP1251", "CP1252", "CP1255", "CP1258", "CP850", "CP866", "CP932", "CP936", "CP437", "CP99999")
+"""Of two of them, the C library keeps the last letter back until it knows the next one."""
 PROGRAM = """
 import ctypes, json, sys
 library, texts = json.load(sys.stdin)
@@ -40,13 +39,13 @@ def test_texts_are_converted_as_by_gdal() -> None:
     """Also those that a page cannot hold, or that end within a letter, from one page to another and back."""
     chance, texts = random.Random(1), list[tuple[str, str, str]]()
     letters = "aZ0 é€šЖяüאあ漢�\x81\n"
-    for _ in range(4000):
+    for _ in range(2000):
         page = chance.choice(PAGES)
         raw = bytes(chance.choices(range(1, 256), k=chance.randint(0, 9)))
         plain = "".join(chance.choices(letters, k=chance.randint(0, 9))).encode()
         texts += [(raw.hex(), page, "UTF-8"), (plain.hex(), "UTF-8", page), (raw.hex(), "UTF-8", page)]
     texts += [(bytes([byte]).hex(), page, "UTF-8") for page in PAGES for byte in range(1, 256)]
-    texts += [(plain.encode().hex(), "UTF-8", page) for page in KEEPING_BACK for plain in ("a", "é", "漢")]
+    texts += sorted(texts, key=lambda text: text[1:])  # a conversion is used again for the next text
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         input=json.dumps([library_of_gdal(), texts]),
