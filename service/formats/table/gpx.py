@@ -66,6 +66,11 @@ _REST = rb"\s*+(?:<(?:" + _READ + rb"|" + _OLDER + rb")" + _CONTENT
 _ANY_REST = rb"\s*+(?:<(?!/|" + _ENCLOSING + rb")" + _CONTENT
 """What may follow an element in its parent. So that no byte is read twice, a match takes it whether or not the parent
 ends there, which fills the group."""
+_ITS_EXTENSIONS = (
+    rb"<extensions\b(?=[^<]*+(?:<(?!/?extensions\b)[^<]*+)*+</extensions>\s*+"
+    rb"<(?:/(?:wpt|(?:rte|trk)(?:pt)?+)>|[\w.:-]))"
+)
+"""Extensions of a point, route or track, and not of one of its extensions, as some programs write them."""
 UNREAD_IN_GPX = (
     rb"</(?!"
     + _READ
@@ -75,7 +80,9 @@ UNREAD_IN_GPX = (
     + _ENCLOSING
     + rb")[\w:.-]++>"
     + _REST
-    + rb"(</(?:wpt|(?:rte|trk)pt)>|<(?:extensions|trkseg|rtept)\b)?"
+    + rb"(</(?:wpt|(?:rte|trk)pt)>|<(?:trkseg|rtept)\b|"
+    + _ITS_EXTENSIONS
+    + rb")?"
     rb"|</url(?:name)?+>" + _REST + rb"(<(?:trkseg|rtept)\b)?"
 )
 """The last element that the driver does not read in a point, route or track, outside of its extensions."""
@@ -96,15 +103,23 @@ _HIGH = rb"</ele>[^<]*+(?:<(?!/?(?:ele|(?:trk|rte)pt)\b)[^<]*+)*+"
 _LINK = rb"<link\b[^<>]*+(?:(?<=/)>|>[^<]*+(?:<(?!/?link\b)[^<]*+)*+</link>)"
 THIRD_LINK = _LINK + rb"(?:\s*+" + _LINK + rb"){2}"
 """Three consecutive links, of which the driver reads two. No byte is read more than three times."""
-_SIBLING = rb"\s*+<(?!(?P=name)[\s>]|/)[\w.:-]++[^<>]*+(?:(?<=/)>|>[^<>]*+</[\w.:-]++>)"
+_ELEMENT = rb"\s*+<(?!%b/)[\w.:-]++[^<>]*+(?:(?<=/)>|>[^<>]*+</[\w.:-]++>)"
+_OTHER = rb"(?:" + _ELEMENT % rb"(?P=%b)[\s>]|" + rb"){0,8}+\s*+<(?P=%b)[\s>]"
 EXTENSIONS_OF_MORE = rb"</extensions>(?<!<extensions></extensions>)\s*+</(?:trkseg|metadata|gpx)>"
 """Extensions of a segment of a track, and of the whole file, which are the last elements in these."""
 REPEATED_IN_GPX = (
-    rb"</(?!(?:wpt|rte|trk|(?:rte|trk)pt|trkseg|link|extensions|metadata)>)(?P<name>[\w.:-]++)>(?:"
-    + _SIBLING
-    + rb"){0,8}+\s*+<(?P=name)[\s>]"
+    rb"</(?:(?!(?:wpt|rte|trk|(?:rte|trk)pt|trkseg|link|extensions|metadata)>)(?P<name>[\w.-]++)>"
+    + _OTHER % (b"name", b"name")
+    + rb"|(?P<own>[\w.-]++:[\w.-]++)>"
+    + _OTHER % (b"own", b"own")
+    + rb"(?=[^<>]*+>?+[^<>]*+</(?P=own)>(?:"
+    + _ELEMENT % b""
+    + rb"){0,30}+\s*+</extensions>))"
 )
-"""An element whose parent has another one of that name, with few others between them, so that few are read again."""
+"""An element whose parent has another one of that name, with few others between them, so that few are read again.
+
+Of elements with a prefix, only those count that are columns: extensions, not their parts.
+"""
 _ENDS_METADATA = rb"[^<]*+</time>\s*+(?:<(?:keywords>[^<]*+</keywords|bounds\b[^<>]*+)>\s*+){0,2}+</metadata"
 NO_TIME_IN_GPX = rb"<time>\s*+(?!" + PLAIN_TIME + rb"</time|" + _ENDS_METADATA + rb")[^<\s][^<]{0,200}+</time"
 """A time that could not be written as the schema has it, of which some releases of the driver read nothing."""

@@ -28,6 +28,10 @@ TWICE = (
     "Elements that a point, route or track has more than once ({}), such as a second name, were left out: the last one "
     "is read."
 )
+UNDEFINED = (
+    "Elements that GPX 1.1 does not define were left out of 1 of the points, routes and tracks: only those within "
+    "extensions are read."
+)
 XDATA = "Data that other programs added to entities (XDATA, 1) was left out."
 CODES = "Characters that texts hold as codes (2), such as %%065 or \\M+1826B, stayed codes."
 STACKED = "Fractions and other stacked texts (1) lost what is between their parts: 1/2 became 12."
@@ -62,6 +66,23 @@ FILES = {
         "a.gpx",
         GPX.format(POINT.format("<extensions><e:a>x</e:a><e:b/><e:a>y</e:a></extensions>")),
         {TWICE.format(1)},
+    ),
+    "parts of a value": (
+        "a.gpx",
+        GPX.format(POINT.format("<extensions><e:a><e:b>x</e:b><e:b>y</e:b></e:a><e:c>z</e:c></extensions>")),
+        {"Elements within elements of extensions (1) were not read; their columns are 0, or hold XML."},
+    ),
+    "extensions of a value": (
+        "a.gpx",
+        GPX.format(
+            LINE.format('<extensions><a xmlns="http://a"><b>x</b><extensions><c>y</c></extensions></a></extensions>')
+        ),
+        set(),
+    ),
+    "an unknown element before extensions": (
+        "a.gpx",
+        GPX.format(LINE.format(f"<b>x</b>{MORE}")),
+        {UNDEFINED},
     ),
     "one of each": (
         "a.gpx",

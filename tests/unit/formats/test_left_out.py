@@ -178,7 +178,7 @@ PARTS = {
         "<extensions><o:a>\n <o:b>1</o:b><o:c>2</o:c></o:a></extensions>": (NESTED,),
         "<extensions><o:a>1</o:a>\n<o:b>2</o:b></extensions>": (),
         "<wpt lat='1' lon='2'><o:a>1</o:a><o:b>2</o:b>\n<name>a</name></wpt>": (UNREAD,),
-        "<type>a</type><o:a k='1'><o>1</o></o:a><link href='b'><text>c</text></link><extensions>": (UNREAD,),
+        "<o:a k='1'><o>1</o></o:a><link href='b'><text>c</text></link><extensions></extensions></wpt>": (UNREAD,),
         "<trk><name>a</name><url>b</url><urlname>c</urlname><number>1</number>\n<trkseg>": (UNREAD,),
         "<rte><o:a>1</o:a><rtept lat='1' lon='2'><name><![CDATA[<b>a</b>]]></name></rtept><rtept lat='1' lon='2'>": (
             UNREAD,
