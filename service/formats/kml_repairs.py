@@ -1,4 +1,4 @@
-"""Mends KML of which the driver would read less than it says: undeclared typed data, odd rings, models."""
+"""Mends KML of which the driver would read less than it says: undeclared typed data, odd rings, models, tracks."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +16,7 @@ from service.formats.kml_schemas import (
     schema_ids,
     undeclared_in,
 )
+from service.formats.kml_tracks import lack_times
 from service.formats.left_out import PIECE, chunks, has_match, written
 from service.formats.names import listed, quotes
 
@@ -31,13 +32,13 @@ ODD: Sequence[tuple[re.Pattern[bytes], bytes]] = (
 area, as it should be, models, and positions of tracks."""
 _ATTRIBUTES = rb"\s(?:[^<>\"']++|\"[^<\"]*+\"|'[^<']*+')*+"
 TAG = re.compile(
-    rb"(?=<[!/DSLMiog])(?:" + COMMENT + rb"(?P<comment>\Z)?+|" + CHARACTERS + rb"(?P<characters>\Z)?+"
+    rb"(?=<[!/DSLMiogw])(?:" + COMMENT + rb"(?P<comment>\Z)?+|" + CHARACTERS + rb"(?P<characters>\Z)?+"
     rb"|<(?:(?P<document>Document(?=[\s>])[^<>]*+(?<!/)>)"
     rb"|(?P<declares>Schema\s(?>[^<>]*?\bid\s*=\s*(?:\"(?P<id>[^\"<>]*)\"|'(?P<other_id>[^'<>]*)')"
     rb"|[^<>]*?\bname\s*=\s*(?:\"(?P<called>[^\"<>]*)\"|'(?P<other_called>[^'<>]*)'))[^<>]*+>)"
     rb"|(?P<schema>/?SchemaData(?=[\s>])[^<>]*+>)"
     rb"|(?P<data>SimpleData(?P<rest>" + _ATTRIBUTES + rb"(?P<empty>(?<=/))?+>))|(?P<end>/SimpleData\s*+>)"
-    rb"|(?P<track>gx:Track\b)|(?P<position>gx:coord\s*+(?:/>|>(?P<numbers>[^<]*+)</gx:coord\s*+>))"
+    rb"|(?P<track>/?gx:Track\b)|(?P<time>when\b)|(?P<position>gx:coord\s*+(?:/>|>(?P<numbers>[^<]*+)</gx:coord\s*+>))"
     rb"|(?P<boundary>/?(?:outer|inner)BoundaryIs)\s*+>|(?P<ring>/?)LinearRing\b|(?P<model>/?)Model(?=[\s/>])))"
 )
 """What may be mended, and comments and the like, in which nothing is a tag: with an empty group if they do not end."""
@@ -58,6 +59,7 @@ TOO_LONG = (
     "The file lacks so much that it would be several times as long with it: the id of a Schema in each SchemaData, "
     "for instance, or a boundary around each ring. Shorten the ids, or add what is missing, and send the file again."
 )
+NO_TIME = b"<when/>"
 EMPTY = "Empty positions of tracks ({count:,}) became those before them, or the first one of the track."
 FIELD = b'<SimpleField name="%b" type="string"/>'
 
@@ -75,9 +77,10 @@ def mended(path: Path, target: Path, text: Path | None = None) -> tuple[Path, st
     among several geometries. `text` is where to look for all this, if not in the file itself.
 
     Raises:
-        Rejection: very many positions of tracks are empty, or too much is missing.
+        Rejection: very many positions of tracks are empty, too much is missing, or a track lacks some of its times.
     """
     text = text or path
+    is_timeless = lack_times(text)
     is_typed = has_match(text, SIMPLE)
     lacks_schema = is_typed and not has_match(text, SCHEMA)
     moved = declared_in_folders(text) if is_typed and not lacks_schema else b""
@@ -85,7 +88,8 @@ def mended(path: Path, target: Path, text: Path | None = None) -> tuple[Path, st
     start = next(chunks(text), b"") if is_typed else b""
     ids = schema_ids(text) if not lacks_schema and has_stray_data(start) else {}
     missing, respelled = undeclared_in(start, ids), respelled_in(start)
-    if not (lacks_schema or moved or ids or missing or respelled or any(has_match(text, *odd) for odd in ODD)):
+    is_mended = lacks_schema or moved or ids or missing or respelled or is_timeless
+    if not (is_mended or any(has_match(text, *odd) for odd in ODD)):
         return path, ""
     names = [name.decode("utf-8", "replace") for names in missing.values() for name in names]
     room = (LONGEST_TARGET - 1) * path.stat().st_size + SLACK + len(moved)
@@ -121,6 +125,7 @@ class _Mender:
         self._position = b""
         self._awaited = 0
         """How many empty positions of a track come before its first one."""
+        self._positions = self._times = 0
         self.empty_positions = 0
         self._inside = b""
         """What ends the comment or the like in which the piece before ended."""
@@ -159,11 +164,21 @@ class _Mender:
             mended = self._declare(tag)
         elif tag["schema"] or tag["data"] or tag["end"]:
             mended = self._typed(tag)
-        elif tag["track"]:
-            self._position, self._awaited = b"", 0
-        elif tag["position"]:
-            mended = self._place(tag)
+        elif tag["track"] or tag["time"] or tag["position"]:
+            mended = self._of_track(tag)
         return mended
+
+    def _of_track(self, tag: re.Match[bytes]) -> bytes:
+        """A part of a track, before the end of which its positions get empty times if it has none."""
+        if tag["position"]:
+            self._positions += 1
+            return self._place(tag)
+        if tag["time"]:
+            self._times += 1
+            return tag[0]
+        times = 0 if self._times or not tag["track"].startswith(b"/") else self._positions
+        self._position, self._awaited, self._positions, self._times = b"", 0, 0, 0
+        return NO_TIME * times + tag[0]
 
     def _place(self, tag: re.Match[bytes]) -> bytes:
         """A position of a track: in place of an empty one, that before it, or else the first that is not."""

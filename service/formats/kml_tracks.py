@@ -8,13 +8,13 @@ from service.formats.left_out import chunks
 BEGIN, END, POSITION, TIME = b"<gx:Track", b"</gx:Track>", b"<gx:coord", b"<when"
 
 
-def require_times(path: Path) -> None:
-    """Refuse a file with a track that has more positions than times. Blocking.
+def lack_times(path: Path) -> bool:
+    """Whether some tracks of the file have positions and no times. Blocking.
 
     Raises:
-        Rejection: it has.
+        Rejection: one has more positions than times, but some of these.
     """
-    tail, number, positions, times = b"", 0, 0, 0
+    is_any, tail, number, positions, times = False, b"", 0, 0, 0
     for chunk in chunks(path):
         text = tail + chunk
         cut = text.rfind(b"<", -len(END))
@@ -26,7 +26,10 @@ def require_times(path: Path) -> None:
                 number, positions, times = number + 1, 0, 0
             positions, times = positions + inside.count(POSITION), times + inside.count(TIME)
             if part is not rest and number and positions > times:
-                raise Rejection(
-                    f"Track {number:,} of the file has more positions (gx:coord) than times (when), so it cannot be "
-                    "read. Give each position a time, or make a LineString of the track, and send it again."
-                )
+                if times:
+                    raise Rejection(
+                        f"Track {number:,} of the file has more positions (gx:coord) than times (when), so it cannot "
+                        "be read. Give each position a time, or leave out all, and send it again."
+                    )
+                is_any = True
+    return is_any

@@ -13,7 +13,6 @@ from service.engine.reading.work_file import LISTED, WorkFile
 from service.engine.workspace import Workplace, staged_names
 from service.formats.detect import Source
 from service.formats.facts import MAX_COLUMNS, Name
-from service.formats.kml_tracks import require_times
 from service.formats.left_out import has_match
 from service.formats.names import listed, shown
 from service.formats.xml_columns import KML_ENDS, KML_NAMES, require_few_columns
@@ -30,11 +29,10 @@ async def read_kml(place: Workplace, source: Source) -> WorkFile:
     """Read the documents, after data with the names of elements was told from these.
 
     Raises:
-        Rejection: the driver would crash or take too long, or the file cannot be read.
+        Rejection: the driver would take too long, or the file cannot be read.
     """
     renamed: dict[str, str] = {}
     for part, file in zip(source.parts, staged_names(source), strict=True):
-        await place.look(partial(require_times, part.text))
         few = partial(require_few_columns, part.text, KML_ENDS, KML_NAMES)
         await place.look(few)
         if await place.look(partial(has_match, part.text, LIKE_ELEMENTS)):

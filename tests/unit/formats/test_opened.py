@@ -21,7 +21,7 @@ from service.formats.dbf_encoding import guess_encoding
 from service.formats.dbf_texts import cut_texts
 from service.formats.dbf_values import odd_values
 from service.formats.detect import detect, is_read_through
-from service.formats.kml_tracks import require_times
+from service.formats.kml_tracks import lack_times
 from service.formats.left_out import CHUNK
 from service.formats.shx import is_whole
 from service.permit import OutOfTime, Permit
@@ -138,7 +138,7 @@ def test_readers_ask_for_each_piece_whether_they_may_go_on(tmp_path: Path) -> No
         lambda: odd_values(dbf(tmp_path / "n.dbf", b"N", 3, 1, b" 123"), [DbfColumn("n", "N", 1, 3, 0)], "a"),
         lambda: filled_foreign(dbf(tmp_path / "x.dbf", b"X", 3, 1, b"    "), [DbfColumn("x", "X", 1, 3, 0)]),
         lambda: is_whole(shx, shp),
-        lambda: require_times(kml),
+        lambda: lack_times(kml),
         lambda: gml._names(features),
     ]
     for read_all in reading:
