@@ -82,6 +82,9 @@ NO_TIME_IN_KML = _TIME + rb"\s*+(?!(?:" + PLAIN_TIME + rb"|" + _MINUTE + rb"|\d{
 WITH_VISIBILITY = rb"<Placemark\b[^<>]*+>\s*+(?:<name>[^<]*+</name>\s*+)?+<visibility\b"
 WITHOUT_VISIBILITY = rb"<Placemark\b[^<]*+(?:<(?!visibility\b|/?Placemark\b)[^<]*+)*+</Placemark"
 """Features with visibility, which is first or follows the name, and those without it."""
+WITH_TESSELLATE = rb"<(?:LineString|Polygon)\b[^<>]*+>\s*+(?:<extrude>[^<]*+</extrude>\s*+)?+<tessellate\b"
+WITHOUT_TESSELLATE = rb"<Placemark\b[^<]*+(?:(?!" + WITH_TESSELLATE + rb")<(?!/?Placemark\b)[^<]*+)*+</Placemark"
+"""Geometries with tessellate as the driver reads it, which is not in rings, and features without it."""
 RING_BESIDE_RING = rb"</LinearRing>\s*+<LinearRing\b"
 """Several rings in one outer boundary, where one may be. Those of inner ones, and outside of areas, are mended."""
 FOREIGN_DATA = rb"Data(?:(?<=<ExtendedData)\s++xmlns[^<>]*+)?+>(?<!</ExtendedData>)(?<!/>)\s*+<(?!gx:)[\w.-]++:"
@@ -168,6 +171,11 @@ _KML_LEFT_OUT = (
         "Features without visibility ({count}) have -1 in its column, because others have one.",
         pattern=WITHOUT_VISIBILITY,
         beside=WITH_VISIBILITY,
+    ),
+    LeftOut(
+        "Features without tessellate ({count}) have -1 in its column, if others of their layer have one.",
+        pattern=WITHOUT_TESSELLATE,
+        beside=WITH_TESSELLATE,
     ),
     LeftOut(
         "Features with several geometries outside of a MultiGeometry ({count}): only the last of each is read.",

@@ -125,6 +125,21 @@ async def test_a_visibility_that_the_driver_makes_up_is_told(pipeline: Pipeline,
     assert (await pipeline.to("GeoJson", folder)).output.warnings == ()
 
 
+@pytest.mark.parametrize("place", ["Point", "LineString"])
+async def test_a_tessellate_that_the_driver_makes_up_is_told(pipeline: Pipeline, tmp_path: Path, place: str) -> None:
+    """Only of features beside others that have one, as Google My Maps writes points and lines; rings have none."""
+    line = "<LineString>{}<coordinates>1,2 3,4</coordinates></LineString>".format
+    other = line("") if place == "LineString" else "<Point><coordinates>1,2</coordinates></Point>"
+    done = await pipeline.to("GeoJson", kml(tmp_path / "a.kml", line("<tessellate>1</tessellate>"), other))
+    assert values(done.path, "tessellate") == [1, -1, -1]
+    assert done.output.warnings == (
+        "Features without tessellate (2) have -1 in its column, if others of their layer have one.",
+    )
+    ring = "<LinearRing><tessellate>1</tessellate><coordinates>0,0 1,0 1,1 0,0</coordinates></LinearRing>"
+    area = f"<Polygon><outerBoundaryIs>{ring}</outerBoundaryIs></Polygon>"
+    assert (await pipeline.to("GeoJson", kml(tmp_path / "b.kml", area, other))).output.warnings == ()
+
+
 @pytest.mark.parametrize(("text", "read"), TIMES.items())
 async def test_times_of_gpx_are_read_however_they_are_written(
     pipeline: Pipeline, tmp_path: Path, text: str, read: str | None
