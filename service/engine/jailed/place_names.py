@@ -40,6 +40,8 @@ GEOGRAPHIC = (
     ("경도", "위도"),
     ("kinhdo", "vido"),
     ("देशांतर", "अक्षांश"),
+    ("ลองจิจูด", "ละติจูด"),
+    ("קואורך", "קורוחב"),
     ("خطالطول", "خطالعرض"),
 )
 PROJECTED = (
@@ -71,7 +73,9 @@ UNITS = frozenset(
         *("m", "meter", "meters", "metre", "metres"),
         *("wgs", "wgs84", "84", "wgs1984", "1984", "etrs89", "nad83", "nad27", "gps", "lv95", "lv03", "gk", "utm"),
         *("epsg", "4326", "4258", "3857", "25832", "25833", "31n", "32n", "33n"),
+        *("rd", "lambert", "lambert93", "l93", "utm30", "utm31", "utm32", "utm33", "utm34", "utm35"),
         *("coord", "coords", "coordinate", "coordinates", "koord", "koordinate", "num", "value"),
+        *("coordenada", "coordonnee", "coordinata", "coordinaat"),
         *("geo", "geographisch", "geographiczna", "geograficzna", "zemepisna", "foldrajzi"),
     }
 )
@@ -103,6 +107,11 @@ def _folded(text: str) -> str:
     return "".join(filterfalse(unicodedata.combining, decomposed))
 
 
+def plain(name: str) -> str:
+    """`name` as it is compared: without case, accents and punctuation."""
+    return OTHER_THAN_LETTERS.sub("", _folded(name))
+
+
 @dataclass(frozen=True, slots=True)
 class Role:
     """What a name says about its column: a coordinate of one pair of words, and the other words in it."""
@@ -112,7 +121,7 @@ class Role:
     beside: tuple[str, ...]
 
 
-_PAIRS = tuple((_folded(x), _folded(y)) for x, y in (*GEOGRAPHIC, *PROJECTED, *SHORT))
+_PAIRS = tuple((plain(x), plain(y)) for x, y in (*GEOGRAPHIC, *PROJECTED, *SHORT))
 _BOTH = {
     *(first + second for x, y in _PAIRS[: len(GEOGRAPHIC)] for first, second in ((x, y), (y, x))),
     *("gps", "gpscoordinates", "coordinate", "coordinates", "coords", "koordinaten", "coordenadas", "coordonnees"),
@@ -125,11 +134,6 @@ _ROLES: Mapping[str, tuple[tuple[bool, int], ...]] = {
     for pair in _PAIRS
     for word in pair
 }
-
-
-def plain(name: str) -> str:
-    """`name` as it is compared: without case, accents and punctuation."""
-    return OTHER_THAN_LETTERS.sub("", _folded(name))
 
 
 def roles_of(name: str) -> list[Role]:

@@ -31,6 +31,13 @@ def pairs(header: str) -> list[tuple[str, str]]:
         ("纬度|经度", ("经度", "纬度")),
         ("緯度|経度", ("経度", "緯度")),
         ("위도|경도", ("경도", "위도")),
+        ("अक्षांश|देशांतर", ("देशांतर", "अक्षांश")),
+        ("ละติจูด|ลองจิจูด", ("ลองจิจูด", "ละติจูด")),
+        ("קו רוחב|קו אורך", ("קו אורך", "קו רוחב")),
+        ("COORDENADA-X|COORDENADA-Y", ("COORDENADA-X", "COORDENADA-Y")),
+        ("coordonnée_x_l93|coordonnée_y_l93", ("coordonnée_x_l93", "coordonnée_y_l93")),
+        ("x_rd|y_rd", ("x_rd", "y_rd")),
+        ("UTM33_X|UTM33_Y", ("UTM33_X", "UTM33_Y")),
         ("enlem|boylam", ("boylam", "enlem")),
         ("utm_e|utm_n", ("utm_e", "utm_n")),
         ("site_no|lat_va|long_va|dec_lat_va|dec_long_va|alt_va", ("dec_long_va", "dec_lat_va")),
@@ -52,6 +59,7 @@ def test_usual_names(header: str, found: tuple[str, str]) -> None:
         "lon|name",
         "start_lon|end_lat",
         "extra|deny",
+        "EOV X|EOV Y",
     ],
 )
 def test_names_that_only_resemble_them(header: str) -> None:
