@@ -56,7 +56,8 @@ _MISREAD = (
         "first_unplaced_row",
         "row",
         "The coordinates in {count} of {layer} could not be read, first in row {first}, not counting a header; the "
-        "texts were kept, without geometry.",
+        "texts were kept, without geometry. Write decimal numbers without separators of thousands, such as 5707493.59 "
+        "and -7.25, or geometries in WKT, and send the file again.",
     ),
     _Misread(
         "mended_texts",

@@ -76,6 +76,7 @@ async def test_cells_that_are_no_coordinates_keep_their_texts(pipeline: Pipeline
     (told,) = [warning for warning in done.output.warnings if "could not be read" in warning]
     assert "2 rows" in told
     assert "row 4, not counting a header" in told
+    assert "Write decimal numbers" in told
     assert done.facts.geometry_type == "Point"
     back = done if target == "GeoJson" else await pipeline.to("GeoJson", done.path, source_epsg=4326)
     kept = [(row.get("lat"), str(row.get("lon"))) for row in rows(back)]
