@@ -27,7 +27,17 @@ PAIR = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 """Names of a system of positions and one of heights."""
-UNUSUAL = re.compile(r"urn:(?:x-)?ogc:def:crs,|urn:EPSG:|https?://[\w.]+/def/crs-compound\?|https:.*#", re.IGNORECASE)
+HEIGHTS = {"12": 7699, "85": 5784, "92": 5783, "2016": 7837}
+_OF_SURVEYS = (
+    rf"urn:adv:crs:(?:ETRS89_UTM(?P<zone>3[1-3])(?:\*DE_DHHN(?P<heights>{'|'.join(HEIGHTS)})_NHN?)?"
+    r"|DE_DHDN_3GK(?P<strip>[2-5]))"
+)
+"""What the surveys of Germany call their systems: eastings are first in all of them."""
+OF_SURVEYS = re.compile(_OF_SURVEYS)
+UNUSUAL = re.compile(
+    r"urn:(?:x-)?ogc:def:crs,|urn:EPSG:|https?://[\w.]+/def/crs-compound\?|https:.*#|(?-i:" + _OF_SURVEYS + r"\Z)",
+    re.IGNORECASE,
+)
 """How names begin that some releases of the driver do not know, or take for those of axes in another order."""
 CRS84 = re.compile(r"(?:urn:ogc:def:crs:OGC:[\d.]*:|https?://(?:www\.)?opengis\.net/def/crs/OGC/[\d.]+/)CRS84")
 MEMBERS = re.compile(r"\w*[mM]embers?")
@@ -213,6 +223,7 @@ def _spelled(name: str) -> str:
 
 def usual(name: str) -> str:
     """`name` as all releases of the driver know it, with axes in the same order."""
+    name = _by_code(name)
     code = CODE.fullmatch(name)
     if not UNUSUAL.match(name) or not (code or PAIR.fullmatch(name)):
         return name
@@ -221,8 +232,19 @@ def usual(name: str) -> str:
     return f"EPSG:{code[1]}" if "#" in name else f"urn:ogc:def:crs:EPSG::{code[1]}"
 
 
+def _by_code(name: str) -> str:
+    """`name`, or the codes of EPSG for what a survey calls so."""
+    found = OF_SURVEYS.fullmatch(name)
+    if found is None:
+        return name
+    if found["strip"]:
+        return f"EPSG:{31464 + int(found['strip'])}"
+    return f"EPSG:258{found['zone']}" + (f"+{HEIGHTS[found['heights']]}" if found["heights"] else "")
+
+
 def system_of(name: str) -> str:
     """The system that `name` stands for: `EPSG:n`, the URN of two, or `name` if it is no code of EPSG's."""
+    name = _by_code(name)
     code, pair = CODE.fullmatch(name), PAIR.fullmatch(name)
     if code is not None:
         return f"EPSG:{int(code[1])}"

@@ -292,6 +292,31 @@ async def test_positions_have_their_axes_in_every_notation(
         assert (positions[0] if place == "a part" else positions)[:2] == [9.0, 50.0]
 
 
+@pytest.mark.parametrize(
+    ("name", "position", "code"),
+    [
+        ("ETRS89_UTM32", "500000 5538630.7", 25832),
+        ("ETRS89_UTM32*DE_DHHN2016_NH", "500000 5538630.7 1", 25832),
+        ("DE_DHDN_3GK3", "3500074.5 5540407.1", 31467),
+        ("DE_DHDN_3GK3_X", "3500074.5 5540407.1", None),
+    ],
+)
+async def test_eastings_are_first_in_systems_of_german_surveys(
+    pipeline: Pipeline, tmp_path: Path, name: str, position: str, code: int | None
+) -> None:
+    """Also where they are second in EPSG's; other names are unknown."""
+    path = document(tmp_path / "a.gml", [point(f"urn:adv:crs:{name}", position)])
+    if code is None:
+        with pytest.raises(Rejection, match=f"'urn:adv:crs:{name}', which is not a known system"):
+            await pipeline.to("GeoPackage", path)
+        return
+    done = await pipeline.to("GeoPackage", path, epsg=code)
+    assert done.facts.layers[0].crs.epsg == code
+    assert any(warning.startswith("Elevations are in the system") for warning in done.output.warnings) == ("*" in name)
+    (feature,) = readers.geojson((await pipeline.to("GeoJson", path)).path)
+    assert [round(number, 4) for number in feature["geometry"]["coordinates"][:2]] == [9.0, 50.0]  # type: ignore[index]  # JSON is untyped
+
+
 ORDINARY = {
     "elevations of points": ([point(URN, "50 9 1")], ENVELOPE.format(named(URN) + ' srsDimension="3"')),
     "the envelope's": ([point("", "50 9")], ENVELOPE.format(named(URN))),
