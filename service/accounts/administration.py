@@ -230,7 +230,7 @@ class Administration:
         """Start a transaction during which no other account or organization is created or changed.
 
         Raises:
-            AdministrationError: another change does not end.
+            AdministrationError: another change does not end, or a migration was interrupted.
         """
         async with self._database.transaction() as connection:
             await connection.execute(_SQL["limit_waiting"], f"{LOCK_SECONDS}s")
@@ -242,6 +242,13 @@ class Administration:
                     f"Another change of accounts has not ended for {LOCK_SECONDS} seconds. Nothing was changed; try "
                     "again, or end the other session (pg_stat_activity shows it)."
                 ) from None
+            except asyncpg.ForeignKeyViolationError as error:
+                if error.constraint_name != "payer_plan_id_fkey":
+                    raise
+                raise AdministrationError(
+                    "The database lacks plans of this version, because its migration was interrupted. Run "
+                    "`geomill migrate`, then try again."
+                ) from error
 
 
 async def _find(connection: Connection, account_id: AccountId) -> Account:

@@ -5,7 +5,7 @@ from collections import Counter
 import anyio
 import pytest
 
-from service.accounts.administration import Administration, Terms
+from service.accounts.administration import Administration, AdministrationError, Terms
 from service.accounts.keys import Authenticator, Caller, new_key
 from service.clock import utc_now
 from service.db.pool import open_pool
@@ -82,3 +82,14 @@ async def test_a_wrong_caller_beside_right_ones_is_refused_alone(database_url: s
     assert verdicts == {
         "unknown": None, "right": first.account_id, "revoked": None, "named": first.account_id, "invented": None,
     }  # fmt: skip
+
+
+async def test_a_migration_that_was_interrupted_is_told(database_url: str) -> None:
+    """Before the plans of this version were published, an account cannot have one."""
+    async with open_pool(database_url) as database:
+        administration = Administration(database, utc_now)
+        with pytest.raises(AdministrationError, match="geomill migrate"):
+            await administration.create_account("early", Terms(plan="free"))
+        await publish_plans(database)
+        account, _ = await administration.create_account("in time", Terms(plan="free"))
+        assert account.plan == "free"
