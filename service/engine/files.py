@@ -25,6 +25,7 @@ _NO_FILE = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO})
 """Errors of opening a directory, a link or a pipe that nobody reads, to write to it."""
 PathLike = str | os.PathLike[str]
 NO_RESULT = "The conversion gave no result: the file holds nothing that could be written."
+TOO_MUCH_FOUND = "The file has too many layers or columns to be converted."
 NO_USABLE_RESULT = "The conversion gave no usable result."
 
 
@@ -121,7 +122,7 @@ def read_written(path: Path, limit_bytes: int) -> bytes:
     with FileIO(descriptor) as file:
         content = file.read(limit_bytes + 1)
     if len(content) > limit_bytes:
-        raise Rejection("The file has too many layers or columns to be converted.")
+        raise Rejection(TOO_MUCH_FOUND)
     return content
 
 

@@ -3,6 +3,7 @@
 Pure. If the two could differ, it returns no facts, and the upload goes through the work file.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
@@ -34,7 +35,8 @@ SIMPLE_CODES = range(1, 7)
 """Points, lines, polygons and Multi types, which need no edit for any target."""
 NUMBERS = frozenset({FieldType.INTEGER, FieldType.REAL})
 SAME = "same"
-Code = Annotated[str, Meta(pattern=r"^\d{1,2}$")]
+Code = Annotated[int, Meta(ge=0, lt=100)]
+_TABLE = re.compile(r"t\d{1,4}")
 Column = tuple[int, str, str]
 
 
@@ -69,7 +71,7 @@ class SeenLayer(SeenShapes, frozen=True, kw_only=True):
     """A layer, and the table that holds it."""
 
     name: Name
-    table: Annotated[str, Meta(pattern=r"^t\d{1,4}$")]
+    table: str
     has_geometry_column: bool
     geometry_column: Name = ""
     """Its name if it has one."""
@@ -78,6 +80,11 @@ class SeenLayer(SeenShapes, frozen=True, kw_only=True):
     system: Literal["none", "code", "other"]
     epsg: Annotated[int, Meta(ge=0, le=MAX_CODE)]
     columns: Annotated[tuple[SeenColumn, ...], Meta(max_length=MAX_COLUMNS)]
+
+    def __post_init__(self) -> None:
+        """Check the name of the table, which has no pattern: `formats.facts` says why."""
+        if not _TABLE.fullmatch(self.table):
+            raise ValueError("not the name of a table")
 
 
 class Seen(Answer, frozen=True):
@@ -120,7 +127,7 @@ def with_logical(layer: SeenLayer, places: Sequence[int]) -> SeenLayer:
 def _is_plain(layer: SeenLayer) -> bool:
     names = {column.name.casefold() for column in layer.columns}
     return (
-        all(int(code) in SIMPLE_CODES for code in layer.codes)
+        all(code in SIMPLE_CODES for code in layer.codes)
         and layer.system != "other"
         and len(names) == len(layer.columns)
         and all(column.name and not column.unsteady and not _is_time_of_day(column) for column in layer.columns)
@@ -177,7 +184,7 @@ def _begins_or_is(usual: str, column: SeenColumn) -> str:
 
 def _layer(layer: SeenLayer, columns: Sequence[Column], reading: Reading) -> Layer:
     fields = [(layer.columns[place], _field(layer.columns[place], name, kind)) for place, name, kind in columns]
-    types = {WKB_TYPES[int(code)]: count for code, count in layer.codes.items()}
+    types = {WKB_TYPES[code]: count for code, count in layer.codes.items()}
     guessed = [field.name for column, field in fields if _is_guess(column, reading)]
     return Layer(
         name=layer.name,

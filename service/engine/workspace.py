@@ -17,7 +17,14 @@ from service.blocking import INLINE_BYTES, Threads, run_blocking
 from service.engine.capabilities import Capabilities
 from service.engine.diagnostics import Subject, out_of_time, require_program_success, require_success
 from service.engine.environment import converter_environment, python_environment, wheel_environment
-from service.engine.files import holds_little, read_written, told_lack_of_room, write_for_runs, written_files
+from service.engine.files import (
+    TOO_MUCH_FOUND,
+    holds_little,
+    read_written,
+    told_lack_of_room,
+    write_for_runs,
+    written_files,
+)
 from service.engine.jailed import postprocessing, wheel
 from service.engine.session import NOT_AS_EXPECTED, Session, SessionOver
 from service.errors import Rejection
@@ -28,6 +35,9 @@ from service.permit import OutOfTime, Permit
 
 T = TypeVar("T")
 MAX_JSON_BYTES = 16 << 20
+MAX_JSON_OBJECTS = 1 << 17
+"""As many objects take a twentieth of a second in the event loop, and tens of megabytes."""
+UNDETERMINED = "The content of the file could not be determined. It may be damaged."
 Run = Callable[[Command], Awaitable[Verdict]]
 """Starts a command and returns its verdict."""
 
@@ -40,6 +50,20 @@ FOLDER = "convert"
 _LOOKING = Threads()
 """Apart from those of other work, which crafted uploads would keep waiting: as many are looked at as hold a converter.
 """
+
+
+def decoded(content: bytes, kind: type[T]) -> T:
+    """The record that untrusted JSON holds.
+
+    Raises:
+        Rejection: it does not fit `kind`, or is too large.
+    """
+    if content.count(b"{") > MAX_JSON_OBJECTS:
+        raise Rejection(TOO_MUCH_FOUND)
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except NOT_AS_EXPECTED:
+        raise Rejection(UNDETERMINED) from None
 
 
 def share_done(run: Run) -> float | None:
@@ -200,14 +224,11 @@ class Workplace:
         """What one of our programs in the sandbox wrote to the file `name`, untrusted until it fits `kind`.
 
         Raises:
-            Rejection: it does not fit.
+            Rejection: it does not fit, or is too large.
         """
         path = self.path / name
         content = await run_blocking(partial(read_written, path, MAX_JSON_BYTES), inline=holds_little(path))
-        try:
-            return msgspec.json.decode(content, type=kind)
-        except NOT_AS_EXPECTED:
-            raise Rejection("The content of the file could not be determined. It may be damaged.") from None
+        return decoded(content, kind)
 
     async def discard(self, *names: str) -> None:
         """Remove the files `names`."""

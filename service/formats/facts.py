@@ -1,8 +1,10 @@
 """What a dataset contains: layers, counts, geometry types, columns, coordinate system.
 
-Facts about an untrusted file come from the sandbox as JSON; decoding them into these records validates them.
+Facts about an untrusted file come from the sandbox as JSON; decoding them into these records validates them. No member
+has a pattern: msgspec would match it as often as a hostile document repeats the member, in the event loop.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -19,13 +21,19 @@ MAX_COLUMNS = 2000
 MAX_NAMES_CHARACTERS = 1 << 20
 """The names of the columns of a layer in all: what is planned for them is planned in the event loop."""
 
-GEOMETRY_NAMES = "Point|MultiPoint|LineString|MultiLineString|Polygon|MultiPolygon|GeometryCollection"
+GEOMETRY_NAMES = frozenset(
+    {"Point", "MultiPoint", "LineString", "MultiLineString", "Polygon", "MultiPolygon", "GeometryCollection"}
+)
 Count = Annotated[int, Meta(ge=0, le=1 << 40)]
 Name = Annotated[str, Meta(max_length=4096)]
 Axis = Annotated[float, Meta(ge=0, le=1e9)]
-TableName = Annotated[str, Meta(max_length=4096, pattern=r"^(?![-@])[^\x00-\x1f]*$")]
-"""It appears on command lines and must not be mistaken for an option."""
-GeometryName = Annotated[str, Meta(pattern=f"^({GEOMETRY_NAMES})$")]
+GeometryName = Annotated[str, Meta(max_length=20)]
+_TABLE = re.compile(r"(?![-@])[^\x00-\x1f]*")
+
+
+def is_table_name(text: str) -> bool:
+    """Whether a table may have this name: it appears on command lines, and must not be mistaken for an option."""
+    return _TABLE.fullmatch(text) is not None
 
 
 def require_short_names(names: Iterable[str]) -> None:
@@ -173,6 +181,11 @@ class DeclaredGeometry(msgspec.Struct, frozen=True):
     has_z: bool
     has_m: bool
 
+    def __post_init__(self) -> None:
+        """Check the type."""
+        if self.type not in GEOMETRY_NAMES:
+            raise ValueError("not a type of geometries")
+
 
 class Flaw(StrEnum):
     """What may be wrong with a geometry as it is read."""
@@ -241,7 +254,7 @@ class Layer(Shapes, frozen=True, kw_only=True):
     """A layer as read. `table` is its name in the work file, `name` the one in the upload."""
 
     name: Name
-    table: TableName = ""
+    table: Name = ""
     geometry_types: Annotated[Mapping[GeometryName, Count], Meta(max_length=7)] = {}
     collection_parts: Annotated[Mapping[GeometryName, Count], Meta(max_length=7)] = {}
     """The parts of its collections: one Multi geometry per family and collection."""
@@ -258,6 +271,14 @@ class Layer(Shapes, frozen=True, kw_only=True):
     """Columns that may contain text but look like numbers and were read as such."""
     unplaced_rows: Count = 0
     """Rows of a table whose coordinates or geometry could not be read; their texts were put back as columns."""
+
+    def __post_init__(self) -> None:
+        """Check names that have a form."""
+        if not is_table_name(self.table):
+            raise ValueError("not the name of a table")
+        if not GEOMETRY_NAMES.issuperset(self.geometry_types) or not GEOMETRY_NAMES.issuperset(self.collection_parts):
+            raise ValueError("not a type of geometries")
+
     first_unplaced_row: Count = 0
     """The number of the first of these rows, from 1, without the header."""
     mended_texts: Count = 0

@@ -8,10 +8,23 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from service.formats.facts import MOMENTS, Count, Crs, Facts, Field, FieldType, Flaws, GeometryName, Layer
+from service.formats.facts import (
+    GEOMETRY_NAMES,
+    MOMENTS,
+    Count,
+    Crs,
+    Facts,
+    Field,
+    FieldType,
+    Flaws,
+    GeometryName,
+    Layer,
+)
 from service.geojson.refusals import MAX_FIELDS, MAX_NAME_CHARACTERS, Reason, Unreadable
 
 MAX_FINDINGS_BYTES = 16 << 20
+MAX_FINDINGS_OBJECTS = 1 << 17
+"""As many are decoded in a moment, and in tens of megabytes."""
 MAX_FOREIGN = 100
 WGS84 = 4326
 
@@ -105,6 +118,11 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     crs_name: Name = ""
     """The text that names it; "" if none does."""
 
+    def __post_init__(self) -> None:
+        """Check the types of geometries."""
+        if not GEOMETRY_NAMES.issuperset((*self.geometry_types, *self.types_with_z, *self.parts, *self.first)):
+            raise ValueError("not a type of geometries")
+
     @property
     def has_rounded_up(self) -> bool:
         """Whether times become the next minute."""
@@ -183,7 +201,8 @@ def read_scan(path: Path) -> Scan:
     try:
         with open(path, "rb", opener=_without_waiting) as file:
             untrusted = file.read(MAX_FINDINGS_BYTES + 1) or b""
-        outcome = _OUTCOME.decode(untrusted) if len(untrusted) <= MAX_FINDINGS_BYTES else ScanOutcome()
+        is_little = len(untrusted) <= MAX_FINDINGS_BYTES and untrusted.count(b"{") <= MAX_FINDINGS_OBJECTS
+        outcome = _OUTCOME.decode(untrusted) if is_little else ScanOutcome()
     except (OSError, ValueError, RecursionError):
         outcome = ScanOutcome()
     if outcome.scan is None:

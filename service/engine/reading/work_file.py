@@ -12,8 +12,9 @@ from service.engine.jailed import facts as facts_program
 from service.engine.jailed import relabel, repeatable
 from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.session_loading import Opening, hold
-from service.engine.workspace import WORK_FILE, Workplace
-from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Facts, FormerType, Name, TableName
+from service.engine.workspace import UNDETERMINED, WORK_FILE, Workplace
+from service.errors import Rejection
+from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Facts, FormerType, Name, is_table_name
 from service.formats.format import Reading
 from service.formats.names import counted, values_of
 
@@ -68,7 +69,7 @@ TAKEN_FOR_WINDOWS = (
     "letters are wrong."
 )
 FormerTypes = Annotated[dict[Name, FormerType], Meta(max_length=MAX_COLUMNS)]
-LayerNames = Annotated[dict[TableName, Name], Meta(max_length=MAX_LAYERS)]
+LayerNames = Annotated[dict[Name, Name], Meta(max_length=MAX_LAYERS)]
 
 
 class WorkFile(msgspec.Struct, frozen=True):
@@ -196,6 +197,8 @@ async def add_relabelled(
     messages = await place.ogr2ogr(arguments, (*reading.drivers, DETOUR_DRIVER), reading.environment)
     await place.python(relabel.__name__, DETOUR_FILE, TABLES_FILE, str(len(before)))
     names = await place.read_json(TABLES_FILE, LayerNames)
+    if not all(map(is_table_name, names)):
+        raise Rejection(UNDETERMINED)
     if names:
         into = [*INTO_WORK_FILE, *(ADD if before else ()), "-oo", "LIST_ALL_TABLES=YES", WORK_FILE, DETOUR_FILE]
         await place.ogr2ogr([*into, *names], (DETOUR_DRIVER, WORK_DRIVER))
