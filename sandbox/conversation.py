@@ -16,6 +16,8 @@ _CHUNK = 1 << 16
 _IS_REPORT, _PERMILLE = 1 << 31, 1000
 MOST_BYTES = 16 << 20
 MOST_REPORTS = 10_000
+MOST_READS = 1 << 16
+"""How often a run is heard, which costs the service more than the run if it sends single bytes."""
 QUESTIONS = "questions"
 ANSWERS = "answers"
 
@@ -36,7 +38,7 @@ class Conversation:
         self._ends: list[int] = []
         self._loop = asyncio.get_running_loop()
         self._unread = bytearray()
-        self._reports = 0
+        self._reports = self._reads = 0
         self.share: float | None = None
         """Which share of the answer to the current question is done, from 0 to 1; None if that is unknown."""
         self._is_over = False
@@ -128,7 +130,8 @@ class Conversation:
             self._unread += os.read(self._ends[1], _CHUNK)
         except BlockingIOError:
             return
-        if len(self._unread) > _LENGTH.size + MOST_BYTES:  # more than any answer has, asked for or not
+        self._reads += 1
+        if len(self._unread) > _LENGTH.size + MOST_BYTES or self._reads > MOST_READS:  # more than any run has to say
             self._loop.remove_reader(self._ends[1])
             self._unread.clear()
             self._is_over = True

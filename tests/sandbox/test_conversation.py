@@ -13,7 +13,7 @@ import pytest
 from anyio import run_process
 
 from sandbox import forkserver
-from sandbox.conversation import ANSWERS, MOST_REPORTS, Conversation
+from sandbox.conversation import ANSWERS, MOST_READS, MOST_REPORTS, Conversation
 from tests.support.patience import until
 
 REPORT = 1 << 31
@@ -40,6 +40,10 @@ class Talk:
         """Send as the run, until all of it has arrived."""
         for piece in pieces:
             await asyncio.to_thread(os.write, self._theirs, piece)
+
+    def send_now(self, piece: bytes) -> None:
+        """Send what fits into the pipe."""
+        os.write(self._theirs, piece)
 
     def close(self) -> None:
         """End both."""
@@ -91,6 +95,18 @@ async def test_a_run_that_only_reports_is_not_heard_for_ever(talk: Talk) -> None
     """The conversation ends, as with one that answers too much."""
     asked = asyncio.create_task(ask(talk))
     await talk.send(*[report(1) * 1000] * (MOST_REPORTS // 1000), report(1))
+    assert await asked == b""
+
+
+async def test_a_run_that_sends_single_bytes_is_not_heard_for_ever(talk: Talk) -> None:
+    """Each wakes the service, which it costs much more than the run."""
+    asked = asyncio.create_task(ask(talk))
+    await talk.send(answer(bytes(3 * MOST_READS))[:4])
+    for _ in range(3 * MOST_READS):
+        if asked.done():
+            break
+        talk.send_now(b"x")
+        await asyncio.sleep(0)
     assert await asked == b""
 
 
