@@ -201,6 +201,32 @@ async def test_a_repeated_request_is_charged_once_wherever_the_clock_jumps(
         assert await job() != first
 
 
+@pytest.mark.parametrize("is_renewed", [False, True])
+async def test_a_request_while_the_clock_is_behind_is_charged_once(
+    database_url: str, tmp_path: Path, *, is_renewed: bool
+) -> None:
+    """For a moment that no process notices, as after the host of the database was resumed; also if the key was old."""
+    async with world(database_url, tmp_path) as here:
+        jumping = Jumping(here)
+        await recover(here.services)  # hears the time
+
+        async def job() -> str:
+            files, headers = {"file": ("a.geojson", lakes())}, {"Idempotency-Key": "k"}
+            answer = await here.client.post("/api/geo/convert/upload", files=files, headers=headers)
+            return str(answer.json()["jobId"])
+
+        if is_renewed:
+            await job()
+            await jumping.pass_time(timedelta(days=4))
+            await recover(here.services)
+        await jumping.jump(timedelta(days=-2))
+        first = await job()
+        await jumping.jump(timedelta(days=2))
+        await forget(here.services)
+        assert await job() == first
+        assert await here.services.database.fetchval("SELECT count(*) FROM ledger") == 1 + is_renewed
+
+
 async def test_a_job_is_not_pruned_while_a_repeat_is_answered_from_it(database_url: str, tmp_path: Path) -> None:
     """However far the only clock of a host jumps: without the job, the repeat would be charged again."""
     async with world(database_url, tmp_path) as here:

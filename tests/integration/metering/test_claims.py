@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
@@ -36,6 +36,8 @@ class Here(NamedTuple):
     leases: Leases
     keys: IdempotencyKeys
     others: IdempotencyKeys
+    times: list[datetime]
+    """What the servers have heard of the database's clock, the latest last."""
 
     def claim(self, files: int = 1, fingerprint: bytes = b"f") -> KeyClaim:
         """A request that claims the key."""
@@ -48,8 +50,9 @@ class Here(NamedTuple):
         await self.ledger.admit(msgspec.structs.replace(file, key="k", server_id=self.leases.server_id))
 
     async def pass_time(self, by: timedelta) -> None:
-        """Advance time from the start."""
+        """Advance time from the start, which both servers hear."""
         await stop_time(self.database, START + by)
+        self.times.append(START + by)
 
 
 @pytest.fixture
@@ -65,8 +68,9 @@ async def _here(dsn: str) -> AsyncIterator[Here]:
         account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
         leases = Leases(database, ServerId(uuid7(START)), LEASE)
         await leases.beat()
-        keys = [IdempotencyKeys(database, LEASE, utc_now) for _ in range(2)]
-        yield Here(database, ledger, account.account_id, leases, *keys)
+        times = [START]
+        keys = [IdempotencyKeys(database, LEASE, lambda: times[-1]) for _ in range(2)]
+        yield Here(database, ledger, account.account_id, leases, keys[0], keys[1], times)
         assert await audit_books(database) == []
 
 
