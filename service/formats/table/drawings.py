@@ -157,6 +157,12 @@ NAMED_BLOCKS = (
     rb"(?:[ \t]*+(?!2[ \t\r]*+\n)[1-9]\d{0,3}[ \t\r]*+\n[^\n]*+\n){0,40}+[ \t]*+2" + _NEXT + rb"(?=[^\s_*])"
 )
 """Insertions of blocks, but not of those that programs make, such as arrows of dimensions and hatches."""
+CONSTANT_TEXTS = (
+    rb"\n[ \t]*0" + _NEXT + rb"ATTDEF[ \t]*+\r?\n"
+    rb"(?:[ \t]*+(?!70[ \t\r]*+\n)[1-9]\d{0,3}[ \t\r]*+\n[^\n]*+\n){0,40}+"
+    rb"[ \t]*+70" + _NEXT + rb"(?:[26]|1[04])(?=[ \t\r]*+\n)"
+)
+"""Visible attributes that have the same text in all insertions of their block."""
 XDATA = rb"1001(?<![^ \t\n]1001)" + _NEXT + rb"(?!ACAD)[^\s][^\n]*+\n[ \t]*10(?:0[0-5]|[1-4]\d|7[01])[ \t]*\r?\n"
 """What other programs have added to an entity. Values may be 1001 too, but nothing like it follows them."""
 CODED_CHARACTERS = rb"%%\d{3}"
@@ -271,6 +277,12 @@ DXF = Format(
                 "attributes, were left out.",
                 pattern=NAMED_BLOCKS,
                 inside=frozenset({INSERT}),
+            ),
+            LeftOut(
+                "Constant attributes of blocks ({count}) were left out. Make them texts to keep them.",
+                pattern=CONSTANT_TEXTS,
+                inside=frozenset({b"ATTDEF"}),
+                releases="-3.7.1",
             ),
             LeftOut("Data that other programs added to entities (XDATA, {count}) was left out.", pattern=XDATA),
             LeftOut(

@@ -175,3 +175,22 @@ async def test_curves_that_become_lines_are_told(pipeline: Pipeline, tmp_path: P
         warnings
     )
     assert not [told for told in warnings if "rcs" in told and "became" not in told]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("flags", "is_constant"), [("     2", True), ("10", True), ("3", False), ("0", False), ("8", False)]
+)
+async def test_attributes_that_are_the_same_in_all_insertions_are_read_or_told(
+    pipeline: Pipeline, tmp_path: Path, flags: str, newline: str, *, is_constant: bool
+) -> None:
+    """Programs show such texts unless they are invisible; GDAL does since 3.7.1."""
+    path = tmp_path / "a.dxf"
+    attribute = f"0\nATTDEF\n8\n0\n10\n0\n20\n0\n40\n1\n1\nsame\n3\nprompt\n2\nTAG\n70\n{flags}\n"
+    block = BLOCK.format("a").replace("0\nENDBLK", f"{attribute}0\nENDBLK")
+    drawn = STYLES + block + DRAWN.removeprefix(STYLES).format(INSERT.format("a"))
+    path.write_text(drawn, newline=newline)
+    done = await pipeline.to("GeoJson", path, source_epsg=4326)
+    texts = [row["properties"]["Text"] for row in readers.geojson(done.path)]  # type: ignore[index]  # JSON is untyped
+    told = "Constant attributes of blocks (1) were left out. Make them texts to keep them."
+    assert texts.count("same") + done.output.warnings.count(told) == is_constant
