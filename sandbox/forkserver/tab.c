@@ -69,6 +69,7 @@ static int count_objects(struct mapped *places, struct mapped *objects, struct c
             little(objects->start + place + 1) != row + 1)
             return 0;
         counted->geometries++;
+        pass(objects, objects->start + place);
     }
     return 1;
 }
