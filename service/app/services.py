@@ -167,7 +167,14 @@ def _job_parts(opened: _Opened, server_id: ServerId) -> JobParts:
     settings, database, storage = opened.settings, opened.database, opened.storage
     pricing = Pricing(settings.wallet_base_cents, settings.wallet_cents_per_mib)
     return JobParts(
-        ledger=Ledger(database, pricing, storage.regions, hands_over=opened.role == "gateway", worker=server_id),
+        ledger=Ledger(
+            database,
+            pricing,
+            storage.regions,
+            hands_over=opened.role == "gateway",
+            worker=server_id,
+            earliest=opened.clock.earliest,
+        ),
         jobs=JobRegister(database),
         engine=make_engine(settings, opened.capabilities, opened.pool),
         pool=opened.pool,

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from service.clock import Clock
 from service.db.batching import Batcher, BatcherByKey
 from service.db.connection_share import ConnectionShare
 from service.db.pool import Database
@@ -110,10 +111,11 @@ class Ledger:
         *,
         hands_over: bool = False,
         worker: ServerId | None = None,
+        earliest: Clock | None = None,
     ) -> None:
         """Store outputs in any of `regions`; outputs of accounts in other regions go to the home region.
 
-        `worker` is the process, if it claims jobs.
+        `worker` is the process, if it claims jobs. The retention of outputs begins no earlier than `earliest`.
 
         If the process `hands_over` all jobs that it admits, their admissions are flushed by whoever claims them, or by
         the record of where the input is stored.
@@ -124,6 +126,7 @@ class Ledger:
         self._regions = list(regions)
         self._hands_over = hands_over
         self._worker = worker
+        self._earliest = earliest
         self._admissions = BatcherByKey(self._admit_all, MOST_ADMISSIONS)
         self._settlements = Batcher(self._settle_all, MOST_SETTLEMENTS)
         self._records = Batcher(self._flush_all, MOST_SETTLEMENTS)
@@ -231,7 +234,8 @@ class Ledger:
     async def _settle_all(self, settlements: Sequence[Settlement]) -> list[Settled | None]:
         """Settle jobs, and flush admissions and claims that are not durable yet."""
         taken_along = self._known.unsure()
-        rows = await self._database.fetch(_SQL["settle"], settlements, *self._looked_for(taken_along))
+        earliest = self._earliest() if self._earliest is not None else None
+        rows = await self._database.fetch(_SQL["settle"], settlements, *self._looked_for(taken_along), earliest)
         settled = {row["id"]: _settled(row) for row in rows if row["settled"]}
         if settled:
             self._known.note(taken_along, {row["id"] for row in rows if not row["settled"]})

@@ -7,7 +7,7 @@ SELECT * FROM admit_uploads($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 -- The balance is stored with each job, because it is part of its response. Also returns which of the jobs in $2 are open in the
 -- attempts in $3, which are admissions or claims of the process $4; if anything was settled, these are on disk, too. A skipped job may have been completed by an earlier run of this
 -- statement, on this server only, because a standby did not confirm the commit. The message, which is never read, makes this
--- commit wait for the standby, too.
+-- commit wait for the standby, too. The retention begins at $5 at the earliest, lest a clock that is behind for a moment end it.
 WITH given AS (
     SELECT *
       FROM jsonb_to_recordset($1::jsonb) AS settlement(
@@ -17,7 +17,7 @@ WITH given AS (
 ), done AS (
     UPDATE job j
        SET status = 'Completed', completed_at = service_time(),
-           expires_at = service_time() + make_interval(hours => t.retention_hours),
+           expires_at = greatest(service_time(), $5::timestamptz) + make_interval(hours => t.retention_hours),
            processing_time_ms = t.processing_time_ms, feature_count = t.feature_count, geometry_type = t.geometry_type,
            output_size_bytes = t.output_size_bytes, download_name = t.download_name, media_type = t.media_type,
            details = t.details || jsonb_strip_nulls(jsonb_build_object(

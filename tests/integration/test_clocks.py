@@ -227,6 +227,21 @@ async def test_a_request_while_the_clock_is_behind_is_charged_once(
         assert await here.services.database.fetchval("SELECT count(*) FROM ledger") == 1 + is_renewed
 
 
+async def test_a_result_of_a_moment_in_which_the_clock_is_behind_is_kept(database_url: str, tmp_path: Path) -> None:
+    """It is charged, so its client can fetch it for as long as any other."""
+    async with world(database_url, tmp_path) as here:
+        jumping = Jumping(here)
+        await recover(here.services)  # hears the time
+        await jumping.jump(timedelta(days=-2))
+        answer = await here.client.post("/api/geo/convert/upload", files={"file": ("a.geojson", lakes())})
+        await jumping.jump(timedelta(days=2))
+        await sweep(here.services)
+        job = f"/api/geo/convert/jobs/{answer.json()['jobId']}"
+        assert (await here.client.get(f"{job}/status")).json()["status"] == "Completed"
+        link = (await here.client.get(f"{job}/result")).json()["downloadUrl"]
+        assert (await here.client.get(link)).is_success
+
+
 async def test_a_job_is_not_pruned_while_a_repeat_is_answered_from_it(database_url: str, tmp_path: Path) -> None:
     """However far the only clock of a host jumps: without the job, the repeat would be charged again."""
     async with world(database_url, tmp_path) as here:
