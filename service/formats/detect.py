@@ -21,6 +21,7 @@ from service.formats.format import SHARED_EXTENSION, Declares, Format, Reader, r
 from service.formats.gml_dimensions import with_known_dimensions
 from service.formats.gml_radii import with_known_radii
 from service.formats.gml_values import with_readable_names
+from service.formats.gpx_elevations import without_empty_elevations
 from service.formats.gpx_times import with_plain_times
 from service.formats.gpx_values import with_values_alone
 from service.formats.gunzip import gunzip
@@ -73,7 +74,12 @@ Mend = Callable[[Path, Path, Path | None], tuple[Path, str]]
 MENDED: Mapping[Reader, Mapping[str, Mend]] = {
     Reader.KML: {"prefixed": with_kml_prefixes, "whole": in_one_document, "mended": mended},
     Reader.GML: {"sized": with_known_dimensions, "radii": with_known_radii, "named": with_readable_names},
-    Reader.GPX: {"prefixed": with_gpx_prefixes, "held": with_values_alone, "timed": with_plain_times},
+    Reader.GPX: {
+        "prefixed": with_gpx_prefixes,
+        "held": with_values_alone,
+        "timed": with_plain_times,
+        "level": without_empty_elevations,
+    },
 }
 """By reader: what puts files that its driver reads in place of others, by the prefix of their names.
 

@@ -99,17 +99,31 @@ async def test_values_of_one_name_in_several_elements_are_not_mixed(pipeline: Pi
 
 HIGH, FLAT = '<trkpt lat="1" lon="1"><ele>5</ele></trkpt>', '<trkpt lat="1" lon="2"/>'
 NAMED, NAMED_HIGH = (f'<trkpt lat="1" lon="2"><name>a</name>{ele}<sym>b</sym></trkpt>' for ele in ("", "<ele>5</ele>"))
+EMPTY = tuple(HIGH.replace("<ele>5</ele>", ele) + FLAT for ele in ("<ele/>", "<ele></ele>", "<ele >\n</ele >"))
+"""Lines of two points without elevations."""
 TRACK = "<trk><trkseg>{}</trkseg></trk>"
 MIXED = {
     **{TRACK.format(points): True for points in (HIGH + FLAT, FLAT + HIGH, NAMED + HIGH, NAMED_HIGH + "\n" + NAMED)},
     TRACK.format(HIGH + HIGH + "</trkseg>\n<trkseg>" + FLAT + FLAT): True,
     f"<rte>{FLAT + FLAT + HIGH + HIGH}</rte>".replace("trkpt", "rtept"): True,
-    **{TRACK.format(points): False for points in (HIGH + NAMED_HIGH, NAMED + FLAT, HIGH)},
+    **{TRACK.format(HIGH + empty): True for empty in EMPTY},
+    **{TRACK.format(points): False for points in (HIGH + NAMED_HIGH, NAMED + FLAT, HIGH, *EMPTY)},
     TRACK.format(HIGH + HIGH) + TRACK.format(FLAT + FLAT): False,
     '<wpt lat="1" lon="1"><ele>5</ele></wpt>' + TRACK.format(FLAT + FLAT): False,
     '<wpt lat="1" lon="1"/>' + TRACK.format(HIGH + HIGH): False,
 }
 """Points, and whether some lack an elevation that others of their line have."""
+
+
+@pytest.mark.parametrize("points", EMPTY)
+async def test_empty_elevations_of_lines_are_none(either: Pipeline, tmp_path: Path, points: str) -> None:
+    """The driver made them 0, and told nothing."""
+    path = tmp_path / "a.gpx"
+    path.write_text(f"{START}{TRACK.format(points)}</gpx>", encoding="utf-8")
+    done = await either.to("GeoJson", path, layer="tracks")
+    geometry = readers.geojson(done.path)[0]["geometry"]
+    assert isinstance(geometry, dict)
+    assert {len(position) for part in geometry["coordinates"] for position in part} == {2}
 
 
 @pytest.mark.parametrize("points", MIXED)
