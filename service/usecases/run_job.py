@@ -64,6 +64,7 @@ async def run_job(
     Raises:
         RetryableFault: the job's end could not be recorded, so recovery will end it.
         StorageUnavailable: the output could not be stored, and the job is to be given back.
+        ForgottenError: the claim of this attempt was undone, and the job is to be given back.
     """
     keep()
     progress = Progress(Assigned(spec=spec, job=spec.job, directory=directory), ANYWHERE)
