@@ -27,18 +27,22 @@ ODD: Sequence[tuple[re.Pattern[bytes], bytes]] = (
     (re.compile(rb"</LinearRing>\s*+<(?!/(?:outer|inner)BoundaryIs\b)[^<>]*+>"), b"</LinearRing>"),
     (re.compile(rb"<Model[\s/>]"), b"<Model"),
     (re.compile(ODD_POSITIONS), b"<gx:coord"),
+    (re.compile(rb"<(?:Multi)?+Track[\s/>]"), b"Track"),
 )
 """What is mended wherever it is, each with what it contains: the end of a ring that is not alone in a boundary of an
-area, as it should be, models, and positions of tracks."""
+area, as it should be, models, positions of tracks, and tracks of KML 2.3."""
+UNPREFIXED = re.compile(rb"(</?)(?=(?:(?:Multi)?+Track|coord|angles)\b)")
+"""The beginning of a tag of a track as KML 2.3 has it; the driver knows only those of the extension gx."""
 _ATTRIBUTES = rb"\s(?:[^<>\"']++|\"[^<\"]*+\"|'[^<']*+')*+"
 TAG = re.compile(
-    rb"(?=<[!/DSLMiogw])(?:" + COMMENT + rb"(?P<comment>\Z)?+|" + CHARACTERS + rb"(?P<characters>\Z)?+"
+    rb"(?=<[!/DSLMTacgiow])(?:" + COMMENT + rb"(?P<comment>\Z)?+|" + CHARACTERS + rb"(?P<characters>\Z)?+"
     rb"|<(?:(?P<document>Document(?=[\s>])[^<>]*+(?<!/)>)"
     rb"|(?P<declares>Schema\s(?>[^<>]*?\bid\s*=\s*(?:\"(?P<id>[^\"<>]*)\"|'(?P<other_id>[^'<>]*)')"
     rb"|[^<>]*?\bname\s*=\s*(?:\"(?P<called>[^\"<>]*)\"|'(?P<other_called>[^'<>]*)'))[^<>]*+>)"
     rb"|(?P<schema>/?SchemaData(?=[\s>])[^<>]*+>)"
     rb"|(?P<data>SimpleData(?P<rest>" + _ATTRIBUTES + rb"(?P<empty>(?<=/))?+>))|(?P<end>/SimpleData\s*+>)"
-    rb"|(?P<track>/?gx:Track\b)|(?P<time>when\b)|(?P<position>gx:coord\s*+(?:/>|>(?P<numbers>[^<]*+)</gx:coord\s*+>))"
+    rb"|(?P<track>/?(?:gx:)?+(?:Multi)?+Track\b)|(?P<time>when\b)|(?P<angles>/?angles\b)"
+    rb"|(?P<position>(?P<coord>(?:gx:)?+coord)\s*+(?:/>|>(?P<numbers>[^<]*+)</(?P=coord)\s*+>))"
     rb"|(?P<boundary>/?(?:outer|inner)BoundaryIs)\s*+>|(?P<ring>/?)LinearRing\b|(?P<model>/?)Model(?=[\s/>])))"
 )
 """What may be mended, and comments and the like, in which nothing is a tag: with an empty group if they do not end."""
@@ -74,7 +78,8 @@ def mended(path: Path, target: Path, text: Path | None = None) -> tuple[Path, st
     lines: the driver makes geometries of them that most formats lack. Positions of tracks get single blanks between
     their numbers, since it takes others for 0, and empty ones, which it takes for 0, 0, repeat another. Data that names
     no Schema of the file is of the first one. Models, which have none, get an unknown name: the driver crashes on one
-    among several geometries. `text` is where to look for all this, if not in the file itself.
+    among several geometries. Tracks of KML 2.3 become those of its extension gx, which it knows. `text` is where to
+    look for all this, if not in the file itself.
 
     Raises:
         Rejection: very many positions of tracks are empty, too much is missing, or a track lacks some of its times.
@@ -164,8 +169,8 @@ class _Mender:
             mended = self._declare(tag)
         elif tag["schema"] or tag["data"] or tag["end"]:
             mended = self._typed(tag)
-        elif tag["track"] or tag["time"] or tag["position"]:
-            mended = self._of_track(tag)
+        elif tag["track"] or tag["time"] or tag["position"] or tag["angles"]:
+            mended = UNPREFIXED.sub(rb"\1gx:", self._of_track(tag))
         return mended
 
     def _of_track(self, tag: re.Match[bytes]) -> bytes:
@@ -175,6 +180,7 @@ class _Mender:
             return self._place(tag)
         if tag["time"]:
             self._times += 1
+        if not tag["track"]:
             return tag[0]
         times = 0 if self._times or not tag["track"].startswith(b"/") else self._positions
         self._position, self._awaited, self._positions, self._times = b"", 0, 0, 0

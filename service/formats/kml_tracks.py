@@ -5,7 +5,7 @@ from pathlib import Path
 from service.errors import Rejection
 from service.formats.left_out import chunks
 
-BEGIN, END, POSITION, TIME = b"<gx:Track", b"</gx:Track>", b"<gx:coord", b"<when"
+PREFIX, BEGIN, END, POSITION, TIME = b"gx:", b"<Track", b"</Track>", b"<coord", b"<when"
 
 
 def lack_times(path: Path) -> bool:
@@ -19,7 +19,7 @@ def lack_times(path: Path) -> bool:
         text = tail + chunk
         cut = text.rfind(b"<", -len(END))
         text, tail = (text[:cut], text[cut:]) if cut >= 0 else (text, b"")
-        *ended, rest = text.split(END)
+        *ended, rest = text.replace(PREFIX, b"").split(END)
         for part in (*ended, rest):
             _, begins, inside = part.rpartition(BEGIN)
             if begins:

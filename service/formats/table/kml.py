@@ -73,6 +73,8 @@ SNIPPET_WITH_BLANKS = _SNIPPET + rb"(?:<!\[CDATA\[)?(?:\s++[^<\s]|[^<\s][^<]*+(?
 SCHEMA = rb"<Schema[\s/>]"
 TIME_IN_TRACK = rb"</when>\s*+<(?:when|gx:coord)\b"
 """The end of a time that is one of several, or of a point; the others are in a TimeStamp."""
+VALUE_IN_ARRAY = rb"</value>\s*+<(?:value|/SimpleArrayData)\b"
+"""The end of a value of several, as KML 2.3 has those of points in tracks."""
 MONTH_OR_YEAR = rb"<(?:when|begin|end)>\s*+\d{4}(?:-\d\d)?+\s*+</"
 """A time that is a month or a year, of which the driver makes a day or nothing."""
 _MINUTE = rb"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d(?=\s*+<)"
@@ -115,7 +117,7 @@ A collection that holds collections is not looked into.
 """
 _KNOWN_OF_FEATURES = (
     rb"(?:name|visibility|open|address|phoneNumber|[sS]nippet|description|styleUrl|Style|StyleMap|LookAt|Camera"
-    rb"|Time(?:Stamp|Span|Instant)|Region|Metadata|ExtendedData|Model|Track|MultiTrack|" + _PLACE + rb")[\s/>]"
+    rb"|Time(?:Stamp|Span|Instant)|Region|Metadata|ExtendedData|Model|" + _PLACE + rb")[\s/>]"
 )
 UNDEFINED_IN_KML = (
     rb"<Placemark\b[^<>]*+>\s*+(?:<(?P<text>name|visibility|open|[sS]nippet|description|styleUrl)\b[^<>]*+"
@@ -233,6 +235,7 @@ _KML_LEFT_OUT = (
     LeftOut(
         "Values of points in tracks ({count}), such as heart rates and angles, were left out.",
         words=(b"<gx:value>", b"<gx:angles>"),
+        pattern=VALUE_IN_ARRAY,
     ),
     LeftOut(
         "Data of features in elements of other namespaces ({count}) was left out: in ExtendedData, only Data and "
@@ -256,10 +259,6 @@ _KML_LEFT_OUT = (
     ),
     LeftOut("Display names of data ({count}) were left out; columns have its names.", words=(b"<displayName>",)),
     LeftOut("Data of documents and folders ({count}) was left out.", pattern=DATA_OF_FOLDERS),
-    LeftOut(
-        "Tracks in elements of KML 2.3 ({count}) were left out. Write them as gx:Track, with gx:coord, to keep them.",
-        words=(b"<Track>", b"<Track "),
-    ),
     LeftOut(
         "Geometries in the obsolete element GeometryCollection ({count}) were left out. Write MultiGeometry instead.",
         words=(b"<GeometryCollection>", b"<GeometryCollection "),

@@ -328,6 +328,36 @@ def test_a_position_is_not_repeated_without_end(tmp_path: Path) -> None:
     assert found.stat().st_size < 2 * LONGEST_TAG
 
 
+NEWER = {
+    "a track": "<Track><altitudeMode>absolute</altitudeMode>{}<angles>1 2 3</angles></Track>",
+    "a track of the extension": "<MultiTrack><gx:Track>{}<gx:angles>1 2 3</gx:angles></gx:Track></MultiTrack>",
+    "values": "<MultiTrack\n><Track>{}<ExtendedData><SchemaData><SimpleArrayData name='h'><value>1</value>"
+    "</SimpleArrayData></SchemaData></ExtendedData></Track></MultiTrack>",
+}
+
+
+@pytest.mark.parametrize("newer", NEWER)
+@pytest.mark.parametrize("has_times", [True, False])
+async def test_tracks_of_kml_2_3_are_read(pipeline: Pipeline, tmp_path: Path, newer: str, *, has_times: bool) -> None:
+    """The driver alone knows those of the extension that became this version, and leaves out the others."""
+    positions = (COORDS.format(1) + "<gx:coord>2,2,5</gx:coord>").replace("gx:", "gx:" if "extension" in newer else "")
+    times = WHENS.format(1) + WHENS.format(2) if has_times else ""
+    path = write(tmp_path / "a.kml", PLACE.format(NEWER[newer].format(times + positions)))
+    done = await pipeline.to("GeoJson", path)
+    (feature,) = json.loads(done.path.read_text(encoding="utf-8"))["features"]
+    assert feature["geometry"]["coordinates"] in ([[1, 1, 5], [2, 2, 5]], [[[1, 1, 5], [2, 2, 5]]])
+    assert feature["properties"].get("end") == ("2020-01-01T00:02:00Z" if has_times else None)
+    assert "Values of points in tracks (1), such as heart rates and angles, were left out." in done.output.warnings
+
+
+@pytest.mark.parametrize("tag", ["Track", "MultiTrack"])
+def test_what_is_no_track_of_kml_2_3_stays(tmp_path: Path, tag: str) -> None:
+    """In a description, for instance, nothing is a tag."""
+    text = f"<![CDATA[<{tag}><coord>1,2</coord>]]><!-- <angles> --><Tracks/><MultiTracks/><coords/>"
+    found, _ = mended(write(tmp_path / "a.kml", f"<{tag}>{text}</{tag}>"), tmp_path / "new" / "mended.kml")
+    assert f"<gx:{tag}>{text}</gx:{tag}>" in found.read_text(encoding="utf-8")
+
+
 LONG_ID = f"<Schema id='{'s' * LONGEST_TAG}' name='s'>{{}}</Schema>" + SIMPLE_DATA.format("<SimpleData name='a'/>")
 LACKING = {
     "ids of a Schema": LONG_ID.format("") + "<SchemaData>" * 999,

@@ -241,14 +241,6 @@ async def test_tracks_are_read_whatever_their_prefix(pipeline: Pipeline, tmp_pat
     assert "Addresses and phone numbers of features (1) were left out." in done.output.warnings
 
 
-async def test_a_track_of_kml_2_3_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
-    """The driver knows those of the extension that became this version."""
-    path = tmp_path / "a.kml"
-    track = "<Track><when>2020-01-01T00:00:00Z</when><coord>1 2 3</coord></Track>"
-    path.write_text(KML.format("", "").replace("<Point><coordinates>1,2</coordinates></Point>", track))
-    assert any("KML 2.3 (1)" in told for told in (await pipeline.to("GeoPackage", path)).output.warnings)
-
-
 async def test_a_spline_in_gml_is_named_as_the_reason(pipeline: Pipeline, tmp_path: Path) -> None:
     """The file was called damaged."""
     path = tmp_path / "a.gml"
