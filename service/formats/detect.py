@@ -19,6 +19,7 @@ from service.formats.catalog import tables_in
 from service.formats.dxf_encodings import dxf_in_utf8
 from service.formats.format import SHARED_EXTENSION, Declares, Format, Reader, reading_of
 from service.formats.gml_dimensions import with_known_dimensions
+from service.formats.gml_elevated import without_elevated
 from service.formats.gml_radii import with_known_radii
 from service.formats.gml_values import with_readable_names
 from service.formats.gpx_elevations import without_empty_elevations
@@ -73,7 +74,12 @@ REMEDIES: Mapping[str, str] = {
 Mend = Callable[[Path, Path, Path | None], tuple[Path, str]]
 MENDED: Mapping[Reader, Mapping[str, Mend]] = {
     Reader.KML: {"prefixed": with_kml_prefixes, "whole": in_one_document, "mended": mended},
-    Reader.GML: {"sized": with_known_dimensions, "radii": with_known_radii, "named": with_readable_names},
+    Reader.GML: {
+        "sized": with_known_dimensions,
+        "radii": with_known_radii,
+        "plain": without_elevated,
+        "named": with_readable_names,
+    },
     Reader.GPX: {
         "prefixed": with_gpx_prefixes,
         "held": with_values_alone,

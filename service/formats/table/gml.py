@@ -14,6 +14,7 @@ from service.formats.format import (
     Writer,
     Writing,
 )
+from service.formats.gml_elevated import ELEVATIONS
 from service.formats.gml_radii import RADII_IN_FEET, UNKNOWN_RADII
 from service.formats.gml_values import NOT_READ
 from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
@@ -173,6 +174,11 @@ GML = Format(
                 pattern=HEIGHTS_OF_AIXM,
                 within=b"<aixm:vertical",
                 releases="-3.10",
+            ),
+            LeftOut(
+                "Elevations of AIXM geometries ({count}), which are values beside their coordinates, were left out.",
+                pattern=ELEVATIONS,
+                within=b"elevation",
             ),
             LeftOut("References to other elements (xlink:href, {count}) were left out.", words=_REFERENCES),
             LeftOut(

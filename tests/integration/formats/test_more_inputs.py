@@ -472,6 +472,52 @@ async def test_what_geometries_of_aixm_say_of_themselves_is_kept_or_told(pipelin
     assert told == {accuracies, heights} & set(done.output.warnings)
 
 
+SEGMENT = "<gml:LineStringSegment><gml:posList>48 9 49 9</gml:posList></gml:LineStringSegment>"
+RING = "<gml:LinearRing><gml:posList>48 9 48 10 49 10 48 9</gml:posList></gml:LinearRing>"
+PATCH = f"<gml:PolygonPatch><gml:exterior>{RING}</gml:exterior></gml:PolygonPatch>"
+ELEVATED = {
+    "Point": ("<gml:pos>48 9</gml:pos>", "[9.0, 48.0]"),
+    "Curve": (f"<gml:segments>{SEGMENT}</gml:segments>", "[[9.0, 48.0], [9.0, 49.0]]"),
+    "Surface": (f"<gml:patches>{PATCH}</gml:patches>", "[[[9.0, 48.0], [10.0, 48.0], [10.0, 49.0], [9.0, 48.0]]]"),
+}
+"""What AIXM geometries with an elevation hold, by their kind, and their coordinates as text."""
+OF_ELEVATED = '<aixm:elevation uom="M">97</aixm:elevation><aixm:verticalDatum>EGM_96</aixm:verticalDatum>'
+
+
+@pytest.mark.parametrize("kind", ELEVATED)
+@pytest.mark.parametrize("root", ["m:AIXMBasicMessage", "m:FeatureCollection"])
+async def test_aixm_geometries_with_an_elevation_are_read(
+    pipeline: Pipeline, tmp_path: Path, kind: str, root: str
+) -> None:
+    """The driver knows points and areas in messages of AIXM alone; others had no geometry."""
+    content, coordinates = ELEVATED[kind]
+    (tmp_path / "a.gml").write_text(
+        f'<{root} xmlns:m="http://www.aixm.aero/schema/5.1.1/message" xmlns:aixm="http://www.aixm.aero/schema/5.1.1"'
+        f' xmlns:gml="http://www.opengis.net/gml/3.2"><m:member><aixm:A gml:id="x"><aixm:n>1</aixm:n><aixm:g>'
+        f'<aixm:Elevated{kind} gml:id="e" srsName="urn:ogc:def:crs:EPSG::4326">{content}{OF_ELEVATED}'
+        f"</aixm:Elevated{kind}></aixm:g></aixm:A></m:member></{root}>",
+        encoding="utf-8",
+    )
+    done = await pipeline.to("GeoJson", tmp_path / "a.gml")
+    (row,) = readers.geojson(done.path)
+    assert f"'coordinates': {coordinates}" in str(row["geometry"])
+    elevations = "Elevations of AIXM geometries (1), which are values beside their coordinates, were left out."
+    assert (elevations in done.output.warnings) == ("'elevation': 97" not in str(row["properties"]))
+
+
+@pytest.mark.parametrize("value", ["yes", ""])
+async def test_values_named_like_aixm_geometries_stay_values(pipeline: Pipeline, tmp_path: Path, value: str) -> None:
+    (tmp_path / "a.gml").write_text(
+        '<a:c xmlns:a="http://a" xmlns:gml="http://www.opengis.net/gml/3.2"><gml:featureMember><a:f>'
+        f"<a:ElevatedPoint>{value}</a:ElevatedPoint><a:n>1</a:n><a:g>"
+        '<gml:Point srsName="EPSG:4326"><gml:pos>1 2</gml:pos></gml:Point></a:g></a:f></gml:featureMember></a:c>',
+        encoding="utf-8",
+    )
+    (row,) = readers.geojson((await pipeline.to("GeoJson", tmp_path / "a.gml")).path)
+    assert row["geometry"] == {"type": "Point", "coordinates": [1, 2]}
+    assert ("'ElevatedPoint': 'yes'" in str(row["properties"])) == bool(value)
+
+
 async def test_values_that_are_not_of_the_declared_type_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """SQLite stores any value in any column; its driver makes 0 of a text in a column of numbers."""
     path = tmp_path / "a.sqlite"
