@@ -67,10 +67,12 @@ _ANY_REST = rb"\s*+(?:<(?!/|" + _ENCLOSING + rb")" + _CONTENT
 """What may follow an element in its parent. So that no byte is read twice, a match takes it whether or not the parent
 ends there, which fills the group."""
 _ITS_EXTENSIONS = (
-    rb"<extensions\b(?=[^<]*+(?:<(?!/?extensions\b)[^<]*+)*+</extensions>\s*+"
-    rb"<(?:/(?:wpt|(?:rte|trk)(?:pt)?+)>|[\w.:-]))"
+    rb"<extensions\b[^<]*+(?:<(?!/?extensions\b)[^<]*+)*+</extensions>\s*+<(?:/(?:wpt|(?:rte|trk)(?:pt)?+)>|[\w.:-])"
 )
-"""Extensions of a point, route or track, and not of one of its extensions, as some programs write them."""
+"""Extensions of a point, route or track, and not of one of its extensions, as some programs write them.
+
+They belong to the match, so that one is counted that ends in the next piece of a file.
+"""
 UNREAD_IN_GPX = (
     rb"</(?!"
     + _READ
@@ -98,7 +100,7 @@ _EXTENDED = rb"(?:<extensions\b[^<]*+(?:<(?!/?(?:extensions|(?:trk|rte)pt)\b)[^<
 _EMPTY_SEGMENTS = rb"(?:<trkseg>\s*+</trkseg>\s*+|<trkseg\s?+/>\s*+)*+"
 _NEXT = rb"\s*+(?:" + _EXTENDED + rb"</trkseg>\s*+" + _EMPTY_SEGMENTS + rb"<trkseg>\s*+)?+<(?:trk|rte)pt\b"
 _FLAT = rb"(?:[^<>]*+(?<=/)>|[^<]*+(?:<(?!ele\b|/?(?:trk|rte)pt\b)[^<]*+)*+</(?:trk|rte)pt>)"
-_FLAT_BEFORE_HIGH = _FLAT + _NEXT + rb"[^<]*+(?:<(?!ele\b|/?(?:trk|rte)pt\b)[^<]*+)*+<ele\b"
+_FLAT_BEFORE_HIGH = _FLAT + _NEXT + rb"[^<>]*+(?<!/)>[^<]*+(?:<(?!ele\b|/?(?:trk|rte)pt\b)[^<]*+)*+<ele\b"
 _HIGH = rb"</ele>[^<]*+(?:<(?!/?(?:ele|(?:trk|rte)pt)\b)[^<]*+)*+"
 _LINK = rb"<link\b[^<>]*+(?:(?<=/)>|>[^<]*+(?:<(?!/?link\b)[^<]*+)*+</link>)"
 THIRD_LINK = _LINK + rb"(?:\s*+" + _LINK + rb"){2}"

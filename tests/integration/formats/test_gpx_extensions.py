@@ -110,6 +110,7 @@ MIXED = {
     **{TRACK.format(points): False for points in (HIGH + NAMED_HIGH, NAMED + FLAT, HIGH, *EMPTY)},
     TRACK.format(HIGH + HIGH) + TRACK.format(FLAT + FLAT): False,
     '<wpt lat="1" lon="1"><ele>5</ele></wpt>' + TRACK.format(FLAT + FLAT): False,
+    TRACK.format(FLAT + FLAT) + '<wpt lat="1" lon="1"><ele>5</ele></wpt>': False,
     '<wpt lat="1" lon="1"/>' + TRACK.format(HIGH + HIGH): False,
 }
 """Points, and whether some lack an elevation that others of their line have."""
