@@ -71,11 +71,9 @@ def compare(plan: ConversionPlan, verified: ReadBack) -> tuple[str, ...]:
     Raises:
         Rejection: all features or all geometries of a layer are lost, which makes the result useless.
     """
-    differences = (
-        warning
-        for dataset in plan.datasets
-        for warning in _differences(plan, dataset, verified.layers.get(dataset.name))
-    )
+    pairs = [(dataset, verified.layers.get(dataset.name)) for dataset in plan.datasets]
+    measured = {dataset.layer.name for dataset, found in pairs if found is not None and found.has_m}
+    differences = (warning for pair in pairs for warning in _differences(plan, *pair, measured))
     return (*differences, *_beyond_utc(verified), *_system_differences(plan, verified.recorded))
 
 
@@ -91,7 +89,10 @@ def unturned_holes(plan: ConversionPlan) -> Iterator[str]:
         )
 
 
-def _differences(plan: ConversionPlan, dataset: Dataset, found: VerifiedLayer | None) -> Iterator[str]:
+def _differences(
+    plan: ConversionPlan, dataset: Dataset, found: VerifiedLayer | None, measured: set[str]
+) -> Iterator[str]:
+    """As `compare`, of one dataset. `measured` are the layers of which another dataset, or this one, has measures."""
     writing, name = plan.writing, shown(dataset.name)
     features, geometries = expected_in(writing, dataset)
     if found is None:
@@ -118,7 +119,8 @@ def _differences(plan: ConversionPlan, dataset: Dataset, found: VerifiedLayer | 
         dimensions = dataset.dimensions(writing)
         if writing.z and "Z" in dimensions and found.has_z is False:
             yield f"Read back, {name!r} has no elevations; they were lost."
-        if "M" in dimensions and found.has_m is False:
+        may_lack_measures = dataset.layer.name in measured and geometries <= dataset.layer.unmeasured_geometries
+        if "M" in dimensions and found.has_m is False and not may_lack_measures:
             yield f"Read back, {name!r} has no measures (M); they were lost."
     if found.columns is not None and writing.attributes is None:
         yield from _column_differences(writing, dataset, found.columns)

@@ -12,6 +12,7 @@ from service.errors import Rejection
 from service.formats.format import reading_of
 from service.formats.request import ConversionRequest
 from service.formats.table.drawings import SHAPEFILE
+from service.formats.verify import ReadBack, VerifiedLayer, compare
 from tests.integration.formats import readers
 from tests.integration.formats.editing import edited, replace_in
 from tests.integration.formats.pipeline import Pipeline, write_geojson
@@ -80,6 +81,18 @@ async def test_measures_that_stand_for_none_are_left_out(either: Pipeline, tmp_p
     assert done.path.read_text().splitlines() == ["LINESTRING M (1 2 3,3 4 nan,5 6 7)", "LINESTRING (1 2,3 4)"]
     done = await either.to("GeoJson", await _measured(either, tmp_path, lines[1]))
     assert done.output.warnings == ()
+
+
+@pytest.mark.parametrize("line", ["LINESTRING Z (0 0 1,1 1 2)", "LINESTRING (0 0,1 1)"])
+async def test_measures_are_not_missed_where_no_feature_of_a_dataset_has_any(
+    either: Pipeline, tmp_path: Path, line: str
+) -> None:
+    """The layer has some, of which the points are a dataset of their own."""
+    path = table(tmp_path / "a.csv", line, "POINT M (1 2 3)")
+    done = await either.convert(path, ConversionRequest(output="Shapefile", source_epsg=4326), verifies=True)
+    assert not done.differences
+    lacking = {dataset.name: VerifiedLayer(features=1, geometries=1, has_m=False) for dataset in done.plan.datasets}
+    assert len([told for told in compare(done.plan, ReadBack(lacking)) if "they were lost" in told]) == 2
 
 
 async def test_measures_that_stand_for_none_leave_elevations(either: Pipeline, tmp_path: Path) -> None:
