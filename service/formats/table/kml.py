@@ -144,8 +144,14 @@ _KML_LEFT_OUT = (
         is_content=True,
     ),
     LeftOut(
-        "Images of overlays ({count}) were left out; what is left of a ground overlay is its outline.",
-        words=(b"<GroundOverlay", b"<ScreenOverlay", b"<PhotoOverlay"),
+        "Images of ground overlays ({count}) were left out; their outlines were kept.",
+        words=(b"<GroundOverlay",),
+        is_content=True,
+    ),
+    LeftOut(
+        "Screen and photo overlays ({count}) were left out, with their names, descriptions and points. Put points into "
+        "a Placemark to keep them.",
+        words=(b"<ScreenOverlay", b"<PhotoOverlay"),
         is_content=True,
     ),
     LeftOut("Tours and models ({count}) were left out.", words=(b"<gx:Tour", b"<%b" % NO_MODEL), is_content=True),

@@ -264,7 +264,12 @@ async def test_a_table_without_names_keeps_its_first_geometry(either: Pipeline, 
 async def test_what_kml_holds_besides_features_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """Each kind once; a plain file has no warnings."""
     done = await pipeline.to("GeoJson", kml(tmp_path / "a.kml", PLACEMARK, LINK, LINK, OVERLAY, STYLED))
-    for words in ("Network links (2)", "Images of overlays (1)", "Styles", "Altitude modes other than absolute (1)"):
+    for words in (
+        "Network links (2)",
+        "Images of ground overlays (1)",
+        "Styles",
+        "Altitude modes other than absolute (1)",
+    ):
         assert sum(words in warning for warning in done.output.warnings) == 1, (words, done.output.warnings)
     assert not (await pipeline.to("GeoJson", kml(tmp_path / "b.kml", PLACEMARK))).output.warnings
 
@@ -275,13 +280,22 @@ async def test_the_outline_of_a_ground_overlay_is_kept(pipeline: Pipeline, tmp_p
     path = kml(tmp_path / "a.kml", PLACEMARK, OVERLAY.replace("</GroundOverlay>", box))
     done = await pipeline.to("GeoJson", path)
     assert done.facts.histogram == {"Point": 1, "Polygon": 1}
-    assert any("what is left of a ground overlay is its outline" in warning for warning in done.output.warnings)
+    assert any("their outlines were kept" in warning for warning in done.output.warnings)
 
 
 async def test_a_kml_of_overlays_says_that_it_has_no_features(pipeline: Pipeline, tmp_path: Path) -> None:
     """It is not reported as damaged."""
-    with pytest.raises(Rejection, match=r"holds no features that could be converted\. Images of overlays \(1\)"):
+    with pytest.raises(Rejection, match=r"holds no features that could be converted\. Images of ground overlays \(1\)"):
         await pipeline.to("GeoJson", kml(tmp_path / "a.kml", OVERLAY))
+
+
+@pytest.mark.parametrize("kind", ["PhotoOverlay", "ScreenOverlay id='a'"])
+async def test_the_places_of_overlays_that_are_not_read_are_told(pipeline: Pipeline, tmp_path: Path, kind: str) -> None:
+    """Only their images were said to be missing, but photos have names and points, too."""
+    overlay = f"<{kind}><name>n</name><Point><coordinates>1,2</coordinates></Point></{kind.split(maxsplit=1)[0]}>"
+    done = await pipeline.to("GeoJson", kml(tmp_path / "a.kml", PLACEMARK, overlay))
+    (told,) = done.output.warnings
+    assert told.startswith("Screen and photo overlays (1) were left out, with their names, descriptions and points.")
 
 
 SCHEMA = '<Schema name="s" id="s"><SimpleField name="n" type="int"/></Schema>'
@@ -310,7 +324,7 @@ async def test_all_documents_of_a_kmz_are_converted(either: Pipeline, tmp_path: 
         for dataset in done.plan.datasets:
             found += connection.execute(f'SELECT n FROM "{dataset.name}"').fetchall()  # noqa: S608 -- ours
     assert found == [(1,), (2,), (3,)]
-    assert [warning.split()[0] for warning in done.output.warnings] == ["Network", "Images", "The"]
+    assert [warning.split()[0] for warning in done.output.warnings] == ["Network", "Screen", "The"]
     assert "'b' is empty" in done.output.warnings[-1]
 
 
