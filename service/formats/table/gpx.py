@@ -231,6 +231,7 @@ GPX = Format(
             LeftOut(
                 "Elements within elements of extensions ({count}) were not read; their columns are 0, or hold XML.",
                 pattern=NESTED_IN_GPX,
+                beside=rb"<extensions\b",
             ),
             LeftOut(
                 "Attributes of elements in extensions were left out of at least {count} of the points, routes and "

@@ -97,6 +97,20 @@ async def test_values_of_one_name_in_several_elements_are_not_mixed(pipeline: Pi
     assert any("Elements within elements of extensions (1) were not read" in told for told in done.output.warnings)
 
 
+async def test_elements_of_other_namespaces_outside_of_extensions_are_told_once(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    """As GPX 1.0 has them: they are not read, and no columns of theirs are 0 or hold XML."""
+    path = tmp_path / "a.gpx"
+    cache = '<g:cache xmlns:g="http://g"><g:name>n</g:name><g:logs><g:log><g:date>1</g:date></g:log></g:logs></g:cache>'
+    path.write_text(
+        '<gpx version="1.0" xmlns="http://www.topografix.com/GPX/1/0"><wpt lat="1" lon="2"><name>a</name>'
+        f"{cache}</wpt></gpx>"
+    )
+    (told,) = (await pipeline.to("GeoPackage", path)).output.warnings
+    assert told.startswith("Elements that GPX 1.1 does not define were left out of 1 of the points")
+
+
 HIGH, FLAT = '<trkpt lat="1" lon="1"><ele>5</ele></trkpt>', '<trkpt lat="1" lon="2"/>'
 NAMED, NAMED_HIGH = (f'<trkpt lat="1" lon="2"><name>a</name>{ele}<sym>b</sym></trkpt>' for ele in ("", "<ele>5</ele>"))
 EMPTY = tuple(HIGH.replace("<ele>5</ele>", ele) + FLAT for ele in ("<ele/>", "<ele></ele>", "<ele >\n</ele >"))
