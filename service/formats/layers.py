@@ -63,7 +63,10 @@ def _keeps_derived(target: Format) -> bool:
 
 def _first(layers: Sequence[Layer]) -> Layer:
     if not layers:
-        raise Rejection("The file holds no layer or table that can be read: it is empty or damaged.")
+        raise Rejection(
+            "The file holds no layer or table that can be read: it is empty or damaged, or arranged in an unusual way. "
+            "Open it in the program that wrote it, export it as GeoPackage, and send that."
+        )
     return next((layer for layer in layers if not layer.is_derived), layers[0])
 
 
