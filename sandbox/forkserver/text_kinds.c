@@ -153,7 +153,8 @@ int may_be_grouped(const char *text, char separator)
 
 int shows_decimals(const char *text)
 {
-    text += *text == '-';
+    text = past_space(text);
+    text += *text == '-' || *text == '+';
     const char *first = past_digits(text), *at = first;
     char separator = *at;
     if (*text == '0' || at == text || at - text > GROUP || (separator != '.' && separator != ','))
@@ -163,7 +164,7 @@ int shows_decimals(const char *text)
     if (at == first || *at != (separator == '.' ? ',' : '.'))
         return 0;
     const char *end = past_digits(at + 1);
-    return end > at + 1 && !*end;
+    return end > at + 1 && !*past_space(end);
 }
 
 enum kind kind_of(const char *text)

@@ -20,7 +20,7 @@ from typing import TextIO
 
 from service.engine.jailed.bare_quotes import quotes_in
 from service.engine.jailed.exits import Exit
-from service.engine.jailed.kinds import NUMBER, Kind, kind_of_cell, loses_digits, type_of
+from service.engine.jailed.kinds import NUMBER, Kind, kind_of_cell, loses_digits, separators_in, type_of
 from service.engine.jailed.places import (
     FINER,
     GEOMETRY_TEXT,
@@ -228,6 +228,8 @@ def _take(columns: list[Column], row: Sequence[str]) -> None:
             kind = kind_of_cell(cell)
             column.kinds |= kind
             column.rounded += loses_digits(cell, kind)
+        else:
+            column.kinds |= separators_in(cell)
         if Kind.MOMENT in column.kinds and FINER.match(cell):
             column.finer += 1
         column.returned += "\r" in cell

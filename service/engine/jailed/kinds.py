@@ -46,8 +46,6 @@ _KINDS = (
     (Kind.POINT, re.compile(r"-?(?:(?:0|[1-9]\d*)?\.\d+(?:[eE][-+]?\d+)?|(?:0|[1-9]\d*)[eE][-+]?\d+)$", re.ASCII)),
     (Kind.GROUPED, re.compile(r"-?[1-9]\d{0,2},\d{3}$", re.ASCII)),
     (Kind.COMMA, re.compile(r"-?(?:0|[1-9]\d*)?,\d+(?:[eE][-+]?\d+)?$", re.ASCII)),
-    (Kind.TEXT | Kind.POINTS, re.compile(r"-?[1-9]\d{0,2}(?:\.\d{3})+,\d+$", re.ASCII)),
-    (Kind.TEXT | Kind.COMMAS, re.compile(r"-?[1-9]\d{0,2}(?:,\d{3})+\.\d+$", re.ASCII)),
     (Kind.DAY, re.compile(r"\d{4}[-/]\d\d[-/]\d\d$", re.ASCII)),
     (
         Kind.MOMENT,
@@ -58,6 +56,7 @@ _KINDS = (
         ),
     ),
 )
+_SEPARATED = re.compile(r"\s*[-+]?[1-9]\d{0,2}(?:(?P<points>(?:\.\d{3})+),|(?:,\d{3})+\.)\d+\s*$", re.ASCII)
 _DATES = Kind.DAY | Kind.MOMENT
 _TYPES = (
     ("Date", Kind.DAY),
@@ -72,8 +71,14 @@ DECIMAL_COMMA = ";"
 
 def kind_of_cell(cell: str) -> Kind:
     """What a filled `cell` looks like."""
-    kind = next((kind for kind, pattern in _KINDS if pattern.match(cell)), Kind.TEXT)
+    kind = next((kind for kind, pattern in _KINDS if pattern.match(cell)), Kind.TEXT | separators_in(cell))
     return Kind.TEXT if kind & _DATES and not is_in_calendar(cell) else kind
+
+
+def separators_in(text: str) -> Kind:
+    """What a text shows to separate thousands, wherever it is."""
+    found = _SEPARATED.match(text)
+    return Kind.NONE if not found else Kind.POINTS if found["points"] else Kind.COMMAS
 
 
 def loses_digits(number: str, kind: Kind) -> bool:

@@ -101,10 +101,13 @@ async def test_words_that_name_types_of_geometries_are_data(either: Pipeline, tm
     assert done.output.warnings == ()
 
 
-async def test_numbers_with_two_separators_show_which_one_separates_thousands(either: Pipeline, tmp_path: Path) -> None:
-    """In any column: others that may have such a separator stay texts."""
-    done = await either.to("GeoJson", table(tmp_path / "a.csv", "a;b;c\n1.234;1.112,5;2.5\n12.345;13;2.5\n"))
-    assert rows(done) == [{"a": "1.234", "b": "1.112,5", "c": 2.5}, {"a": "12.345", "b": "13", "c": 2.5}]
+@pytest.mark.parametrize("number", ["1.112,5", "+1.112,5 "])
+async def test_numbers_with_two_separators_show_which_one_separates_thousands(
+    either: Pipeline, tmp_path: Path, number: str
+) -> None:
+    """In any column, also one of texts: others that may have such a separator stay texts."""
+    done = await either.to("GeoJson", table(tmp_path / "a.csv", f"a;b;c\n12.345;n/a;2.5\n1.234;{number};2.5\n"))
+    assert rows(done) == [{"a": "12.345", "b": "n/a", "c": 2.5}, {"a": "1.234", "b": number, "c": 2.5}]
 
 
 async def test_the_columns_of_the_geometry_can_be_named(pipeline: Pipeline, tmp_path: Path) -> None:

@@ -139,6 +139,7 @@ def test_a_comma_before_three_digits_may_separate_thousands(delimiter: str, valu
         (("1.234", "12.345"), "1.112,5", "String"),
         (("1.234", "12.345"), "192.168.100.200", "Real"),
         (("1,234", "12,345"), "1,112.5", "String"),
+        (("1,234", "12,345"), " +1,112.5 ", "String"),
         (("1,234", "12,345"), "a", "Real"),
     ],
 )
@@ -156,6 +157,11 @@ def test_coordinates_with_such_commas_are_refused(delimiter: str, cell: str) -> 
     with pytest.raises(SystemExit) as left:
         made("\n".join(map(delimiter.join, rows)).encode())
     assert left.value.code == Exit.AMBIGUOUS_COMMAS
+
+
+@pytest.mark.parametrize("number", ["1.112,5", "-1.112.113,5", " 1.112,5 "])
+def test_a_number_among_texts_shows_what_separates_thousands(number: str) -> None:
+    assert made(f"value;other\n1.234;n/a\n12.345;{number}\n".encode())[1] == ["String", "String"]
 
 
 @pytest.mark.parametrize("height", ["1,5", "4,500", "1.004,5"])
