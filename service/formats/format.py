@@ -47,6 +47,7 @@ class Reader(StrEnum):
     """One document, or several, each with layers of its own."""
     GPX = "gpx"
     GML = "gml"
+    DXF = "dxf"
     PARQUET = "parquet"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from service.formats.condensed import Condenser, shortened
+from service.formats.dxf_blocks import UndefinedBlocks
 from service.formats.format import Format, Reader, reading_of
 from service.formats.gml_geometries import FurtherGeometries
 from service.formats.gml_mixed import MixedContent
@@ -27,6 +28,7 @@ class TextCheck(Protocol):
 TEXT_CHECKS: Mapping[Reader, Sequence[Callable[[], TextCheck]]] = {
     Reader.KML: (RepeatedData, UndeclaredData),
     Reader.GML: (FurtherGeometries, MixedContent),
+    Reader.DXF: (UndefinedBlocks,),
 }
 
 

@@ -20,7 +20,7 @@ NOT_IN_QUERY = frozenset('\0"\\')
 """What releases of GDAL read differently in names that a query has in quotation marks."""
 MOST_LAYERS = 20
 """As many runs are worth it."""
-READERS = frozenset({Reader.OGR, Reader.PARTS, Reader.KML})
+READERS = frozenset({Reader.OGR, Reader.DXF, Reader.PARTS, Reader.KML})
 """How files are read that hold such numbers and can be read once more at little cost."""
 
 

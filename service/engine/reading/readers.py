@@ -50,6 +50,7 @@ JAILED = tuple(
 )
 _READERS: Mapping[Reader, Callable[[Workplace, Source], Awaitable[WorkFile]]] = {
     Reader.OGR: read_single,
+    Reader.DXF: read_single,
     Reader.DOCUMENT: read_json,
     Reader.LINES: read_json,
     Reader.PARTS: read_parts,

@@ -225,6 +225,7 @@ DXF = Format(
     extensions=(".dxf",),
     reading=Reading(
         drivers=("DXF",),
+        reader=Reader.DXF,
         environment={"DXF_ENCODING": "UTF-8"},
         declares=Declares.DXF,
         records_crs=False,

@@ -194,3 +194,30 @@ async def test_attributes_that_are_the_same_in_all_insertions_are_read_or_told(
     texts = [row["properties"]["Text"] for row in readers.geojson(done.path)]  # type: ignore[index]  # JSON is untyped
     told = "Constant attributes of blocks (1) were left out. Make them texts to keep them."
     assert texts.count("same") + done.output.warnings.count(told) == is_constant
+
+
+DEFINED = "0\nBLOCK\n8\n0\n2\n{0}\n70\n{1}\n10\n0\n20\n0\n{2}0\nENDBLK\n8\n0\n"
+UNDEFINED = {
+    "missing": "gone",
+    "with other capitals": "TREE",
+    "in another file": "site",
+    "one letter longer": "trees",
+}
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("kind", UNDEFINED)
+async def test_insertions_of_blocks_that_are_not_there_are_told(
+    pipeline: Pipeline, tmp_path: Path, kind: str, newline: str
+) -> None:
+    """They were only said to have become the parts of their blocks."""
+    blocks = DEFINED.format("tree", 0, LINE) + DEFINED.format("site", 4, "")
+    entities = INSERT.format("tree") + 2 * INSERT.format(UNDEFINED[kind])
+    drawing = f"{STYLES}0\nSECTION\n2\nBLOCKS\n{blocks}0\nENDSEC\n" + DRAWN.removeprefix(STYLES).format(entities)
+    (tmp_path / "a.dxf").write_text(drawing, newline=newline)
+    done = await pipeline.to("GeoJson", tmp_path / "a.dxf", source_epsg=4326)
+    assert len(readers.geojson(done.path)) == 1
+    told = [warning for warning in done.source.warnings if "does not define" in warning]
+    assert [warning.partition(", were")[0] for warning in told] == [
+        f"Insertions of blocks that the file does not define (2), such as {UNDEFINED[kind]!r}"
+    ]
