@@ -141,6 +141,11 @@ _MESSAGES: tuple[_Row, ...] = (
         "to it, whole.",
     ),
     _row(
+        r"ogrdxf\w{1,40}\.cpp, \d{1,6}: error at line",
+        "The drawing is damaged, cut off, or has an entity that cannot be read, such as a block that is inserted in 0 "
+        "rows or columns (70 and 71 of INSERT). Make these 1, or save the drawing anew, and send it again.",
+    ),
+    _row(
         r"Unrecognized geometry type|Geometry of feature \d+ .{0,2000}cannot be parsed",
         "The file has a geometry that cannot be read, such as a spline or a curve in an unusual notation. Save "
         "curves as lines or arcs, and send it again.",

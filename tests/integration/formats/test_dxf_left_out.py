@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from service.errors import Rejection
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 
@@ -60,6 +61,21 @@ async def test_entities_that_are_left_out_are_counted(
     assert len(readers.geojson(done.path)) == 1
     (warning,) = done.source.warnings
     assert warning.startswith(told)
+
+
+@pytest.mark.parametrize("group", [70, 71])
+async def test_blocks_that_are_inserted_in_no_rows_or_columns_are_read_or_refused_with_a_remedy(
+    either: Pipeline, tmp_path: Path, group: int
+) -> None:
+    """GDAL before 3.10 refuses the drawing, which was called damaged; others insert the block once."""
+    inserted = DRAWN.removeprefix(STYLES).format(INSERT.format("a") + f"{group}\n0\n" + LINE)
+    (tmp_path / "a.dxf").write_text(STYLES + BLOCK.format("a") + inserted)
+    features, told = 0, ""
+    try:
+        features = len(readers.geojson((await either.to("GeoJson", tmp_path / "a.dxf", source_epsg=4326)).path))
+    except Rejection as rejection:
+        told = str(rejection)
+    assert features == 2 or "inserted in 0 rows or columns (70 and 71 of INSERT). Make these 1" in told
 
 
 ARCS = "0\nLWPOLYLINE\n8\n0\n90\n{0}\n70\n0\n{1}0\nPOLYLINE\n8\n0\n66\n1\n70\n0\n{2}0\nSEQEND\n8\n0\n"
