@@ -50,6 +50,10 @@ class DatabaseClock:
             host if self._earliest_zero is None else min(host, self._earliest_zero + timedelta(seconds=self.seconds()))
         )
 
+    def latest(self) -> datetime:
+        """Return the latest time that it can be, by the host's clock and by what the database has told last."""
+        return max(self.host(), self())
+
     @property
     def host_ahead(self) -> timedelta:
         """How far this host's clock is ahead of the database's; negative if it is behind."""

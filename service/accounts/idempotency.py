@@ -13,7 +13,7 @@ from uuid import UUID
 
 import msgspec
 
-from service.clock import Clock
+from service.clock import DatabaseClock
 from service.db.pool import Database
 from service.db.queries import load
 from service.errors import IdempotencyKeyInUse, IdempotencyKeyReused
@@ -61,11 +61,11 @@ class Held(msgspec.Struct, frozen=True):
 class IdempotencyKeys:
     """The keys of all accounts in one database, and those with which this process is admitting files."""
 
-    def __init__(self, database: Database, lease: timedelta, earliest: Clock) -> None:
-        """Let a claim expire after `lease` unless it is renewed, and a key only if it is old by `earliest` too."""
+    def __init__(self, database: Database, lease: timedelta, clock: DatabaseClock) -> None:
+        """Let a claim expire after `lease` unless it is renewed; `clock` tells how old a key may be."""
         self._database = database
         self._lease = lease
-        self._earliest = earliest
+        self._clock = clock
         self._admitting: dict[JobId, Held] = {}
 
     async def claim(self, claim: KeyClaim) -> Held:
@@ -86,7 +86,7 @@ class IdempotencyKeys:
             claim.job_ids,
             self._lease,
             INTERRUPTED,
-            self._earliest(),
+            self._clock.latest(),
         )
         if row is None:
             raise AssertionError("The statement `claim` always returns one row")
@@ -116,8 +116,8 @@ class IdempotencyKeys:
         await self._database.execute(_SQL["give_back"], held.claim.account_id, held.claim.key, held.token)
 
     async def forget_old(self) -> None:
-        """Remove keys older than 24 hours."""
-        await self._database.execute(_SQL["forget"], self._earliest())
+        """Remove keys that are older than 24 hours by all clocks; until then they answer."""
+        await self._database.execute(_SQL["forget"], self._clock.earliest())
 
 
 def _held(claim: KeyClaim, verdict: Literal["taken", "answered", "reused"], jobs: Sequence[UUID]) -> Held:

@@ -147,7 +147,7 @@ async def _assemble(opened: _Opened, tasks: TaskGroup, siblings: Siblings) -> Se
         database=database,
         authenticator=Authenticator(database, clock),
         gateway=TrustedGateway(parse_identity_secrets(settings.identity_secret), settings.identity_seconds),
-        idempotency=IdempotencyKeys(database, _lease(settings), clock.earliest),
+        idempotency=IdempotencyKeys(database, _lease(settings), clock),
         history=History(database, msgspec.convert(settings, Retention, from_attributes=True), clock.earliest),
         usage=UsageReports(database),
         leases=leases,

@@ -172,8 +172,8 @@ class Leases:
         await self._database.execute(_SQL["unregister_server"], self.server_id)
 
     async def bring_back(self) -> None:
-        """Let heartbeats and claims of the future begin now: the clock was set back, and nobody else would end them."""
-        await self._database.execute(_SQL["bring_back"], self._lease)
+        """Let heartbeats of the future be sent now: the clock was set back, and the dead would seem alive."""
+        await self._database.execute(_SQL["bring_back"])
 
     async def abandoned(self) -> list[HeldJob]:
         """Return open jobs whose process has ended or whose lease has expired, a few hundred at most."""

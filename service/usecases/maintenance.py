@@ -240,7 +240,7 @@ PERIODIC_TASKS: tuple[PeriodicTask, ...] = (
     PeriodicTask(sweep, lambda _services: timedelta(seconds=60), needs_agreement=True),
     PeriodicTask(sweep_work_area, lambda _services: timedelta(minutes=10)),
     PeriodicTask(notice_usage, lambda _services: timedelta(seconds=60)),
-    PeriodicTask(forget, lambda _services: timedelta(hours=1)),
+    PeriodicTask(forget, lambda _services: timedelta(hours=1), needs_agreement=True),
     PeriodicTask(prune, lambda _services: timedelta(hours=1), needs_agreement=True),
     PeriodicTask(measure, lambda _services: timedelta(seconds=2)),
 )

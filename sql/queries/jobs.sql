@@ -93,11 +93,7 @@ SELECT coalesce(sum(converters), 0)::int AS converters, count(*) FILTER (WHERE c
 DELETE FROM server WHERE id = $1;
 
 -- name: bring_back
--- Let heartbeats and claims of the future, which the clock was set back from, begin now.
-WITH claims AS (
-    UPDATE idempotency_key SET created_at = service_time(), held_until = least(held_until, service_time() + $1::interval)
-     WHERE created_at > service_time()
-)
+-- Let heartbeats of the future, which the clock was set back from, be sent now.
 UPDATE server SET heartbeat_at = service_time() WHERE heartbeat_at > service_time();
 
 -- name: abandoned

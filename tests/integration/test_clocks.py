@@ -30,7 +30,7 @@ from tests.support.database_time import stopping_time
 from tests.support.jobs import application, settlement
 from tests.support.locks import until_one_waits
 from tests.support.patience import PATIENCE_SECONDS
-from tests.support.world import World, world
+from tests.support.world import ORIGIN, World, world
 
 LEASE = timedelta(seconds=30)
 
@@ -165,10 +165,10 @@ async def test_a_clock_that_is_set_back_leaves_no_lease_of_a_dead_process(databa
         await keys.claim(claims[0])
         assert await jumping.other.lead("usage of a test")
         await jumping.jump(timedelta(days=-1))
+        with pytest.raises(IdempotencyKeyInUse):
+            await keys.claim(claims[1])
         for _ in range(2):
             assert await jumping.reservations() == 1
-            with pytest.raises(IdempotencyKeyInUse):
-                await keys.claim(claims[1])
             await jumping.pass_time(LEASE + timedelta(seconds=1))
         assert await jumping.reservations() == 0
         assert (await keys.claim(claims[2])).job_ids == claims[2].job_ids
@@ -179,7 +179,7 @@ async def test_a_clock_that_is_set_back_leaves_no_lease_of_a_dead_process(databa
 async def test_a_repeated_request_is_charged_once_wherever_the_clock_jumps(
     database_url: str, tmp_path: Path, *, host_too: bool
 ) -> None:
-    """Two days ahead, its key is not old. It is once a day has passed."""
+    """Two days ahead, its key is not old. It is deleted once a day has passed."""
     async with world(database_url, tmp_path) as here:
         jumping, ledger = Jumping(here), here.services.ledger
 
@@ -198,6 +198,8 @@ async def test_a_repeated_request_is_charged_once_wherever_the_clock_jumps(
             await recover(here.services)  # hears the time
         assert (await ledger.balance(here.account.account_id)).used_conversions == 1
         await jumping.pass_time(timedelta(hours=24))
+        assert await job() == first
+        await forget(here.services)
         assert await job() != first
 
 
@@ -219,12 +221,47 @@ async def test_a_request_while_the_clock_is_behind_is_charged_once(
             await job()
             await jumping.pass_time(timedelta(days=4))
             await recover(here.services)
+            await forget(here.services)
         await jumping.jump(timedelta(days=-2))
         first = await job()
         await jumping.jump(timedelta(days=2))
         await forget(here.services)
         assert await job() == first
         assert await here.services.database.fetchval("SELECT count(*) FROM ledger") == 1 + is_renewed
+
+
+@pytest.mark.parametrize("jump", [timedelta(days=-31), timedelta(days=-2), timedelta(days=2), timedelta(days=40)])
+async def test_processes_that_have_heard_different_times_charge_a_repeat_once(
+    database_url: str, tmp_path: Path, jump: timedelta
+) -> None:
+    """The clock jumps for a moment that only one of two processes hears; either gets the repeats."""
+    async with world(database_url, tmp_path) as here, world(database_url, tmp_path) as other:
+        jumping = Jumping(here)
+        transport, headers = httpx.ASGITransport(other.application), dict(here.client.headers)
+        async with httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers=headers) as at_other:
+
+            async def job(client: httpx.AsyncClient, key: str) -> str:
+                files, sent = {"file": ("a.geojson", lakes())}, {"Idempotency-Key": key}
+                answer = await client.post("/api/geo/convert/upload", files=files, headers=sent)
+                return str(answer.json()["jobId"])
+
+            async def is_charged_once(jobs: dict[str, str]) -> bool:
+                for client in (here.client, at_other):
+                    for process in (here, other):
+                        await forget(process.services)
+                    assert {key: await job(client, key) for key in jobs} == jobs
+                return int(await here.services.database.fetchval("SELECT count(*) FROM ledger")) == len(jobs)
+
+            await here.services.leases.beat()
+            jobs = {"before": await job(here.client, "before")}
+            await jumping.jump(jump)
+            await other.services.leases.beat()
+            jobs |= {"heard": await job(at_other, "heard"), "unheard": await job(here.client, "unheard")}
+            assert await is_charged_once(jobs)
+            await jumping.jump(-jump)
+            assert await is_charged_once(jobs)
+            await other.services.leases.beat()
+            assert await is_charged_once(jobs)
 
 
 async def test_a_result_of_a_moment_in_which_the_clock_is_behind_is_kept(database_url: str, tmp_path: Path) -> None:

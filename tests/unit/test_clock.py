@@ -80,9 +80,22 @@ def test_a_clock_of_the_database_that_jumps_is_followed(jump: timedelta) -> None
 def test_the_earliest_time_trusts_no_clock_that_is_ahead(off: int, jump: int) -> None:
     """Neither the host's nor the database's, which may have been set forward, or back after it was ahead."""
     host = Host(off * SECOND)
-    assert host.clock.earliest() == NOON + off * SECOND
+    assert host.clock.earliest() == host.clock.latest() == NOON + off * SECOND
     host.synchronize(NOON)
     assert host.clock.earliest() == NOON + min(off, 0) * SECOND
     host.passed += 10
     host.synchronize(NOON + (10 + jump) * SECOND)
     assert host.clock.earliest() == NOON + (10 + min(off, 0, jump)) * SECOND
+
+
+@pytest.mark.parametrize("off", [2, -2])
+@pytest.mark.parametrize("jump", [5, -5])
+def test_the_latest_time_is_that_of_the_clock_that_is_ahead_now(off: int, jump: int) -> None:
+    """One that was ahead and was set right does not count: what is to last for a day would last for long."""
+    host = Host(off * SECOND)
+    host.synchronize(NOON)
+    assert host.clock.latest() == NOON + max(off, 0) * SECOND
+    host.synchronize(NOON + jump * SECOND)
+    assert host.clock.latest() == NOON + max(off, jump) * SECOND
+    host.synchronize(NOON)
+    assert host.clock.latest() == NOON + max(off, 0) * SECOND

@@ -10,7 +10,7 @@ import pytest
 
 from service.accounts.administration import Administration, Terms
 from service.accounts.idempotency import IdempotencyKeys, KeyClaim
-from service.clock import utc_now
+from service.clock import DatabaseClock, utc_now
 from service.db.pool import Database
 from service.errors import IdempotencyKeyInUse, IdempotencyKeyReused
 from service.ids import AccountId, JobId, ServerId, uuid7
@@ -69,7 +69,7 @@ async def _here(dsn: str) -> AsyncIterator[Here]:
         leases = Leases(database, ServerId(uuid7(START)), LEASE)
         await leases.beat()
         times = [START]
-        keys = [IdempotencyKeys(database, LEASE, lambda: times[-1]) for _ in range(2)]
+        keys = [IdempotencyKeys(database, LEASE, DatabaseClock(lambda: times[-1])) for _ in range(2)]
         yield Here(database, ledger, account.account_id, leases, keys[0], keys[1], times)
         assert await audit_books(database) == []
 
@@ -132,7 +132,7 @@ async def test_what_the_service_has_interrupted_is_done_at_once_by_a_repeat(here
 
 
 async def test_another_request_never_gets_the_key(here: Here) -> None:
-    """Not while the first one runs or after it was interrupted, unless it gave the key back, or a day has passed."""
+    """Not while the first one runs or after it was interrupted, unless it gave the key back, or a day has ended it."""
     held = await here.keys.claim(here.claim())
     with pytest.raises(IdempotencyKeyReused):
         await here.others.claim(here.claim(fingerprint=b"g"))
@@ -142,6 +142,9 @@ async def test_another_request_never_gets_the_key(here: Here) -> None:
     await here.keys.give_back(held)
     assert not (await here.others.claim(here.claim(fingerprint=b"g"))).earlier
     await here.pass_time(timedelta(hours=24) + 2 * LEASE)
+    with pytest.raises(IdempotencyKeyReused):
+        await here.keys.claim(here.claim(fingerprint=b"h"))
+    await here.keys.forget_old()
     assert not (await here.keys.claim(here.claim(fingerprint=b"h"))).earlier
 
 
