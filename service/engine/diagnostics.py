@@ -79,6 +79,11 @@ _MESSAGES: tuple[_Row, ...] = (
         "with a key of the type INTEGER PRIMARY KEY.",
     ),
     _row(
+        r"pragma table_xinfo\(.{1,400}\) failed: no such ",
+        "A view of the {input} cannot be computed: it uses a table, column or function that does not exist. Repair or "
+        "drop the view, and send the file again.",
+    ),
+    _row(
         r"Latitude \S{1,40} is invalid",
         "A latitude is beyond 90 degrees, which {target} cannot hold. Correct it and send the file again; if the "
         "coordinates are in another system than degrees, send its EPSG code as sourceEpsg.",

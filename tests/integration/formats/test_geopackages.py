@@ -190,3 +190,14 @@ async def test_a_view_with_functions_of_other_programs_is_told(either: Pipeline,
     shows(path, "geom, ST_MinX(geom) AS x")
     done = await either.to("GeoJson", path)
     assert any("functions of other programs ('seen')" in warning for warning in done.output.warnings)
+
+
+@pytest.mark.parametrize("selected", ["geom, gone", "geom, (SELECT n FROM gone) AS n"])
+async def test_a_view_of_what_is_not_there_is_named_as_the_reason(
+    either: Pipeline, tmp_path: Path, selected: str
+) -> None:
+    """The file was called damaged or cut off."""
+    path = await database(either, tmp_path, ["n INTEGER"], (5,))
+    shows(path, selected)
+    with pytest.raises(Rejection, match="A view of the GeoPackage cannot be computed"):
+        await either.to("GeoJson", path)

@@ -31,6 +31,10 @@ SAMPLES = [
         "sourceEpsg",
     ),
     (
+        "ERROR 1: sqlite3_get_table(pragma table_xinfo('v')) failed: no such column: missing",
+        "it uses a table, column or function that does not exist. Repair or drop the view",
+    ),
+    (
         "ERROR 1: Latitude 95.000000 is invalid.\nERROR 1: Terminating translation prematurely after failed",
         "A latitude is beyond 90 degrees, which GeoPackage cannot hold",
     ),
