@@ -193,6 +193,11 @@ OPENFILEGDB = Format(
     ),
 )
 
+UNSET = rb"\x7f\xad\xff\xff"
+"""The number with which GDAL marks fields that are not set, as 32 bits."""
+UNSET_NUMBERS = UNSET + rb"(?<=[\x00-\x07]" + UNSET + rb")\xff{0,3}+[^\xff]"
+"""The same behind the number of a column, and not the half of a negative number of 64 bits."""
+
 FLATGEOBUF = Format(
     name="FlatGeobuf",
     token="flatgeobuf",
@@ -204,6 +209,14 @@ FLATGEOBUF = Format(
         zoned_texts=True,
         unchecked_texts=True,
         has_texts_in_header=True,
+        left_out=(
+            LeftOut(
+                "The number -21121 in columns of 32 bits ({count} values) was read as no value. Save the columns with "
+                "64 bits to keep it.",
+                pattern=UNSET_NUMBERS,
+                within=b"\x7f\xad\xff\xff",
+            ),
+        ),
     ),
     writing=Writing(
         driver="FlatGeobuf",

@@ -489,6 +489,25 @@ async def test_what_geometries_of_aixm_say_of_themselves_is_kept_or_told(pipelin
 SEGMENT = "<gml:LineStringSegment><gml:posList>48 9 49 9</gml:posList></gml:LineStringSegment>"
 RING = "<gml:LinearRing><gml:posList>48 9 48 10 49 10 48 9</gml:posList></gml:LinearRing>"
 PATCH = f"<gml:PolygonPatch><gml:exterior>{RING}</gml:exterior></gml:PolygonPatch>"
+
+
+@pytest.mark.parametrize(("largest", "told"), [(7, 2), (1 << 40, 0)])
+async def test_numbers_that_the_driver_of_flatgeobuf_takes_for_none_are_told(
+    either: Pipeline, tmp_path: Path, largest: int, told: int
+) -> None:
+    """GDAL marks fields that are not set with this number, of 32 bits."""
+    numbers = [-21121, 5, -21122, largest, -21121]
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, a=number) for number in numbers])
+    done = await either.to("GeoJson", (await either.to("FlatGeobuf", path)).path)
+    found = [str(row["properties"]) for row in readers.geojson(done.path)]
+    assert sum("'a': None" in row for row in found) == told
+    sentence = (
+        f"The number -21121 in columns of 32 bits ({told} values) was read as no value. Save the columns with 64 bits "
+        "to keep it."
+    )
+    assert done.output.warnings == (sentence,) * bool(told)
+
+
 ELEVATED = {
     "Point": ("<gml:pos>48 9</gml:pos>", "[9.0, 48.0]"),
     "Curve": (f"<gml:segments>{SEGMENT}</gml:segments>", "[[9.0, 48.0], [9.0, 49.0]]"),
