@@ -27,6 +27,7 @@ class DatabaseClock:
         self.seconds = seconds
         self._zero: datetime | None = None  # the database's time when `seconds` was 0
         self._earliest_zero: datetime | None = None
+        self._latest_zero: datetime | None = None
 
     def __call__(self) -> datetime:
         """Return the time of the database."""
@@ -41,14 +42,16 @@ class DatabaseClock:
         before = earliest if self._zero is None else self._zero
         self._zero = min(max(before, earliest), latest)
         self._earliest_zero = min(self._earliest_zero or self._zero, self._zero)
+        self._latest_zero = max(self._latest_zero or self._zero, self._zero)
         return self._zero - before
 
     def earliest(self) -> datetime:
         """Return the earliest time that it can be, by the host's clock and by all that the database has told."""
-        host = self.host()
-        return (
-            host if self._earliest_zero is None else min(host, self._earliest_zero + timedelta(seconds=self.seconds()))
-        )
+        return self._host_or_earlier(self._earliest_zero)
+
+    def confirmed(self) -> datetime:
+        """Return the latest time that both the host's clock and any that the database has told have reached."""
+        return self._host_or_earlier(self._latest_zero)
 
     def latest(self) -> datetime:
         """Return the latest time that it can be, by the host's clock and by what the database has told last."""
@@ -63,3 +66,7 @@ class DatabaseClock:
     def is_doubtful(self) -> bool:
         """Whether one of the two clocks must be wrong."""
         return abs(self.host_ahead) > MOST_APART
+
+    def _host_or_earlier(self, zero: datetime | None) -> datetime:
+        host = self.host()
+        return host if zero is None else min(host, zero + timedelta(seconds=self.seconds()))

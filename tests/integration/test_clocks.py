@@ -264,12 +264,17 @@ async def test_processes_that_have_heard_different_times_charge_a_repeat_once(
             assert await is_charged_once(jobs)
 
 
-async def test_a_result_of_a_moment_in_which_the_clock_is_behind_is_kept(database_url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_heard", [False, True])
+async def test_a_result_of_a_moment_in_which_the_clock_is_behind_is_kept(
+    database_url: str, tmp_path: Path, *, is_heard: bool
+) -> None:
     """It is charged, so its client can fetch it for as long as any other."""
     async with world(database_url, tmp_path) as here:
         jumping = Jumping(here)
         await recover(here.services)  # hears the time
         await jumping.jump(timedelta(days=-2))
+        if is_heard:
+            await here.services.leases.beat()
         answer = await here.client.post("/api/geo/convert/upload", files={"file": ("a.geojson", lakes())})
         await jumping.jump(timedelta(days=2))
         await sweep(here.services)

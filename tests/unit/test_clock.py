@@ -88,6 +88,24 @@ def test_the_earliest_time_trusts_no_clock_that_is_ahead(off: int, jump: int) ->
     assert host.clock.earliest() == NOON + (10 + min(off, 0, jump)) * SECOND
 
 
+@pytest.mark.parametrize(("off", "reached"), [(0, 0), (-2, -2), (2, 0)])
+def test_a_time_is_confirmed_by_two_clocks_even_after_one_was_set_back(off: int, reached: int) -> None:
+    """A host that is ahead confirms no more than the database has told before."""
+    host = Host(off * SECOND)
+    host.synchronize(NOON)
+    assert host.clock.confirmed() == NOON + reached * SECOND
+    host.synchronize(NOON - 5 * SECOND)
+    assert host.clock.confirmed() == NOON + reached * SECOND
+
+
+def test_a_database_that_was_ahead_for_a_moment_confirms_nothing_alone() -> None:
+    """What is kept from then on would be kept for too long."""
+    host = Host(timedelta())
+    host.synchronize(NOON + 5 * SECOND)
+    host.synchronize(NOON)
+    assert host.clock.confirmed() == NOON
+
+
 @pytest.mark.parametrize("off", [2, -2])
 @pytest.mark.parametrize("jump", [5, -5])
 def test_the_latest_time_is_that_of_the_clock_that_is_ahead_now(off: int, jump: int) -> None:
