@@ -17,7 +17,7 @@ def lack_times(path: Path) -> bool:
     is_any, tail, number, positions, times = False, b"", 0, 0, 0
     for chunk in chunks(path):
         text = tail + chunk
-        cut = text.rfind(b"<", -len(END))
+        cut = text.rfind(b"<", -len(PREFIX + END))
         text, tail = (text[:cut], text[cut:]) if cut >= 0 else (text, b"")
         *ended, rest = text.replace(PREFIX, b"").split(END)
         for part in (*ended, rest):

@@ -169,5 +169,5 @@ def _stop(subscription: Subscription, *, after: int = 0) -> bytes:
 
 def _resume(subscription: Subscription, *, most: int) -> bytes:
     """Have the server send so many messages, whatever it was to send before: it counts anew."""
-    again = f"SUB {subscription.subject} {subscription.queue} {subscription._id}\r\n"  # noqa: SLF001 - see above
+    again = f"SUB {subscription.subject} {subscription.queue} {subscription._id}\r\n"  # noqa: SLF001 - see `Announcements._send`
     return _stop(subscription) + again.encode() + _stop(subscription, after=most)

@@ -5,9 +5,10 @@ SELECT * FROM admit_uploads($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 -- name: settle
 -- Complete jobs and write their ledger rows; a job is skipped unless it is open in this attempt.
 -- The balance is stored with each job, because it is part of its response. Also returns which of the jobs in $2 are open in the
--- attempts in $3, which are admissions or claims of the process $4; if anything was settled, these are on disk, too. A skipped job may have been completed by an earlier run of this
--- statement, on this server only, because a standby did not confirm the commit. The message, which is never read, makes this
--- commit wait for the standby, too. The retention begins at $5 at the earliest, lest a clock that is behind for a moment end it.
+-- attempts in $3, which are admissions or claims of the process $4; if anything was settled, these are on disk, too. A skipped job
+-- may have been completed by an earlier run of this statement, on this server only, because a standby did not confirm the commit.
+-- The message, which is never read, makes this commit wait for the standby, too. The retention begins at $5 at the earliest, lest
+-- a clock that is behind for a moment end it.
 WITH given AS (
     SELECT *
       FROM jsonb_to_recordset($1::jsonb) AS settlement(
