@@ -14,6 +14,7 @@ class Guard(StrEnum):
     NETWORK = "network"
     FILES = "file system"
     LIMITS = "limits"
+    RUNS = "other runs"
     ROOT = "rights of root"
     """Needed only if the service has such rights."""
 

@@ -126,7 +126,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: PR
     sandbox: Annotated[
         Literal["strict", "best-effort"],
         "strict: refuse to start without network isolation, file-system isolation and resource limits, or if "
-        "converters would run as root; best-effort: start anyway.",
+        "converters would run as root or could reach each other; best-effort: start anyway.",
     ] = "strict"
     converters: Annotated[
         int,

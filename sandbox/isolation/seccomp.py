@@ -161,7 +161,7 @@ class SystemCallFilter:
 
     name = "system-call filter"
     stops = "sockets, new processes and threads, tracing, mounts, links, most of the kernel"
-    guards = frozenset({Guard.NETWORK})
+    guards = frozenset({Guard.NETWORK, Guard.RUNS})
 
     def probe(self) -> None:
         """Check that a socket cannot be opened."""

@@ -39,8 +39,8 @@ class UnprivilegedUser:
         self._reads = reads
         self._work_root = work_root
         self._is_root = is_root
-        # An ordinary user has no special rights to guard.
-        self.guards = frozenset({Guard.ROOT}) if is_root else frozenset[Guard]()
+        # An ordinary user has no special rights to guard, and its runs have one user.
+        self.guards = frozenset({Guard.ROOT, Guard.RUNS}) if is_root else frozenset[Guard]()
 
     def probe(self) -> None:
         """Check that the user exists, can read what runs need and can reach the work root."""

@@ -131,11 +131,12 @@ def test_a_spawner_outlives_a_lack_of_processes(place: Path) -> None:
         ({"namespaces", "system-call filter"}, "network"),
         ({"namespaces", "Landlock"}, "file system"),
         ({"resource limits"}, "limits"),
+        ({"system-call filter", "unprivileged user"}, "other runs"),
         pytest.param({"unprivileged user"}, "rights of root", marks=NEEDS_ROOT),
     ],
 )
 async def test_strict_mode_names_what_is_missing(work_root: Path, without: set[str], named: str) -> None:
-    """A pool does not open without a layer for the network, for files and for limits, nor with runs as root."""
+    """A pool does not open without a layer for network, files, limits and other runs, nor with runs as root."""
     with pytest.raises(SandboxUnavailable, match=f"no layer guards the {named} .*best-effort"):
         async with open_pool(Config(work_root=work_root, without=frozenset(without))):
             pass
@@ -150,7 +151,12 @@ async def test_best_effort_opens_and_says_what_gets_out(work_root: Path, directo
     )
     async with open_pool(config) as pool:
         assert set(pool.report().escapes) >= {"a file outside", "a TCP listener", "a UDP listener"}
-        assert pool.report().missing == (Guard.NETWORK, Guard.FILES, *((Guard.ROOT,) if os.geteuid() == 0 else ()))
+        assert pool.report().missing == (
+            Guard.NETWORK,
+            Guard.FILES,
+            Guard.RUNS,
+            *((Guard.ROOT,) if os.geteuid() == 0 else ()),
+        )
         assert any("reached a file outside" in line for line in pool.report().lines())
         async with pool.lease("a") as converter:
             verdict = await converter.run(Command(argv=(sys.executable, "-c", ""), directory=directory))
