@@ -10,10 +10,10 @@ from service.engine.jailed.gpkg import GEOMETRY, quoted
 from service.engine.reading.work_file import ADD, WORK_DRIVER, open_options
 from service.engine.workspace import OUT, WORK_FILE, staged_names
 from service.formats.datasets import Dataset
-from service.formats.detect import Source
 from service.formats.format import Packaging, Writer, Writing, reading_of
 from service.formats.geometry import NO_GEOMETRY
 from service.formats.plan import ConversionPlan
+from service.formats.source import Source
 from service.formats.systems import is_placed
 
 RESULT = "result"

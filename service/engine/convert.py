@@ -43,7 +43,6 @@ from service.engine.workspace import FOLDER, INPUT, VERIFIED_FILE, WORK_FILE, Ru
 from service.engine.writing import PARQUET_WRITING, write
 from service.formats.crs import WGS84, CrsCatalogue
 from service.formats.datasets import Dataset
-from service.formats.detect import Source
 from service.formats.facts import (
     MAX_LAYERS,
     Count,
@@ -60,6 +59,7 @@ from service.formats.format import ANY_FLAT, OF_LAYERS, OF_RELEASES, Format, Rea
 from service.formats.names import listed, quotes, unique
 from service.formats.plan import ConversionPlan
 from service.formats.request import ConversionRequest
+from service.formats.source import Source
 from service.formats.straying import Astray, that_may_stray
 from service.formats.verify import ReadBack, Recorded
 from service.geojson.fields import EXACT_IN_REAL

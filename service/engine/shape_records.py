@@ -12,11 +12,11 @@ from pathlib import Path
 from service.engine.jailed import shape_records
 from service.engine.workspace import Workplace
 from service.errors import Rejection
-from service.formats.detect import Part
 from service.formats.facts import Count
 from service.formats.names import shown
 from service.formats.opened import opened
 from service.formats.shx import is_whole
+from service.formats.source import Part
 
 SHAPES_FILE = "shapes.json"
 SHX_HEADER = 100

@@ -28,9 +28,9 @@ from service.engine.files import (
 from service.engine.jailed import postprocessing, wheel
 from service.engine.session import NOT_AS_EXPECTED, Session, SessionOver
 from service.errors import Rejection
-from service.formats.detect import Source
 from service.formats.facts import MAX_LAYERS
 from service.formats.opened import opened
+from service.formats.source import Source
 from service.permit import OutOfTime, Permit
 
 T = TypeVar("T")

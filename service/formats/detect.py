@@ -4,51 +4,34 @@ Of the client's file name, only the extension is trusted; of the content, only a
 variants of one format.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from stat import S_ISDIR
 
 import msgspec
 
 from service.errors import Rejection
 from service.formats.archive import Archive, open_archive
 from service.formats.archive_contents import BUNDLES, ArchiveContent, find_all, remedy
-from service.formats.bounds import Bounds, MuchToRead
+from service.formats.bounds import Bounds
 from service.formats.catalog import tables_in
-from service.formats.dxf_encodings import dxf_in_utf8
-from service.formats.format import SHARED_EXTENSION, Declares, Format, Reader, reading_of
-from service.formats.gml_dimensions import with_known_dimensions
-from service.formats.gml_elevated import without_elevated
-from service.formats.gml_radii import with_known_radii
-from service.formats.gml_values import with_readable_names
-from service.formats.gpx_elevations import without_empty_elevations
-from service.formats.gpx_times import with_plain_times
-from service.formats.gpx_values import with_values_alone
+from service.formats.documents import in_known_encodings, mended_documents
+from service.formats.format import SHARED_EXTENSION, Format, reading_of
 from service.formats.gunzip import gunzip
 from service.formats.json_kinds import HEAD_BYTES, head_of, kind_of_json, sequence_prefix, tail_of
-from service.formats.kml_features import in_one_document
-from service.formats.kml_repairs import mended
 from service.formats.left_out import has_features, hold_features
 from service.formats.names import listed, safe_name, shown, stem_of, unique
-from service.formats.opened import removed
 from service.formats.other_kinds import refuse_other
 from service.formats.properties import descriptions_beside_shapes, property_warnings, rules_in_schemas
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
+from service.formats.source import Part, Source
 from service.formats.text_checks import TextChecks, check_texts
 from service.formats.unread import START_BYTES, refuse_unread
-from service.formats.xml_encodings import in_utf8, unknown_encoding
-from service.formats.xml_prefixes import with_gpx_prefixes, with_kml_prefixes
 from service.formats.xml_root import require_root
 
 ZIP = SHARED_EXTENSION
 GZ = ".gz"
 LISTED = 50
 NO_EXTENSION = "The name of the file has no extension, which tells its format."
-IN_UTF8: Mapping[Declares, Callable[[Path, Path, int], tuple[Path, str]]] = {
-    Declares.XML: in_utf8,
-    Declares.DXF: dxf_in_utf8,
-}
 REMEDIES: Mapping[str, str] = {
     extension: sentence
     for extensions, sentence in (
@@ -71,84 +54,6 @@ REMEDIES: Mapping[str, str] = {
     for extension in extensions.split()
 }
 """By extension that is not accepted: what helps if the file is what its name says."""
-Mend = Callable[[Path, Path, Path | None], tuple[Path, str]]
-MENDED: Mapping[Reader, Mapping[str, Mend]] = {
-    Reader.KML: {"prefixed": with_kml_prefixes, "whole": in_one_document, "mended": mended},
-    Reader.GML: {
-        "sized": with_known_dimensions,
-        "radii": with_known_radii,
-        "plain": without_elevated,
-        "named": with_readable_names,
-    },
-    Reader.GPX: {
-        "prefixed": with_gpx_prefixes,
-        "held": with_values_alone,
-        "timed": with_plain_times,
-        "level": without_empty_elevations,
-    },
-}
-"""By reader: what puts files that its driver reads in place of others, by the prefix of their names.
-
-Each is called with the file, the new one, and a shorter one in which to look for what has to be mended, if there
-is one.
-"""
-
-
-class Part(msgspec.Struct, frozen=True):
-    """One dataset of the upload: its files by extension, the one to open first, and the name of its layer."""
-
-    files: Mapping[str, Path]
-    layer: str
-    shorter: Path | None = None
-    """A file with all kinds of tags that are in the text of the one to open, but not all of them."""
-
-    @property
-    def path(self) -> Path:
-        """The file to open."""
-        return next(iter(self.files.values()))
-
-    @property
-    def text(self) -> Path:
-        """The file in which to look for tags."""
-        return self.shorter or self.path
-
-    @property
-    def extension(self) -> str:
-        """The extension of the file to open: one of the format's own, whatever the client's was."""
-        return next(iter(self.files))
-
-
-class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """An upload whose format is known."""
-
-    format: Format
-    parts: tuple[Part, ...]
-    stem: str
-    """The stem of output names."""
-    prefix: str = ""
-    """What precedes the path on the converter's command line if the driver cannot be chosen by content."""
-    options: tuple[str, ...] = ()
-    """Options for this file, in addition to those of its format."""
-    warnings: tuple[str, ...] = ()
-    warnings_without: Mapping[str, str] = {}
-    """Warnings, each with what it depends on, as `LeftOut.condition`."""
-    looked_seconds: float = 0.0
-    """How much of the computing time for looking through the upload its detection has taken."""
-
-    @property
-    def path(self) -> Path:
-        """The file to read; the first one of several shapefiles."""
-        return self.parts[0].path
-
-    @property
-    def size_bytes(self) -> int:
-        """How much a converter will read."""
-        return sum(_size(file) for part in self.parts for file in part.files.values())
-
-    @property
-    def records_crs(self) -> bool:
-        """Whether files of the format can record their coordinate system."""
-        return reading_of(self.format).records_crs
 
 
 def is_gzip(untrusted_name: str) -> bool:
@@ -266,17 +171,11 @@ def _single(
     warnings = [bundle.alone for bundle in reading_of(row).bundles if bundle.main == extension]
     warnings += property_warnings(row, path, bounds)
     if declares := reading_of(row).declares:
-        documents, left_out_documents = _of_known_encodings(documents)
-        all_bytes = sum(part.path.stat().st_size for part in documents)
-        if bounds.read_through_bytes is not None and all_bytes > bounds.read_through_bytes:
-            raise MuchToRead("The text is too long to be read at once.")
-        rewrite = IN_UTF8[declares]
-        documents, told = _replaced(documents, lambda path, new: rewrite(path, new, all_bytes), unpack_into, "utf8")
-        warnings += [*left_out_documents, *told]
-    text = TextChecks(row, unpack_into)
-    for prefix, mend in MENDED.get(reading_of(row).reader, {}).items():
-        documents, told = _replaced(documents, partial(_mended, mend, text), unpack_into, prefix)
+        documents, told = in_known_encodings(documents, declares, unpack_into, bounds)
         warnings += told
+    text = TextChecks(row, unpack_into)
+    documents, told = mended_documents(documents, reading_of(row).reader, unpack_into, text)
+    warnings += told
     paths = [part.path for part in documents]
     repeated, left_out = text.tell(paths) if checks_text or not hold_features(row, paths) else ([], {})
     documents = tuple(Part(part.files, part.layer, text.shorter(part.path)) for part in documents)
@@ -291,39 +190,6 @@ def _single(
         warnings=(*warnings, *repeated, *(warning for warning, column in left_out.items() if not column)),
         warnings_without={warning: condition for warning, condition in left_out.items() if condition},
     )
-
-
-def _mended(mend: Mend, text: TextChecks, path: Path, target: Path) -> tuple[Path, str]:
-    return mend(path, target, text.shorter(path))
-
-
-def _of_known_encodings(documents: tuple[Part, ...]) -> tuple[tuple[Part, ...], list[str]]:
-    """The documents without those whose encoding is not known, unless that is so of all, and a warning about those."""
-    unknown = {part.layer: name for part in documents if (name := unknown_encoding(part.path))}
-    if len(unknown) in {0, len(documents)}:
-        return documents, []
-    (first, name), *_ = unknown.items()
-    told = (
-        f"Documents ({len(unknown):,}, first {first!r}) were left out: they declare encodings that cannot be read, "
-        f"such as {shown(name)!r}. Save them as UTF-8 and send the file again."
-    )
-    return tuple(part for part in documents if part.layer not in unknown), [told]
-
-
-def _replaced(
-    documents: Sequence[Part], replace: Callable[[Path, Path], tuple[Path, str]], directory: Path, prefix: str
-) -> tuple[tuple[Part, ...], list[str]]:
-    """The documents, some of them in new files, named with `prefix`, that `replace` wrote, and its warnings."""
-    found = [replace(part.path, directory / f"{prefix}_{at}{part.extension}") for at, part in enumerate(documents)]
-    parts = tuple(Part({part.extension: path}, part.layer) for part, (path, _) in zip(documents, found, strict=True))
-    for part, (path, _) in zip(documents, found, strict=True):
-        if part.path.parent == directory and part.path != path:
-            removed(part.path)
-    told = [(part.layer, warning) for part, (_, warning) in zip(parts, found, strict=True) if warning]
-    if len(parts) == 1 or not told:
-        return parts, [warning for _, warning in told]
-    (layer, first), count = told[0], len(told)
-    return parts, [f"Documents ({count:,}, first {layer!r}): {first}"]
 
 
 def _documents(path: Path, extension: str, stem: str, unpack_into: Path, bounds: Bounds) -> tuple[Part, ...]:
@@ -446,8 +312,3 @@ def _not_empty(path: Path, packed_as: str) -> Path:
     if path.stat().st_size == 0:
         raise Rejection(f"The file in the {packed_as} is empty.")
     return path
-
-
-def _size(file: Path) -> int:
-    status = file.stat()
-    return sum(map(_size, file.iterdir())) if S_ISDIR(status.st_mode) else status.st_size

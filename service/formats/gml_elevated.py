@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from service.formats.left_out import has_match, pieces_to, written
+from service.formats.left_out import has_match
+from service.formats.mending import Mending
 from service.formats.opened import opened
 
 ELEVATED = b"Elevated"
@@ -23,18 +24,12 @@ ELEVATIONS = (
     + rb")*+</(?:\w{1,20}+:)?+(?:Point|Curve|(?:Elevated)?+Surface)>"
 )
 """Elevations of geometries that have been renamed, and of areas in messages."""
-LONGEST_TAG = 16 << 10
 
 
 def without_elevated(path: Path, target: Path, text: Path | None = None) -> tuple[Path, str]:
-    """The file to read in place of the GML at `path`, and no warning. Blocking.
-
-    It is `path` if it has no such geometries, or values with their names; otherwise `target`, a new file whose
-    directory is created if needed. `text` is where to look for them, if not in the file itself.
-    """
+    """As `Mend`: a file with values of such names stays as it is."""
     with opened(path) as file:
         renamed = OF_MESSAGES if MESSAGE.search(file.read(HEAD_BYTES)) else OF_OTHERS
-    if not has_match(text or path, renamed, ELEVATED) or has_match(text or path, VALUE, ELEVATED):
+    if has_match(text or path, VALUE, ELEVATED):
         return path, ""
-    pieces = pieces_to(path, b">", LONGEST_TAG)
-    return written(target, (renamed.sub(rb"\g<begin>\g<kind>", piece) for piece in pieces)), ""
+    return Mending(renamed, rb"\g<begin>\g<kind>", within=ELEVATED)(path, target, text)

@@ -5,9 +5,8 @@ It knows few notations, and only where coordinates are degrees: elsewhere, a kil
 
 import re
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 
-from service.formats.left_out import has_match, pieces_to, written
+from service.formats.mending import Mending
 
 METER, FOOT = b"m", b"ft"
 _NAMES = {
@@ -47,18 +46,6 @@ _FEET = rb"|".join(re.escape(name) for name, known in UNITS.items() if known == 
 RADII_IN_FEET = rb"<gml:radius\s++uom\s*+=\s*+[\"'](?:%b)[\"']" % _FEET
 IN_METERS = re.compile(rb"<gml:radius\s++uom\s*+=\s*+[\"']%b[\"']" % METER)
 """A radius in meters, as it is written here, too."""
-END, LONGEST = b"</", 1 << 20
-
-
-def with_known_radii(path: Path, target: Path, text: Path | None = None) -> tuple[Path, str]:
-    """The file to read in place of the GML at `path`, and no warning. Blocking.
-
-    It is `path` if no radius has to be rewritten; otherwise `target`, a new file whose directory is created if
-    needed. `text` is where to look for them, if not in the file itself.
-    """
-    if not has_match(text or path, RADIUS, b"radius"):
-        return path, ""
-    return written(target, (RADIUS.sub(_in_known_unit, piece) for piece in pieces_to(path, END, LONGEST))), ""
 
 
 def _in_known_unit(found: re.Match[bytes]) -> bytes:
@@ -68,3 +55,6 @@ def _in_known_unit(found: re.Match[bytes]) -> bytes:
     except InvalidOperation:
         return found[0]  # the driver tells that it is no number
     return b'<gml:radius uom="%b">%b</' % (unit, radius)
+
+
+with_known_radii = Mending(RADIUS, _in_known_unit, within=b"radius", end=b"</")

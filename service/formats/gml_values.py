@@ -29,11 +29,7 @@ TOLD = "Values in elements named like geometries of GML were read into columns w
 
 
 def with_readable_names(path: Path, target: Path, text: Path | None = None) -> tuple[Path, str]:
-    """The file to read in place of the GML at `path`, and what to tell of it. Blocking.
-
-    It is `path` if no value has the name of a geometry; otherwise `target`, a new file whose directory is created if
-    needed. `text` is where to look for them, if not in the file itself.
-    """
+    """As `Mend`."""
     if not has_match(text or path, TEXT):
         return path, ""
     names: set[bytes] = set()

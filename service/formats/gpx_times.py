@@ -1,9 +1,8 @@
 """Writes times of GPX as its schema has them: releases of the driver differ in what else they read, and do not tell."""
 
 import re
-from pathlib import Path
 
-from service.formats.left_out import has_match, pieces_to, written
+from service.formats.mending import Mending
 
 _MONTH, _DAY, _HOUR, _SIXTY = rb"(?:0[1-9]|1[0-2])", rb"(?:0[1-9]|[12]\d|3[01])", rb"(?:[01]\d|2[0-3])", rb"[0-5]\d"
 PLAIN_TIME = (
@@ -22,19 +21,6 @@ TIME = re.compile(
     rb"(?:(?:[Tt]|\s++)(?P<hour>\d\d?):(?P<minute>\d\d?)(?::(?P<second>\d\d?)(?:[.,](?P<part>\d+))?+)?+"
     rb"\s*+(?P<zone>[Zz]|(?P<sign>[+-])(?P<hours>\d\d?)(?::?+(?P<minutes>\d\d))?+)?+)?+\s*+" + _CLOSE
 )
-LONGEST = 2 << 20
-"""How long what lies between times may be without being read in pieces."""
-
-
-def with_plain_times(path: Path, target: Path, text: Path | None = None) -> tuple[Path, str]:
-    """The file to read in place of the GPX at `path`, and no warning. Blocking.
-
-    It is `path` if all times are as the schema has them; otherwise `target`, a new file whose directory is created if
-    needed. Texts that are no times stay as they are. `text` is where to look for them, if not in the file itself.
-    """
-    if not has_match(text or path, ODD, _OPEN):
-        return path, ""
-    return written(target, (TIME.sub(_plain, piece) for piece in pieces_to(path, _CLOSE, LONGEST))), ""
 
 
 def _plain(time: re.Match[bytes]) -> bytes:
@@ -47,3 +33,7 @@ def _plain(time: re.Match[bytes]) -> bytes:
     if found["sign"]:
         text += b"%b%02d:%02d" % (found["sign"], int(found["hours"]), int(found["minutes"] or 0))
     return _OPEN + text + _CLOSE
+
+
+with_plain_times = Mending(ODD, _plain, within=_OPEN, end=_CLOSE, replaced=TIME)
+"""Texts that are no times stay as they are."""

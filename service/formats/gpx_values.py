@@ -4,9 +4,10 @@ Receivers record heart rates, cadences and temperatures so: `<extensions><x:Trac
 """
 
 import re
+from functools import partial
 from pathlib import Path
 
-from service.formats.left_out import has_match, pieces_to, written
+from service.formats.mending import Mending
 from service.formats.xml_columns import Room
 
 _VALUE = rb"<([\w.:-]++)>[^<>]*+</\%d>\s*+"
@@ -17,30 +18,21 @@ HOLDER = re.compile(_HOLDER % (3, 1))
 ONLY_VALUES = re.compile(rb"\s*+(?:" + _VALUE % 1 + rb"|" + _HOLDER % (4, 2) + rb")*+")
 NAME = re.compile(rb"<([\w.:-]++)>")
 END = b"</extensions>"
-LONGEST = 2 << 20
-"""How long what lies between extensions may be without being read in pieces."""
 EXTENSIONS = re.compile(rb"<extensions>([^<]*+(?:<(?!/?extensions\b)[^<]*+)*+)" + END)
 HELD = re.compile(rb"<extensions>\s*+(?:" + _VALUE % 1 + rb")*+<[^<>]++(?<!/)>\s*+<(?!/)")
 
 
 def with_values_alone(path: Path, target: Path, text: Path | None = None) -> tuple[Path, str]:
-    """The file to read in place of the GPX at `path`, and no warning. Blocking.
-
-    It is `path` if no extensions hold values within other elements; otherwise `target`, a new file whose directory is
-    created if needed. `text` is where to look for them, if not in the file itself.
+    """As `Mend`.
 
     Raises:
         Rejection: there are too many names of values.
     """
-    if not has_match(text or path, HELD):
-        return path, ""
-    holders, room = dict[bytes, bytes](), Room()
-    pieces = pieces_to(path, END, LONGEST)
-    texts = (EXTENSIONS.sub(lambda found: _taken_out(found, holders, room), piece) for piece in pieces)
-    return written(target, texts), ""
+    take_out = partial(_taken_out, {}, Room())
+    return Mending(HELD, take_out, end=END, replaced=EXTENSIONS)(path, target, text)
 
 
-def _taken_out(extensions: re.Match[bytes], holders: dict[bytes, bytes], room: Room) -> bytes:
+def _taken_out(holders: dict[bytes, bytes], room: Room, extensions: re.Match[bytes]) -> bytes:
     """The extensions without the elements around values, unless something else, or two of a name, would be lost.
 
     `holders` are the elements that have been around the values of each name: if others are, it means something else.

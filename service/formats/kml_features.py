@@ -26,11 +26,7 @@ CLOSES = {b"!--": b"--", b"![CDATA[": b"]]"}
 
 
 def in_one_document(path: Path, target: Path, text: Path | None = None) -> tuple[Path, str]:
-    """The file to read in place of the KML at `path`, and a warning or "". Blocking.
-
-    It is `path` if it is as it should be, or not understood; otherwise `target`, a new file whose directory is created
-    if needed. `text` is where to look at tags, if not in the file itself.
-    """
+    """As `Mend`; a file that is not understood stays as it is."""
     with opened(path) as file:
         root = ROOT.search(file.read(LONGEST_TAG))
         file.seek(max(0, path.stat().st_size - LONGEST_TAG))

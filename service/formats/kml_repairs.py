@@ -69,17 +69,15 @@ FIELD = b'<SimpleField name="%b" type="string"/>'
 
 
 def mended(path: Path, target: Path, text: Path | None = None) -> tuple[Path, str]:
-    """The file to read in place of the KML at `path`, and a warning or "". Blocking.
+    """As `Mend`.
 
-    It is `path` if nothing has to be mended; otherwise `target`, a new file whose directory is created if needed.
     SimpleData that no Schema declares would be left out: what is in the first MiB is declared, or gets the name that
     is declared in another case. So would be what a Schema declares within a Folder, as GDAL 1 wrote it: the Document
     gets a copy. Of several rings in one innerBoundaryIs, all but the last would be. Rings that bound no area become
     lines: the driver makes geometries of them that most formats lack. Positions of tracks get single blanks between
     their numbers, since it takes others for 0, and empty ones, which it takes for 0, 0, repeat another. Data that names
     no Schema of the file is of the first one. Models, which have none, get an unknown name: the driver crashes on one
-    among several geometries. Tracks of KML 2.3 become those of its extension gx, which it knows. `text` is where to
-    look for all this, if not in the file itself.
+    among several geometries. Tracks of KML 2.3 become those of its extension gx, which it knows.
 
     Raises:
         Rejection: very many positions of tracks are empty, too much is missing, or a track lacks some of its times.

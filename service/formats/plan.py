@@ -31,7 +31,6 @@ from service.formats.dateline import (
     may_be_wound,
     spans_map,
 )
-from service.formats.detect import Source
 from service.formats.facts import MAX_LAYERS, Facts, Layer
 from service.formats.format import Format, Writer, Writing, reading_of, writing_of
 from service.formats.geometry import Family
@@ -39,6 +38,7 @@ from service.formats.layers import choose_layers
 from service.formats.losses import exchanged_rings, find_losses, refuse_unrepresentable, told_of_reading
 from service.formats.names import free_name
 from service.formats.request import ConversionRequest
+from service.formats.source import Source
 from service.formats.systems import Systems, choose_systems
 from service.formats.values import KNOWN_BY_SCAN, reading_warnings
 

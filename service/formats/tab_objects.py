@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from service.formats.detect import Part
 from service.formats.mif_charset import AFFINE_UNREAD, CURVES_BECAME, ORIGIN_UNREAD
 from service.formats.names import counted, shown
 from service.formats.opened import opened
+from service.formats.source import Part
 
 CURVES = bytes([0x0A, 0x0B, 0x16, 0x17, 0x19, 0x1A])
 """Arcs, rounded rectangles and ellipses, each with short and with long coordinates."""

@@ -39,11 +39,7 @@ LONGEST = 1 << 20
 def with_usual_prefixes(
     usual: Mapping[bytes, bytes], path: Path, target: Path, _text: Path | None = None
 ) -> tuple[Path, str]:
-    """The file to read in place of the one at `path`, and no warning. Blocking.
-
-    It is `path` if its elements have the `usual` prefixes, or if one of these stands for something else in it;
-    otherwise `target`, a new file whose directory is created if needed.
-    """
+    """As `Mend`: a file in which one of the `usual` prefixes stands for something else stays as it is."""
     head = next(chunks(path), b"")
     root = ROOT.match(head[:HEAD_BYTES])
     end = head.find(b">", root.end() - 1) if root else -1

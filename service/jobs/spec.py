@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from service.formats.detect import Part, Source
 from service.formats.registry import by_token
 from service.formats.request import ConversionRequest
+from service.formats.source import Part, Source
 from service.ids import AccountId
 from service.jobs.records import Job
 

@@ -6,8 +6,8 @@ from service.dataloss.rules import Report, not_applicable, report
 from service.dataloss.warnings import extra_warnings
 from service.engine.convert import Engine
 from service.engine.workspace import Run
-from service.formats.detect import Source
 from service.formats.format import reading_of
+from service.formats.source import Source
 from service.geojson.findings import Scan
 from service.geojson.refusals import OTHER_JSON, Unreadable
 from service.geojson.warnings import reading_warnings

@@ -9,9 +9,9 @@ import msgspec
 from sandbox.pool import Pool
 from service.clock import utc_now
 from service.engine.convert import Engine
-from service.formats.detect import Source
 from service.formats.offer import Offer
 from service.formats.request import ConversionRequest
+from service.formats.source import Source
 from service.formats.target import choose_target
 from service.ids import AccountId, JobId, uuid7
 from service.intake.form import Upload

@@ -18,7 +18,8 @@ from sandbox.command import Limits
 from service.blocking import INLINE_BYTES, SHARED, Threads, run_blocking
 from service.engine.diagnostics import out_of_time
 from service.formats.bounds import Bounds, MuchToRead, TooMuch
-from service.formats.detect import Source, detect, is_gzip, is_read_through, most_made_of
+from service.formats.detect import detect, is_gzip, is_read_through, most_made_of
+from service.formats.source import Source
 from service.ids import AccountId
 from service.intake.disk_space import DiskSpace
 from service.intake.form import Upload

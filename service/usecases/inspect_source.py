@@ -17,7 +17,6 @@ from service.engine.environment import python_environment
 from service.engine.workspace import Run
 from service.errors import NoRoom, Rejection
 from service.formats.crs import WGS84
-from service.formats.detect import Part, Source
 from service.formats.facts import Crs, Facts, Flaw
 from service.formats.format import Format, Reader, reading_of, writing_of
 from service.formats.into_utf8 import require_utf8
@@ -25,6 +24,7 @@ from service.formats.json_kinds import head_of
 from service.formats.other_kinds import refuse_other_json
 from service.formats.plan import can_go_direct, most_to_read
 from service.formats.request import ConversionRequest
+from service.formats.source import Part, Source
 from service.formats.systems import is_projected
 from service.geojson import normalize as normalize_program
 from service.geojson import scan as scan_program

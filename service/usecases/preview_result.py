@@ -19,7 +19,7 @@ from service.engine.files import size_of_written
 from service.engine.preview import MOST_BYTES
 from service.engine.workspace import Run
 from service.errors import NoResult, Overloaded, Rejection, StorageUnavailable, TooManyRequests
-from service.formats.detect import Source
+from service.formats.source import Source
 from service.ids import AccountId, JobId
 from service.intake.form import MEBIBYTE, Upload
 from service.jobs.dispatch import RETRY_AFTER_SECONDS

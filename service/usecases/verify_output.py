@@ -8,8 +8,8 @@ from service.engine.arguments import result_name
 from service.engine.convert import Engine
 from service.engine.files import size_of_written
 from service.engine.workspace import FOLDER, Run
-from service.formats.detect import Source
 from service.formats.plan import ConversionPlan
+from service.formats.source import Source
 from service.formats.straying import Astray, stray_warnings
 from service.formats.values import value_warnings
 from service.formats.verify import ReadBack, compare, unturned_holes, verified_from

@@ -17,10 +17,10 @@ from service.engine.session import Answer, Session
 from service.engine.session_loading import Opening, hold
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
-from service.formats.detect import Source
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
 from service.formats.format import reading_of
 from service.formats.names import listed, quotes
+from service.formats.source import Source
 from service.formats.table.databases import (
     CODES_LEFT_OUT,
     DESCRIPTIONS_LEFT_OUT,

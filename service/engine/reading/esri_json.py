@@ -11,12 +11,12 @@ from msgspec import Meta
 from service.engine.jailed import esri_attributes
 from service.engine.reading.work_file import INTO_WORK_FILE, NO_SYSTEM, WORK_DRIVER, WorkFile, hold_or_read
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
-from service.formats.detect import Source
 from service.formats.esri_codes import esri_code, has_measures_alone
 from service.formats.facts import MAX_COLUMNS, Count, Name
 from service.formats.format import reading_of
 from service.formats.into_utf8 import require_utf8
 from service.formats.names import counted, values_of
+from service.formats.source import Source
 
 COPY, FOUND_FILE = "attributes.json", "found.json"
 MEASURES_LEFT_OUT = (

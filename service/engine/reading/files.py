@@ -25,11 +25,11 @@ from service.engine.session_facts import SeenLayer, with_logical
 from service.engine.session_loading import Opening, hold
 from service.engine.workspace import INPUT, WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
-from service.formats.detect import Part, Source
 from service.formats.format import Reading, reading_of
 from service.formats.mid_values import clock_times, mid_warnings
 from service.formats.mif_charset import affine_warning, charset_warning, curves_warning, origin_warning
 from service.formats.opened import opened
+from service.formats.source import Part, Source
 from service.formats.tab_objects import tab_warnings
 
 TAIL_BYTES = 4096

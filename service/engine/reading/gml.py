@@ -21,12 +21,12 @@ from service.engine.session_loading import in_open_run
 from service.engine.workspace import INPUT, Workplace, staged_names
 from service.errors import Rejection
 from service.formats.crs import CrsCatalogue
-from service.formats.detect import Part, Source
 from service.formats.facts import Count, Layer, Name
 from service.formats.format import Reader, Reading, reading_of
 from service.formats.gml_radii import IN_METERS
 from service.formats.left_out import has_match, pieces
 from service.formats.names import counted, listed, shown
+from service.formats.source import Part, Source
 from service.formats.xml_columns import GML_ENDS, GML_NAMES, require_few_columns
 
 SRS_NAME, SRS_DIMENSION = b"srsName", b"srsDimension"

@@ -8,9 +8,9 @@ from pathlib import Path
 from service.engine.reading.files import read_single
 from service.engine.reading.work_file import WorkFile
 from service.engine.workspace import Workplace, staged_names
-from service.formats.detect import Source
 from service.formats.left_out import has_match
 from service.formats.opened import opened
+from service.formats.source import Source
 from service.formats.xml_root import HEAD_BYTES, ROOT
 
 EXTENSIONS = re.compile(rb"<extensions[\s>]")

@@ -11,10 +11,10 @@ from service.engine.jailed import kml_names
 from service.engine.reading.files import read_documents
 from service.engine.reading.work_file import LISTED, WorkFile
 from service.engine.workspace import Workplace, staged_names
-from service.formats.detect import Source
 from service.formats.facts import MAX_COLUMNS, Name
 from service.formats.left_out import has_match
 from service.formats.names import listed, shown
+from service.formats.source import Source
 from service.formats.xml_columns import KML_ENDS, KML_NAMES, require_few_columns
 
 ELEMENTS = b"|".join(kml_names.ELEMENTS)

@@ -9,9 +9,9 @@ from service.engine.jailed.gpkg import quoted
 from service.engine.reading.work_file import UNGROUPED, WORK_DRIVER, WorkFile, facts_of, open_options
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
-from service.formats.detect import Source
 from service.formats.facts import Facts, FieldType, Layer
 from service.formats.format import Reader, Reading, reading_of
+from service.formats.source import Source
 
 NANS_FILE = "nans.gpkg"
 LONGEST_QUERY = 1 << 16

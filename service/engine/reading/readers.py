@@ -29,9 +29,9 @@ from service.engine.reading.tables import read_delimited, read_parquet, read_wor
 from service.engine.reading.topojson import read_topojson
 from service.engine.reading.work_file import WorkFile
 from service.engine.workspace import Workplace
-from service.formats.detect import Source
 from service.formats.format import Reader, reading_of
 from service.formats.request import ConversionRequest
+from service.formats.source import Source
 
 JAILED = tuple(
     module.__name__

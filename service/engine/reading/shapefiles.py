@@ -13,11 +13,11 @@ from service.formats.dbf_columns import LOGICAL, dbf_columns, filled_foreign
 from service.formats.dbf_encoding import NO_UNICODE, UTF8, guess_encoding, looks_like_utf8
 from service.formats.dbf_texts import cut_texts
 from service.formats.dbf_values import odd_values
-from service.formats.detect import Part
 from service.formats.format import Reading
 from service.formats.mid_values import logical_columns
 from service.formats.names import listed, quotes, shown
 from service.formats.opened import opened
+from service.formats.source import Part
 
 WHOLE_NUMBERS = "ADJUST_TYPE=YES"
 """Integers of more than 18 digits are read with 64 bits if they fit; otherwise they lose digits."""

@@ -39,11 +39,11 @@ from service.engine.session_points import Placing
 from service.engine.workbooks import FoundCells, prepare_workbook, rounded_in, workbook_warnings
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.errors import Rejection
-from service.formats.detect import Source
 from service.formats.facts import MAX_COLUMNS, Count, Facts, Name, require_short_names
 from service.formats.format import Reading, reading_of
 from service.formats.names import listed, shown
 from service.formats.request import ConversionRequest
+from service.formats.source import Source
 from service.formats.table.databases import DESCRIPTIONS_LEFT_OUT, EPOCH_LEFT_OUT, RULES_LEFT_OUT, TITLES_LEFT_OUT
 
 CSV_DRIVER = "CSV"

@@ -9,10 +9,10 @@ from service.engine.reading.work_file import LISTED, WorkFile, add_table, told_o
 from service.engine.session_loading import Opening, hold
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
-from service.formats.detect import Source
 from service.formats.facts import FormerType
 from service.formats.format import reading_of
 from service.formats.names import listed, shown
+from service.formats.source import Source
 from service.geojson.warnings import reading_warnings
 
 FOUND_FILE = "topology.json"

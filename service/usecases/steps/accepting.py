@@ -6,9 +6,9 @@ from functools import partial
 import msgspec
 
 from service.errors import Rejection
-from service.formats.detect import Source
 from service.formats.format import Format
 from service.formats.request import ConversionRequest
+from service.formats.source import Source
 from service.formats.target import choose_target
 from service.ids import AccountId, JobId
 from service.intake.form import MEBIBYTE, Upload

@@ -8,11 +8,11 @@ import msgspec
 from service.blocking import run_for_columns
 from service.engine.convert import Engine
 from service.engine.workspace import Run, share_done
-from service.formats.detect import Source
 from service.formats.facts import Facts
 from service.formats.format import Format
 from service.formats.plan import ConversionPlan, plan_conversion
 from service.formats.registry import by_token
+from service.formats.source import Source
 from service.formats.straying import Astray
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec

@@ -9,10 +9,11 @@ import msgspec
 
 from service.engine.output import Output
 from service.engine.workspace import Run
-from service.formats.detect import Source, detect
+from service.formats.detect import detect
 from service.formats.facts import Facts
 from service.formats.plan import ConversionPlan, can_go_direct, plan_conversion
 from service.formats.request import ConversionRequest
+from service.formats.source import Source
 from service.formats.target import choose_target
 from service.usecases.verify_output import verify_output
 from tests.support.converters import Converters

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from service.errors import Rejection
-from service.formats.gpx_values import LONGEST, with_values_alone
+from service.formats.gpx_values import with_values_alone
 from service.formats.left_out import CHUNK
+from service.formats.mending import LONGEST
 from service.formats.registry import find_output
 from service.formats.text_checks import check_texts
 from tests.integration.formats import readers

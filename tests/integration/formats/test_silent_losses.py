@@ -10,8 +10,9 @@ import pyogrio
 import pytest
 
 from service.errors import Rejection
-from service.formats.gpx_times import LONGEST, with_plain_times
+from service.formats.gpx_times import with_plain_times
 from service.formats.left_out import CHUNK
+from service.formats.mending import LONGEST
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
 

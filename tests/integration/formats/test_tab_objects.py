@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.formats.detect import Part
+from service.formats.source import Part
 from service.formats.tab_objects import tab_warnings
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline, write_geojson

@@ -21,9 +21,10 @@ import pytest
 from service.blocking import INLINE_BYTES
 from service.errors import Rejection
 from service.formats.bounds import MIB, Bounds, TooMuch
-from service.formats.detect import REMEDIES, Source, detect
+from service.formats.detect import REMEDIES, detect
 from service.formats.json_kinds import TOKEN
 from service.formats.registry import INPUT_EXTENSIONS, by_token
+from service.formats.source import Source
 from service.formats.table import FORMATS
 from service.formats.table.databases import GEOPACKAGE
 from service.formats.table.json_family import GEOJSON

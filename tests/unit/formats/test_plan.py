@@ -9,12 +9,12 @@ import pytest
 
 from service.errors import MultipleLayers, Rejection
 from service.formats.crs import CrsCatalogue
-from service.formats.detect import Part, Source
 from service.formats.facts import Crs, Facts, Field, FieldType, Layer
 from service.formats.losses import UNPLACED, told_of_reading
 from service.formats.plan import MAX_DATASETS, ConversionPlan, can_go_direct, plan_conversion
 from service.formats.registry import by_token, default_output, find_output
 from service.formats.request import ConversionRequest
+from service.formats.source import Part, Source
 from service.formats.target import choose_target
 
 WGS84 = Crs(known=True, epsg=4326)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.formats.detect import Part, Source
 from service.formats.registry import by_token
 from service.formats.request import ConversionRequest
+from service.formats.source import Part, Source
 from service.formats.table import FORMATS
 from service.ids import AccountId, JobId
 from service.jobs.lifecycle import Status
