@@ -58,7 +58,7 @@ def _tell(verdict: Verdict) -> int:
     print(  # noqa: T201 - what it is run for
         f"{verdict.ending}: {plain_language(verdict)} "
         f"({verdict.wall_seconds:.3f} s, {verdict.cpu_seconds:.3f} s of computing, "
-        f"{verdict.peak_memory_bytes >> 20} MiB, {verdict.launcher or verdict.detail})",
+        f"{verdict.peak_memory_bytes >> 20} MiB, {', '.join(filter(None, (verdict.launcher, verdict.detail)))})",
         file=sys.stderr,
     )
     return verdict.exit_code if verdict.ending in {Ending.OK, Ending.EXIT} and verdict.exit_code is not None else 1

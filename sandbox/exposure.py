@@ -33,7 +33,8 @@ class _Mount(msgspec.Struct, frozen=True):
 def exposed(readable: Iterable[Path], private: Mapping[str, Path], work_root: Path) -> list[str]:
     """One sentence for each path of `private` that runs can read; the keys of `private` name them.
 
-    A readable path may lie below a private directory only if the work root does too, as in a data directory.
+    A readable path may lie below a private directory only if the work root does too, as in a data directory, and not in
+    the work root, of which each run sees nothing but its own directory.
     """
     mounts = _mounts()
     shown = {path: list(_places_below(path, mounts)) for path in readable}
@@ -45,7 +46,8 @@ def exposed(readable: Iterable[Path], private: Mapping[str, Path], work_root: Pa
 
 
 def _conflicts(private: list[Place], shown: Mapping[Path, list[Place]], work_root: Place) -> Iterator[tuple[Path, str]]:
-    holds_work = any(place.holds(work_root) for place in private)  # which may be a file system of its own
+    # The work root may be a file system of its own.
+    holds_work = private[0] != work_root and any(place.holds(work_root) for place in private)
     for path, places in shown.items():
         if any(place.holds(private[0]) for place in places):
             yield path, "lies in"

@@ -1,8 +1,11 @@
 """The sandbox's command line."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT_OF_PROJECT = Path(__file__).parents[2]
 
@@ -29,3 +32,20 @@ def test_a_crash_is_told_as_a_failure(directory: Path) -> None:
     result = by_hand(str(directory), "--", sys.executable, "-c", "import os; os.abort()")
     assert result.returncode == 1
     assert "signal: " in result.stderr
+
+
+@pytest.mark.parametrize("place", [".", "job"])
+def test_a_program_that_its_run_would_not_see_is_named(work_root: Path, directory: Path, place: str) -> None:
+    """Beside the directory, or in it, where nothing may be executed."""
+    program = work_root / place / "program"
+    shutil.copy("/bin/true", program)
+    result = by_hand(str(directory), "--", str(program))
+    assert result.returncode == 1
+    assert f"holds {program}, which every conversion can read. Move one of them elsewhere." in result.stderr
+
+
+def test_a_program_that_does_not_exist_is_named(directory: Path) -> None:
+    """The verdict says what is wrong."""
+    result = by_hand(str(directory), "--", "/nowhere")
+    assert result.returncode == 1
+    assert "No such file or directory: '/nowhere'" in result.stderr
