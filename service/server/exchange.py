@@ -30,7 +30,7 @@ from service.jobs.promises import Promise
 from service.server.channel import Channel
 from service.server.head import DECLARED, RequestHead
 from service.server.inbox import Inbox, Refused
-from service.server.message import CONNECTION, Header, RequestBody, Response
+from service.server.message import CONNECTION, CONTINUE, Header, RequestBody, Response
 from service.telemetry import events
 
 _log = structlog.get_logger()
@@ -38,7 +38,6 @@ _DISCONNECT: Message = {"type": "http.disconnect"}
 _PIECE_BYTES = 64 * 1024
 _DEFECT = 500
 _DEFECT_HEADERS: tuple[Header, ...] = ((DECLARED, b"0"), (CONNECTION, b"close"))
-_CONTINUE = b"HTTP/1.1 100 \r\n\r\n"
 BODY_CUT_SHORT = MalformedRequest("The body of the request ends before its length. Send it whole.")
 
 
@@ -110,7 +109,7 @@ class Exchange:
                 return piece
             if self._waits_to_be_asked:
                 self._waits_to_be_asked = False
-                await connection.write(_CONTINUE)
+                await connection.write(CONTINUE)
             received = await connection.read()
             if not received:
                 self._fault = BODY_CUT_SHORT

@@ -7,6 +7,7 @@ cost a quarter of a small request, and what a server needs of them is here.
 import math
 import re
 from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 
 import h11
 from h11._readers import ChunkedReader, ContentLengthReader
@@ -19,6 +20,9 @@ CONNECTION = b"connection"
 MOST_CHUNKS = 256
 """How many chunks of a body are joined in a turn of the event loop: some milliseconds, however small they are."""
 _WITHOUT_BODY = frozenset({204, 304})
+_STATUS_LINES = {code.value: b"HTTP/1.1 %d %s\r\n" % (code, code.phrase.encode()) for code in HTTPStatus}
+"""With the phrases: to clients built on llhttp, such as h2load, a response without one has no status."""
+CONTINUE = _STATUS_LINES[HTTPStatus.CONTINUE] + b"\r\n"
 _HEADERS = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9a-z-]+: [\t\x20-\x7e\x80-\xff]*\r\n)*")
 
 
@@ -103,7 +107,7 @@ class Response:
         if self.is_closing:
             lines += b"connection: close\r\n"
         self.has_started = True
-        return b"HTTP/1.1 %d \r\n%s\r\n" % (status, lines)
+        return b"%s%s\r\n" % (_STATUS_LINES[status], lines)
 
     def data(self, body: bytes) -> bytes:
         """Return a piece of the body in its framing."""

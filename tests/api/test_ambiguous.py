@@ -213,7 +213,7 @@ def test_who_may_send_is_told_to_go_on(server: Server, client: Client) -> None:
     fields = f"X-API-Key: {client.key.api_key}\r\nContent-Type: {content.headers['content-type']}\r\n"
     with connected(server) as connection:
         connection.sendall(POST + fields.encode() + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body))
-        assert connection.recv(65_536) == b"HTTP/1.1 100 \r\n\r\n"
+        assert connection.recv(65_536) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(body)
         answer = b""
         while b'"success":true' not in answer:

@@ -1,5 +1,7 @@
 """Responses are framed as HTTP/1.1 requires, and invalid ones are not sent."""
 
+from http import HTTPStatus
+
 import pytest
 
 from service.server.message import Header, Response
@@ -17,7 +19,7 @@ def test_a_declared_length_frames_the_body() -> None:
     answer = response()
     sent = answer.start(200, [(b"Content-Length", b"4"), (b"x-a", "é".encode("latin-1"))])
     sent += answer.data(b"do") + answer.data(b"ne") + answer.end()
-    assert sent == b"HTTP/1.1 200 \r\ncontent-length: 4\r\nx-a: \xe9\r\n\r\ndone"
+    assert sent == b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nx-a: \xe9\r\n\r\ndone"
     assert answer.is_complete
     assert not answer.is_closing
 
@@ -26,7 +28,7 @@ def test_a_body_without_a_declared_length_goes_in_chunks() -> None:
     """An empty piece does not end the body."""
     answer = response()
     sent = answer.start(200, []) + answer.data(b"do") + answer.data(b"") + answer.data(b"ne") + answer.end()
-    assert sent == b"HTTP/1.1 200 \r\ntransfer-encoding: chunked\r\n\r\n2\r\ndo\r\n2\r\nne\r\n0\r\n\r\n"
+    assert sent == b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\ndo\r\n2\r\nne\r\n0\r\n\r\n"
     assert not answer.is_closing
 
 
@@ -34,22 +36,29 @@ def test_the_end_of_the_connection_frames_a_body_to_http10() -> None:
     """HTTP/1.0 has no chunks."""
     answer = response(to_http10=True)
     sent = answer.start(200, []) + answer.data(b"done") + answer.end()
-    assert sent == b"HTTP/1.1 200 \r\nconnection: close\r\n\r\ndone"
+    assert sent == b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\ndone"
     assert answer.is_closing
 
 
-@pytest.mark.parametrize("status", [204, 304])
-def test_some_statuses_have_no_body(status: int) -> None:
+@pytest.mark.parametrize("status", [b"204 No Content", b"304 Not Modified"])
+def test_some_statuses_have_no_body(status: bytes) -> None:
     """Nor framing for one."""
     answer = response()
-    assert answer.start(status, []) + answer.data(b"done") + answer.end() == b"HTTP/1.1 %d \r\n\r\n" % status
+    sent = answer.start(int(status[:3]), []) + answer.data(b"done") + answer.end()
+    assert sent == b"HTTP/1.1 %s\r\n\r\n" % status
+
+
+@pytest.mark.parametrize("status", HTTPStatus)
+def test_every_status_line_has_its_phrase(status: HTTPStatus) -> None:
+    """Load generators that use Node.js's parser see no status without one."""
+    assert response().start(status, []).startswith(b"HTTP/1.1 %d %s\r\n" % (status, status.phrase.encode()))
 
 
 def test_a_response_to_head_has_the_header_alone() -> None:
     """Its length is that of the body for GET."""
     answer = response(to_head=True)
     assert answer.start(200, [LENGTH]) + answer.data(b"done") + answer.end() == (
-        b"HTTP/1.1 200 \r\ncontent-length: 4\r\n\r\n"
+        b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n"
     )
     assert answer.is_complete
 
