@@ -2,11 +2,11 @@
 
 A request is accepted or refused when its header arrives, so that no client uploads in vain. The depth limits the places
 in use at a time. It is the largest of: as many conversions as can start within half a second at the recent rate, so
-that accepted requests are served soon; a burst, if it can start within a few seconds; and a few for each converter,
-however slow it is. The queue's own size is the upper bound. An account that uses less than its share is accepted beyond
-the depth: a flood fills the common places, not those reserved for other accounts. While requests are being refused, an
-account gets no more than its share, except of converters that would have no work: accounts take turns, so its second
-file would wait for a turn of all others, twice as long as the depth is meant to allow.
+that accepted requests are served soon; a burst, as far as it can start within a few seconds; and a few for each
+converter, however slow it is. The queue's own size is the upper bound. An account that uses less than its share is
+accepted beyond the depth: a flood fills the common places, not those reserved for other accounts. While requests are
+being refused, an account gets no more than its share, except of converters that would have no work: accounts take
+turns, so its second file would wait for a turn of all others, twice as long as the depth is meant to allow.
 
 Uploads that have become slow occupy no place, so the depth does not limit their number. Of the upper bound, an account
 leaves places to others, as in the queue.
@@ -27,13 +27,13 @@ from service.ids import AccountId
 
 QUEUE_SECONDS = 0.5
 """The longest time that an accepted request should wait, as estimated from the recent rate."""
-BURST_SECONDS = 4.0
+BURST_SECONDS = 8.0
 BURST_EACH = 32
 """This many conversions per converter are a burst, not a flood, if they can start within `BURST_SECONDS`."""
-FEW_EACH = 16
+FEW_EACH = 4
 """How many conversions may wait for each converter, however slow it is."""
 EXPECTED_PER_SECOND = 80.0
-"""The rate assumed until one has been measured."""
+"""The rate assumed until one has been measured, and again when nothing waits: slow files may be over."""
 RESERVED_SHARE = 8
 """One in this many places is reserved for accounts that use less than their share."""
 PROMPT_SECONDS = 2.0
@@ -46,8 +46,12 @@ REFUSING_SECONDS = 1.0
 FULL = "The service has too many conversions waiting. Send the request again later."
 _NOBODY = ""
 """An account with nothing in progress."""
-_LATE = 0.02
-"""The weight of the last interval in the recent rate; a larger one would make the depth follow chance."""
+_MEMORY_SECONDS = 1.0
+"""The time after which the weight of what ended is a third in the recent rate.
+
+It is time, not a number of conversions: the depth must soon follow when large files come after small ones.
+"""
+_ASSUMED = _MEMORY_SECONDS, _MEMORY_SECONDS * EXPECTED_PER_SECOND
 
 
 class Promise:
@@ -109,7 +113,7 @@ class Promises:
         self._visitors = 0
         self._held: Counter[str] = Counter()
         self._open_of: dict[str, int] = {}
-        self._seconds_each = 1 / EXPECTED_PER_SECOND
+        self._busy_seconds, self._ends = _ASSUMED
         self.depth = self._depth()
         """The number of places in use at a time that are open to all accounts."""
         self._last_end: float | None = None
@@ -192,7 +196,12 @@ class Promises:
         others_wait = self._taken() >= self._converters
         if others_wait and self._last_end is not None:
             seconds = now - self._last_end
-            self._seconds_each += (seconds - self._seconds_each) * _LATE
+            weight = math.exp(-seconds / _MEMORY_SECONDS)
+            self._busy_seconds = self._busy_seconds * weight + seconds
+            self._ends = self._ends * weight + 1
+            self.depth = self._depth()
+        elif not others_wait and self._rate() < EXPECTED_PER_SECOND:
+            self._busy_seconds, self._ends = _ASSUMED
             self.depth = self._depth()
         self._last_end = now if others_wait else None
 
@@ -206,7 +215,7 @@ class Promises:
         if now - self._refused_since >= 1.0:
             self._refused_per_second = self._refused / (now - self._refused_since)
             self._refused, self._refused_since = 0, now
-        spread = max(2.0, self._refused_per_second * self._seconds_each)
+        spread = max(2.0, self._refused_per_second / self._rate())
         return 1 + int(random.random() * min(math.ceil(spread), LONGEST_RETRY_SECONDS))  # noqa: S311 - not a secret
 
     def _has_place(self, account: str) -> bool:
@@ -240,9 +249,14 @@ class Promises:
     def _share(self, accounts: int) -> int:
         return max(1, self.depth // max(1, accounts))
 
+    def _rate(self) -> float:
+        """How many conversions ended in each second of late in which others waited."""
+        return self._ends / self._busy_seconds
+
     def _depth(self) -> int:
-        burst = min(self._converters * BURST_EACH, int(BURST_SECONDS / self._seconds_each))
-        waiting = max(self._converters * FEW_EACH, burst, int(QUEUE_SECONDS / self._seconds_each))
+        rate = self._rate()
+        burst = min(self._converters * BURST_EACH, int(BURST_SECONDS * rate))
+        waiting = max(self._converters * FEW_EACH, burst, int(QUEUE_SECONDS * rate))
         return min(self._converters + waiting, self._most)
 
     def _has(self, account: str) -> int:

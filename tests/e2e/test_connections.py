@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from service.accounts.administration import Terms
-from service.jobs.promises import FEW_EACH, PROMPT_SECONDS
+from service.jobs.promises import BURST_EACH, PROMPT_SECONDS
 from service.server.site import KEEP_ALIVE_SECONDS
 from tests.database import TestServer
 from tests.support.data import lakes
@@ -103,8 +103,8 @@ def besieged(server: Server, key: str) -> Iterator[None]:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         for connection in heads:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nX-Slow: ")
-        for first in range(0, DRIPPING, FEW_EACH):  # more at once would be a flood
-            for connection in bodies[first : first + FEW_EACH]:
+        for first in range(0, DRIPPING, BURST_EACH):  # more at once would be a flood
+            for connection in bodies[first : first + BURST_EACH]:
                 connection.sendall((head + body).encode())
             time.sleep(PROMPT_SECONDS)
         answered = select.poll()

@@ -94,7 +94,23 @@ def test_one_slow_job_is_enough_to_let_fewer_in() -> None:
     assert service.promises.depth < CONVERTERS + BURST
 
 
-@pytest.mark.parametrize(("rate", "waiting"), [(20, CONVERTERS * BURST_EACH), (10, 10 * BURST_SECONDS)])
+def test_the_depth_follows_soon_when_large_files_come_after_small_ones() -> None:
+    """A client that is let in for the rate of small files would wait for minutes."""
+    service = Service()
+    service.end_jobs(2000, every=1 / 100)
+    service.end_jobs(8, every=1.5)
+    assert service.promises.depth <= CONVERTERS + BURST_SECONDS
+
+
+def test_a_burst_of_small_files_is_let_in_once_large_ones_are_over() -> None:
+    service = Service()
+    service.end_jobs(8, every=1.5)
+    service.taken = 0
+    service.promises.note_end()
+    assert service.promises.depth == CONVERTERS + BURST
+
+
+@pytest.mark.parametrize(("rate", "waiting"), [(20, CONVERTERS * BURST_EACH), (6, 6 * BURST_SECONDS)])
 def test_a_burst_is_let_in_that_can_be_begun_within_a_few_seconds(rate: int, waiting: float) -> None:
     service = Service()
     service.end_jobs(1000, every=1 / rate)
