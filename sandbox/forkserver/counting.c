@@ -11,6 +11,7 @@
 #include "answer.h"
 #include "arrow.h"
 #include "counting.h"
+#include "csv_counts.h"
 #include "layer_counts.h"
 #include "progress.h"
 #include "shapefile.h"
@@ -94,7 +95,7 @@ static int is_counted_by_us(const char *name)
     static const struct {
         const char *extension;
         int (*count)(const char *);
-    } counters[] = {{".shp", count_shapefile}, {".kml", count_kml}, {".gpx", count_gpx},
+    } counters[] = {{".shp", count_shapefile}, {".csv", count_csv},   {".kml", count_kml}, {".gpx", count_gpx},
                   {".gml", count_gml},       {".xlsx", count_xlsx}, {".ods", count_ods}, {".tab", count_tab}};
     const char *extension = strrchr(name, '.');
     for (size_t number = 0; extension && number < sizeof counters / sizeof *counters; number++)

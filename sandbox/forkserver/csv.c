@@ -4,7 +4,7 @@
  * service/engine/jailed/delimited.py, in a fraction of its time. If the two could differ (other encodings, unusual line
  * ends, digits of other scripts), or cells hold bare quotation marks, the file counts as odd and is left to that program.
  *
- * Rows are split as Python's csv module splits them, and cells are matched as its regular expressions match them.
+ * Cells are matched as its regular expressions match them.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -16,10 +16,11 @@
 
 #include "answer.h"
 #include "csv.h"
+#include "csv_rows.h"
 #include "mapped_file.h"
 #include "text_kinds.h"
 
-enum { MOST_CELLS = 2000, SAMPLE_ROWS = 30, SAMPLE_LINES = 120, SAMPLE_BYTES = 1 << 20, YEAR_DIGITS = 4 };
+enum { SAMPLE_ROWS = 30, SAMPLE_LINES = 120, SAMPLE_BYTES = 1 << 20, YEAR_DIGITS = 4 };
 static const char DELIMITERS[] = ",;\t|", NUMBERISH[] = "0123456789+-.,:/eETZ \t\r\n", SPACE[] = " \t\r\n";
 
 struct cells {
@@ -34,13 +35,6 @@ struct table {
     int is_of_lines;  /* whether its delimiter is known, so that a single column is no failure to find it */
     const char *data; /* what follows the header */
     struct cells columns[MOST_CELLS];
-};
-
-/* A row: its cells as zero-terminated texts, one after the other. */
-struct row {
-    char *text, *cells[MOST_CELLS];
-    int count, has_bare_quote; /* within a cell that does not begin with one, or before its end: drivers differ about its meaning */
-    int is_open;               /* whether the file ends within a quoted text */
 };
 
 /* ---- bytes ---- */
@@ -129,56 +123,6 @@ static const char *type_of(const struct table *table, int kinds)
     if (!(kinds & ~(WHOLE | LONG)))
         return "Integer64";
     return kinds & ~(WHOLE | DECIMAL | POINTED | COMMA | GROUPED) ? "String" : "Real";
-}
-
-/* ---- rows ---- */
-
-static void end_cell(struct row *row, size_t *size, size_t *begun)
-{
-    row->text[(*size)++] = 0;
-    if (row->count < MOST_CELLS)
-        row->cells[row->count] = row->text + *begun;
-    row->count++;
-    *begun = *size;
-}
-
-/* Read the row that begins at `at`, and return where it ends. An empty line is a row without cells. */
-static const char *next_row(const char *at, const char *end, char delimiter, struct row *row)
-{
-    enum { FIRST, PLAIN, QUOTED, AFTER_QUOTE } state = FIRST;
-    size_t size = 0, begun = 0;
-    row->count = row->has_bare_quote = 0;
-    if (at < end && (*at == '\n' || *at == '\r'))
-        return at + 1 + (*at == '\r');
-    for (; at < end; at++) {
-        char letter = *at;
-        if (state == QUOTED) {
-            const char *quote = memchr(at, '"', (size_t)(end - at)), *next = quote ? quote : end;
-            memcpy(row->text + size, at, (size_t)(next - at));
-            size += (size_t)(next - at);
-            at = next;
-            if (!quote)
-                break;
-            state = AFTER_QUOTE;
-        } else if (letter == '\n' || letter == '\r') {
-            at += 1 + (letter == '\r');
-            break;
-        } else if (letter == delimiter) {
-            end_cell(row, &size, &begun);
-            state = FIRST;
-        } else if (letter == '"' && state != PLAIN) {
-            if (state == AFTER_QUOTE)
-                row->text[size++] = letter;
-            state = QUOTED;
-        } else {
-            row->has_bare_quote |= letter == '"' || state == AFTER_QUOTE;
-            row->text[size++] = letter;
-            state = PLAIN;
-        }
-    }
-    row->is_open = state == QUOTED;
-    end_cell(row, &size, &begun);
-    return at;
 }
 
 /* ---- the delimiter ---- */

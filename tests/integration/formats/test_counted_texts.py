@@ -1,4 +1,4 @@
-"""What a result in KML, GPX, GML, XLSX, ODS or TAB holds is counted in its bytes as its driver would count it."""
+"""What a result in KML, GPX, GML, XLSX, ODS, TAB or CSV holds is counted in its bytes as its driver would count it."""
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -160,6 +160,87 @@ async def test_what_has_columns_is_counted_as_by_its_driver(converters: Converte
             assert (found.columns is None) == ((output, name, source) in BY_DRIVER)
             columns.pop("gml_id", None)
             assert columns_of(found) == columns or not found.features or found.columns is None
+
+
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [
+        (name, places)
+        for name in (*CONTENTS, *LISTS)
+        for places in ("AS_WKT", "AS_XY", "AS_XYZ", "")
+        if name != "no features" and (name, places[:-1]) not in {("collections", "AS_X"), ("collections", "AS_XY")}
+    ],
+)
+async def test_csv_is_counted_as_by_its_driver(converters: Converters, name: str, places: str) -> None:
+    """With all columns, unless it has collections, or one without a name, as some releases write beside one."""
+    directory = converters.new_directory()
+    write_geojson(directory / "in.geojson", {**CONTENTS, **LISTS}[name])
+    options = ("-lco", "STRING_QUOTING=IF_NEEDED", *(("-lco", f"GEOMETRY={places}") if places else ()))
+    assert await converters.ogr2ogr(directory, "-f", "CSV", *options, "out.csv", "in.geojson")
+    first, *others = (directory / "out.csv").read_text().partition("\n")[0].split(",")
+    is_left = not others or "" in others or (name == "collections" and first == "WKT")
+    (ours,), (driver,) = await count_both_ways(converters, reread_of("Csv"), directory / "out.csv")
+    assert numbers_of(ours) == numbers_of(driver)
+    assert (ours.columns is None) == is_left
+    assert columns_of(ours) == columns_of(driver) or ours.columns is None
+
+
+AREA = b'"POLYGON ((0 0,1 0,1 1,0 0))",1'
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_left"),
+    [
+        (b"a,b\n1,2\n", False),
+        (b'a,b\n1,"x, ""y""\nz"\n,', False),
+        (b"X,Y,a\n1,2,3\n,,\n", False),
+        (b"WKT,a\n" + AREA + b"\n,2\n", False),
+        (b'WKT,a\n"MULTIPOINT ZM ((1 2 3 4),(-1 2.5 1E+20 4))",1\nLINESTRING M (1 2 3),2', False),
+        (b"", True),
+        (b"a\n1\n", True),
+        (b"a,\n1,\n", True),
+        (b"a,a\n1,2\n", True),
+        (b"a,b\n1\n", True),
+        (b"a,b\n1,2,3\n", True),
+        (b"a,b\n\n1,2\n", True),
+        (b'a,b\n1,x"y\n', True),
+        (b'a,b\n1,"x"y\n', True),
+        (b'a,b\n1,2\n1,"x\n', True),
+        (b"a,b\n1,x\0y\n", True),
+        (b"a,b\n1," + b"x" * (1 << 20) + b"\n", True),
+        (b"a,x,y\n1,2,3\n", True),
+        (b"a,_WKTb\n1,2\n", True),
+        (b"X,a\n1,2\n", True),
+        (b"WKT,a\nPOINT EMPTY,1\n", True),
+        (b"WKT,a\nPOINT (1),1\n", True),
+        (b"WKT,a\nPOINT Z (1 2),1\n", True),
+        (b"WKT,a\nPOINT (1 2,1\n", True),
+        (b"WKT,a\nPOINT (1 2)),1\n", True),
+        (b"WKT,a\nPOINT (a b),1\n", True),
+        (b"WKT,a\n" + AREA.replace(b"POLYGON", b"LINESTRING") + b"\n", True),
+        (b"WKT,a\n" + AREA.replace(b"POLYGON", b"POLYGONS") + b"\n", True),
+        (b"WKT,a\n" + AREA.replace(b",1 0", b",(1 0)") + b"\n", True),
+        (b"WKT,a\n" + AREA.replace(b"((", b"(1 1,(") + b"\n", True),
+        (b'WKT,a\n"CIRCULARSTRING (0 0,1 1,2 0)",1\n', True),
+    ],
+)
+async def test_csv_that_we_would_not_write_is_left_to_its_driver(
+    converters: Converters, rows: bytes, is_left: bool
+) -> None:
+    """Of the rest, it counts the same as we do."""
+    how, host, directory = reread_of("Csv"), converters.engine.capabilities, converters.new_directory()
+    environment = converter_environment(host, (*how.drivers, *MEMORY_DRIVERS), how.environment)
+    async with Session(converters.run, (), {}) as held:
+        held.begin(host.ogr2ogr, directory, environment, Limits())
+        told = []
+        for name, most_cells in (("a.csv", "0"), ("by_driver.CSV", "300000")):
+            (directory / name).write_bytes(rows)
+            told.append(await held.ask(Counted, "count", name, most_cells, *how.drivers, "", *how.options, ""))
+    assert told[0].ok == told[1].ok
+    for ours, driver in zip(told[0].layers, told[1].layers, strict=True):
+        assert numbers_of(ours) == numbers_of(driver)
+        assert (ours.columns is None) == is_left
+        assert columns_of(ours) == columns_of(driver) or is_left
 
 
 async def write_tab(converters: Converters, features: list[Json]) -> Path:
