@@ -48,6 +48,8 @@ def main() -> NoReturn:
     # The spawner has its own rights by now; waiting for its end and removing groups needs none.
     with suppress(OSError):
         keep_only()
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once it is reaped, its id may be that of another process
     _, status = os.waitpid(child, 0)
     groups.remove()
     code = os.waitstatus_to_exitcode(status)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from typing import Any
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Mode
@@ -18,8 +20,8 @@ from sandbox.isolation import policy
 from sandbox.pool import SandboxUnavailable, open_pool
 from sandbox.report import Guard, LauncherReport, LayerReport, SandboxReport
 from sandbox.verdict import Ending
-from tests.sandbox.processes import processes_below
-from tests.support.patience import PATIENCE_SECONDS
+from tests.sandbox.processes import parent_of, processes_below
+from tests.support.patience import PATIENCE_SECONDS, until
 
 NOBODY = 65534
 ROOT_OF_PROJECT = Path(__file__).parents[2]
@@ -232,3 +234,22 @@ def groups() -> list[Path]:
     owners = {str(pid) for pid in processes_below()}
     found = [Path(place, name) for place, names, _ in os.walk("/sys/fs/cgroup/memory") for name in names]
     return [path for path in found if path.name.startswith("sandbox-") and path.name.split("-")[1] in owners]
+
+
+@pytest.mark.skipif(not Path("/sys/fs/cgroup/memory").exists() or os.geteuid() != 0, reason="no memory groups to make")
+async def test_a_keeper_that_is_asked_to_end_after_its_spawner_kills_nobody(work_root: Path) -> None:
+    """It tells how its spawner has ended, whose id may be that of another process by then."""
+    with capture_logs() as log:
+        async with open_pool(Config(work_root=work_root)):
+            if not (made := groups()):
+                pytest.skip("memory groups cannot be made here")
+            keeper = int(made[0].name.split("-")[1])
+            [spawner] = [pid for pid in processes_below(keeper) if parent_of(pid) == keeper]
+            async with await anyio.open_process(["sleep", "1000"]) as busy:
+                (made[0] / "0" / "tasks").write_text(str(busy.pid))  # which the keeper waits for
+                os.kill(spawner, signal.SIGKILL)
+                await until(lambda: not Path(f"/proc/{spawner}").exists())
+                os.kill(keeper, signal.SIGTERM)
+                await until(lambda: [entry for entry in log if entry["event"] == "sandbox.spawner_lost"])
+                busy.kill()
+    assert [entry["reason"] for entry in log if "reason" in entry] == ["it was killed by signal 9 (Killed)"]
