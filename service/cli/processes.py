@@ -31,6 +31,7 @@ from service.cli.announcement import Announcement, announce
 from service.cli.command import CommandError
 from service.cli.membership import BOARD, METRICS, Membership
 from service.cli.ports import Ports
+from service.cli.stopping import stop_signals
 from service.cores import cores
 from service.settings import Settings
 from service.siblings import open_board
@@ -72,7 +73,7 @@ def process_count(settings: Settings) -> int:
 
 
 async def run_processes(count: int, settings: Settings, ports: Ports, role: Role) -> int:
-    """Serve with `count` processes until SIGINT or SIGTERM; return the exit code.
+    """Serve with `count` processes until SIGINT, SIGTERM or SIGHUP; return the exit code.
 
     Raises:
         CommandError: a process could not be started.
@@ -207,7 +208,7 @@ class _Parent:
 
     async def _stop_on_signal(self) -> None:
         """Stop all processes at the first signal in order, at the second, or at SIGQUIT, at once."""
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGQUIT) as received:
+        with stop_signals() as received:
             async for number in received:
                 at_once = number == signal.SIGQUIT or self._stop.is_set()
                 self._stop.set()

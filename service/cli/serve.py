@@ -35,7 +35,7 @@ _log = structlog.get_logger()
 
 
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Serve until SIGINT or SIGTERM, then finish accepted work."""
+    """Serve until SIGINT, SIGTERM or SIGHUP, then finish accepted work."""
     if arguments.role == "worker":
         return await run_worker(settings, arguments)
     member = msgspec.json.decode(arguments.member, type=Membership) if arguments.member else None

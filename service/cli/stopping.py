@@ -1,8 +1,17 @@
 """How the processes of the service are told to stop."""
 
 import signal
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
 
 import anyio
+
+
+def stop_signals() -> AbstractContextManager[AsyncIterator[signal.Signals]]:
+    """Receive what asks a process to stop: also the end of its terminal, unless that is ignored, as after `nohup`."""
+    ignores_hangup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    hangup = () if ignores_hangup else (signal.SIGHUP,)
+    return anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, *hangup)
 
 
 class StopRequest:
@@ -19,7 +28,7 @@ class StopRequest:
 
     async def obey_signals(self) -> None:
         """Wait for signals forever."""
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGQUIT) as received:
+        with stop_signals() as received:
             async for number in received:
                 if number == signal.SIGQUIT or (self.in_order.is_set() and not self._is_member):
                     self.at_once.set()

@@ -25,7 +25,7 @@ _log = structlog.get_logger()
 
 
 async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
-    """Work until SIGINT or SIGTERM, then finish jobs in progress and return the others to the queue."""
+    """Work until SIGINT, SIGTERM or SIGHUP, then finish jobs in progress and return the others to the queue."""
     configure_log(settings.log_format, settings.log_level)
     require_fleet(settings, "worker")
     with open_private_port(settings) as port:

@@ -68,9 +68,16 @@ async def _expire_leases(dsn: str) -> None:
     await connection.close()
 
 
-def test_a_stopping_server_finishes_what_it_has_accepted(tmp_path: Path, database_url: str) -> None:
-    """SIGTERM while a client waits: the client receives its result, then the process exits in order."""
-    with running_server(tmp_path, database_url) as server, create_account(server, TEAM) as client:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_stopping_server_finishes_what_it_has_accepted(
+    tmp_path: Path, database_url: str, number: signal.Signals
+) -> None:
+    """A signal while a client waits: the client receives its result, then the process exits in order."""
+    heeded = ("env", f"--default-signal={number.name}")  # unlike that of tests which run under `nohup`
+    with (
+        running_server(tmp_path, database_url, prefix=heeded) as server,
+        create_account(server, TEAM) as client,
+    ):
         answers: list[httpx.Response] = []
 
         def send() -> None:
@@ -80,7 +87,7 @@ def test_a_stopping_server_finishes_what_it_has_accepted(tmp_path: Path, databas
         with at_a_standstill(server):
             sender.start()
             assert any(server.events("job.admitted") for _ in polls())
-            server.process.send_signal(signal.SIGTERM)
+            server.process.send_signal(number)
             assert any(server.events("server.stopping") for _ in polls())
         assert server.process.wait(PATIENCE_SECONDS) == 0
         sender.join()
