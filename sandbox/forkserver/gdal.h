@@ -119,6 +119,8 @@ GDAL int OGR_F_SetFromWithMap(handle, handle, int, const int *);
 GDAL int OGR_G_GetGeometryType(handle);
 GDAL int OGR_G_IsEmpty(handle);
 GDAL int OGR_G_WkbSize(handle);
+GDAL double OGR_G_Length(handle);
+GDAL double OGR_G_Distance(handle, handle);
 GDAL void OGR_G_GetEnvelope(handle, double *);
 GDAL void OGR_G_GetEnvelope3D(handle, double *);
 GDAL int OGR_G_GetGeometryCount(handle);

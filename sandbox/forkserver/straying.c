@@ -2,8 +2,8 @@
  * Finds features that a transformation does not bring back to where they were, or takes farther than the Earth is long
  * around, or beyond where a projection is of use: their coordinates in the other system mean nothing, although PROJ computes
  * some without an error. Finds those that it tears, too: lines and areas across an edge of the other map, such as the date
- * line, that span all of it in the result. A lattice over the extent of a layer tells whether either can be; only then is
- * every feature examined.
+ * line, that span all of it in the result; and those that lose parts at a pole. A lattice over the extent of a layer tells
+ * whether any can stray or be torn; only then is every feature examined, as it is where the extent contains a pole.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "crs.h"
 #include "straying.h"
 
-enum { WEST, EAST, SOUTH, NORTH, EDGES, LATTICE = 17, HALVINGS = 60 };
+enum { WEST, EAST, SOUTH, NORTH, EDGES, LATTICE = 17, HALVINGS = 60, POLES = 2 };
 static const double DEGREES_A_METER = 1e-5, TURN = 360, POLE = 90, FARTHEST_METERS = 4.0e7;
 /* The ends of a torn edge are farther apart than that; near a pole, those of others may be half a turn apart. */
 static const double LEAP_DEGREES = 90, LEAP_METERS = 1.0e6, TORN_DEGREES = 270;
@@ -26,6 +26,7 @@ struct trip {
     int in_degrees, to_degrees, wraps, is_shortest, may_stray, may_tear;
     double same, farthest, leap;
     struct reach reach;
+    handle poles[POLES];
 };
 
 struct place {
@@ -188,6 +189,52 @@ static void foresee(struct trip *trip, handle layer)
     trip->may_tear |= widest > trip->leap || (trip->to_degrees && farthest + widest >= TURN / 2);
 }
 
+static int returns(const struct trip *trip, struct place *place)
+{
+    double z = 0;
+    int is_fine = 0;
+    return OCTTransformEx(trip->back, 1, &place->x, &place->y, &z, &is_fine) && is_fine;
+}
+
+/* The poles that are one place of the map of a layer, within its extent: there the converter cuts, and loses what it cuts
+ * with. */
+static void find_poles(struct trip *trip, handle layer)
+{
+    double box[EDGES];
+    if (trip->in_degrees || !trip->to_degrees || OGR_L_GetExtent(layer, box, 1) != 0)
+        return;
+    for (int number = 0; number < POLES; number++) {
+        struct place one = {0, number ? POLE : -POLE}, other = {TURN / 4, one.y};
+        if (!returns(trip, &one) || !returns(trip, &other) || !(hypot(one.x - other.x, one.y - other.y) <= trip->same))
+            continue;
+        if (one.x < box[WEST] || one.x > box[EAST] || one.y < box[SOUTH] || one.y > box[NORTH])
+            continue;
+        trip->poles[number] = OGR_G_CreateGeometry(POINT);
+        OGR_G_SetPoint_2D(trip->poles[number], 0, one.x, one.y);
+    }
+}
+
+/* Whether a geometry that reaches a pole does not reach it as the converter makes it, or has shorter lines. */
+static int loses(const struct trip *trip, handle geometry)
+{
+    double box[EDGES] = {0};
+    for (int number = 0; number < POLES; number++) {
+        if (!trip->poles[number] || !(OGR_G_Distance(geometry, trip->poles[number]) <= trip->same))
+            continue;
+        handle made = as_made(geometry, trip);
+        if (!made)
+            return 1;
+        OGR_G_GetEnvelope(made, box);
+        double latitude = number ? box[NORTH] : -box[SOUTH], length = OGR_G_Length(geometry);
+        int is_lost = !(latitude >= POLE - trip->same * DEGREES_A_METER) || OGR_G_Transform(made, trip->back) != 0 ||
+                      OGR_G_Length(made) < length - trip->same;
+        OGR_G_DestroyGeometry(made);
+        if (is_lost)
+            return 1;
+    }
+    return 0;
+}
+
 static int strays(const struct trip *trip, handle geometry)
 {
     int parts = OGR_G_GetGeometryCount(geometry), points = parts ? 0 : OGR_G_GetPointCount(geometry);
@@ -209,10 +256,11 @@ static void find(struct found *found, int64_t number)
     found->first = found->count++ ? found->first : number;
 }
 
-static void count(const struct trip *trip, handle layer, struct found *stray, struct found *torn)
+static void count(const struct trip *trip, handle layer, struct found *stray, struct found *torn, struct found *lost)
 {
     handle feature;
     int64_t number = 0;
+    int has_pole = trip->poles[0] || trip->poles[1];
     OGR_L_ResetReading(layer);
     while ((feature = OGR_L_GetNextFeature(layer))) {
         handle geometry = OGR_F_GetGeometryRef(feature);
@@ -222,6 +270,8 @@ static void count(const struct trip *trip, handle layer, struct found *stray, st
                 find(stray, number);
             if (trip->may_tear && is_torn(trip, geometry))
                 find(torn, number);
+            if (has_pole && loses(trip, geometry))
+                find(lost, number);
         }
         OGR_F_Destroy(feature);
     }
@@ -231,7 +281,7 @@ static void count(const struct trip *trip, handle layer, struct found *stray, st
 void tell_strays(handle layer, int source, int target, double meters, struct reach reach, int wraps, int is_shortest)
 {
     handle given = source ? system_of_code(source) : NULL, from = source ? given : OGR_L_GetSpatialRef(layer), to = system_of_code(target);
-    struct found stray = {0}, torn = {0};
+    struct found stray = {0}, torn = {0}, lost = {0};
     struct trip trip = {.reach = reach, .wraps = wraps, .is_shortest = is_shortest, .may_tear = is_shortest};
     CPLPushErrorHandler(CPLQuietErrorHandler);
     if (from && to) {
@@ -247,13 +297,19 @@ void tell_strays(handle layer, int source, int target, double meters, struct rea
         if (isinf(reach.most))
             trip.reach = (struct reach){-most, most};
     }
-    if (trip.there && trip.back)
+    if (trip.there && trip.back) {
         foresee(&trip, layer);
-    if (trip.may_stray || trip.may_tear)
-        count(&trip, layer, &stray, &torn);
+        find_poles(&trip, layer);
+    }
+    if (trip.may_stray || trip.may_tear || trip.poles[0] || trip.poles[1])
+        count(&trip, layer, &stray, &torn, &lost);
     CPLPopErrorHandler();
-    put("{\"count\":%lld,\"first\":%lld,\"torn\":%lld,\"first_torn\":%lld}", (long long)stray.count, (long long)stray.first,
-        (long long)torn.count, (long long)torn.first);
+    put("{\"count\":%lld,\"first\":%lld,\"torn\":%lld,\"first_torn\":%lld,\"lost\":%lld,\"first_lost\":%lld}",
+        (long long)stray.count, (long long)stray.first, (long long)torn.count, (long long)torn.first, (long long)lost.count,
+        (long long)lost.first);
+    for (int number = 0; number < POLES; number++)
+        if (trip.poles[number])
+            OGR_G_DestroyGeometry(trip.poles[number]);
     if (trip.there)
         OCTDestroyCoordinateTransformation(trip.there);
     if (trip.back)

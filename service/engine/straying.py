@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import isinf
+from struct import pack
 from typing import Annotated
 
 from msgspec import Meta
@@ -11,7 +12,7 @@ from service.engine.jailed.gpkg import FID, GEOMETRY
 from service.engine.reading.work_file import ADD, INTO_WORK_FILE, UNGROUPED, WORK_DRIVER, facts_of
 from service.engine.session import Answer
 from service.engine.workspace import Workplace
-from service.formats.crs import CrsCatalogue
+from service.formats.crs import WGS84, CrsCatalogue
 from service.formats.datasets import Dataset
 from service.formats.facts import MAX_LAYERS
 from service.formats.plan import ConversionPlan
@@ -20,6 +21,7 @@ from service.formats.straying import Astray, Strays, meters_apart
 COPY_FILE = "copy.gpkg"
 COPY, CUT, WRITTEN, PARTS = "copy", "cut", "written", "parts"
 STRAYS_FILE = "strays.gpkg"
+POLE = 90
 DEGREES_A_METER = 1e-5
 """See straying.c, which does this in a run that is open."""
 METERS_AROUND = 4e7
@@ -31,7 +33,7 @@ HALF_WAY_AROUND = {True: 180.0, False: METERS_AROUND / 2}
 """Half of the map in a system of degrees, and in others."""
 TORN = 1.5
 """How many halves of the map what is torn spans to one side; near a pole, others may span one."""
-FOUND = ("strays", "first", "torn", "first_torn")
+FOUND = ("strays", "first", "torn", "first_torn", "lost", "first_lost")
 """What the query finds, in the order of `Strays`."""
 
 
@@ -139,9 +141,46 @@ def _query(plan: ConversionPlan, dataset: Dataset, catalogue: CrsCatalogue) -> s
         f"SELECT number FROM {PARTS} WHERE is_written AND {wide} EXCEPT "  # noqa: S608 -- ours
         f"SELECT number FROM {PARTS} WHERE NOT is_written AND max({width}, {height}) > {half}"
     )
-    counted = "SELECT count(*) AS {}, min(number) AS {} FROM ({})"
-    strays, torn = counted.format(*FOUND[:2], strays), counted.format(*FOUND[2:], torn)
-    return f"SELECT * FROM ({strays}), ({torn})"  # noqa: S608 -- ours
+    queries = [strays, torn, *([_losing(meters)] if not in_degrees and catalogue.is_geographic(output) else ())]
+    counted = [
+        f"(SELECT count(*) AS {count}, min(number) AS {first} FROM ({query}))"  # noqa: S608 -- ours
+        for count, first, query in zip(FOUND[::2], FOUND[1::2], queries, strict=False)
+    ]
+    return f"SELECT * FROM {', '.join(counted)}"  # noqa: S608 -- ours
+
+
+def _losing(meters: int) -> str:
+    """Find what has a pole in its extent and less extent in the result, or is an area around it that does not reach it.
+
+    Edges of areas are not lost, and the sides of the map, to which an area around a pole is cut, are far apart.
+    """
+    transformed = f"ST_Transform({{}}, (SELECT ST_SRID({GEOMETRY}) FROM {COPY} LIMIT 1))"  # noqa: S608 -- ours
+    places = " UNION ALL ".join(
+        f"SELECT {latitude} AS latitude, {transformed.format(_place(0, latitude))} AS pole, "
+        f"{transformed.format(_place(POLE, latitude))} AS same"
+        for latitude in (-POLE, POLE)
+    )
+    is_one = " AND ".join(f"abs(ST_Min{axis}(pole) - ST_Min{axis}(same)) <= {meters}" for axis in "XY")
+    both = (
+        f"SELECT o.{FID} AS number, o.{GEOMETRY} AS old, n.{GEOMETRY} AS made, "  # noqa: S608 -- ours
+        f"ST_Transform(n.{GEOMETRY}, ST_SRID(o.{GEOMETRY})) AS back FROM {COPY} o, {WRITTEN} n WHERE n.{FID} = o.{FID}"
+    )
+    is_in = " AND ".join(f"ST_Min{axis}(pole) BETWEEN ST_Min{axis}(old) AND ST_Max{axis}(old)" for axis in "XY")
+    is_less = " OR ".join(
+        f"ST_Min{axis}(back) > ST_Min{axis}(old) + {meters} OR ST_Max{axis}(back) < ST_Max{axis}(old) - {meters}"
+        for axis in "XY"
+    )
+    latitude = f"max(latitude / {POLE} * ST_MinY(made), latitude / {POLE} * ST_MaxY(made))"
+    is_around = f"ST_GeometryType(old) LIKE '%POLYGON' AND ST_MaxX(made) - ST_MinX(made) >= {2 * HALF_WAY_AROUND[True]}"
+    return (
+        f"SELECT number FROM ({places}), ({both}) WHERE {is_one} AND {is_in} "  # noqa: S608 -- ours
+        f"AND (back IS NULL OR {is_less} OR ({is_around} AND {latitude} < {POLE - meters * DEGREES_A_METER}))"
+    )
+
+
+def _place(longitude: int, latitude: int) -> str:
+    """A point in degrees, as GeoPackages hold it, in SQL."""
+    return f"X'{pack('<2sBBiBIdd', b'GP', 0, 1, WGS84, 1, 1, longitude, latitude).hex()}'"
 
 
 def _differ(edge: str, meters: int, *, in_degrees: bool) -> str:

@@ -7,6 +7,9 @@ from there is exact, but lengths are 5 % too long.
 
 Others are torn: lines and areas that are whole in their own system, but lie across an edge of the map in the other,
 such as the date line. The converter cuts only some of them there.
+
+Still others lose parts at a pole that is a place of their own map: the converter leaves out what it cuts with, such as
+the pole, the area around it, or lines along 180 degrees.
 """
 
 from collections.abc import Iterator
@@ -25,12 +28,14 @@ from service.formats.systems import MERCATOR
 
 
 class Strays(msgspec.Struct, frozen=True):
-    """How many features of a layer stray or are torn, and the number of the first of each, from 1."""
+    """How many features of a layer stray, are torn or lose parts at a pole; and the first of each, from 1."""
 
     count: Count = 0
     first: Count = 0
     torn: Count = 0
     first_torn: Count = 0
+    lost: Count = 0
+    first_lost: Count = 0
 
 
 SAME_METERS, SAME_METERS_OF_OTHER_DATUM = 1, 100
@@ -90,6 +95,13 @@ def stray_warnings(plan: ConversionPlan, found: Astray, catalogue: CrsCatalogue)
                 f"{strays.first_torn:,}, cross {'the date line' if in_degrees else 'an edge of the map'} and were not "
                 "cut there: lines between both sides of it span the whole map in the result, which is in "
                 f"EPSG:{plan.output_epsg}. Cut them there, or choose {OTHER_MAPS[plan.is_wound]}."
+            )
+        if strays.lost:
+            yield (
+                f"{strays.lost:,} of {features:,} features of {shown(layer.name)!r}, first feature "
+                f"{strays.first_lost:,}, reach a pole and lost parts there, such as the area around it, or lines along "
+                f"the date line, in the result, which is in EPSG:{plan.output_epsg}. Choose an outputFormat and a "
+                "targetEpsg, such as that of the file, whose map has the pole in its middle."
             )
         if strays.count:
             systems = (plan.source_epsg or layer.crs.epsg, plan.output_epsg)

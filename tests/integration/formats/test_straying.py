@@ -52,6 +52,7 @@ CASES = {
     ("a point", 3857, "GeoPackage"): "",
     ("a name to cut", 2056, "Shapefile"): "2 of 3 features of 'a', first feature 2,",
 }
+TOLD = ("too far", "span the whole map", "reach a pole")
 
 
 async def warned(pipeline: Pipeline, path: Path, output: str, **wishes: object) -> list[str]:
@@ -64,7 +65,7 @@ async def warned(pipeline: Pipeline, path: Path, output: str, **wishes: object) 
         plan = plan_conversion(found.source, target, found.facts, request, pipeline.engine.catalogue)
         astray = await pipeline.engine.convert(run, found.source, plan, directory)
         differences = await verify_output(pipeline.engine, run, found.source, plan, directory, astray=astray)
-    return [warning for warning in differences if "too far" in warning or "span the whole map" in warning]
+    return [warning for warning in differences if any(words in warning for words in TOLD)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=map(str, CASES))
@@ -254,6 +255,36 @@ async def test_longitudes_beyond_the_date_line_are_told_where_a_projection_moves
         assert [warning[:47] for warning in warnings if "edge of the map" in warning] == [
             "1 of 1 features of 'a', first feature 1, cross "
         ] * told, source.name
+
+
+SQUARE = "-500000 -500000,500000 -500000,500000 500000,-500000 500000,-500000 -500000"
+OCTAGON = "0 -9e5,6e5 -6e5,9e5 0,6e5 6e5,0 9e5,-6e5 6e5,-9e5 0,-6e5 -6e5"
+AT_POLES = {
+    "along 180 degrees": (3031, "LINESTRING (0 1000000,0 500000,0 -500000,0 -1000000)", True),
+    "between two places": (3995, "LINESTRING (0 -1000000,0 1000000)", True),
+    "one of several lines": (3031, "MULTILINESTRING ((100000 0,200000 0),(0 900000,0 -1000000))", True),
+    "an equal-area map": (6932, "LINESTRING (0 -1000000,0 0,0 1000000)", True),
+    "an area of it": (6931, f"POLYGON (({SQUARE}))", True),
+    "areas of it": (3574, f"MULTIPOLYGON ((({SQUARE})),((600000 0,700000 0,700000 99000,600000 0)))", True),
+    "an area": (3031, f"POLYGON (({SQUARE}))", False),
+    "a line to it": (3031, "LINESTRING (1000000 0,0 0)", False),
+    "a line around it": (6932, f"LINESTRING ({OCTAGON},0 -9e5)", False),
+    "beside it": (6932, "POLYGON ((1000 0,500000 500000,-500000 500000,1000 0))", False),
+    "a map on which it is a line": (4087, "LINESTRING (-10000 10018754,20000 10018754,0 8000000)", False),
+}
+
+
+@pytest.mark.parametrize("case", AT_POLES)
+async def test_what_is_lost_at_a_pole_is_told(either: Pipeline, tmp_path: Path, case: str) -> None:
+    """The converter cuts there, and loses what it cuts with."""
+    source, wkt, is_lost = AT_POLES[case]
+    path = tmp_path / "a.csv"
+    path.write_text(f'WKT,n\n"LINESTRING (700000 800000,710000 800000)",1\n"{wkt}",2\n')
+    for output, target in (("GeoJson", {}), ("GeoPackage", {"target_epsg": 4326})):
+        told = [text for text in await warned(either, path, output, source_epsg=source, **target) if "a pole" in text]
+        assert [text[:54] for text in told] == ["1 of 2 features of 'a', first feature 2, reach a pole "] * is_lost, (
+            told
+        )
 
 
 def kml_line(*places: str) -> str:
