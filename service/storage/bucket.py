@@ -18,8 +18,8 @@ from service.storage.disk import open_output
 from service.storage.faults import refusal, within
 from service.storage.names import content_disposition
 from service.storage.port import READ_BYTES, PathLike
-from service.storage.small_puts import SmallPuts
-from service.storage.upload import SMALL_BYTES, Destination, Metadata, upload
+from service.storage.puts import Puts
+from service.storage.upload import SMALL_BYTES, Destination, Metadata, confirm, cut, upload_parts
 
 if TYPE_CHECKING:
     from types_aiobotocore_s3.type_defs import ObjectIdentifierTypeDef
@@ -69,21 +69,27 @@ class Bucket:
     ) -> None:
         self.links = links
         self._client = clients.client
-        self._small_puts = SmallPuts(clients, bucket_config, timeout_seconds)
+        self._puts = Puts(clients, bucket_config, timeout_seconds)
         self._reader = clients.reader
         self._probe = clients.probe
         self._bucket_config = bucket_config
         self._seconds = timeout_seconds
         self._probe_name = f"probe-{secrets.randbelow(PROBE_NAMES)}"
 
-    async def put(self, name: str, path: PathLike, *, media_type: str, download_name: str) -> None:
+    async def put(self, name: str, path: PathLike, *, media_type: str, download_name: str, sha256: bytes = b"") -> None:
         """Store the file, with type and name for servers that ignore those of a link."""
+        destination, metadata = self._destination(name), self._metadata(media_type, download_name)
         with open_output(path) as file:
-            destination, metadata = self._destination(name), self._metadata(media_type, download_name)
-            if os.fstat(file.fileno()).st_size <= SMALL_BYTES:
-                await self._small_puts.put(destination, metadata, file.read())  # a thread hop would cost more
+            size = os.fstat(file.fileno()).st_size
+            if size <= SMALL_BYTES:
+                await self._puts.put(destination, metadata, file.read(), sha256)  # a thread hop would cost more
+                return
+            first, *others = slices = cut(file, size)
+            if others:
+                await upload_parts(self._client, destination, metadata, slices, self._seconds)
             else:
-                await upload(self._client, destination, metadata, file, self._seconds)
+                await self._puts.put(destination, metadata, first, sha256)
+            await confirm(self._client, destination, size, self._seconds)
 
     async def read(self, name: str) -> AsyncGenerator[bytes]:
         """Iterate over the content of the object; each piece may take the timeout of a request."""

@@ -80,7 +80,15 @@ class LocalStorage:
         self._min_free_bytes = min_free_bytes
         self._threads = Threads(THREADS)
 
-    async def put(self, key: ObjectKey, path: PathLike, *, media_type: str, download_name: str) -> None:  # noqa: ARG002 - the link carries them
+    async def put(
+        self,
+        key: ObjectKey,
+        path: PathLike,
+        *,
+        media_type: str,  # noqa: ARG002 - the link carries it
+        download_name: str,  # noqa: ARG002 - as well
+        sha256: bytes = b"",  # noqa: ARG002 - no request is signed
+    ) -> None:
         """See `Storage.put`."""
         name = _name(key)
         with _faults():

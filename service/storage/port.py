@@ -50,8 +50,12 @@ class Storage(Protocol):
     def regions(self) -> frozenset[str]:
         """The regions that `new_key` may name, except the home region."""
 
-    async def put(self, key: ObjectKey, path: PathLike, *, media_type: str, download_name: str) -> None:
+    async def put(
+        self, key: ObjectKey, path: PathLike, *, media_type: str, download_name: str, sha256: bytes = b""
+    ) -> None:
         """Store the file at `path` under `key` atomically, replacing an existing object.
+
+        If the caller gives the SHA-256 of the file, no store needs to compute it.
 
         The file may be hard-linked instead of copied: it must not be written to afterwards, only deleted. After a
         failure, an object may still appear if only the response was lost; nothing refers to it, and the audit

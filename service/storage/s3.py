@@ -38,10 +38,12 @@ class S3Storage:
         self._buckets = buckets
         self.regions = frozenset(buckets) - {HOME}
 
-    async def put(self, key: ObjectKey, path: PathLike, *, media_type: str, download_name: str) -> None:
+    async def put(
+        self, key: ObjectKey, path: PathLike, *, media_type: str, download_name: str, sha256: bytes = b""
+    ) -> None:
         """See `Storage.put`."""
         region, name = split_key(key)
-        await self._bucket(region).put(name, path, media_type=media_type, download_name=download_name)
+        await self._bucket(region).put(name, path, media_type=media_type, download_name=download_name, sha256=sha256)
 
     async def link(self, key: ObjectKey, *, expires_at: datetime, download_name: str, media_type: str) -> Link | None:
         """See `Storage.link`."""

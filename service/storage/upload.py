@@ -1,8 +1,8 @@
-"""Upload of a large file to a bucket: in one request, or in parts if it is larger, without holding it in memory.
+"""Upload of a file to a bucket in parts, or as the body of one request (`puts`), without holding it in memory.
 
 What a server has confirmed and does not have would be charged and never found. So its answer must name what it has
 stored, as that of a proxy in its place does not, and it is asked for the size of all but small objects: for those this
-would take a tenth of the whole conversion. `small_puts` stores small ones.
+would take a tenth of the whole conversion.
 
 The HTTP client takes each part in small pieces, which the system still has in memory because the file was just written,
 and can take it again, so that a failed part is sent again without the others. Several parts are sent at a time. A
@@ -13,6 +13,7 @@ import io
 import os
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from hashlib import sha256
 from typing import IO, TYPE_CHECKING, BinaryIO, Literal, TypedDict, cast
 
 from anyio import CancelScope, create_task_group
@@ -70,11 +71,15 @@ class FileSlice:
         self._file = file
         self._start = start
         self._at = 0
-        self.size = size
+        self._size = size
+
+    def __len__(self) -> int:
+        """Return the size of the slice in bytes."""
+        return self._size
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move to `offset` from the start, the current position or the end of the slice."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         self._at = max(0, base + offset)
         return self._at
 
@@ -84,43 +89,36 @@ class FileSlice:
 
     def read(self, size: int = -1, /) -> bytes:
         """Read from the current position; everything that is left if `size` is negative."""
-        found = self._read_at(self._at, self.size if size < 0 else size)
+        found = self._read_at(self._at, self._size if size < 0 else size)
         self._at += len(found)
         return found
 
     async def __aiter__(self) -> AsyncGenerator[bytes]:
         """Iterate over the whole slice, wherever the current position is, as often as it has to be sent."""
-        for at in range(0, self.size, INLINE_BYTES):
+        for at in range(0, self._size, INLINE_BYTES):
             yield self._read_at(at, INLINE_BYTES)
+
+    def sha256(self) -> bytes:
+        """Return the SHA-256 of the slice, wherever the current position is."""
+        found = sha256()
+        for at in range(0, self._size, INLINE_BYTES):
+            found.update(self._read_at(at, INLINE_BYTES))
+        return found.digest()
 
     def body(self) -> IO[bytes]:
         """Return this as the type that the client declares; it needs no more of it than there is."""
         return cast("IO[bytes]", self)
 
     def _read_at(self, at: int, size: int) -> bytes:
-        return os.pread(self._file.fileno(), max(0, min(size, self.size - at)), self._start + at)
+        return os.pread(self._file.fileno(), max(0, min(size, self._size - at)), self._start + at)
 
 
-async def upload(
-    client: "S3Client", destination: Destination, metadata: Metadata, file: BinaryIO, timeout_seconds: float
-) -> None:
-    """Upload `file` to `destination` atomically; one request may take `timeout_seconds` plus the time for its size.
+async def confirm(client: "S3Client", destination: Destination, size: int, timeout_seconds: float) -> None:
+    """Check that the server has an object of this size, as it has answered.
 
     Raises:
-        StorageUnavailable: the upload failed, or the server's answer shows that it does not have the object.
+        StorageUnavailable: it has not, or does not say so.
     """
-    size = os.fstat(file.fileno()).st_size
-    if size > PART_BYTES:
-        await _upload_parts(client, destination, metadata, file, timeout_seconds)
-    else:
-        body = FileSlice(file, 0, size).body()
-        with within(allowed_seconds(timeout_seconds, size)):
-            answer = await client.put_object(**destination, **metadata, Body=body, ContentLength=size)
-            require_named(answer, "ETag")
-    await _confirm(client, destination, size, timeout_seconds)
-
-
-async def _confirm(client: "S3Client", destination: Destination, size: int, timeout_seconds: float) -> None:
     try:
         with within(timeout_seconds):
             found = (await client.head_object(**destination))["ContentLength"]
@@ -130,13 +128,18 @@ async def _confirm(client: "S3Client", destination: Destination, size: int, time
         raise StorageUnavailable("down", f"the server has {found} of the {size} bytes that it had confirmed")
 
 
-async def _upload_parts(
-    client: "S3Client", destination: Destination, metadata: Metadata, file: BinaryIO, timeout_seconds: float
+async def upload_parts(
+    client: "S3Client", destination: Destination, metadata: Metadata, slices: list[FileSlice], timeout_seconds: float
 ) -> None:
+    """Upload a file atomically; each request may take `timeout_seconds`, plus the time for the size of its slice.
+
+    Raises:
+        StorageUnavailable: the upload failed, or the server's answers show that it does not have a part.
+    """
     with within(timeout_seconds):
         upload_id = require_named(await client.create_multipart_upload(**destination, **metadata), "UploadId")
     try:
-        parts = await _send_parts(client, destination, upload_id, _cut(file), timeout_seconds)
+        parts = await _send_parts(client, destination, upload_id, slices, timeout_seconds)
         with within(timeout_seconds):
             await client.complete_multipart_upload(**destination, UploadId=upload_id, MultipartUpload={"Parts": parts})
     except BaseException:
@@ -153,9 +156,9 @@ async def _send_parts(
 
     async def send() -> None:
         for number, part in waiting:
-            with within(allowed_seconds(timeout_seconds, part.size)):
+            with within(allowed_seconds(timeout_seconds, len(part))):
                 answer = await client.upload_part(
-                    **destination, UploadId=upload_id, PartNumber=number, Body=part.body(), ContentLength=part.size
+                    **destination, UploadId=upload_id, PartNumber=number, Body=part.body(), ContentLength=len(part)
                 )
             sent.append({"PartNumber": number, "ETag": require_named(answer, "ETag")})
 
@@ -175,8 +178,8 @@ def require_named(answer: "Answer", field: Literal["ETag", "UploadId"]) -> str:
     raise StorageUnavailable("misconfigured", f"what answers at the endpoint is no S3 server: it gives no {field}")
 
 
-def _cut(file: BinaryIO) -> list[FileSlice]:
-    size = os.fstat(file.fileno()).st_size
+def cut(file: BinaryIO, size: int) -> list[FileSlice]:
+    """Cut a file of so many bytes into what one request each sends."""
     length = max(PART_BYTES, -(-size // MAX_PARTS))
     return [FileSlice(file, start, min(length, size - start)) for start in range(0, size, length)]
 

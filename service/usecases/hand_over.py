@@ -340,9 +340,11 @@ class Gateway:
         if not await retry_while_unavailable(lambda: self._handovers.record_input(spec.job.id, key)):
             raise ForgottenError
         with span("store_input"):
-            await self._parts.own_store.put(key, path, media_type=INPUT_MEDIA_TYPE, download_name=spec.upload)
             is_little = spec.job.input_size_bytes <= INLINE_BYTES
             digest = await self._parts.work_area.run_blocking(partial(_sha256_of, path), inline=is_little)
+            await self._parts.own_store.put(
+                key, path, media_type=INPUT_MEDIA_TYPE, download_name=spec.upload, sha256=digest
+            )
         message = _sealed(spec, msgspec.structs.replace(handover, input_sha256=digest))
         if not await retry_while_unavailable(lambda: self._handovers.record(message)):
             raise ForgottenError

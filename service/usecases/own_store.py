@@ -46,7 +46,9 @@ class OwnStore:
         self._foreign: dict[str, ForeignStore] = {}
         self._kept = defaultdict[str, RecentSuccess](partial(RecentSuccess, HOLDS_SECONDS))
 
-    async def put(self, key: ObjectKey, path: PathLike, *, media_type: str, download_name: str) -> None:
+    async def put(
+        self, key: ObjectKey, path: PathLike, *, media_type: str, download_name: str, sha256: bytes = b""
+    ) -> None:
         """Store an object; see `Storage.put`.
 
         Raises:
@@ -54,7 +56,7 @@ class OwnStore:
         """
         with observed("put"):
             self.require_known(region_of(key))
-            await self._storage.put(key, path, media_type=media_type, download_name=download_name)
+            await self._storage.put(key, path, media_type=media_type, download_name=download_name, sha256=sha256)
 
     async def delete(self, keys: Sequence[str]) -> None:
         """Delete the objects under these keys that are in regions of this database.

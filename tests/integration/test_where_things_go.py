@@ -68,7 +68,7 @@ class Shelf:
         self.kept = {}
         self.marked = set()
 
-    async def put(self, key, path, *, media_type, download_name):
+    async def put(self, key, path, *, media_type, download_name, sha256=b""):
         with open(path, "rb") as file:
             self.kept[key] = file.read()
 

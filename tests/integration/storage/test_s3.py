@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
@@ -338,8 +339,21 @@ async def test_attempts_are_bounded(wire: Wire, tmp_path: Path, clock: MovableCl
     assert attempts <= 1000 - wire.breaks <= 2 * attempts
 
 
-async def test_a_server_that_refuses_a_small_object_is_asked_as_botocore_asks_it(
-    tmp_path: Path, clock: MovableClock
+@pytest.mark.parametrize("size", [SMALL_BYTES, 3 * SMALL_BYTES])
+async def test_the_sha256_of_a_file_is_signed_and_not_computed_if_it_is_given(
+    wire: Wire, tmp_path: Path, clock: MovableClock, size: int
+) -> None:
+    """This server does not compare it with what it gets; others refuse the file if it is that of another one."""
+    (output := tmp_path / "output").write_bytes(bytes(size))
+    given = sha256(b"another").digest()
+    async with s3_stage({HOME: place(wire.url)}, clock, tmp_path, HASTY) as stage:
+        await stage.storage.put(new_key(), output, media_type="a/b", download_name="c", sha256=given)
+    assert b"x-amz-content-sha256: %s" % given.hex().encode() in bytes(wire.sent).lower()
+
+
+@pytest.mark.parametrize("size", [3, 3 * SMALL_BYTES])
+async def test_a_server_that_refuses_an_object_is_asked_as_botocore_asks_it(
+    tmp_path: Path, clock: MovableClock, size: int
 ) -> None:
     """As where a bucket takes signatures that only botocore makes; the next objects are not tried in vain.
 
@@ -351,6 +365,11 @@ async def test_a_server_that_refuses_a_small_object_is_asked_as_botocore_asks_it
         connections.append(reader)
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             while head := (await reader.readuntil(b"\r\n\r\n")).lower():
+                if head.startswith(b"head"):
+                    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
+                    continue
+                if b"100-continue" in head:
+                    writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 await reader.readexactly(int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0]))
                 asked.append(b"amz-sdk-invocation-id" in head)
                 status = b"200 OK\r\nETag: x" if asked[-1] else b"403 Forbidden"
@@ -360,8 +379,8 @@ async def test_a_server_that_refuses_a_small_object_is_asked_as_botocore_asks_it
     async with await asyncio.start_server(answer, "127.0.0.1") as picky:
         host, port = picky.sockets[0].getsockname()
         async with s3_stage({HOME: place(f"http://{host}:{port}")}, clock, tmp_path, HASTY) as stage:
-            await stage.put(b"one")
-            await stage.put(b"another")
+            await stage.put(b"1" * size)
+            await stage.put(b"2" * size)
     assert asked == [False, True, True]
     assert len(connections) == 1
 

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,7 +33,8 @@ def test_a_slice_is_that_part_of_the_file(file: BinaryIO, start: int, size: int,
     assert part.read() == CONTENT[start : start + size]
     part.seek(0)
     assert b"".join(iter(lambda: part.read(chunk), b"")) == CONTENT[start : start + size]
-    assert part.tell() == size
+    assert part.tell() == size == len(part)
+    assert part.sha256() == sha256(CONTENT[start : start + size]).digest()
 
 
 def test_slices_of_one_file_do_not_disturb_each_other(file: BinaryIO) -> None:

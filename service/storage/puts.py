@@ -1,8 +1,9 @@
-"""Stores small objects, each in one request with only what that needs.
+"""Stores objects, each in one request with only what that needs.
 
 For each of them, botocore finds out again what is the same for all, and takes a third of the gateway's CPU for a small
-conversion. The first attempt is therefore made here, with its HTTP client. Whatever else than a plain success comes of
-it is left to botocore, which tries again, follows the server to another region, or names the fault.
+conversion; of a large one, it computes the SHA-256 in the event loop, although it may be known. The first attempt is
+therefore made here, with its HTTP client. Whatever else than a plain success comes of it is left to botocore, which
+tries again, follows the server to another region, or names the fault.
 """
 
 import hashlib
@@ -12,12 +13,13 @@ from urllib.parse import quote, urlsplit
 from botocore.awsrequest import AWSPreparedRequest
 from botocore.exceptions import BotoCoreError
 
+from service.blocking import INLINE_BYTES, run_blocking
 from service.clock import Clock, utc_now
 from service.storage.bucket_config import BucketConfig
 from service.storage.clients import USER_AGENT, Clients
 from service.storage.faults import within
 from service.storage.presign import DEFAULT_PORTS, UNSIGNED, authorize
-from service.storage.upload import Destination, Metadata, allowed_seconds, require_named
+from service.storage.upload import Destination, FileSlice, Metadata, allowed_seconds, require_named
 
 REFUSED_SECONDS = 60.0
 """How long botocore makes the first attempt itself, too, after the server has refused one of these."""
@@ -30,8 +32,8 @@ _HEADERS = {
 _SUCCESS, _REFUSALS = 200, range(300, 500)
 
 
-class SmallPuts:
-    """Stores small objects in one bucket, in as many attempts as its clients may make."""
+class Puts:
+    """Stores objects in one bucket, in as many attempts as its clients may make."""
 
     def __init__(
         self, clients: Clients, bucket_config: BucketConfig, timeout_seconds: float, clock: Clock = utc_now
@@ -51,35 +53,40 @@ class SmallPuts:
         self._clock = clock
         self._due = 0.0
 
-    async def put(self, destination: Destination, metadata: Metadata, content: bytes) -> None:
-        """Store an object.
+    async def put(
+        self, destination: Destination, metadata: Metadata, body: bytes | FileSlice, sha256: bytes = b""
+    ) -> None:
+        """Store an object, whose SHA-256 need not be given; the server is asked whether it wants the slice of a file.
 
         Raises:
             StorageUnavailable: the server did not take it, or its answer shows that it does not have it.
         """
-        with within(allowed_seconds(self._seconds, len(content))):
+        with within(allowed_seconds(self._seconds, len(body))):
             client = self._client
             if self._again is not None and time.monotonic() >= self._due:
-                if await self._is_stored(destination["Key"], metadata, content):
+                if await self._is_stored(destination["Key"], metadata, body, sha256):
                     return
                 client = self._again
-            answer = await client.put_object(**destination, **metadata, Body=content, ContentLength=len(content))
+            content = body if isinstance(body, bytes) else body.body()
+            answer = await client.put_object(**destination, **metadata, Body=content, ContentLength=len(body))
             require_named(answer, "ETag")
 
-    async def _is_stored(self, key: str, metadata: Metadata, content: bytes) -> bool:
+    async def _is_stored(self, key: str, metadata: Metadata, body: bytes | FileSlice, sha256: bytes) -> bool:
         path = f"{self._path}/{quote(key, safe='/~')}"
         headers = authorize(
             "PUT",
             self._host,
             path,
             {_HEADERS[name]: str(value) for name, value in metadata.items()},
-            hashlib.sha256(content).hexdigest() if self._signs_content else UNSIGNED,
+            (sha256 or await _sha256_of(body)).hex() if self._signs_content else UNSIGNED,
             region=self._region,
             credentials=await self._credentials.get_frozen_credentials(),
             start=int(self._clock().timestamp()),
         )
-        headers["User-Agent"] = USER_AGENT
-        request = AWSPreparedRequest("PUT", self._origin + path, headers, content, stream_output=False)
+        headers |= {"User-Agent": USER_AGENT, "Content-Length": str(len(body))}
+        if not isinstance(body, bytes):
+            headers["Expect"] = "100-continue"
+        request = AWSPreparedRequest("PUT", self._origin + path, headers, body, stream_output=False)
         try:
             answer = await self._http.send(request)
         except BotoCoreError:
@@ -87,3 +94,9 @@ class SmallPuts:
         if answer.status_code in _REFUSALS:
             self._due = time.monotonic() + REFUSED_SECONDS
         return answer.status_code == _SUCCESS and bool(answer.headers.get("etag"))
+
+
+async def _sha256_of(body: bytes | FileSlice) -> bytes:
+    if isinstance(body, bytes):
+        return hashlib.sha256(body).digest()
+    return await run_blocking(body.sha256, inline=len(body) <= INLINE_BYTES)
