@@ -15,7 +15,6 @@ from tests.support.server import Client, Server, create_account, running_server
 
 pytestmark = pytest.mark.xdist_group("sizes")  # one server for most
 
-ROWS_OF_A_SHEET = 1_048_575
 LITTLE_TIME = {"GEOMILL_CONVERSION_SECONDS": "0.2"}
 LITTLE_TIME_IN_ALL = {"GEOMILL_FILE_SECONDS": "1"}
 TOO_LONG = "longer than allowed|more computing time than allowed"
@@ -33,12 +32,8 @@ class Case(msgspec.Struct, frozen=True):
 
 AS_SET_UP = {
     "ODS, read": Case(write_ods, (100_000, 10), "a.ods", "Csv", "larger than the converter can read. Save it as CSV"),
-    "XLSX, written": Case(write_csv, (ROWS_OF_A_SHEET + 1, 2), "a.csv", "Xlsx", "XLSX holds 1,048,575 rows per sheet"),
     "GML of many types, read": Case(
         write_gml, (MAX_LAYERS + 1, MAX_LAYERS + 1), "a.gml", "Kml", "more layers than can be converted. Split it"
-    ),
-    "GML of many types, converted": Case(
-        write_gml, (MAX_DATASETS + 1, MAX_DATASETS + 1), "a.gml", "GeoPackage", "at most 300 are written as GeoPackage"
     ),
 }
 IN_LITTLE_TIME = {
