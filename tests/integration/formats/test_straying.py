@@ -13,7 +13,7 @@ from service.formats.target import choose_target
 from service.usecases.inspect_source import inspect_source
 from service.usecases.verify_output import verify_output
 from tests.integration.formats import readers
-from tests.integration.formats.pipeline import Pipeline, feature, geometry, write_geojson
+from tests.integration.formats.pipeline import Converted, Pipeline, feature, geometry, write_geojson
 from tests.integration.formats.samples import point
 from tests.support.converters import Converters
 
@@ -57,6 +57,12 @@ TOLD = ("too far", "span the whole map", "reach a pole")
 
 async def warned(pipeline: Pipeline, path: Path, output: str, **wishes: object) -> list[str]:
     """The warnings about features that stray, as a job makes them."""
+    told, _ = await converted(pipeline, path, output, **wishes)
+    return told
+
+
+async def converted(pipeline: Pipeline, path: Path, output: str, **wishes: object) -> tuple[list[str], Path]:
+    """These warnings and the result, under the client's name for it."""
     request = msgspec.convert({"output": output, **wishes}, ConversionRequest)
     directory, source = pipeline.receive(path)
     target = choose_target(source.format, output)
@@ -65,7 +71,8 @@ async def warned(pipeline: Pipeline, path: Path, output: str, **wishes: object) 
         plan = plan_conversion(found.source, target, found.facts, request, pipeline.engine.catalogue)
         astray = await pipeline.engine.convert(run, found.source, plan, directory)
         differences = await verify_output(pipeline.engine, run, found.source, plan, directory, astray=astray)
-    return [warning for warning in differences if any(words in warning for words in TOLD)]
+    told = [warning for warning in differences if any(words in warning for words in TOLD)]
+    return told, Converted(found.source, found.facts, plan, await pipeline.engine.collect(plan, directory)).path
 
 
 @pytest.mark.parametrize("case", CASES, ids=map(str, CASES))
@@ -212,10 +219,9 @@ async def test_what_spans_the_map_because_it_crosses_the_date_line_is_told(
     source, wkt, crosses = ACROSS[case]
     path = tmp_path / "a.csv"
     path.write_text(f'WKT,n\n"POINT (0 0)",1\n"{wkt}",2\n')
-    told = [
-        warning for warning in await warned(either, path, "GeoPackage", source_epsg=source) if "date line" in warning
-    ]
-    spans = await widest_edge(either, (await either.to("GeoPackage", path, source_epsg=source)).path) > 90
+    warnings, result = await converted(either, path, "GeoPackage", source_epsg=source)
+    told = [warning for warning in warnings if "date line" in warning]
+    spans = await widest_edge(either, result) > 90
     assert [warning[:39] for warning in told] == ["1 of 2 features of 'a', first feature 2"] * (crosses and spans), told
     if wkt.startswith("LINESTRING") and source == 2193:
         assert spans is crosses
@@ -230,8 +236,9 @@ async def test_formats_that_are_cut_at_the_date_line_say_what_is_not(
     source, wkt, crosses = ACROSS[case]
     path = tmp_path / "a.csv"
     path.write_text(f'WKT,n\n"{wkt}",2\n')
-    told = [warning for warning in await warned(either, path, output, source_epsg=source) if "date line" in warning]
-    spans = await widest_edge(either, (await either.to(output, path, source_epsg=source)).path) > 90
+    warnings, result = await converted(either, path, output, source_epsg=source)
+    told = [warning for warning in warnings if "date line" in warning]
+    spans = await widest_edge(either, result) > 90
     assert len(told) == (crosses and spans), told
     if case in {"New Zealand", "westwards", "with Z"}:
         assert not spans

@@ -8,6 +8,7 @@ import subprocess
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 import pytest
@@ -33,13 +34,18 @@ from tests.integration.formats.samples import point
 from tests.integration.formats.test_layers import kml
 from tests.support.converters import Converters
 
+Damage: TypeAlias = Callable[[Path, ConversionPlan], None]
 ROWS = [point(1, 2, name="a", n=1), point(3, 4, name="b", n=20), point(5, 6, name=None, n=300)]
 
 
-async def written(
-    pipeline: Pipeline, path: Path, output: str, damage: Callable[[Path, ConversionPlan], None]
-) -> tuple[str, ...]:
+async def written(pipeline: Pipeline, path: Path, output: str, damage: Damage) -> tuple[str, ...]:
     """What verification reports after `damage` was done to the output."""
+    (told,) = await written_and_read(pipeline, path, output, damage)
+    return told
+
+
+async def written_and_read(pipeline: Pipeline, path: Path, output: str, *damages: Damage) -> list[tuple[str, ...]]:
+    """What verification reports after each damage that was done to the output."""
     directory, source = pipeline.receive(path)
     target = choose_target(source.format, output)
     request = ConversionRequest(output=output)
@@ -47,8 +53,11 @@ async def written(
     plan = plan_conversion(look.source, target, look.facts, request, pipeline.engine.catalogue)
     async with pipeline.engine.session(pipeline.run, target) as run:
         await pipeline.engine.convert(run, look.source, plan, directory)
-        damage(directory / FOLDER / dataset_name(plan, plan.datasets[0]), plan)
-        return await verify_output(pipeline.engine, run, look.source, plan, directory)
+        told = []
+        for damage in damages:
+            damage(directory / FOLDER / dataset_name(plan, plan.datasets[0]), plan)
+            told.append(await verify_output(pipeline.engine, run, look.source, plan, directory))
+        return told
 
 
 def nothing(_: Path, __: ConversionPlan) -> None:
@@ -119,13 +128,12 @@ def _without_last_row(path: Path, _: ConversionPlan) -> None:
 async def test_a_large_ods_is_told_to_be_complete(either: Pipeline, tmp_path: Path) -> None:
     """Its driver stops after 10 MB of cells, which would be taken for a loss; a row that is missing is one."""
     path = tmp_path / "ä.csv"
-    path.write_text("id,name\n" + "".join(f"{number},{'x' * 32_000}\n" for number in range(400)), encoding="utf-8")
-    (told,) = await written(either, path, "Ods", nothing)
+    path.write_text("id,name\n" + "".join(f"{number},{'x' * 32_000}\n" for number in range(330)), encoding="utf-8")
+    (told,), (lacking,) = await written_and_read(either, path, "Ods", nothing, _without_last_row)
     assert re.match(
-        r"'ä' holds all its 400 features, but programs such as QGIS read only (some|[1-9]\d*) of them", told
+        r"'ä' holds all its 330 features, but programs such as QGIS read only (some|[1-9]\d*) of them", told
     )
-    (lacking,) = await written(either, path, "Ods", _without_last_row)
-    assert re.match(r"Read back, 'ä' holds \d+ features; 400 were expected\.|.* could not be read back", lacking)
+    assert re.match(r"Read back, 'ä' holds \d+ features; 330 were expected\.|.* could not be read back", lacking)
 
 
 def _sql(statement: str) -> Callable[[Path, ConversionPlan], None]:
