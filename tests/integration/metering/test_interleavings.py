@@ -1,13 +1,15 @@
 """In whatever order files are admitted, settled and released, no allowance is exceeded and the books agree."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 import anyio
 import asyncpg
 import msgspec
 import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -96,47 +98,62 @@ async def _remove_nothing(_keys: list[str]) -> None:
     """The store is irrelevant here."""
 
 
+class Books(NamedTuple):
+    """A ledger that all examples of a test share, each with an account of its own, and what calls it."""
+
+    portal: BlockingPortal
+    database: Database
+    ledger: Ledger
+
+    async def go_all(self, terms: Terms, steps: Sequence[Step]) -> AccountId:
+        """Take files through their lives at once, in two processes, at the expense of a new account; return it."""
+        await stop_time(self.database, START)
+        account, _ = await Administration(self.database, utc_now).create_account("a", terms)
+        processes = [self.ledger, Ledger(self.database, Pricing())]
+        async with anyio.create_task_group() as tasks:
+            for number, step in enumerate(steps):
+                tasks.start_soon(go, self.database, processes[number % 2], account.account_id, step)
+        assert await audit_books(self.database) == []
+        return account.account_id
+
+
+@pytest.fixture
+def books(database_url: str) -> Iterator[Books]:
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(open_ledger(database_url)) as (database, ledger),
+    ):
+        yield Books(portal, database, ledger)
+
+
 @given(steps=STEPS)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_interleaving_exceeds_a_plan(database_url: str, steps: list[Step]) -> None:
+def test_no_interleaving_exceeds_a_plan(books: Books, steps: list[Step]) -> None:
     """On plan free, across the end of a month: both months keep their caps, and the counters match the ledger."""
 
     async def run() -> None:
-        async with open_ledger(database_url) as (database, ledger):
-            account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
-            processes = [ledger, Ledger(database, Pricing())]
-            async with anyio.create_task_group() as tasks:
-                for number, step in enumerate(steps):
-                    tasks.start_soon(go, database, processes[number % 2], account.account_id, step)
-            async with database.connection() as connection:
-                rows = await connection.fetch(
-                    "SELECT u.* FROM usage u JOIN account a USING (payer_id) WHERE a.id = $1", account.account_id
-                )
-            assert len(rows) <= 2
-            assert all(row["conversions"] <= FREE.monthly_conversions for row in rows)
-            assert all(row["bytes"] <= FREE.monthly_data_bytes for row in rows)
-            assert await audit_books(database) == []
+        account_id = await books.go_all(Terms(plan="free"), steps)
+        async with books.database.connection() as connection:
+            rows = await connection.fetch(
+                "SELECT u.* FROM usage u JOIN account a USING (payer_id) WHERE a.id = $1", account_id
+            )
+        assert len(rows) <= 2
+        assert all(row["conversions"] <= FREE.monthly_conversions for row in rows)
+        assert all(row["bytes"] <= FREE.monthly_data_bytes for row in rows)
 
-    anyio.run(run)
+    books.portal.call(run)
 
 
 @given(steps=STEPS)
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_interleaving_overdraws_a_wallet(database_url: str, steps: list[Step]) -> None:
+def test_no_interleaving_overdraws_a_wallet(books: Books, steps: list[Step]) -> None:
     """The balance is never negative, and equals the credit less the charges."""
 
     async def run() -> None:
-        async with open_ledger(database_url) as (database, ledger):
-            account, _ = await Administration(database, utc_now).create_account("w", Terms(wallet_cents=CENTS))
-            processes = [ledger, Ledger(database, Pricing())]
-            async with anyio.create_task_group() as tasks:
-                for number, step in enumerate(steps):
-                    tasks.start_soon(go, database, processes[number % 2], account.account_id, step)
-            balance = await ledger.balance(account.account_id)
-            assert 0 <= (balance.wallet_cents or 0) <= CENTS
-            assert await audit_books(database) == []
+        balance = await books.ledger.balance(await books.go_all(Terms(wallet_cents=CENTS), steps))
+        assert 0 <= (balance.wallet_cents or 0) <= CENTS
 
-    anyio.run(run)
+    books.portal.call(run)
 
 
 @pytest.mark.parametrize(
