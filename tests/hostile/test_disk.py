@@ -110,7 +110,7 @@ def test_what_is_sorted_on_the_disk_is_converted(tmp_path: Path, database_url: s
         assert answer["featureCount"] == 20_000
 
 
-UNPACKED_BYTES, DISK_KIBIBYTES, UPLOADS = 40 * MIB, 384 << 10, 12
+UNPACKED_BYTES, DISK_KIBIBYTES, UPLOADS = 20 * MIB, 192 << 10, 12
 """Together, the uploads unpack to more than the disk holds."""
 
 
@@ -178,7 +178,7 @@ def test_what_uploads_unpack_to_does_not_fill_the_disk(small: Server) -> None:
     assert small.wait_until_idle() == []
 
 
-PLAIN_BYTES = 32 * MIB
+PLAIN_BYTES = 16 * MIB
 
 
 def form(content: bytes) -> dict[str, Any]:
