@@ -8,16 +8,8 @@ from service.formats.kml_repairs import UNTYPED
 from service.formats.left_out import CHUNK
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
+from tests.integration.formats.test_kml_repairs import KML, PLACE, POINT, SCHEMA, SIMPLE_DATA, TYPED
 
-KML = '<kml xmlns="http://www.opengis.net/kml/2.2" xmlns:gx="http://www.google.com/kml/ext/2.2"><Document>{}</Document></kml>'
-PLACE = "<Placemark><name>a</name>{}</Placemark>"
-POINT = "<Point><coordinates>1,2</coordinates></Point>"
-TYPED = (
-    '<ExtendedData><SchemaData schemaUrl="#s"><SimpleData name="n">00501</SimpleData><SimpleData name="e"/>'
-    "<SimpleData\nname='t'><![CDATA[<b>]]></SimpleData></SchemaData>{}</ExtendedData>"
-)
-SCHEMA = '<Schema name="s" id="s"><SimpleField name="N" type="string"/><SimpleField name="e" type="string"/></Schema>'
-SIMPLE_DATA = '<ExtendedData><SchemaData schemaUrl="#s">{}</SchemaData></ExtendedData>'
 NAMES = {
     "quotation mark": ("'q\"x'", 'q"x', "<SimpleField name='a' type='int'/>"),
     "bracket": ('"a>b"', "a>b", "<SimpleField name='a' type='int'/>"),

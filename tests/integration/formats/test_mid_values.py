@@ -2,12 +2,9 @@
 
 import csv
 import io
-import sys
 import tracemalloc
 import zipfile
-from collections import Counter
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -19,6 +16,7 @@ from service.formats.table.databases import RULES_LEFT_OUT
 from service.formats.table.drawings import MAPINFO
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Converted, Pipeline
+from tests.support.calls import counted_calls
 from tests.support.converters import Converters
 
 COLUMNS = {"i": "Integer", "t": "Char(9)", "d": "Date", "m": "DateTime", "f": "Decimal(6, 2)"}
@@ -191,19 +189,10 @@ def test_odd_values_are_counted_by_one_counter(tmp_path: Path) -> None:
     columns = "".join(f"  c{number} Logical\n" for number in range(100))
     mif.write_text(f'Delimiter ","\nColumns 100\n{columns}Data\n\n' + "none\n" * 10)
     mid.write_text(f"{',' * 99}\n" * 10)
-    made = 0
-
-    def count(frame: FrameType, event: str, _: object) -> None:
-        nonlocal made
-        made += event == "call" and frame.f_code is Counter.__init__.__code__
-
-    sys.setprofile(count)
-    try:
+    with counted_calls() as calls:
         (told,) = mid_warnings(mif, mid, "a", reads_logical=True)
-    finally:
-        sys.setprofile(None)
     assert told.startswith("1,000 values")
-    assert made == 1
+    assert calls.python["Counter.__init__"] == 1
 
 
 def rows_of(text: str) -> list[list[str]]:

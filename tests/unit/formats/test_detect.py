@@ -6,14 +6,11 @@ import io
 import random
 import sqlite3
 import struct
-import sys
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext, suppress
-from functools import partial
 from pathlib import Path
-from types import FrameType
 from zlib import crc32
 
 import pytest
@@ -30,6 +27,7 @@ from service.formats.table.databases import GEOPACKAGE
 from service.formats.table.json_family import GEOJSON
 from service.usecases.detect_format import LITTLE
 from tests.hostile.packing import Entry, assembled
+from tests.support.calls import counted_calls
 from tests.support.data import JOURNAL
 
 BY_CONTENT = {("topojson", ".json"), ("esrijson", ".json")}
@@ -313,22 +311,6 @@ def test_an_encrypted_workbook_is_named(tmp_path: Path) -> None:
         detect(tmp_path / "upload", "a.xlsx", tmp_path)
 
 
-def calls_in(work: Callable[[], object]) -> int:
-    """How many functions written in Python the work calls."""
-    calls = 0
-
-    def count(_frame: FrameType, event: str, _called: object) -> None:
-        nonlocal calls
-        calls += event == "call"
-
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return calls
-
-
 def test_each_document_of_a_kmz_takes_as_long_whatever_their_number(tmp_path: Path) -> None:
     """Five thousand empty ones took fifteen seconds; now, as many calls more as there are documents more."""
     counts: list[int] = []
@@ -336,7 +318,9 @@ def test_each_document_of_a_kmz_takes_as_long_whatever_their_number(tmp_path: Pa
         path = tmp_path / str(number)
         path.mkdir()
         archive = zipped(path / "upload", {f"{at}.kml": b"<kml/>" for at in range(number)})
-        counts.append(calls_in(partial(detect, archive, "a.kmz", path / "unpacked")))
+        with counted_calls() as calls:
+            detect(archive, "a.kmz", path / "unpacked")
+        counts.append(calls.python.total())
     assert counts[1] < 2.2 * counts[0]
 
 

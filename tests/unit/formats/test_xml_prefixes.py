@@ -1,14 +1,12 @@
 """Elements get the prefixes that drivers know, and stay the same elements."""
 
-import sys
-from collections import Counter
 from pathlib import Path
-from types import FrameType
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from service.formats.xml_prefixes import LONGEST, with_gpx_prefixes, with_kml_prefixes
+from tests.support.calls import counted_calls
 
 KML, GOOGLE, ATOM = "http://www.opengis.net/kml/2.2", "http://www.google.com/kml/ext/2.2", "http://www.w3.org/2005/Atom"
 TRACK = (
@@ -96,16 +94,7 @@ def test_texts_between_comments_are_changed_together(tmp_path: Path) -> None:
     """One by one, those of a small file took a third of a second in the event loop."""
     path = tmp_path / "a.kml"
     path.write_text(f'<k:kml xmlns:k="{KML}">' + "<k:a/><!---->" * 1000 + "</k:kml>")
-    calls: Counter[str] = Counter()
-
-    def count(_: FrameType, event: str, called: object) -> None:
-        if event == "c_call":
-            calls[getattr(called, "__name__", "")] += 1
-
-    sys.setprofile(count)
-    try:
+    with counted_calls() as calls:
         found, _ = with_kml_prefixes(path, tmp_path / "b.kml")
-    finally:
-        sys.setprofile(None)
     assert found.read_text().count("<a/><!---->") == 1000
-    assert 0 < calls["replace"] < 100
+    assert 0 < calls.c["bytes.replace"] < 100

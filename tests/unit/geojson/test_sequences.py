@@ -1,10 +1,7 @@
 """A sequence of objects is read and normalized as the collection of its features, however it is laid out."""
 
 import random
-import sys
-from collections import Counter
 from pathlib import Path
-from types import FrameType
 
 import msgspec
 import pytest
@@ -14,6 +11,7 @@ from service.geojson import normalize as normalizing
 from service.geojson.findings import Scan
 from service.geojson.normalize import MEND, WRAP, normalize
 from service.geojson.scan import scan, scan_bytes
+from tests.support.calls import counted_calls
 
 PLAIN = (
     b'{"type": "Feature", "properties": {"a": 1, "b": "x"}, "geometry": {"type": "Point", "coordinates": [1, 2]}}',
@@ -78,16 +76,7 @@ def test_other_spellings_and_bare_geometries_are_features(tmp_path: Path, kind: 
 def test_a_window_is_read_together_only_once(tmp_path: Path, odd: bytes) -> None:
     """Once for each object in it, a crafted file of 200 KB took seconds in the event loop."""
     (tmp_path / "in").write_bytes(b"\n".join([*PLAIN[1:2] * 500, odd, b""]))
-    calls: Counter[str] = Counter()
-
-    def count(_: FrameType, event: str, called: object) -> None:
-        if event == "c_call":
-            calls[getattr(called, "__name__", "")] += 1
-
-    sys.setprofile(count)
-    try:
+    with counted_calls() as calls:
         normalize(tmp_path / "in", tmp_path / "out", WRAP)
-    finally:
-        sys.setprofile(None)
     assert scan(tmp_path / "out").features == 501
-    assert 0 < calls["decode_lines"] < 5
+    assert 0 < calls.c["Decoder.decode_lines"] < 5
