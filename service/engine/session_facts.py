@@ -14,7 +14,7 @@ from service.engine.jailed.gpkg import WKB_TYPES, has_measures, split_code
 from service.engine.jailed.tidy import FALSE, NEITHER, ROW_NUMBER, TRUE
 from service.engine.jailed.values import counts_of
 from service.engine.session import Answer
-from service.formats.crs import MAX_CODE
+from service.formats.crs_database import MAX_CODE
 from service.formats.facts import (
     MAX_COLUMNS,
     MAX_LAYERS,

@@ -13,7 +13,7 @@ from service.engine.jailed.place_names import find_pairs, holds_both
 from service.engine.jailed.places import Table, X, Y
 from service.engine.reading.work_file import LISTED, TAKEN_FOR_WINDOWS, told_of
 from service.errors import Rejection
-from service.formats.crs import MAX_CODE
+from service.formats.crs_database import MAX_CODE
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
 from service.formats.losses import PAIRS_UNREAD
 from service.formats.names import listed, quotes, shown, values_of

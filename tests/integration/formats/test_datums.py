@@ -2,6 +2,7 @@
 
 import json
 import struct
+from itertools import combinations
 from math import inf
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from service.errors import Rejection
 from service.formats.crs import CrsCatalogue
+from service.formats.crs_database import RELATED_HEIGHTS, are_related, related
 from service.formats.grids import LackingGrid, lacking_grid, operations_between
 from service.formats.plan import plan_conversion
 from service.formats.request import ConversionRequest
@@ -309,13 +311,14 @@ def test_heights_are_related_if_a_grid_is_there(tmp_path: Path) -> None:
     with edited(database) as connection:
         connection.executescript(
             """
-            CREATE TABLE compound_crs (auth_name, code INTEGER, vertical_crs_auth_name, vertical_crs_code);
-            INSERT INTO compound_crs VALUES ('EPSG', 1, 'EPSG', 11), ('EPSG', 2, 'EPSG', 12), ('EPSG', 3, 'EPSG', 13);
             CREATE TABLE vertical_crs (auth_name, code INTEGER, name, datum_auth_name, datum_code);
             INSERT INTO vertical_crs VALUES ('EPSG', 11, 'a', 'EPSG', 21), ('EPSG', 12, 'b', 'EPSG', 22);
             INSERT INTO vertical_crs VALUES ('EPSG', 13, 'c', 'EPSG', 23);
             CREATE TABLE geodetic_crs (auth_name, code INTEGER, type);
             INSERT INTO geodetic_crs VALUES ('EPSG', 4, 'geographic 3D');
+            CREATE TABLE helmert_transformation_table (
+                source_crs_auth_name, source_crs_code, target_crs_auth_name, target_crs_code, deprecated
+            );
             CREATE TABLE other_transformation (
                 source_crs_auth_name, source_crs_code, target_crs_auth_name, target_crs_code, deprecated
             );
@@ -329,10 +332,10 @@ def test_heights_are_related_if_a_grid_is_there(tmp_path: Path) -> None:
             """
         )
     (tmp_path / "b.gtx").touch()
-    catalogue = CrsCatalogue(database)
-    related = {(one, other) for one in range(5) for other in range(5) if catalogue.relates_heights(one, other)}
-    unrelated = {(1, 3), (2, 3), (3, 4)}
-    assert {(one, other) for one in range(1, 5) for other in range(one, 5)} - related == unrelated
+    found = related(f"file:{database}", tmp_path, RELATED_HEIGHTS)
+    pairs = combinations(("EPSG:21", "EPSG:22", "EPSG:23", "ellipsoid"), 2)
+    unrelated = {("EPSG:21", "EPSG:23"), ("EPSG:22", "EPSG:23"), ("EPSG:23", "ellipsoid")}
+    assert {pair for pair in pairs if not are_related(found, *pair)} == unrelated
 
 
 ON_BESSEL = (

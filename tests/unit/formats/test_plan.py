@@ -43,10 +43,12 @@ def catalogue(tmp_path: Path) -> CrsCatalogue:
         )
         connection.execute("CREATE TABLE extent (auth_name, code, west_lon, south_lat, east_lon, north_lat)")
         bases = ("projected_crs", "geodetic_crs", "geodetic_datum", "ellipsoid", "unit_of_measure")
-        for table in (*bases, "compound_crs", "vertical_crs"):
+        for table in (*bases, "compound_crs", "vertical_crs", "axis", "conversion_table"):
             connection.execute(
                 f"CREATE TABLE {table} (auth_name, code, name, type, geodetic_crs_code, datum_auth_name, datum_code, "
-                "horiz_crs_code, vertical_crs_auth_name, vertical_crs_code, "
+                "horiz_crs_code, vertical_crs_auth_name, vertical_crs_code, conversion_auth_name, conversion_code, "
+                "coordinate_system_auth_name, coordinate_system_code, coordinate_system_order, "
+                "method_auth_name, method_code, param4_value, param4_uom_auth_name, param4_uom_code, "
                 "ellipsoid_auth_name, ellipsoid_code, semi_major_axis, uom_auth_name, uom_code, conv_factor)"
             )
         connection.execute("INSERT INTO deprecation VALUES ('projected_crs', 'EPSG', '3785', 'EPSG', '3857')")
