@@ -1,7 +1,10 @@
 """Tracks which admissions and claims are known to be durable (architecture, decision 3)."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
+
+import anyio
 
 from service.ids import JobId
 
@@ -14,6 +17,7 @@ class DurabilityTracker:
     def __init__(self) -> None:
         self._unsure: dict[JobId, int] = {}
         self._on_disk: set[JobId] = set()
+        self._committed_with: dict[JobId, anyio.Event] = {}
 
     def __bool__(self) -> bool:
         return bool(self._unsure or self._on_disk)
@@ -25,9 +29,21 @@ class DurabilityTracker:
         else:
             self._unsure[job_id] = attempt
 
-    def unsure(self) -> list[tuple[JobId, int]]:
-        """Return attempts that the next commit may make durable, oldest first; a few hundred at most."""
-        return list(islice(self._unsure.items(), MOST_AT_ONCE))
+    @contextmanager
+    def committing(self) -> Iterator[list[tuple[JobId, int]]]:
+        """Give attempts that the commit in the block may make durable, oldest first; a few hundred at most."""
+        attempts, over = list(islice(self._unsure.items(), MOST_AT_ONCE)), anyio.Event()
+        self._committed_with = dict.fromkeys((job_id for job_id, _ in attempts), over)
+        try:
+            yield attempts
+        finally:
+            self._committed_with = {}
+            over.set()
+
+    async def await_commit(self, job_id: JobId) -> None:
+        """Wait while a commit is under way that may make the attempt of this job durable."""
+        if commit := self._committed_with.get(job_id):
+            await commit.wait()
 
     def note(self, looked_for: Iterable[tuple[JobId, int]], found: Collection[JobId]) -> None:
         """Record which of the attempts in `looked_for` are durable."""

@@ -153,8 +153,9 @@ class Ledger:
         """Wait until this attempt of the process is durable; return False if a crash of the database has undone it.
 
         The first attempt is the admission, and later ones are claims. It usually is durable already, because the
-        settlement of another job has flushed it.
+        settlement of another job has flushed it, or is about to.
         """
+        await self._known.await_commit(job_id)
         return self._known.take(job_id) or await self._records.submit((job_id, attempt))
 
     def note_claim(self, job_id: JobId, attempt: int, *, is_durable: bool) -> None:
@@ -233,12 +234,12 @@ class Ledger:
 
     async def _settle_all(self, settlements: Sequence[Settlement]) -> list[Settled | None]:
         """Settle jobs, and flush admissions and claims that are not durable yet."""
-        taken_along = self._known.unsure()
         earliest = self._earliest() if self._earliest is not None else None
-        rows = await self._database.fetch(_SQL["settle"], settlements, *self._looked_for(taken_along), earliest)
-        settled = {row["id"]: _settled(row) for row in rows if row["settled"]}
-        if settled:
-            self._known.note(taken_along, {row["id"] for row in rows if not row["settled"]})
+        with self._known.committing() as attempts:
+            rows = await self._database.fetch(_SQL["settle"], settlements, *self._looked_for(attempts), earliest)
+            settled = {row["id"]: _settled(row) for row in rows if row["settled"]}
+            if settled:
+                self._known.note(attempts, {row["id"] for row in rows if not row["settled"]})
         return [settled.pop(settlement.job_id, None) for settlement in settlements]
 
     async def _flush_all(self, attempts: Sequence[tuple[JobId, int]]) -> list[bool]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from service.accounts.administration import Administration, Terms
 from service.clock import utc_now
-from service.db.pool import Database, open_pool
+from service.db.pool import Database, Watch, open_pool
 from service.errors import LimitRefusal
 from service.ids import AccountId, JobId, uuid7
 from service.jobs.register import JobRegister
@@ -53,9 +53,9 @@ STEPS = st.lists(
 
 
 @asynccontextmanager
-async def open_ledger(dsn: str) -> AsyncIterator[tuple[Database, Ledger]]:
+async def open_ledger(dsn: str, watch: Watch | None = None) -> AsyncIterator[tuple[Database, Ledger]]:
     """The ledger on a database with the plans."""
-    async with open_pool(dsn, max_size=8) as database:
+    async with open_pool(dsn, max_size=8, watch=watch) as database:
         await publish_plans(database)
         await stop_time(database, START)
         yield database, Ledger(database, Pricing())
@@ -274,6 +274,34 @@ async def test_a_settlement_puts_admissions_on_record(database_url: str) -> None
             await connection.execute("ALTER TABLE hidden RENAME TO job")
         assert not await ledger.is_durable(undone)
         assert not await ledger.is_durable(ended)
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+async def test_a_job_waits_for_the_settlement_under_way_that_puts_it_on_record(
+    database_url: str, *, is_lost: bool
+) -> None:
+    """It asks the database itself only if that has settled nothing."""
+    asked = list[str]()
+    async with open_ledger(database_url, lambda name, _: asked.append(name)) as (database, ledger):
+        account, _ = await Administration(database, utc_now).create_account("a", Terms(plan="free"))
+        ending, waiting = (JobId(uuid7(START)) for _ in range(2))
+        for job_id in (ending, waiting):
+            await ledger.admit(application(account.account_id, 1, job_id))
+        answers = list[bool]()
+
+        async def ask() -> None:
+            answers.append(await ledger.is_durable(waiting))
+
+        async with anyio.create_task_group() as tasks, database.transaction() as holder:
+            await holder.execute("SELECT FROM job WHERE id = $1 FOR UPDATE", ending)
+            tasks.start_soon(ledger.settle, settlement(ending))
+            await until_one_waits(holder)
+            tasks.start_soon(ask)
+            await anyio.wait_all_tasks_blocked()
+            if is_lost:
+                await holder.execute("DELETE FROM job WHERE id = $1", ending)
+        assert answers == [True]
+        assert asked.count("flush_attempts") == is_lost
 
 
 async def test_the_schema_refuses_what_a_wrong_program_might_do(database_url: str) -> None:
