@@ -6,7 +6,18 @@ the same tests, without which it refuses to run.
 
 import pytest
 
-LONGEST_FIRST = ("schedules", "fleet", "e2e", "adversary", "api", "sandbox", "hostile", "integration", "unit")
+LONGEST_FIRST = (
+    "schedules",
+    "fleet",
+    "e2e",
+    "adversary",
+    "api",
+    "sandbox",
+    "hostile",
+    "integration",
+    "integration/formats",
+    "unit",
+)
 """Directories of tests; one that is not among them comes before them."""
 
 
@@ -14,4 +25,9 @@ LONGEST_FIRST = ("schedules", "fleet", "e2e", "adversary", "api", "sandbox", "ho
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort by directory; within one, the order is kept."""
     places = {directory: place for place, directory in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: places.get(item.nodeid.split("/", 2)[1], -1))  # to take paths apart takes far longer
+
+    def place(item: pytest.Item) -> int:
+        _, directory, *inside = item.nodeid.split("/", 3)  # to take paths apart takes far longer
+        return places.get(f"{directory}/{inside[0]}" if inside else "", places.get(directory, -1))
+
+    items.sort(key=place)
