@@ -30,6 +30,7 @@
 #include "session.h"
 #include "straying.h"
 #include "translating.h"
+#include "usual_values.h"
 #include "workbook.h"
 #include "workbook_styles.h"
 #include "writing.h"
@@ -226,6 +227,7 @@ int converse(const char *question_pipe, const char *answer_pipe)
     /* Nobody else opens a database of this run, so SQLite takes its locks once instead of for each statement, and looks for
      * a journal and a log once. One with a write-ahead log cannot be opened so; GDAL then opens it as one that never changes. */
     CPLSetConfigOption("OGR_SQLITE_PRAGMA", "locking_mode=EXCLUSIVE");
+    add_usual_values();
     while ((texts = next_command(questions))) {
         size_t number = 0, known = sizeof commands / sizeof *commands;
         while (number < known && strcmp(commands[number].name, texts[0]) != 0)

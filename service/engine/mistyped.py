@@ -16,6 +16,7 @@ from service.engine.jailed.declared import (
     SINGLE,
     SQLITE,
     SQLITE_KEYS,
+    Condition,
     Declared,
     counting,
     declared_as,
@@ -38,6 +39,8 @@ DECLARED: Mapping[FieldType, str] = {
     FieldType.BINARY: "BLOB",
 }
 """How a database declares the types that its driver reads, but numbers; integers that it cuts are counted."""
+SHORT_INTEGER = "i"
+"""As `Declared.usual`: integers of 32 bits."""
 Row = tuple[int, ...]
 T = TypeVar("T")
 
@@ -88,7 +91,7 @@ class TypeCheck:
         yield from self._values(layer)
 
     def _values(self, layer: SeenLayer) -> Iterator[tuple[str, Row]]:
-        lost = [(column.name, self._lost(layer.name, column)) for column in layer.columns]
+        lost = [condition for column in layer.columns for condition in self._lost(layer.name, column)]
         for conditions in _in_parts([*lost, *self._of_geometries(layer)]):
             yield finding(layer.name, conditions), (0,)
         integers = (column for column in layer.columns if column.type is FieldType.INTEGER)
@@ -96,26 +99,29 @@ class TypeCheck:
             large = [(column.name, BEYOND_32) for column in part]
             yield counting(layer.name, large), tuple(column.beyond_32_bits for column in part)
 
-    def _of_geometries(self, layer: SeenLayer) -> Sequence[tuple[str, str]]:
+    def _of_geometries(self, layer: SeenLayer) -> Sequence[Condition]:
         """That a geometry, in whichever format, names another system than the layer.
 
         The driver ignores that; the way to the work file knows the exceptions, which number a system in their own way.
         """
         if not layer.has_geometry_column or not layer.epsg:
             return ()
-        return [(layer.geometry_column, in_other_system(kind, [layer.epsg])) for kind in self.stores]
+        return [Condition(layer.geometry_column, in_other_system(kind, [layer.epsg])) for kind in self.stores]
 
-    def _lost(self, table: str, column: SeenColumn) -> str:
-        """The condition that the driver changes a value; what the column declares is not known outside of the file."""
-        lost = declared_as(DECLARED.get(column.type, self.real), self.known).lost
-        if column.type is FieldType.INTEGER and not column.beyond_32_bits:
-            lost += f" OR {BEYOND_32}"
+    def _lost(self, table: str, column: SeenColumn) -> Iterator[Condition]:
+        """The conditions that the driver changes a value; what the column declares is not known outside of the file."""
+        declared = declared_as(DECLARED.get(column.type, self.real), self.known)
+        is_short = column.type is FieldType.INTEGER and not column.beyond_32_bits
+        yield Condition(
+            column.name,
+            f"{declared.lost} OR {BEYOND_32}" if is_short else declared.lost,
+            SHORT_INTEGER if is_short else declared.usual,
+        )
         kind = self.narrow.get(column.type)
-        if kind is None:
-            return lost
-        named = f"name = {text_of(column.name)} AND type LIKE '{kind}'".replace("{", "{{").replace("}", "}}")
-        declares = f"EXISTS (SELECT 1 FROM pragma_table_info({text_of(table)}) WHERE {named})"  # noqa: S608 -- quoted
-        return f"{lost} OR {declares} AND ({declared_as(kind, self.known).large})"
+        if kind is not None:
+            named = f"name = {text_of(column.name)} AND type LIKE '{kind}'".replace("{", "{{").replace("}", "}}")
+            declares = f"EXISTS (SELECT 1 FROM pragma_table_info({text_of(table)}) WHERE {named})"  # noqa: S608 -- quoted
+            yield Condition(column.name, f"{declares} AND ({declared_as(kind, self.known).large})")
 
 
 class GeoPackageCheck(TypeCheck):

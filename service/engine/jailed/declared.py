@@ -12,6 +12,8 @@ from typing import NamedTuple
 from service.engine.jailed.gpkg import quoted
 
 EXPRESSIONS_A_QUERY = 500
+COLUMNS_A_CALL = 99
+"""Of a function with one more argument: older releases of SQLite allow 100."""
 DEFINED = re.compile(
     r"BOOLEAN|(TINY|SMALL|MEDIUM)?INT|INTEGER|FLOAT|DOUBLE|REAL|DATE|DATETIME|(TEXT|BLOB)(\(\d+\))?",
     re.IGNORECASE | re.ASCII,
@@ -82,6 +84,8 @@ class Declared(NamedTuple):
     holds_bytes: bool = False
     cut: str = NEVER
     """The condition that the driver cuts a text."""
+    usual: str = ""
+    """The letter with which `are_usual` (usual_values.c) knows values of which the driver changes none."""
     is_plain: bool = True
     """Whether the driver knows the type without looking at values, and all of the type is known here."""
 
@@ -99,18 +103,18 @@ SHORT_IN_SQLITE = "INTEGER_INT16"
 _INTEGERS = "(TINY|SMALL|MEDIUM)?INT|INTEGER|INT2"
 SQLITE = (
     Declared(r"JSON(INTEGER|INTEGER64|REAL|STRING)LIST|(VARCHAR|BLOB)(\(\d+\))?_DEFLATE", holds_bytes=True),
-    Declared(r"BLOB", VALUE, holds_bytes=True),
-    Declared(r"TEXT(\(\d+\))?|CLOB|N?(VAR)?CHAR(ACTER)?(\(\d+\))?", cut=WITH_ZEROS),
-    Declared("BOOLEAN|INTEGER_BOOLEAN", NO_TRUTH),
+    Declared(r"BLOB", VALUE, holds_bytes=True, usual="x"),
+    Declared(r"TEXT(\(\d+\))?|CLOB|N?(VAR)?CHAR(ACTER)?(\(\d+\))?", cut=WITH_ZEROS, usual="t"),
+    Declared("BOOLEAN|INTEGER_BOOLEAN", NO_TRUTH, usual="b"),
     Declared(SHORT_IN_SQLITE, NO_INTEGER, BEYOND_16),
     Declared(_INTEGERS, NO_INTEGER, BEYOND_32),
     Declared("INTEGER.*", NO_INTEGER, BEYOND_32, is_plain=False),
-    Declared("BIGINT|UNSIGNED BIG INT|INT8", NO_INTEGER),
+    Declared("BIGINT|UNSIGNED BIG INT|INT8", NO_INTEGER, usual="l"),
     Declared("REAL|FLOAT|DOUBLE|DOUBLE PRECISION", NO_NUMBER),
-    Declared("NUMERIC|DECIMAL", NO_NUMBER, BEYOND_53),
+    Declared("NUMERIC|DECIMAL", NO_NUMBER, BEYOND_53, usual="r"),
     Declared("TIME", NO_TIME),
-    Declared("DATE", NO_DATE),
-    Declared("DATETIME|TIMESTAMP", NO_MOMENT),
+    Declared("DATE", NO_DATE, usual="d"),
+    Declared("DATETIME|TIMESTAMP", NO_MOMENT, usual="m"),
     Declared(
         ".*",
         f"CASE {FIRST} WHEN 'integer' THEN {NO_INTEGER} WHEN 'real' THEN {NO_NUMBER} WHEN 'blob' THEN {VALUE} END",
@@ -123,16 +127,16 @@ SQLITE = (
 )
 """For types that the driver does not know, such as INTERVAL or INT(11), it takes the type of the first value."""
 GEOPACKAGE = (
-    Declared("BOOLEAN", NO_TRUTH),
+    Declared("BOOLEAN", NO_TRUTH, usual="b"),
     Declared(SHORT, NO_INTEGER, BEYOND_16),
     Declared("(TINY|MEDIUM)INT", NO_INTEGER, BEYOND_32),
     Declared("INT|INTEGER", NO_INTEGER),
     Declared(SINGLE, NO_NUMBER, BEYOND_SINGLE),
-    Declared("DOUBLE|REAL", NO_NUMBER),
-    Declared("DATE", NO_DATE),
-    Declared("DATETIME", NO_MOMENT),
-    Declared(r"TEXT(\(\d+\))?", cut=WITH_ZEROS),
-    Declared(r"BLOB(\(\d+\))?", VALUE, holds_bytes=True),
+    Declared("DOUBLE|REAL", NO_NUMBER, usual="r"),
+    Declared("DATE", NO_DATE, usual="d"),
+    Declared("DATETIME", NO_MOMENT, usual="m"),
+    Declared(r"TEXT(\(\d+\))?", cut=WITH_ZEROS, usual="t"),
+    Declared(r"BLOB(\(\d+\))?", VALUE, holds_bytes=True, usual="x"),
     *SQLITE,
 )
 """The types that GeoPackage defines; its driver takes columns of others for geometries."""
@@ -151,11 +155,32 @@ def counting(table: str, conditions: Sequence[tuple[str, str]]) -> str:
     return f"SELECT {sums} FROM {place}"  # noqa: S608 -- quoted
 
 
-def finding(table: str, conditions: Sequence[tuple[str, str]]) -> str:
-    """The query for whether any condition holds for any value of the column beside it: half the time of counting."""
+class Condition(NamedTuple):
+    """A condition on the values of a column, and the kind of values (`Declared.usual`) for which it never holds."""
+
+    column: str
+    text: str
+    usual: str = ""
+
+
+def finding(table: str, conditions: Sequence[Condition]) -> str:
+    """The query for whether any condition holds for any value: half the time of counting, less if values are usual."""
     place = quoted(table)
-    any_of = " OR ".join(f"({condition.format(f'{place}.{quoted(name)}', place)})" for name, condition in conditions)
-    return f"SELECT EXISTS (SELECT 1 FROM {place} WHERE {any_of})"  # noqa: S608 -- quoted
+    known = [condition for condition in conditions if condition.usual]
+    parts = [known[start : start + COLUMNS_A_CALL] for start in range(0, len(known), COLUMNS_A_CALL)]
+    alternatives = [f"NOT {_are_usual(place, part)} AND ({_any_of(place, part)})" for part in parts]
+    others = [condition for condition in conditions if not condition.usual]
+    alternatives += [_any_of(place, others)] if others else []
+    return f"SELECT EXISTS (SELECT 1 FROM {place} WHERE {' OR '.join(alternatives) or NEVER})"  # noqa: S608 -- quoted
+
+
+def _are_usual(place: str, conditions: Sequence[Condition]) -> str:
+    kinds = "".join(condition.usual for condition in conditions)
+    return f"are_usual('{kinds}', {', '.join(f'{place}.{quoted(condition.column)}' for condition in conditions)})"
+
+
+def _any_of(place: str, conditions: Sequence[Condition]) -> str:
+    return " OR ".join(f"({text.format(f'{place}.{quoted(column)}', place)})" for column, text, _ in conditions)
 
 
 def counted(
