@@ -20,6 +20,8 @@ FEATURE = "<gml:featureMember><t:place><t:name>Ö</t:name><t:geom>{}</t:geom></t
 URN, CODE, ADDRESS = "urn:ogc:def:crs:EPSG::4326", "EPSG:4326", "http://www.opengis.net/gml/srs/epsg.xml#4326"
 SPACE = "urn:ogc:def:crs:EPSG::4979"
 CRS84, ZONE = "urn:ogc:def:crs:OGC:1.3:CRS84", "EPSG:25832"
+FLAT = "two dimensions in a system of three"
+"""Newer releases refuse such positions if their number is not that of whole positions of three."""
 ENVELOPE = (
     "<gml:boundedBy><gml:Envelope{}><gml:lowerCorner>0 0</gml:lowerCorner><gml:upperCorner>9 9</gml:upperCorner>"
     "</gml:Envelope></gml:boundedBy>"
@@ -88,7 +90,7 @@ DOCUMENTS = {
         ENVELOPE.format(named(SPACE)),
         [HIGH_READ],
     ),
-    "two dimensions in a system of three": ([line(named(SPACE), "50 9 51 10")], "", "", [[[9, 50], [10, 51]]]),
+    FLAT: ([line(named(SPACE), "50 9 51 10")], "", "", [[[9, 50], [10, 51]]]),
     "three dimensions of some": (
         [line(named(CODE), LOW), line(named(URN), HIGH, ' srsDimension="3"')],
         "",
@@ -112,6 +114,10 @@ async def test_each_geometry_is_read_in_the_system_that_is_named_for_it(
     """It may name it itself or in a part, in any notation; otherwise the collection or the envelope does."""
     geometries, around, envelope, expected = DOCUMENTS[name]
     path = document(tmp_path / "a.gml", geometries, around, envelope)
+    if name == FLAT and either.engine.capabilities.is_of("3.11-"):
+        with pytest.raises(Rejection, match="a geometry that cannot be read"):
+            await either.to("GeoJson", path)
+        return
     done = await either.to("GeoJson", path)
     features = json.loads(done.path.read_text(encoding="utf-8"))["features"]
     assert [feature["geometry"]["coordinates"] for feature in features] == expected

@@ -49,6 +49,8 @@ ROUNDED_UP = {
     "2020-12-31T23:59:59.999999Z": "2021-01-01T00:00:00Z",
 }
 """Times, and what they are with milliseconds."""
+CUT = "2020-12-31T23:59:59.999Z"
+"""What newer releases make of the last."""
 
 
 def with_times(directory: Path, kind: str, times: Iterable[str]) -> Path:
@@ -79,7 +81,9 @@ async def test_seconds_that_are_rounded_up_to_sixty_become_the_next_minute(
     """They became the sixtieth second of the same minute, which most programs refuse."""
     source = with_times(tmp_path, kind, ROUNDED_UP)
     done = await either.to(target, source, **({"source_epsg": 4326} if kind == "csv" else {}))
-    assert await times_of(either, done.path) == list(ROUNDED_UP.values())
+    *others, last = await times_of(either, done.path)
+    assert others == list(ROUNDED_UP.values())[:-1]
+    assert last == (CUT if either.engine.capabilities.is_of("3.13-") else "2021-01-01T00:00:00Z")
 
 
 async def test_a_leap_second_elsewhere_on_earth_stays_one(pipeline: Pipeline, tmp_path: Path) -> None:
