@@ -100,7 +100,7 @@ audit *ARGS: (environment "dev")
         --requirement requirements/page.lock --requirement requirements/clients.lock \
         --requirement requirements/image.lock "$@"
 
-# Kill processes under load, COUNT times; then freeze, kill and disconnect servers at chosen statements, STEPS times.
+# Kill processes under load, COUNT times; then disturb servers at chosen statements, and as accounts change, STEPS times.
 [group('check')]
 crash-test COUNT="100" STEPS="500" SEED="1": setup
     @CRASHES={{ COUNT }} SCHEDULE_STEPS={{ STEPS }} SCHEDULE_SEED={{ SEED }} exec pytest tests/e2e/test_crashes.py tests/schedules

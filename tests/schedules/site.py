@@ -145,6 +145,10 @@ class Site:
         """Create an account."""
         return self.portal.call(Administration(self._database, utc_now).create_account, "schedule", terms)
 
+    def administer(self, what: str, *arguments: object) -> Any:
+        """Call a method of `Administration` by its name; raises what it raises, and if the database is away."""
+        return self.portal.call(getattr(Administration(self._database, utc_now), what), *arguments)
+
     def rows(self, query: str, *arguments: object) -> list[dict[str, Any]]:
         """The rows that a statement returns, once the database answers."""
         return self.portal.call(self._rows, query, arguments)
