@@ -82,6 +82,7 @@ class CrsCatalogue:
         self._related = cache(partial(related, uri, grids))
         self._defined_by = cache(partial(defined_by, uri, grids))
         self._operations = lru_cache(REMEMBERED)(partial(operations_between, uri, grids))
+        self._datums = lru_cache(REMEMBERED)(self._datums_of)
         self.depends_on_place = lru_cache(REMEMBERED)(self._depends_on_place)
 
     def is_geographic(self, epsg: int) -> bool:
@@ -223,7 +224,7 @@ class CrsCatalogue:
         """The area of both systems: that of the one with the smaller area, as far as EPSG knows."""
         return min((area for epsg in (one, other) for area in self._system(epsg).areas[:1]), key=size, default=None)
 
-    def _datums(self, one: int, other: int) -> dict[str, float]:
+    def _datums_of(self, one: int, other: int) -> dict[str, float]:
         """The datums of two systems, if they have one, and the greater axes of their ellipsoids."""
         return dict(datum for epsg in (one, other) if (datum := self._system(epsg).datum) is not None)
 

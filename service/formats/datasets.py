@@ -200,7 +200,9 @@ def written_names(writing: Writing, layer: Layer) -> tuple[str, ...]:
     names = [field.name for field in layer.fields]
     if layer.has_z and Family.POINT in layer.families:  # the third coordinates go there
         unheld += [name for name in names if name.casefold() == writing.elevation_column]
-    apart = [_apart(writing, name) for name in names]
+    apart = names
+    if writing.stripped_prefix or writing.geometry_elements:
+        apart = [_apart(writing, name) for name in names]
     if "like_escapes" in writing.value_losses:
         apart = [ESCAPE.sub(ESCAPED_MARK, name) for name in apart]
     return column_names(writing.column_names, apart, (*writing.reserved_columns, *unheld))

@@ -162,19 +162,20 @@ def _single(
     is_json = reading_of(found).json
     head = head_of(path, HEAD_BYTES if is_json else START_BYTES)
     row = kind_of_json(found, head, tail_of(path)) if is_json else found
+    reading = reading_of(row)
     extension = _extension(untrusted_name)
-    refuse_unread(head, reading_of(row).unread)
+    refuse_unread(head, reading.unread)
     refuse_other(row, head)
-    member = reading_of(row).member
     own = extension if extension in row.extensions else row.extensions[0]
+    member = reading.member
     documents = _documents(path, member, stem, unpack_into, bounds) if member else (Part({own: path}, stem),)
-    warnings = [bundle.alone for bundle in reading_of(row).bundles if bundle.main == extension]
+    warnings = [bundle.alone for bundle in reading.bundles if bundle.main == extension]
     warnings += property_warnings(row, path, bounds)
-    if declares := reading_of(row).declares:
+    if declares := reading.declares:
         documents, told = in_known_encodings(documents, declares, unpack_into, bounds)
         warnings += told
     text = TextChecks(row, unpack_into)
-    documents, told = mended_documents(documents, reading_of(row).reader, unpack_into, text)
+    documents, told = mended_documents(documents, reading.reader, unpack_into, text)
     warnings += told
     paths = [part.path for part in documents]
     repeated, left_out = text.tell(paths) if checks_text or not hold_features(row, paths) else ([], {})

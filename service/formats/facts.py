@@ -300,7 +300,7 @@ class Layer(Shapes, frozen=True, kw_only=True):
     @property
     def families(self) -> frozenset[Family]:
         """The geometry families that occur."""
-        return families_of(name for name, count in self.geometry_types.items() if count)
+        return families_of(tuple(filter(self.geometry_types.get, self.geometry_types)))
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from functools import lru_cache
 
 
 class Family(StrEnum):
@@ -33,7 +34,8 @@ SPLIT_FAMILIES = (Family.POINT, Family.LINE, Family.POLYGON)
 ALL_FAMILIES = frozenset(Family)
 
 
-def families_of(types: Iterable[str]) -> frozenset[Family]:
+@lru_cache
+def families_of(types: tuple[str, ...]) -> frozenset[Family]:
     """The families among `types`."""
     return frozenset(FAMILIES[name] for name in types)
 
@@ -55,6 +57,6 @@ def declared_type(types: Iterable[str]) -> str | None:
     names = set(types)
     if len(names) == 1:
         return names.pop()
-    if len(families_of(names)) != 1 or not names:
+    if len(families_of(tuple(names))) != 1:
         return None
     return next(name for name in names if name.startswith("Multi"))

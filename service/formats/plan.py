@@ -32,7 +32,7 @@ from service.formats.dateline import (
     spans_map,
 )
 from service.formats.facts import MAX_LAYERS, Facts, Layer
-from service.formats.format import Format, Writer, Writing, reading_of, writing_of
+from service.formats.format import Format, Reading, Writer, Writing, reading_of, writing_of
 from service.formats.geometry import Family
 from service.formats.layers import choose_layers
 from service.formats.losses import exchanged_rings, find_losses, refuse_unrepresentable, told_of_reading
@@ -129,6 +129,7 @@ def plan_conversion(
         MultipleLayers: the input holds several layers and the target stores one.
         Rejection: the target cannot represent the data, or a coordinate system is unknown or unusable.
     """
+    reading, writing = reading_of(source.format), writing_of(target)
     layers, left_out = choose_layers(source.format, target, facts, request)
     _refuse_many(target, len(layers))
     systems = choose_systems(target, layers, request, catalogue)
@@ -137,11 +138,11 @@ def plan_conversion(
         _refuse_flat(target, layers, systems.output_epsg)
     datasets = make_datasets(target, source.stem, layers)
     if systems.output_epsg is not None:
-        datasets = tuple(_uncut(target, dataset, systems, systems.output_epsg, catalogue) for dataset in datasets)
+        datasets = tuple(_uncut(writing, dataset, systems, systems.output_epsg, catalogue) for dataset in datasets)
     _refuse_many(target, len(datasets))
     told = told_of_reading(target, facts)
     warnings = (*told, *left_out, *systems.warnings, *reading_warnings(source.format, layers))
-    exchanged = exchanged_rings(layers) if reading_of(source.format).directs_rings else ()
+    exchanged = exchanged_rings(layers) if reading.directs_rings else ()
     plan = ConversionPlan(
         target=target,
         datasets=datasets,
@@ -149,22 +150,23 @@ def plan_conversion(
         source_epsg=systems.source_epsg,
         output_epsg=systems.output_epsg,
         keeps_coordinates=systems.keeps_coordinates,
-        direct=not facts.in_work_file or _is_json_to_json(source, target, facts),
+        direct=not facts.in_work_file or _is_json_to_json(reading, writing, facts),
         warnings=(*warnings, *find_losses(target, datasets), *exchanged),
     )
-    return _with_dateline(_with_names(plan), layers, catalogue, is_shortest=reading_of(source.format).shortest_edges)
+    return _with_dateline(_with_names(plan), layers, catalogue, is_shortest=reading.shortest_edges)
 
 
-def _uncut(target: Format, dataset: Dataset, systems: Systems, output_epsg: int, catalogue: CrsCatalogue) -> Dataset:
+def _uncut(writing: Writing, dataset: Dataset, systems: Systems, output_epsg: int, catalogue: CrsCatalogue) -> Dataset:
     """`dataset` as one that holds areas of several parts, if the converter may cut some."""
     source = systems.source_epsg or dataset.layer.crs.epsg
     is_cut = may_be_cut(dataset.layer, source, output_epsg, catalogue)
-    return of_any_type(writing_of(target), dataset) if is_cut else dataset
+    return of_any_type(writing, dataset) if is_cut else dataset
 
 
 def most_to_read(target: Format, request: ConversionRequest) -> int:
     """How many layers with features to read of an upload: with so many it is refused, however many others it holds."""
-    is_limited = writing_of(target).writer in ONE_BY_ONE and writing_of(target).multi_layer and request.layer is None
+    writing = writing_of(target)
+    is_limited = writing.writer in ONE_BY_ONE and writing.multi_layer and request.layer is None
     return MAX_DATASETS + 1 if is_limited else MAX_LAYERS + 1
 
 
@@ -174,11 +176,11 @@ def can_go_direct(source: Source, target: Format, facts: Facts) -> bool:
     This holds for GeoJSON whose names fit the target and whose features fit one dataset. `facts` may then come from a
     scan of the text instead of a work file.
     """
-    if _is_json_to_json(source, target, facts):
+    reading, writing = reading_of(source.format), writing_of(target)
+    if _is_json_to_json(reading, writing, facts):
         return True
-    writing = writing_of(target)
     return (
-        reading_of(source.format).json
+        reading.json
         and len(facts.layers) == 1
         and writing.writer in DIRECT_WRITERS
         and writing.attributes is None
@@ -188,12 +190,11 @@ def can_go_direct(source: Source, target: Format, facts: Facts) -> bool:
     )
 
 
-def _is_json_to_json(source: Source, target: Format, facts: Facts) -> bool:
+def _is_json_to_json(reading: Reading, writing: Writing, facts: Facts) -> bool:
     """Between JSON formats, only a direct run preserves lists, and values that are missing and not null."""
-    writing = writing_of(target)
     known = facts.in_work_file or not any(is_cut_blindly(writing, layer) for layer in facts.layers)
     is_beyond = any(has_parts_beyond(writing, layer) for layer in facts.layers)
-    return reading_of(source.format).json and writing.json and len(facts.layers) == 1 and known and not is_beyond
+    return reading.json and writing.json and len(facts.layers) == 1 and known and not is_beyond
 
 
 def _has_control(writing: Writing, layer: Layer) -> bool:

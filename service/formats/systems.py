@@ -46,6 +46,7 @@ def choose_systems(
     Raises:
         Rejection: a system is unknown or unusable, or the coordinates cannot be in it.
     """
+    writing = writing_of(target)
     source_epsg = None if request.source_epsg is None else catalogue.resolve(request.source_epsg, "sourceEpsg")
     target_epsg = catalogue.resolve(request.target_epsg, "targetEpsg")
     spatial = [layer for layer in layers if layer.is_spatial]
@@ -58,8 +59,8 @@ def choose_systems(
             return Systems(source_epsg=None, output_epsg=None, keeps_coordinates=True, warnings=(KEPT_AS_THEY_ARE,))
     for layer in spatial:
         _require_system(target, layer, source_epsg, catalogue)
-    has_system = any(is_placed(writing_of(target), layer, source_epsg) for layer in layers)
-    output_epsg = (writing_of(target).epsg or target_epsg) if has_system else None
+    has_system = any(is_placed(writing, layer, source_epsg) for layer in layers)
+    output_epsg = (writing.epsg or target_epsg) if has_system else None
     warnings = _warnings(target, output_epsg, target_epsg)
     if output_epsg is not None:
         _require_projections({source_epsg or layer.crs.epsg for layer in spatial}, output_epsg, catalogue)
@@ -71,7 +72,7 @@ def choose_systems(
             warnings += tuple(_recorded_deprecated(spatial, catalogue))
             warnings += tuple(_unknown_datums(spatial, output_epsg, catalogue))
         high = {source_epsg or layer.crs.epsg for layer in spatial if layer.has_z}
-        if writing_of(target).z:
+        if writing.z:
             described = {layer.crs.heights for layer in spatial if layer.has_z and source_epsg is None}
             warnings += tuple(_kept_heights(sorted(filter(None, high)), output_epsg, catalogue))
             warnings += tuple(_described_heights(sorted(filter(None, described)), output_epsg, catalogue))

@@ -42,10 +42,6 @@ NULLS_BECOME = frozenset({FieldType.INTEGER, FieldType.REAL, FieldType.BOOLEAN, 
 """The types for which a zero stands in for a missing value."""
 
 
-def _were(former: FormerType) -> Callable[[Field, Layer], int]:
-    return lambda field, _: field.filled or 0 if field.was is former else 0
-
-
 class Loss(msgspec.Struct, frozen=True):
     """A kind of value, and the sentence about what becomes of the values of a column that are of it."""
 
@@ -54,6 +50,10 @@ class Loss(msgspec.Struct, frozen=True):
     sentence: str
     count: str | Callable[[Field, Layer], int] = ""
     """How many values of a column are of the kind: a member of `Field`; "" if it has the name of the kind."""
+    types: frozenset[FieldType] = frozenset()
+    """The types of columns of which all values are of the kind, if it is one of types."""
+    former: FormerType | None = None
+    """The former type of such columns."""
     spared: frozenset[FieldType] = frozenset()
     """The types of which typed columns of the target hold all values."""
 
@@ -67,38 +67,38 @@ VALUE_LOSSES: Mapping[str, Loss] = {
     "clock_times": Loss(
         "times of day",
         "{target} is written without times of day as a type; {values} became texts, such as 01:02:03.",
-        count=_were(FormerType.TIME),
+        former=FormerType.TIME,
     ),
     "durations": Loss(
         "durations",
         "{target} is written without durations as a type; {values} became texts, such as PT1.5S.",
-        count=_were(FormerType.DURATION),
+        former=FormerType.DURATION,
     ),
     "unsigned": Loss(
         "unsigned 64-bit integers",
         "{target} is written without integers beyond 9,223,372,036,854,775,807; {values}, in columns with such "
         "numbers, became texts.",
-        count=_were(FormerType.UNSIGNED),
+        former=FormerType.UNSIGNED,
     ),
     "decimals": Loss(
         "exact decimals as a type",
         "{target} is written without decimal numbers as a type; {values} became floating-point numbers.",
-        count=_were(FormerType.DECIMAL),
+        former=FormerType.DECIMAL,
     ),
     "booleans": Loss(
         "Booleans as a type",
         "{target} is written without true and false as a type; {values} became 1 or 0.",
-        count=lambda field, _: field.filled or 0 if field.type is FieldType.BOOLEAN else 0,
+        types=frozenset({FieldType.BOOLEAN}),
     ),
     "binary": Loss(
         "binary values",
         "Binary values ({values}) were left out, because {target} stores none.",
-        count=lambda field, _: field.filled or 0 if field.type is FieldType.BINARY else 0,
+        types=frozenset({FieldType.BINARY}),
     ),
     "binary_texts": Loss(
         "binary values as distinct from texts",
         "{target} stores no binary values; {values} became texts.",
-        count=lambda field, _: field.filled or 0 if field.type is FieldType.BINARY else 0,
+        types=frozenset({FieldType.BINARY}),
     ),
     "infinite": Loss(
         "infinite numbers",
@@ -169,12 +169,12 @@ VALUE_LOSSES: Mapping[str, Loss] = {
         "dates and times",
         "{target} has no dates and times; {values} became texts.",
         spared=frozenset({FieldType.DATETIME}),
-        count=lambda field, _: field.filled or 0 if field.type in MOMENTS else 0,
+        types=MOMENTS,
     ),
     "dates": Loss(
         "dates without a time",
         "{target} stores dates with times only; midnight was added to {values}.",
-        count=lambda field, _: field.filled or 0 if field.type is FieldType.DATE else 0,
+        types=frozenset({FieldType.DATE}),
     ),
     "before_1000": Loss(
         "dates before the year 1000",
@@ -297,7 +297,7 @@ def _told(kind: str, loss: Loss, layers: Sequence[Layer], typed: TypedColumns, *
     member = loss.count or kind
     counts: dict[str, int] = {}
     for layer in layers:
-        for field, count in zip(layer.fields, _counted(member, layer), strict=True):
+        for field, count in zip(layer.fields, _counted(loss, member, layer), strict=True):
             if count > 0 and not (field.type in loss.spared and _is_held(field, layer, typed)):
                 counts[field.name] = counts.get(field.name, 0) + count
     if counts:
@@ -305,8 +305,13 @@ def _told(kind: str, loss: Loss, layers: Sequence[Layer], typed: TypedColumns, *
         yield loss.sentence.format(values=values_of(counts), **title) + first_of(firsts)
 
 
-def _counted(member: str | Callable[[Field, Layer], int], layer: Layer) -> Iterable[int]:
-    """How many values of each column are of a kind; see `Loss.count`."""
+def _counted(loss: Loss, member: str | Callable[[Field, Layer], int], layer: Layer) -> Iterable[int]:
+    """How many values of each column are of a kind, which `member` tells unless it is one of types."""
+    if loss.types or loss.former:
+        return [
+            field.filled or 0 if field.type in loss.types or field.was is loss.former is not None else 0
+            for field in layer.fields
+        ]
     if callable(member):
         return [member(field, layer) for field in layer.fields]
     return map(attrgetter(member), layer.fields)

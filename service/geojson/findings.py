@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -126,7 +127,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def has_rounded_up(self) -> bool:
         """Whether times become the next minute."""
-        return any(field.rounded_up for field in self.fields)
+        return any(map(attrgetter("rounded_up"), self.fields))
 
     @property
     def is_collection(self) -> bool:
@@ -136,23 +137,23 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_beyond_64_bits(self) -> bool:
         """Whether properties are numbers of which drivers make different ones, or which they refuse."""
-        return any(field.clamped_integers or field.infinite for field in self.fields)
+        return any(map(attrgetter("clamped_integers"), self.fields)) or any(map(attrgetter("infinite"), self.fields))
 
     @property
     def dates_are_texts(self) -> bool:
         """Whether the converter must keep dates as texts, because a column of dates would lose content."""
-        return any(field.kept_texts for field in self.fields)
+        return any(map(attrgetter("kept_texts"), self.fields))
 
     @property
     def lists_are_texts(self) -> bool:
         """Whether the converter must read lists as texts of JSON, because lists of one type would change values."""
-        return any(field.mixes_lists for field in self.fields)
+        return any(map(attrgetter("mixes_lists"), self.fields))
 
     def keeping_texts(self) -> "Scan":
         """The same findings with dates kept as texts, if a column of dates would lose content."""
-        if not any(field.reworded_moments for field in self.fields):
+        if not any(map(attrgetter("reworded_moments"), self.fields)):
             return self
-        return msgspec.structs.replace(self, fields=tuple(field.as_text() for field in self.fields))
+        return msgspec.structs.replace(self, fields=tuple(map(FieldFindings.as_text, self.fields)))
 
     def facts(self, name: str) -> Facts:
         """The findings as facts about a dataset with one layer, `name`."""
@@ -165,7 +166,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
             has_z=with_z > 0,
             flat_geometries=sum(self.geometry_types.values()) - with_z if with_z else 0,
             crs=Crs(known=self.crs_epsg is not None, epsg=self.crs_epsg),
-            fields=tuple(field.as_field() for field in self.fields),
+            fields=tuple(map(FieldFindings.as_field, self.fields)),
         )
         return Facts(layers=(layer,))
 
