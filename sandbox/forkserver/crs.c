@@ -65,7 +65,7 @@ static double distance_to(handle layer, handle planned)
     return !compared ? 0 : is_moved ? distance(&before, &after) : NAN;
 }
 
-/* The datum of a system and the axis of its ellipsoid, unless it says how the datum is transformed. */
+/* The datum of a system, the axis of its ellipsoid and its prime meridian, unless it says how the datum is transformed. */
 static void tell_datum(handle system)
 {
     enum { PARAMETERS = 7 };
@@ -76,6 +76,8 @@ static void tell_datum(handle system)
     put_text(name ? name : "");
     put(",\"axis\":");
     put_number(name ? OSRGetSemiMajor(system, NULL) : 0);
+    put(",\"meridian\":");
+    put_number(name ? OSRGetPrimeMeridian(system, NULL) : 0);
 }
 
 int compare_system(const char *name, int code, options drivers, options open_options)

@@ -182,12 +182,15 @@ class CrsCatalogue:
         known = self._defined_by()
         return next((known[datum] for datum in self._datums(one, other) if datum in known), "")
 
-    def knows_datum(self, name: str, axis: float) -> bool:
+    def knows_datum(self, name: str, axis: float, meridian: float) -> bool:
         """Whether PROJ knows what a datum of this name is, or its ellipsoid says that it is a modern one.
 
-        `axis` is the semi-major axis of its ellipsoid in meters.
+        `axis` is the semi-major axis of its ellipsoid in meters, and `meridian` the longitude of the prime meridian
+        beside it: PROJ finds no transformation if that is Greenwich and the datum has another one, such as Ferro.
         """
-        return abs(axis - MODERN_AXIS) < ALIKE_METERS or plain(name) in self._datum_names()
+        is_of_greenwich = self._datum_names().get(plain(name))
+        is_known = is_of_greenwich if meridian == 0 else is_of_greenwich is not None
+        return abs(axis - MODERN_AXIS) < ALIKE_METERS or bool(is_known)
 
     def lacking_grid(self, one: int, other: int, extent: Extent | None) -> LackingGrid | None:
         """The grid without which coordinates in `one` become less accurate in `other`, if most places lack one.

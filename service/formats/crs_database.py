@@ -108,9 +108,14 @@ SELECT DISTINCT s.datum, t.datum, {_GRIDS}
 """  # noqa: S608 -- the same
 """Pairs of datums of heights between which PROJ has a transformation, and the names that its grid may have."""
 DATUMS = """
-SELECT name FROM geodetic_datum UNION SELECT alt_name FROM alias_name WHERE table_name = 'geodetic_datum'
+SELECT n.name, max(m.longitude = 0)
+  FROM (SELECT auth_name, code, name FROM geodetic_datum
+        UNION ALL SELECT auth_name, code, alt_name FROM alias_name WHERE table_name = 'geodetic_datum') n
+  JOIN geodetic_datum d ON d.auth_name = n.auth_name AND d.code = n.code
+  JOIN prime_meridian m ON m.auth_name = d.prime_meridian_auth_name AND m.code = d.prime_meridian_code
+ GROUP BY n.name
 """
-"""The names of all datums."""
+"""The names of all datums, and whether one of that name has the prime meridian of Greenwich."""
 VERSION = "SELECT value FROM metadata WHERE key = 'PROJ.VERSION'"
 PLANE_SYSTEMS = """
 SELECT CAST(c.code AS INTEGER), c.name, coalesce(min(e.description), '')
@@ -187,9 +192,12 @@ def version(uri: str) -> tuple[int, ...]:
     return tuple(int(part) for part in value.split(".") if part.isdecimal())
 
 
-def datum_names(uri: str) -> frozenset[str]:
-    """The names of all datums, as `plain` writes them."""
-    return frozenset(plain(name) for (name,) in _rows(uri, DATUMS))
+def datum_names(uri: str) -> dict[str, bool]:
+    """The names of all datums, as `plain` writes them, and whether one of that name has the meridian of Greenwich."""
+    names = dict[str, bool]()
+    for name, is_of_greenwich in _rows(uri, DATUMS):
+        names[plain(name)] = names.get(plain(name), False) or bool(is_of_greenwich)
+    return names
 
 
 def plain(name: str) -> str:

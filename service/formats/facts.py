@@ -27,6 +27,7 @@ GEOMETRY_NAMES = frozenset(
 Count = Annotated[int, Meta(ge=0, le=1 << 40)]
 Name = Annotated[str, Meta(max_length=4096)]
 Axis = Annotated[float, Meta(ge=0, le=1e9)]
+Meridian = Annotated[float, Meta(ge=-360, le=360)]
 GeometryName = Annotated[str, Meta(max_length=20)]
 _TABLE = re.compile(r"(?![-@])[^\x00-\x1f]*")
 
@@ -170,6 +171,8 @@ class Crs(msgspec.Struct, frozen=True):
     """The datum of a system without a code, if its name alone says how to transform it."""
     axis: Axis = 0.0
     """The semi-major axis of the ellipsoid of this datum, in meters."""
+    meridian: Meridian = 0.0
+    """The longitude of the prime meridian of the system, in degrees."""
     heights: Name = ""
     """What elevations are in a system without a code, if it describes that."""
 

@@ -36,6 +36,8 @@ DATUM = re.compile(
     r"""\bDATUM\[\s*"(?P<datum>[^"]{1,200})"\s*,\s*(?:SPHEROID|ELLIPSOID)\[\s*"[^"]{0,200}"\s*,\s*(?P<axis>\d{1,9}(?:\.\d{1,20})?)"""
 )
 """The datum of a system and the axis of its ellipsoid in meters."""
+MERIDIAN = re.compile(r'\bPRIMEM\[\s*"[^"]{0,200}"\s*,\s*(-?\d{1,3}(?:\.\d{1,20})?)')
+"""The longitude of its prime meridian; both of GDAL's notations have it in degrees."""
 HEIGHTS = re.compile(r'\b(?:VERT_?CS|VERT(?:ICAL)?CRS)\[\s*"([^"]{1,200})"')
 """The system of heights in one of positions and heights."""
 SHIFT = "TOWGS84["
@@ -159,7 +161,9 @@ def system_of(connection: sqlite3.Connection, table: str) -> dict[str, object]:
     text, newer_text = (definition.decode("utf-8", "replace").strip() for definition in definitions)
     text = newer_text if text.lower() == "undefined" else text
     described = None if SHIFT in text else DATUM.search(text)
+    meridian = MERIDIAN.search(text)
     datum = {"datum": described["datum"], "axis": float(described["axis"])} if described else {}
+    datum |= {"meridian": float(meridian[1])} if described and meridian else {}
     high = HEIGHTS.search(text)
     heights = {"heights": high[1]} if high else {}
     return {"known": not text.upper().lstrip().startswith(NO_SYSTEM), **datum, **heights}

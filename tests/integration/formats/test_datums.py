@@ -346,6 +346,8 @@ DESCRIBED = {
     ON_BESSEL.format("D_Unknown_based_on_Bessel", ""): "D_Unknown_based_on_Bessel",
     ON_BESSEL.format("Switzerland_CH_1903", ""): "Switzerland_CH_1903",
     ON_BESSEL.format("D_CH1903", ""): "",
+    ON_BESSEL.format("CH1903_Bern", ""): "CH1903_Bern",
+    ON_BESSEL.format("CH1903_Bern", "").replace('"Greenwich",0', '"Bern",7.439583333'): "",
     ON_BESSEL.format("Deutsches_Hauptdreiecksnetz", ""): "",
     ON_BESSEL.format("D_Unknown", ",TOWGS84[598.1,73.7,418.2,0.202,0.045,-2.455,6.7]"): "",
     ON_BESSEL.format("D_Unknown", "").replace("6377397.155,299.1528128", "6378137,298.257222101"): "",
@@ -369,7 +371,7 @@ async def test_a_datum_of_which_only_the_name_is_known_is_told(either: Pipeline,
 
 
 THREE_AXES = (
-    'GEOGCS["WGS_1984_3D",DATUM["D_WGS_1984",SPHEROID["WGS_1984",6378137.0,298.257223563]],PRIMEM["Greenwich",0.0],'
+    'GEOGCS["WGS_1984_3D",DATUM["D_WGS_1984",SPHEROID["WGS_1984",6378137.0,298.257223563]],PRIMEM["Greenwich",0],'
     'UNIT["Degree",0.0174532925199433],LINUNIT["Meter",1.0]]'
 )
 """What the driver of Shapefile writes for EPSG:4979."""
@@ -388,17 +390,27 @@ async def test_systems_of_three_axes_without_a_code_are_known(either: Pipeline, 
     assert made_again["geometry"]["coordinates"] == [7, 47, 100]
 
 
-async def test_a_datum_of_mapinfo_that_is_not_known_is_told(either: Pipeline, tmp_path: Path) -> None:
-    """MapInfo knows the Swiss one, but GDAL calls it otherwise than PROJ."""
-    source = write_geojson(tmp_path / "a.geojson", [point(7, 47)])
-    wanted = ConversionRequest(output="MapInfo", target_epsg=21781)
+@pytest.mark.parametrize(
+    ("code", "datum"),
+    [
+        (21781, "Switzerland_CH_1903"),
+        (5514, "System_of_the_Unified"),
+    ],
+)
+async def test_a_datum_of_mapinfo_that_is_not_known_is_told(
+    either: Pipeline, tmp_path: Path, code: int, datum: str
+) -> None:
+    """MapInfo knows the Swiss one, but GDAL calls it otherwise than PROJ, and the Czech one beside another meridian."""
+    source = write_geojson(tmp_path / "a.geojson", [point(15, 50)])
+    wanted = ConversionRequest(output="MapInfo", target_epsg=code)
     made = await either.convert(source, wanted, verifies=True)
-    assert any(told.startswith("MapInfo TAB records EPSG:21781, but programs") for told in made.differences)
+    assert any(told.startswith("MapInfo TAB ") and f"EPSG:{code}" in told for told in made.differences)
     assert (
         await either.convert(source, ConversionRequest(output="MapInfo", target_epsg=27700), verifies=True)
     ).differences == ()
     warnings = (await either.to("GeoJson", made.path)).output.warnings
-    assert any(warning.startswith(NO_DATUM.format("Switzerland_CH_1903")) for warning in warnings)
+    [told] = [warning for warning in warnings if "is not known, so it was taken for that of EPSG:4326" in warning]
+    assert datum in told.replace(" ", "_")
 
 
 IN_FEET = (
