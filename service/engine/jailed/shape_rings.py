@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from service.engine.jailed.wkb import Place, Ring, count_around
+from service.engine.jailed.rings import Place, Ring, count_around
 
 SHP_HEADER: Final = 100
 RECORD_HEAD: Final = struct.Struct(">2i")

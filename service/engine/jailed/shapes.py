@@ -7,10 +7,10 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import compress
 
 from service.engine.jailed.curves import straightened
 from service.engine.jailed.exits import Exit
+from service.engine.jailed.flaws import FLAWS, NOT_MENDED, may_be_flawed, mended
 from service.engine.jailed.gpkg import (
     EMPTY_FLAG,
     FID,
@@ -25,29 +25,12 @@ from service.engine.jailed.wkb import (
     as_polygons,
     count_sloping,
     is_curved,
-    may_lack_positions,
-    mended,
     parts_by_family,
 )
 
 ENDS_OF_NUMBERS = (21, 29, 37)
 """Where the last bytes of the coordinates of a point are in a blob, which tell its exponents."""
 LONGEST_POINT = 45
-NOWHERE, HOLLOW, HEIGHTLESS, UNCLOSED, SINGLE, OUTLYING, NESTED, AMBIGUOUS = KINDS = (
-    "nowhere",
-    "hollow",
-    "heightless",
-    "unclosed",
-    "single",
-    "outlying",
-    "nested",
-    "ambiguous",
-)
-"""Geometries with coordinates that are no finite numbers, with parts without any position, with elevations that are no
-finite numbers, with rings of areas that do not end where they begin, with lines or rings of a single position, with
-holes that begin outside of their areas, with areas around others of which the first is counterclockwise, and with rings
-of which a format that stores nothing but rings would not know what they are."""
-NOT_MENDED = {UNCLOSED, SINGLE, OUTLYING, NESTED, AMBIGUOUS}
 UNKNOWN = (ValueError, struct.error)
 """What geometries raise that are truncated, nested too deeply, or neither simple nor curves."""
 
@@ -55,12 +38,12 @@ UNKNOWN = (ValueError, struct.error)
 def mend_geometries(connection: sqlite3.Connection, table: str) -> dict[str, tuple[int, int]]:
     """Make geometries null that are nowhere, give elevations 0 that are no finite numbers, leave out empty parts.
 
-    Returns how many geometries of each kind there were, and the number of the first feature with one, from 1.
+    Returns how many geometries have each flaw, and the number of the first feature with one, from 1.
     """
     connection.create_function("mended", 1, lambda blob: _mended(blob)[0], deterministic=True)
     ends = " OR ".join(f"substr({GEOMETRY}, {at}, 1) IN (x'7F', x'FF')" for at in ENDS_OF_NUMBERS)
     where = f"length({GEOMETRY}) > {LONGEST_POINT} OR {ends}"
-    found: dict[str, array[int]] = {kind: array("q") for kind in KINDS}
+    found: dict[str, array[int]] = {kind: array("q") for kind in FLAWS}
     for fid, blob in connection.execute(f"SELECT {FID}, {GEOMETRY} FROM {quoted(table)} WHERE {where} ORDER BY {FID}"):  # noqa: S608 -- quoted
         for kind in _mended(blob)[1]:
             found[kind].append(fid)
@@ -70,19 +53,17 @@ def mend_geometries(connection: sqlite3.Connection, table: str) -> dict[str, tup
 
 
 def _mended(blob: bytes | None) -> tuple[bytes | None, Sequence[str]]:
-    """A geometry blob that is mended, and of which kinds it was."""
+    """A geometry blob that is mended, and its flaws."""
     if blob is None or blob[3] & EMPTY_FLAG:
         return blob, ()
     at = wkb_offset(blob[3])
     try:
-        if not may_lack_positions(blob, at):
+        if not may_be_flawed(blob, at):
             return blob, ()
-        wkb, *found = mended(blob[at:])
+        wkb, found = mended(blob[at:])
     except UNKNOWN:
         return blob, ()  # what takes it apart reports it
-    if wkb is None:
-        return None, (NOWHERE,)
-    return blob[:at] + wkb, list(compress(KINDS[1:], found))
+    return wkb and blob[:at] + wkb, found
 
 
 def _number(connection: sqlite3.Connection, table: str, fid: int) -> int:

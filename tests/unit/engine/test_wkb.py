@@ -5,8 +5,9 @@ import struct
 
 import pytest
 
+from service.engine.jailed.flaws import may_be_flawed, mended
 from service.engine.jailed.geoarrow import to_wkb
-from service.engine.jailed.wkb import as_polygons, is_curved, may_lack_positions, mended, parts_by_family
+from service.engine.jailed.wkb import as_polygons, is_curved, parts_by_family
 
 POINT = struct.pack("<BI2d", 1, 1, 1.0, 2.0)
 POINT_Z = struct.pack("<BI3d", 1, 1001, 1.0, 2.0, 3.0)
@@ -61,10 +62,10 @@ NO_LINE = struct.pack("<BII", 1, 3002, 0)
 )
 def test_parts_without_any_position_are_left_out(hollow: bytes, filled: bytes) -> None:
     """Others are as they were, and few of them are read to see that."""
-    assert mended(hollow) == (filled, True, False, False, False, False, False, False)
-    assert mended(filled) == (filled, False, False, False, False, False, False, False)
-    assert may_lack_positions(hollow)
-    assert not may_lack_positions(filled)
+    assert mended(hollow) == (filled, ["hollow"])
+    assert mended(filled) == (filled, [])
+    assert may_be_flawed(hollow)
+    assert not may_be_flawed(filled)
 
 
 NAN, INF = math.nan, math.inf
@@ -77,20 +78,20 @@ LINE_ZM = struct.Struct("<BII8d")
     [
         (
             LINE_ZM.pack(1, 3002, 2, 1, 2, INF, NAN, 5, 6, 7, 8),
-            (LINE_ZM.pack(1, 3002, 2, 1, 2, 0, NAN, 5, 6, 7, 8), False, True, False, False, False, False, False),
+            (LINE_ZM.pack(1, 3002, 2, 1, 2, 0, NAN, 5, 6, 7, 8), ["heightless"]),
         ),
-        (many(1004, NO_POINT, POINT_Z), (many(1004, POINT_Z), True, False, False, False, False, False, False)),
-        (many(7, POINT, struct.pack("<BI2d", 1, 1, 1, -INF)), (None, False, False, False, False, False, False, False)),
-        (many(4, *[POINT] * 9, POINT[:-8] + ANOTHER_NAN), (None, False, False, False, False, False, False, False)),
-        (many(6, *[POLYGON] * 9, POLYGON[:-8] + ANOTHER_NAN), (None, False, False, False, False, False, False, False)),
-        (POINT[:-16] + ANOTHER_NAN * 2, (None, False, False, False, False, False, False, False)),
+        (many(1004, NO_POINT, POINT_Z), (many(1004, POINT_Z), ["hollow"])),
+        (many(7, POINT, struct.pack("<BI2d", 1, 1, 1, -INF)), (None, ["nowhere"])),
+        (many(4, *[POINT] * 9, POINT[:-8] + ANOTHER_NAN), (None, ["nowhere"])),
+        (many(6, *[POLYGON] * 9, POLYGON[:-8] + ANOTHER_NAN), (None, ["nowhere"])),
+        (POINT[:-16] + ANOTHER_NAN * 2, (None, ["nowhere"])),
     ],
 )
 def test_coordinates_that_are_no_finite_numbers_are_mended(
-    wkb: bytes, expected: tuple[bytes | None, bool, bool, bool, bool, bool, bool, bool]
+    wkb: bytes, expected: tuple[bytes | None, list[str]]
 ) -> None:
     """Elevations become 0, other coordinates leave no geometry; empty parts and measures do not matter."""
-    assert may_lack_positions(wkb)
+    assert may_be_flawed(wkb)
     found = mended(wkb)
     assert found == expected
 
@@ -104,8 +105,9 @@ OPEN_Z = struct.pack("<BIII12d", 1, 1003, 1, 4, 0, 0, 9, 1, 0, 9, 1, 1, 9, 0, 2,
 )
 def test_rings_that_do_not_end_where_they_begin_are_told(wkb: bytes) -> None:
     """They stay as they are."""
-    assert may_lack_positions(wkb)
-    assert mended(wkb)[:-2] == (wkb, False, False, True, False, False)
+    assert may_be_flawed(wkb)
+    mended_wkb, flaws = mended(wkb)
+    assert (mended_wkb, {*flaws} - {"nested", "ambiguous"}) == (wkb, {"unclosed"})
 
 
 TRIANGLE = struct.pack("<BI", 1, 17) + POLYGON[5:]
@@ -175,8 +177,8 @@ RING_ALONE = struct.pack("<BIII2d", 1, 3, 1, 1, 0.5, 7)
 )
 def test_lines_and_rings_of_a_single_position_are_told(wkb: bytes) -> None:
     """They stay as they are."""
-    assert may_lack_positions(wkb)
-    assert mended(wkb) == (wkb, False, False, False, True, False, False, False)
+    assert may_be_flawed(wkb)
+    assert mended(wkb) == (wkb, ["single"])
 
 
 def area(*squares: tuple[float, float]) -> bytes:
@@ -198,9 +200,9 @@ def test_holes_that_begin_outside_of_their_areas_are_told(rings: list[tuple[floa
     wkb, right = area(*rings), areas[0]
     if wrapped:
         wkb, right = many(6, *areas[1:], wkb), many(6, *areas)
-    assert may_lack_positions(wkb)
-    assert mended(wkb) == (wkb, False, False, False, False, True, False, True)
-    assert not may_lack_positions(right)
+    assert may_be_flawed(wkb)
+    assert mended(wkb) == (wkb, ["outlying", "ambiguous"])
+    assert not may_be_flawed(right)
 
 
 def turned(least: float, most: float) -> bytes:
@@ -223,8 +225,9 @@ def turned(least: float, most: float) -> bytes:
 def test_areas_around_others_whose_rings_have_the_wrong_direction_are_told(areas: list[bytes], *, told: bool) -> None:
     """They stay as they are."""
     wkb = many(6, *areas)
-    assert may_lack_positions(wkb) or not told
-    assert mended(wkb)[:-1] == (wkb, False, False, False, False, False, told)
+    assert may_be_flawed(wkb) or not told
+    mended_wkb, flaws = mended(wkb)
+    assert (mended_wkb, {*flaws} - {"ambiguous"}) == (wkb, {"nested"} if told else set())
 
 
 def triangle(*places: tuple[float, float]) -> bytes:
@@ -263,9 +266,9 @@ ISLAND = area((4, 6))
 )
 def test_rings_are_told_of_which_nothing_says_whether_they_are_holes(wkb: bytes, *, told: bool) -> None:
     """Those of areas in holes, across others and beside others are not; all stay as they are."""
-    assert may_lack_positions(wkb) is told
-    assert mended(wkb)[0] == wkb
-    assert mended(wkb)[-1] is told
+    assert may_be_flawed(wkb) is told
+    mended_wkb, flaws = mended(wkb)
+    assert (mended_wkb, "ambiguous" in flaws) == (wkb, told)
 
 
 RING_Z = struct.pack("<I12d", 4, *(0, 0, 1), *(9, 0, 1), *(9, 9, 1), *(0, 0, 1))
@@ -276,4 +279,4 @@ AREA_Z = struct.pack("<BII", 1, 1003, 2) + RING_Z + RING_Z
 def test_areas_that_are_cut_off_anywhere_are_refused_as_such(size: int) -> None:
     """Even within the last elevation of a ring, behind a position that closes it."""
     with pytest.raises((ValueError, struct.error)):
-        assert not may_lack_positions(AREA_Z[:size]) or not mended(AREA_Z[:size])
+        assert not may_be_flawed(AREA_Z[:size]) or not mended(AREA_Z[:size])
