@@ -1,10 +1,13 @@
 """Who holds an idempotency key, and that an overtaken holder can no longer do anything."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import anyio
 import msgspec
 import pytest
 
@@ -23,6 +26,7 @@ from service.metering.ledger import Ledger, Release
 from tests.integration.metering.test_interleavings import START, open_ledger
 from tests.support.database_time import stop_time
 from tests.support.jobs import application, settlement
+from tests.support.patience import PATIENCE_SECONDS
 
 LEASE = timedelta(seconds=30)
 
@@ -48,6 +52,10 @@ class Here(NamedTuple):
         """Admit a file under the key."""
         file = application(self.account_id, 1, job_id)
         await self.ledger.admit(msgspec.structs.replace(file, key="k", server_id=self.leases.server_id))
+
+    async def interrupt(self, job_id: JobId) -> None:
+        """Fail a job so that a repeat converts its file."""
+        await self.ledger.release(Release(job_id=job_id, attempt=1, error_message="no", interrupted=True))
 
     async def pass_time(self, by: timedelta) -> None:
         """Advance time from the start, which both servers hear."""
@@ -184,6 +192,59 @@ async def test_a_batch_that_broke_off_is_left_to_its_repeat(here: Here) -> None:
     assert taken.earlier == {charged, failed}
     with pytest.raises(IdempotencyKeyInUse):
         await here.admit(first.job_ids[3])
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_however_requests_with_one_key_interleave_its_files_are_charged_once(here: Here, seed: int) -> None:
+    """Requests break off or lose the key while they admit a file, jobs are interrupted, and repeats come at once."""
+    choose = random.Random(seed)
+    keys = IdempotencyKeys(here.database, timedelta(), DatabaseClock(lambda: START))  # claims end as they begin
+    charged, active = Counter[int](), set[JobId]()
+
+    async def convert(place: int, job_id: JobId) -> None:
+        await here.admit(job_id)
+        await anyio.sleep(choose.random() / 100)
+        if choose.random() < 0.5:
+            await here.interrupt(job_id)
+        elif await here.ledger.settle(settlement(job_id)) is not None:
+            charged[place] += 1
+
+    async def repeat() -> None:
+        while len(charged) < 2:
+            claim, may_take = here.claim(files=2), choose.choice([0.003, 0.01, PATIENCE_SECONDS])
+            active.update(claim.job_ids)
+            with suppress(IdempotencyKeyInUse):
+                await _request(keys, claim, convert, may_take)
+            active.difference_update(claim.job_ids)
+            for row in await here.database.fetch("SELECT id FROM job WHERE completed_at IS NULL"):
+                if row["id"] not in active:  # as of a process that no longer knows it
+                    await here.interrupt(row["id"])
+
+    async with anyio.create_task_group() as clients:
+        for _ in range(6):
+            clients.start_soon(repeat)
+    assert charged == {0: 1, 1: 1}
+    assert (await here.ledger.balance(here.account_id)).used_conversions == 2
+    assert (await here.keys.claim(here.claim(files=2))).is_answered
+
+
+async def _request(
+    keys: IdempotencyKeys, claim: KeyClaim, convert: Callable[[int, JobId], Coroutine[Any, Any, None]], may_take: float
+) -> None:
+    """Convert what earlier requests with the key have left; give the key back if that takes longer than it may."""
+    held = await keys.claim(claim)
+    if held.is_answered:
+        return
+    try:
+        with anyio.fail_after(may_take):
+            async with anyio.create_task_group() as files:
+                for place, job_id in enumerate(held.job_ids):
+                    if job_id not in held.earlier:
+                        files.start_soon(convert, place, job_id)
+    except* (IdempotencyKeyInUse, TimeoutError):
+        await keys.give_back(held)
+    else:
+        keys.let_go(held)
 
 
 async def test_a_job_is_released_in_its_own_attempt_alone(here: Here) -> None:
