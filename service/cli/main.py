@@ -3,8 +3,10 @@
 import argparse
 import gc
 import os
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
@@ -36,19 +38,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ["PYTHONUTF8"] = "1"  # for the processes that this one starts
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606 -- no shell is the point
     gc.disable()  # searching tens of thousands of imported objects for garbage takes a tenth of a command's start
-    given = sys.argv[1:] if arguments is None else arguments
+    with _ended_by_interruption():
+        chosen = _chosen_by(sys.argv[1:] if arguments is None else arguments)
+        from service.cli.running import run  # noqa: PLC0415 -- it loads most of the service
+    gc.freeze()
+    gc.enable()
+    return run(chosen)
+
+
+def _chosen_by(given: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="geomill", description="Convert geospatial files over HTTP, with metering.")
     parser.add_argument("--version", action="version", version=f"geomill {VERSION}")
     nouns = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, purpose in COMMANDS.items():
         command = load(name) if name in given else CliCommand()
         command.add_to(nouns, name, purpose)
-    chosen = parser.parse_args(given)
-    from service.cli.running import run  # noqa: PLC0415 -- it loads most of the service
+    return parser.parse_args(given)
 
-    gc.freeze()
-    gc.enable()
-    return run(chosen)
+
+@contextmanager
+def _ended_by_interruption() -> Iterator[None]:
+    """Let Ctrl-C end the process while it imports: there is nothing to undo, and no traceback helps."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def load(name: str) -> CliCommand:

@@ -1,6 +1,7 @@
 """`geomill` works at any time on the running server's database, embedded or not (interface 10)."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ from service.db.queries import sql_directory
 from tests.support.data import lakes
 from tests.support.forked import ROOT
 from tests.support.geomill import Geomill
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.server import Server, running_server
 
 pytestmark = pytest.mark.xdist_group("cli")  # one server for all
@@ -261,3 +263,18 @@ def test_output_that_nobody_reads_on_is_no_defect() -> None:
     finally:
         os.close(writer)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_command_that_is_interrupted_while_it_starts_says_nothing(tmp_path: Path) -> None:
+    """Ctrl-C during its imports ends it as a signal does, and no traceback is shown."""
+    (tmp_path / "asyncpg.py").write_text("import time\nprint('imported', flush=True)\ntime.sleep(1000)")
+    heeded = ("env", "--default-signal=INT")  # unlike that of tests which run in the background
+    command = [*heeded, sys.executable, "-m", "service", "account", "list"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"imported\n"
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=PATIENCE_SECONDS) == (b"", b"")
+    assert process.returncode == -signal.SIGINT
