@@ -36,8 +36,8 @@ struct moments {
 
 struct workbook {
     int is_odd, number_count, numbers[MOST_NUMBERS], is_own[MOST_NUMBERS];
-    int64_t uncalculated, escaped, errors, rounded, truths;
-    int row, first_error, first_rounded; /* in the sheet, from 1 on; 0 before the first */
+    int64_t uncalculated, escaped, errors, rounded, truths, merged;
+    int row, first_error, first_rounded, first_merged; /* in the sheet, from 1 on; 0 before the first */
     size_t scanned;
     char is_used[MOST_PLACES]; /* formats, by their position */
     struct moments by_place[MOST_PLACES], by_number[MOST_NUMBERS];
@@ -236,14 +236,34 @@ static int has_prefix(const char *at, const char *end)
     return at && at < end && *at == ':';
 }
 
+/* The first row of merged cells, such as 2 for A2:B5; 0 if they do not say it. */
+static int row_of_merged(struct tag merged)
+{
+    struct tag cells = attribute(merged, "ref");
+    while (cells.start < cells.end && isalpha((unsigned char)*cells.start))
+        cells.start++;
+    return cells.end ? (int)strtol(cells.start, NULL, 10) : 0;
+}
+
+static void examine_merged(struct workbook *book, struct tag merged)
+{
+    int row = row_of_merged(merged);
+    book->merged++;
+    if (!book->first_merged || row < book->first_merged)
+        book->first_merged = row;
+}
+
 static void examine_piece(struct workbook *book, const char *start, const char *end)
 {
     for (const char *at = start; at < end && (at = memchr(at, '<', (size_t)(end - at))); at++) {
         struct tag cell = tag_at(at, end, "<c"), row = cell.end ? cell : tag_at(at, end, "<row");
+        struct tag merged = row.end ? row : tag_at(at, end, "<mergeCell");
         if (cell.end)
             examine_cell(book, cell, end);
         else if (row.end)
             book->row = number_of(row, "r", book->row + 1);
+        else if (merged.end)
+            examine_merged(book, merged);
         else
             book->is_odd |= begins(at, end, "<rPh") || (book->row && tag_at(at, end, "<r").end);
     }
@@ -457,6 +477,7 @@ void examine_workbook(const char *file)
         (long long)book->escaped, (long long)book->errors, book->first_error);
     put(",\"rounded\":%lld,\"first_rounded\":%d,\"truths\":%lld", (long long)book->rounded, book->first_rounded,
         (long long)book->truths);
+    put(",\"merged\":%lld,\"first_merged\":%d", (long long)book->merged, book->first_merged);
     if (book->is_odd || refused) {
         take_back_answer();
         put("{\"ok\":false");

@@ -77,6 +77,8 @@ _SENTENCES = {
     "phonetic": "Phonetic guides of texts (furigana, {count:,}) were left out.",
     "comments": COMMENTS,
     "drawings": "Drawings on cells ({count:,}), such as images, were left out, with their texts.",
+    "merged": "Merged cells ({count:,}) have their value in the first row and column only; in the others it is missing."
+    "{first} If it belongs to all of them, undo the merging, fill the empty cells, and send the workbook again.",
     "covered": "Values of cells that merged cells cover ({count:,}) were left out. To keep them, undo the merging of "
     "these cells.",
     "links": LINKS,
@@ -120,6 +122,8 @@ class Examined(Answer, frozen=True):
     rounded: Count = 0
     first_rounded: Count = 0
     truths: Count = 0
+    merged: Count = 0
+    first_merged: Count = 0
 
     def found(self) -> FoundCells:
         """What the driver does not tell."""
@@ -147,6 +151,8 @@ class Examined(Answer, frozen=True):
             "rounded": self.rounded,
             "first_rounded": self.first_rounded,
             "truths": self.truths,
+            "merged": self.merged,
+            "first_merged": self.first_merged,
         }
 
     def is_clear(self) -> bool:

@@ -43,6 +43,7 @@ UNTYPED = re.compile(
     rb"(?=>\s*+<text:p\b[^<>]*+(?<!/)>(?!</text:p))"
 )
 """The start of a cell that shows a text and does not say that it is one, of which the driver reads nothing."""
+MERGED = re.compile(rb"<table:table-cell\b(?=[^<>]*?-spanned\s*+=\s*+[\"'](?!1[\"']))")
 LINK = re.compile(rb"<text:a[\s>]")
 PADDED = re.compile(rb"<table:table-cell(?>[^<>]*?\soffice:value\s*+=)[^<>]*+><text:p>0\d")
 """A cell that shows zeros before its number."""
@@ -63,7 +64,7 @@ ERROR = re.compile(rb"\bcalcext:value-type\s*+=\s*+[\"']error[\"']")
 MARKS = (
     *("<text:s/", "<text:s ", "<text:tab", "<text:line-break", "<text:a "),
     *("<text:h", "<text:note", "<text:ruby-text", "<draw:"),
-    *("<office:annotation", ">of:=", '="error"', '="percentage"', '="currency"'),
+    *("<office:annotation", '-spanned="', ">of:=", '="error"', '="percentage"', '="currency"'),
 )
 """The texts that show that there may be something of this in a workbook, beside covered values."""
 
@@ -76,6 +77,7 @@ def plain_texts(part: bytes, found: Counter[str]) -> bytes:
     """
     found[HIDDEN] += len(COVERED.findall(part))
     found[ERRORS] += len(ERROR.findall(part))
+    found["merged"] += len(MERGED.findall(part))
     found[LINKS] += len(LINK.findall(part))
     found[ZEROS] += sum(map(times_of, PADDED.findall(part)))
     for kind, pattern in SHOWN.items():

@@ -29,6 +29,8 @@ UNCALCULATED = re.compile(
 
 No part of the pattern goes beyond the next tag, so that the time it takes grows with the text, not with its square.
 """
+MERGED = re.compile(rb"""<mergeCell\s(?=[^<>]*?\bref\s*+=\s*+["'][A-Za-z]*+(?P<row>\d{1,9}))""")
+"""Merged cells and their first row."""
 TRUTH = re.compile(rb"""<c\s(?=[^<>]*?\bt\s*+=\s*+["']b["'])[^<>]*+(?<!/)>""")
 """A cell with true or false."""
 ESCAPED = re.compile(rb"_x[0-9A-Fa-f]{4}_")
@@ -77,6 +79,16 @@ def scan(book: zipfile.ZipFile) -> tuple[int, int, int]:
         escaped += len(ESCAPED.findall(part)) if ESCAPE in part else 0
         truths += len(TRUTH.findall(part))
     return uncalculated, escaped, truths
+
+
+def merged(book: zipfile.ZipFile) -> tuple[int, int]:
+    """How many cells are merged ones, and the first row of any of them; 0 if there are none.
+
+    Raises what `zipfile` does if the workbook is damaged.
+    """
+    sheets = filter(SHEET.fullmatch, book.namelist())
+    rows = [int(row) for sheet in sheets for part in _cut(pieces(book, sheet)) for row in MERGED.findall(part)]
+    return len(rows), min(rows, default=0)
 
 
 def mistaken(book: zipfile.ZipFile) -> dict[str, Counter[bytes]]:

@@ -32,6 +32,7 @@ from service.engine.jailed.cells import (
     has_time,
     is_late,
     is_prefixed,
+    merged,
     mistaken,
     pieces,
     rounded,
@@ -162,7 +163,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     (`phonetic`), and how many dates lose a time of day (`timed`), times of day lose days (`dated`), times are
     numbers of days (`elapsed`), and numbers have formats that show words (`worded`) or percentages (`percent`),
     each with the lowest row of these, how many numbers have formats that show zeros before some of them (`padded`),
-    and how many whole numbers are `rounded` beside decimals.
+    how many whole numbers are `rounded` beside decimals, and how many cells are `merged`, each with the first row.
     """
     try:
         with zipfile.ZipFile(workbook) as book:
@@ -174,6 +175,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
             largest = _largest(book, {place: DAY_ONE for place, number in built_in.items() if number in EAST_ASIAN})
             uncalculated, escaped, truths = scan(book)
             long, first_long = rounded(book)
+            joined, first_joined = merged(book)
             moments = _moments(
                 book,
                 _with_known_numbers(understood, built_in, largest),
@@ -210,7 +212,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     found = {"uncalculated": uncalculated, "escaped": escaped, "truths": truths, **moments}
     texts = sum(ours.values(), Counter())
     found |= {"iso": texts[ISO], "errors": texts[ERROR], "first_errors": error, "phonetic": texts[PHONETIC]}
-    found |= {"rounded": long, "first_rounded": first_long}
+    found |= {"rounded": long, "first_rounded": first_long, "merged": joined, "first_merged": first_joined}
     Path(found_file).write_text(json.dumps(found), encoding="ascii")
 
 

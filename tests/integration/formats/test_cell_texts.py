@@ -53,6 +53,18 @@ async def test_what_cells_hold_beside_their_values_is_told(either: Pipeline, tmp
     )
 
 
+@pytest.mark.parametrize(("rows", "told"), [("3", 1), ("1", 0)])
+async def test_merged_cells_of_ods_are_told(either: Pipeline, tmp_path: Path, rows: str, told: int) -> None:
+    """Labels of groups were in the first row of each, and missing in all others, without a warning."""
+    first = text_cell("a").replace(" ", f' table:number-columns-spanned="1" table:number-rows-spanned="{rows}" ', 1)
+    others = [["<table:covered-table-cell/>", text_cell(name)] for name in "yz"]
+    source = workbook(tmp_path / "a.ods", [text_cell("g"), text_cell("n")], [first, text_cell("x")], *others)
+    done = await either.to("Csv", source)
+    assert [row["g"] for row in readers.table(done.path)] == ["a", "", ""]
+    assert len(done.output.warnings) == told
+    assert all(warning.startswith("Merged cells (1) have their value in the first") for warning in done.output.warnings)
+
+
 BOX = (
     '<draw:g xmlns:draw="d"><draw:frame table:end-cell-address="s.B2"><draw:text-box><text:p>box</text:p>'
     "</draw:text-box></draw:frame><draw:line/><draw:g><draw:image><text:p/></draw:image></draw:g></draw:g>"

@@ -289,6 +289,25 @@ async def test_what_formats_show_beside_numbers_is_told_by_both_programs(convert
     assert sum("as in 5 km" in told or told.startswith("Percentages (1)") for told in workbook_warnings(found)) == 2
 
 
+MERGED = {
+    b"<row r='7'/><mergeCells count='2'><mergeCell ref='B3:B5'/><mergeCell\nref='AA2:C2'></mergeCell></mergeCells>": (
+        2,
+        2,
+    ),
+    b"<row/><c t='inlineStr'><is><t>mergeCell ref='A2:A3'</t></is></c><mergeCells/>": (0, 0),
+}
+"""Ends of sheets, how many of their cells are merged ones, and the first row of these."""
+
+
+@pytest.mark.parametrize("sheet", MERGED, ids=range(len(MERGED)))
+async def test_merged_cells_are_told_by_both_programs(converters: Converters, sheet: bytes) -> None:
+    """Labels of groups were in the first row of each, and missing in all others, without a warning."""
+    found = await found_by_both(converters, {SHEET: sheet})
+    assert (found["merged"], found["first_merged"]) == MERGED[sheet]
+    told = [warning for warning in workbook_warnings(found) if warning.startswith("Merged cells (2) have")]
+    assert len(told) == bool(found["merged"])
+
+
 CODES = b"""<styleSheet><numFmts><numFmt numFmtId="164" formatCode="00000"/>
 <numFmt numFmtId="165" formatCode="&quot;No. &quot;000\\-00;[Red]0"/><numFmt numFmtId="166" formatCode="00.00"/>
 <numFmt numFmtId="167" formatCode="#,##0"/></numFmts><cellXfs>

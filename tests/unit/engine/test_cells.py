@@ -116,6 +116,8 @@ def test_parts_in_utf_16_are_read(tmp_path: Path, encoding: str) -> None:
         "phonetic": 0,
         "rounded": 0,
         "first_rounded": 0,
+        "merged": 0,
+        "first_merged": 0,
     }
     assert json.loads(found.read_text()) == told
     with zipfile.ZipFile(plain) as packed:
@@ -217,6 +219,8 @@ def test_formats_that_do_not_end_are_passed_once(tmp_path: Path, crafted: bytes)
         "phonetic": 0,
         "rounded": 0,
         "first_rounded": 0,
+        "merged": 0,
+        "first_merged": 0,
     }
 
 
