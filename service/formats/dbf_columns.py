@@ -7,7 +7,9 @@ from typing import NamedTuple
 from service.formats.opened import opened
 
 HEADER_BYTES = FIELD_BYTES = 32
-RECORDS_AT, RECORD_BYTES_AT = slice(8, 10), slice(10, 12)
+COUNT_AT, RECORDS_AT, RECORD_BYTES_AT = slice(4, 8), slice(8, 10), slice(10, 12)
+DELETED = b"*"
+"""What a record begins with that is only marked as deleted."""
 END_OF_FIELDS = 0x0D
 NUMBERS, LOGICAL, READ = "NF", "L", "CNFLD"
 LONGEST_READ = 18
@@ -52,6 +54,19 @@ def filled_foreign(dbf: Path, columns: list[DbfColumn]) -> list[str]:
     return [column.name for column in unknown if column in filled]
 
 
+def deleted_records(dbf: Path) -> int:
+    """How many records of `dbf` are marked as deleted, of as many as it says it has. Blocking."""
+    deleted = 0
+    with opened(dbf) as file:
+        head = file.read(HEADER_BYTES)
+        file.seek(number_of(head[RECORDS_AT]))
+        left, size = number_of(head[COUNT_AT]), number_of(head[RECORD_BYTES_AT])
+        while size and left > 0 and (records := file.read(size * min(left, max(1, CHUNK // size)))):
+            deleted += records[::size].count(DELETED)
+            left -= len(records) // size or left
+    return deleted
+
+
 def _columns(fields: bytes) -> Iterator[DbfColumn]:
     start = 1
     for at in range(0, len(fields) - FIELD_BYTES + 1, FIELD_BYTES):
@@ -83,6 +98,6 @@ def _has_bytes(records: bytes, column: DbfColumn, size: int) -> bool:
     return any(records[place::size].strip(BLANK) for place in range(column.start, column.start + column.width))
 
 
-def number_of(two_bytes: bytes) -> int:
+def number_of(some_bytes: bytes) -> int:
     """A number of a header."""
-    return int.from_bytes(two_bytes, "little")
+    return int.from_bytes(some_bytes, "little")

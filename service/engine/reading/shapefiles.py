@@ -9,7 +9,7 @@ from service.engine.reading.work_file import TAKEN_FOR_WINDOWS
 from service.engine.shape_records import has_index
 from service.engine.workspace import Workplace
 from service.formats.cpg import declared_encoding, impossible_encoding
-from service.formats.dbf_columns import LOGICAL, dbf_columns, filled_foreign
+from service.formats.dbf_columns import LOGICAL, dbf_columns, deleted_records, filled_foreign
 from service.formats.dbf_encoding import NO_UNICODE, UTF8, guess_encoding, looks_like_utf8
 from service.formats.dbf_texts import cut_texts
 from service.formats.dbf_values import odd_values
@@ -101,6 +101,8 @@ def _how_to_read_columns(
             f"({listed(quotes(foreign))}), have values in the result that mean nothing. Save them as texts, numbers or "
             "dates, and send the file again."
         )
+    if deleted := deleted_records(dbf):
+        told.append(f"Records of {layer} that are marked as deleted ({deleted:,}) were left out, with their shapes.")
     told += odd_values(dbf, columns, part.layer, reads_logical=reads_logical)
     told += cut_texts(dbf, columns, part.layer)
     return tuple(options), tuple(told), tuple(at for at, column in enumerate(columns) if column.kind == LOGICAL)

@@ -57,6 +57,24 @@ async def test_values_of_types_that_only_other_programs_know_are_told(
     assert told.startswith(FOREIGN)
 
 
+async def test_records_that_are_marked_as_deleted_are_told(either: Pipeline, tmp_path: Path) -> None:
+    """They and their shapes were missing without a word; what is behind the records is none."""
+    whole = await shapefile(either, tmp_path, "C", [b"a*", b"*b", b"c ", b"*d"])
+    path = tmp_path / "deleted.zip"
+    with zipfile.ZipFile(whole) as former, zipfile.ZipFile(path, "w") as packed:
+        for name in former.namelist():
+            content = former.read(name)
+            if name.endswith(".dbf"):
+                content = content.replace(b" a*", b"*a*").replace(b" c ", b"*c ").replace(b"\x1a", b"*e *f ")
+            packed.writestr(f"deleted.{name[2:]}", content)
+    done = await either.to("Csv", path)
+    assert [row["c"] for row in readers.table(done.path)] == ["*b", "*d"]
+    assert done.output.warnings == (
+        "Records of 'deleted' that are marked as deleted (2) were left out, with their shapes.",
+    )
+    assert (await either.to("Csv", whole)).output.warnings == ()
+
+
 async def test_nothing_is_told_of_memos_without_text(pipeline: Pipeline, tmp_path: Path) -> None:
     done = await pipeline.to("GeoJson", await shapefile(pipeline, tmp_path, "M", [b"", bytes(10)]))
     assert done.output.warnings == ()
