@@ -248,13 +248,29 @@ static int has_escape(const char *text)
     return 0;
 }
 
+static int is_space(char letter)
+{
+    return letter && strchr("\t\n\r ", letter);
+}
+
+/* Count a text with white space, which programs leave out around texts, or show as one blank. */
+static void examine_space(struct column *column, const char *text, size_t size)
+{
+    int is_around = is_space(*text) || is_space(text[size - 1]);
+    column->space_around += is_around;
+    column->uneven_space += is_around || text[strcspn(text, "\t\n\r")] || strstr(text, "  ");
+    column->leading_blanks += *text == ' ';
+    column->trailing_blanks += text[size - 1] == ' ';
+}
+
 /* What some format changes in a text, or mistakes it for. */
 static void examine_characters(struct column *column, const char *text, size_t size, unsigned kinds)
 {
     column->no_layer_names += (kinds & (BEYOND_ASCII | CONTROL | RETURN | NO_NAME)) != 0;
     column->control += kinds & CONTROL || (kinds & NO_CHARACTER && has_no_character(text));
     column->carriage_returns += (kinds & RETURN) != 0;
-    column->leading_blanks += *text == ' ';
+    if (kinds & BLANK)
+        examine_space(column, text, size);
     column->like_json += may_be_json(text, size);
     const char *bare = kinds & BLANK ? text + strspn(text, "\t\n\r ") : text;
     column->like_markup += *bare == '<';
@@ -355,7 +371,6 @@ static void examine_text(struct column *column, const char *text)
     column->empty += size == 0;
     column->like_geometries += may_be_geometry(text);
     examine_characters(column, text, size, kinds);
-    column->trailing_blanks += size && text[size - 1] == ' ';
     column->like_numbers += is_other_as_number(text);
     examine_kind(column, has_escape(text), &column->like_escapes, &column->first_like_escapes);
     examine_kind(column, is_cut_number(text, size), &column->exponents, &column->first_exponents);

@@ -8,8 +8,9 @@ enum { DISTINCT = 3 };
 
 /* Further counts of values and first rows, from 1 on or 0, by their names in the answer. */
 #define COLUMN_COUNTS(each) \
-    each(empty) each(over_dbf_limit) each(trailing_blanks) each(leading_blanks) each(carriage_returns) \
-    each(control) each(no_layer_names) each(like_json) each(like_markup) each(like_formulas) each(like_geometries) each(like_numbers) \
+    each(empty) each(over_dbf_limit) each(trailing_blanks) each(leading_blanks) each(space_around) each(uneven_space) \
+    each(carriage_returns) each(control) each(no_layer_names) each(like_json) each(like_markup) each(like_formulas) \
+    each(like_geometries) each(like_numbers) \
     each(like_escapes) each(first_like_escapes) each(exponents) each(first_exponents) each(beyond_15_digits) each(first_beyond_15_digits) \
     each(infinite) each(nans) each(near_infinite) each(tiny) each(at_32_bits) each(beyond_32_bits) each(beyond_53_bits) \
     each(no_day) each(first_no_day) each(before_1000) each(before_march_1900) each(until_1970) each(fractions) each(zoned) each(offsets) \

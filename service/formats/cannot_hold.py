@@ -99,6 +99,8 @@ _VALUES: Mapping[str, Aspect] = dict.fromkeys(
     (
         "like_numbers",
         "leading_blanks",
+        "space_around",
+        "uneven_space",
         "carriage_returns",
         "control",
         "layer_names",

@@ -87,6 +87,10 @@ class Field(msgspec.Struct, frozen=True, gc=False):
     empty: Count = 0
     trailing_blanks: Count = 0
     leading_blanks: Count = 0
+    space_around: Count = 0
+    """Texts that begin or end with a blank, a tab or a line end."""
+    uneven_space: Count = 0
+    """Texts with space around them, tabs, line ends, or several blanks in a row."""
     carriage_returns: Count = 0
     """Texts with one."""
     control: Count = 0

@@ -194,6 +194,15 @@ VALUE_LOSSES: Mapping[str, Loss] = {
         "leading blanks",
         "{target} is written without blanks at the beginning of texts; they were left out of {values}.",
     ),
+    "space_around": Loss(
+        "blanks and line ends around texts (in some programs)",
+        "Excel and some other programs leave out blanks, tabs and line ends around texts in {target}, as in {values}.",
+    ),
+    "uneven_space": Loss(
+        "line ends, tabs and several blanks in a row (in some programs)",
+        "Some programs, unlike LibreOffice, show line ends, tabs and several blanks in a row in {target} as one blank, "
+        "and leave out those around texts, as in {values}. XLSX keeps those between words in all programs.",
+    ),
     "carriage_returns": Loss(
         "carriage returns",
         "{target} has no carriage returns; readers find line feeds in their place in {values}.",

@@ -17,6 +17,9 @@ BEFORE_MARCH_1900 = "{0} < '1900-03-01'"
 NO_DAY = "substr({0}, 9, 2) > '28' AND date(substr({0}, 1, 10), '+0 days') IS NOT substr({0}, 1, 10)"
 BARE = "ltrim({0}, char(9, 10, 13, 32))"
 """A text without the blanks before it, which some programs ignore."""
+LINE_SPACE = "'[' || char(9, 10, 13) || ']'"
+SPACE = "'[ ' || char(9, 10, 13) || ']'"
+SPACE_AROUND = f"{{0}} GLOB {SPACE} || '*' OR {{0}} GLOB '*' || {SPACE}"
 IN_OBJECT = """instr('}}"''/ ' || char(9, 10, 13), substr({0}, 2, 1))"""
 IN_ARRAY = (
     """instr(']"''/ [{{-0123456789' || char(9, 10, 13), substr({0}, 2, 1))"""
@@ -33,6 +36,8 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
         "empty": "{0} = ''",
         "trailing_blanks": "{0} GLOB '* '",
         "leading_blanks": "{0} GLOB ' *'",
+        "space_around": SPACE_AROUND,
+        "uneven_space": f"{{0}} GLOB '*' || {LINE_SPACE} || '*' OR {{0}} GLOB '*  *' OR {SPACE_AROUND}",
         "carriage_returns": "instr({0}, char(13)) > 0",
         "control": "{0} GLOB '*[' || char(1) || '-' || char(8, 11, 12, 14) || '-' || char(31, 65534, 65535) || ']*'",
         "no_layer_names": "{0} GLOB '*[^]^-{{ !#-)+-.0-9@-[}}~]*'",

@@ -78,7 +78,7 @@ ODS = Format(
         empty_is_null=True,
         value_losses=XML_LOSSES
         | TYPE_LOSSES
-        | {"beyond_15_digits", "beyond_53_bits", "tiny", "zones", "empty_texts", "like_formulas"},
+        | {"beyond_15_digits", "beyond_53_bits", "tiny", "zones", "empty_texts", "like_formulas", "uneven_space"},
         extension=".ods",
         media_type="application/vnd.oasis.opendocument.spreadsheet",
         writer=Writer.WORKBOOK,
@@ -118,7 +118,8 @@ XLSX = Format(
         empty_is_null=True,
         value_losses=XML_LOSSES
         | TYPE_LOSSES
-        | {"beyond_15_digits", "beyond_53_bits", "leap_seconds", "zones", "old_dates", "empty_texts", "like_escapes"},
+        | {"beyond_15_digits", "beyond_53_bits", "leap_seconds", "zones", "old_dates", "empty_texts"}
+        | {"like_escapes", "space_around"},
         extension=".xlsx",
         media_type="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         writer=Writer.WORKBOOK,

@@ -38,22 +38,33 @@ TEXTS = {
     "markup": " <b>bold</b>",
     "formula": "of:=1",
     "lead_formula": " of:=1",
+    "behind": "blank ",
+    "line": "two\nlines",
+    "ended": "a line\n",
+    "apart": "two  blanks",
+    "tab": "a\ttab",
 }
+AROUND = {"leading_blanks", "space_around", "uneven_space"}
 COUNTS = {
-    "lead": "leading_blanks",
-    "windows": "carriage_returns",
-    "control": "control",
-    "json": "like_json",
-    "markup": "like_markup",
-    "formula": "like_formulas",
-    "lead_formula": "like_formulas",
+    "lead": AROUND,
+    "windows": {"carriage_returns", "uneven_space"},
+    "control": {"control"},
+    "json": {"like_json"},
+    "markup": {"like_markup"} | AROUND,
+    "formula": {"like_formulas"},
+    "lead_formula": {"like_formulas"} | AROUND,
+    "behind": {"trailing_blanks", "space_around", "uneven_space"},
+    "line": {"uneven_space"},
+    "ended": {"space_around", "uneven_space"},
+    "apart": {"uneven_space"},
+    "tab": {"uneven_space"},
 }
 TOLD = {
     "Gml": {"lead", "windows", "control", "markup", "lead_formula"},
     "Kml": {"lead", "windows", "control", "markup", "lead_formula"},
     "Gpx": {"windows", "control", "markup"},
-    "Xlsx": {"windows", "control"},
-    "Ods": {"windows", "control", "formula", "lead_formula"},
+    "Xlsx": {"lead", "windows", "control", "markup", "lead_formula", "behind", "ended"},
+    "Ods": set(TEXTS) - {"json"},
     "GeoJson": {"json"},
     "GeoJsonSeq": {"json"},
     "Csv": set(),
@@ -102,13 +113,11 @@ async def test_a_scan_a_session_and_a_work_file_count_the_same(either: Pipeline,
     path = await database(either, tmp_path, [f"{name} TEXT" for name in TEXTS], tuple(TEXTS.values()))
     facts = (await either.to("GeoJson", path)).facts
     fields = {field.name: field for field in facts.layers[0].fields}
-    assert {name: _counted(fields[name]) for name in TEXTS} == {
-        name: {COUNTS[name], *({"leading_blanks"} if text.startswith(" ") else ())} for name, text in TEXTS.items()
-    }
+    assert {name: _counted(fields[name]) for name in TEXTS} == COUNTS
 
 
 def _counted(field: Field) -> set[str]:
-    return {count for count in COUNTS.values() if getattr(field, count)}
+    return {count for count in set().union(*COUNTS.values()) if getattr(field, count)}
 
 
 async def test_texts_of_a_document_are_told_without_reading_it_twice(pipeline: Pipeline, tmp_path: Path) -> None:
