@@ -424,7 +424,7 @@ static void tell_codes(struct workbook *book, const char *text, const char *end)
         book->is_odd |= !format.end || !code.end || code.end - code.start > LONGEST_CODE || number == NO_NUMBER || told == MOST_NUMBERS;
         if (book->is_odd || known == book->number_count)
             continue;
-        book->is_odd |= is_ignored(number);
+        book->is_odd |= is_ignored(number) || book->is_own[known]; /* of several, the last one applies */
         char copy[LONGEST_CODE + 1] = "";
         memcpy(copy, code.start, (size_t)(code.end - code.start));
         book->is_own[known] = 1;

@@ -915,6 +915,16 @@ async def test_texts_in_an_assumed_encoding_are_told(either: Pipeline, tmp_path:
     assert any("Windows-1252 was assumed. Send a .cpg" in warning for warning in warnings), warnings
 
 
+async def test_the_last_of_several_formats_with_one_number_applies(either: Pipeline, tmp_path: Path) -> None:
+    """The package openxlsx of R writes two; of the first one, a warning said that it hid the times that were read."""
+    plain = await either.to("Xlsx", await database(either, tmp_path, ["a DATETIME"], ("2024-01-02T03:04:05Z",)))
+    twice = tmp_path / "twice.xlsx"
+    replace_in(plain.path, twice, rb'(?<=DD/MM/YY" numFmtId=")165', b"166")
+    done = await either.to("Csv", twice, source_epsg=4326)
+    assert not any("lost the time" in warning for warning in done.output.warnings), done.output.warnings
+    assert readers.table(done.path)[0]["a"] == "2024/01/02 03:04:05"
+
+
 async def test_names_like_escapes_of_workbooks_are_escaped(either: Pipeline, tmp_path: Path) -> None:
     """Excel showed `aA` for the first one, without a word."""
     written = await database(either, tmp_path, ["a_x0041_ TEXT", "_x004_ TEXT"], ("oak", "ash"))

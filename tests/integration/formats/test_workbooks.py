@@ -78,6 +78,12 @@ ODD: Mapping[str, Mapping[str, bytes]] = {
         styles.MEMBER: b"<styleSheet><numFmts><numFmt numFmtId='100' formatCode='yyyy-mm-dd'/></numFmts>"
         b"<cellXfs><xf numFmtId='100'/></cellXfs></styleSheet>",
     },
+    "a number of two formats": {
+        SHEET: b"<c s='0'><v>45293.5</v></c>",
+        styles.MEMBER: b"<styleSheet><numFmts><numFmt numFmtId='165' formatCode='mm/dd/yyyy'/>"
+        b"<numFmt numFmtId='165' formatCode='yyyy-mm-dd hh:mm:ss'/></numFmts>"
+        b"<cellXfs><xf numFmtId='165'/></cellXfs></styleSheet>",
+    },
     "a format without end": {styles.MEMBER: b"<styleSheet><numFmt numFmtId='164' formatCode='0.0"},
     "a workbook in UTF-16": {styles.BOOK_MEMBER: "<workbook/>".encode("utf-16")},
     "styles in UTF-16": {styles.MEMBER: "<styleSheet/>".encode("utf-16-be")},
