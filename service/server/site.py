@@ -17,6 +17,11 @@ if TYPE_CHECKING:  # Hypercorn offers these names to type checkers only
     from hypercorn.typing import ASGIFramework, LifespanState
 
 KEEP_ALIVE_SECONDS = 30.0
+REFUSED_SHARE = 0.5
+"""The share of the event loop's time for clients that come back after a refusal.
+
+Fifty times the requests that two cores can serve need less.
+"""
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +42,7 @@ class ListenerState:
         self.limits = limits
         self.sockets = ReadableSockets()
         """The sockets of clients."""
-        self.refused_sockets = ReadableSockets()
+        self.refused_sockets = ReadableSockets(REFUSED_SHARE)
         """Those of clients whose last upload was refused by the gate: they make no others wait."""
         self.loop = asyncio.get_running_loop()
         self.is_stopping = False

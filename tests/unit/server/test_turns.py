@@ -18,11 +18,12 @@ from service.server.connection import ClientConnection
 from service.server.gate import Gate
 from service.server.serving import Server
 from service.server.site import ServerLimits
-from service.server.turns import AT_ONCE
+from service.server.turns import AT_ONCE, ReadableSockets
 from tests.support.patience import PATIENCE_SECONDS
 
 UPLOAD = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 4\r\n\r\nbody"
 FLOOD = 4 * AT_ONCE
+LONG_SECONDS = 0.5
 
 
 async def respond(_scope: Scope, _receive: Receive, send: Send) -> None:
@@ -138,6 +139,26 @@ async def test_clients_that_repeat_at_once_what_was_refused_make_no_other_wait(f
         client.send(UPLOAD)
     await turns_until(lambda: count_answered([other]) == 1)
     assert count_answered(clients) <= AT_ONCE
+
+
+async def test_a_set_that_took_more_than_its_share_of_the_time_rests() -> None:
+    """It is read again afterwards."""
+    served, client = socket.socketpair()
+    sockets, reads = ReadableSockets(0.5), list[int]()
+
+    def read() -> None:
+        time.sleep(LONG_SECONDS)
+        reads.append(served.fileno())
+
+    with served, client:
+        sockets.add(served.fileno(), read)
+        client.send(b"never read, and always ready")
+        await turns_until(lambda: len(reads) == 1)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert len(reads) == 1
+        await turns_until(lambda: len(reads) == 2)
+        sockets.remove(served.fileno())
 
 
 async def test_where_the_system_has_no_epoll_clients_are_refused_and_served(monkeypatch: pytest.MonkeyPatch) -> None:
