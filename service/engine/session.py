@@ -43,8 +43,10 @@ def untraced(_question: str) -> AbstractContextManager[object]:
 class Answer(msgspec.Struct, frozen=True):
     """The part common to all answers: whether the run succeeded, and the converter's messages."""
 
-    most_objects: ClassVar[int] = 1 << 20
+    most_objects: ClassVar[int] = 1 << 19
     """How many objects one may consist of: a run that was taken over could send more than are read in a moment."""
+    most_commas: ClassVar[int] = 1 << 20
+    """The same for values of any kind: a list is bounded only once all of it is read."""
     ok: bool
     messages: Annotated[str, Meta(max_length=1 << 17)]
 
@@ -219,7 +221,7 @@ class Session:
             verdict = await self._end()
             raise SessionOver(LIED if verdict.ending is Ending.OK else verdict)
         try:
-            if answer.count(b"{") <= kind.most_objects:
+            if answer.count(b"{") <= kind.most_objects and answer.count(b",") <= kind.most_commas:
                 return msgspec.json.decode(answer, type=kind)
         except NOT_AS_EXPECTED:
             pass

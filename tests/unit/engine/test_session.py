@@ -3,7 +3,7 @@
 import asyncio
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 import anyio
@@ -157,6 +157,18 @@ async def test_more_columns_than_fit_into_an_answer_are_not_read(tmp_path: Path)
             else:
                 with pytest.raises(SessionOver, match="exit"):
                     await held.ask(Seen, "load", "")
+
+
+@pytest.mark.parametrize(("count", "is_read"), [(Answer.most_commas - 2, True), (Answer.most_commas, False)])
+async def test_more_values_than_are_read_in_a_moment_are_no_answer(
+    tmp_path: Path, count: int, *, is_read: bool
+) -> None:
+    """Four million texts would occupy the service for a third of a second before they are found to be too many."""
+    values = b'"",' * count
+    async with _begun(_Answering(count=b'{"ok":true,"messages":"","more":[%b""]}' % values), tmp_path) as held:
+        with nullcontext() if is_read else pytest.raises(SessionOver, match="exit"):
+            assert (await held.ask(Answer, "count")).ok
+        await held.abandon()
 
 
 async def test_a_file_is_opened_with_the_first_question(tmp_path: Path) -> None:
