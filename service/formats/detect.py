@@ -35,20 +35,23 @@ NO_EXTENSION = "The name of the file has no extension, which tells its format."
 REMEDIES: Mapping[str, str] = {
     extension: sentence
     for extensions, sentence in (
-        (".tsv .txt .psv", "If it is a table, name it .csv: its delimiter is detected."),
+        (".tsv .txt .psv .xyz", "If it is a table, name it .csv: its delimiter is detected."),
         (".jsonl .ndjson .geojsons .geojsonseq", "Name a file with a GeoJSON feature in each line .geojsonl."),
+        (".fgjson .esrijson", "Name it .json."),
+        (".geoparquet .parq .pq", "Name it .parquet."),
+        (".ewkt", "Name it .wkt."),
         (".db .db3 .sqlite3 .spatialite", "Name an SQLite database .sqlite."),
         (".7z .rar .tar .tgz .bz2 .xz .zst", "Put the files in it into a ZIP."),
-        (".xls .xlsm .xlsb", "Save a workbook as .xlsx."),
-        (".dwg", "Save a drawing as DXF."),
+        (".xls .xlsm .xlsb .fods .numbers", "Save a workbook as .xlsx."),
+        (".dwg .dgn", "Save a drawing as DXF."),
         (".gdb", "Put the folder of a File Geodatabase into a ZIP."),
         (".shz", "Name it .zip."),
-        (".xml", "If it is one of these, name it .kml, .gpx or .gml."),
+        (".xml .citygml", "If it is one of these, name it .kml, .gpx or .gml."),
         (".tcx .fit .nmea .loc", "Convert it into GPX."),
-        (".osm .pbf .o5m", "Convert it into GeoJSON or GeoPackage."),
+        (".osm .pbf .o5m .mvt .mbtiles .pmtiles .geobuf .sql .rds", "Convert it into GeoJSON or GeoPackage."),
         (".arrow .feather .ipc", "Save an Arrow table as GeoParquet (.parquet)."),
         (".mdb .accdb", "Save a geodatabase as a File Geodatabase, and put its folder into a ZIP."),
-        (".qgs .qgz .qlr .mxd .aprx .lyr .lyrx .lpk .lpkx .mpk .wor", "Send the data files that it names."),
+        (".qgs .qgz .qlr .mxd .aprx .lyr .lyrx .lpk .lpkx .mpk .wor .vrt", "Send the data files that it names."),
         (".tif .tiff .jpg .jpeg .png .jp2 .ecw .sid .asc .img .nc .las .laz .pdf .svg", "Such files hold no features."),
     )
     for extension in extensions.split()

@@ -123,7 +123,20 @@ def test_an_unknown_extension_is_refused_with_the_known_ones(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "remedy"), [("a.TSV", "csv"), ("a.jsonl", "geojsonl"), ("a.7z", "ZIP"), ("a.xls", "xlsx")]
+    ("name", "remedy"),
+    [
+        ("a.TSV", "csv"),
+        ("a.jsonl", "geojsonl"),
+        ("a.7z", "ZIP"),
+        ("a.xls", "xlsx"),
+        ("a.fods", "xlsx"),
+        ("a.geoparquet", "parquet"),
+        ("a.fgjson", "json"),
+        ("a.ewkt", "wkt"),
+        ("a.dgn", "DXF"),
+        ("a.pmtiles", "GeoJSON"),
+        ("a.citygml", "kml"),
+    ],
 )
 def test_an_extension_that_is_not_accepted_says_which_is(tmp_path: Path, name: str, remedy: str) -> None:
     """If that is known, before the list."""
