@@ -31,7 +31,7 @@ class Case(msgspec.Struct, frozen=True):
 
 
 AS_SET_UP = {
-    "ODS, read": Case(write_ods, (100_000, 10), "a.ods", "Csv", "larger than the converter can read. Save it as CSV"),
+    "ODS, read": Case(write_ods, (1_500, 10), "a.ods", "Csv", "larger than the converter can read. Save it as CSV"),
     "GML of many types, read": Case(
         write_gml, (MAX_LAYERS + 1, MAX_LAYERS + 1), "a.gml", "Kml", "more layers than can be converted. Split it"
     ),

@@ -81,21 +81,16 @@ def _cell(text: str) -> str:
 
 
 def write_ods(path: Path, count: int, columns: int) -> None:
-    """Write a spreadsheet of one sheet."""
+    """Write a spreadsheet of one sheet, with a thousand letters in each cell."""
+    cell = f'<table:table-cell office:value-type="string"><text:p>{"text" * 250}</text:p></table:table-cell>'
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("mimetype", _ODS_TYPE)
         with archive.open("content.xml", "w", force_zip64=True) as content:
             content.write(f"<office:document-content {_ODS_NAMES}><office:body><office:spreadsheet>".encode())
             content.write(b'<table:table table:name="places">')
-            for row in rows(count, columns):
-                content.write(f"<table:table-row>{''.join(map(_ods_cell, row))}</table:table-row>".encode())
+            for _ in range(count):
+                content.write(f"<table:table-row>{cell * columns}</table:table-row>".encode())
             content.write(b"</table:table></office:spreadsheet></office:body></office:document-content>")
-
-
-def _ods_cell(text: str) -> str:
-    number = text.lstrip("-").isdigit()
-    kind = f'"float" office:value="{text}"' if number else '"string"'
-    return f"<table:table-cell office:value-type={kind}><text:p>{text}</text:p></table:table-cell>"
 
 
 def write_gml(path: Path, count: int, types: int) -> None:
