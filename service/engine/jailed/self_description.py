@@ -26,6 +26,12 @@ UNLISTED = """
     WHERE c.data_type = 'attributes'
 """
 """The query for how many tables have a geometry column that is not read, because they are listed as attributes."""
+UNPLACED = """
+    SELECT count(*) FROM gpkg_contents WHERE data_type = 'features'
+        AND lower(table_name) IN (SELECT lower(name) FROM sqlite_master WHERE type IN ('table', 'view'))
+        AND lower(table_name) NOT IN (SELECT lower(table_name) FROM gpkg_geometry_columns)
+"""
+"""The query for how many layers are not read, because the file does not say which column has their geometries."""
 TITLES = """
     SELECT count(*) FROM gpkg_data_columns WHERE trim(coalesce(title, '')) NOT IN ('', column_name)
         OR trim(coalesce(name, '')) NOT IN ('', column_name) OR trim(coalesce(description, '')) NOT IN ('', column_name)
@@ -104,6 +110,7 @@ FURTHER = {
     UNREGISTERED_BY_GDAL: "gpkg_extensions",
     COUNT_OF_VIEWS: "gpkg_contents",
     EPOCHS: "gpkg_geometry_columns",
+    UNPLACED: "gpkg_geometry_columns",
 }
 """Queries that find a number, each with the table that a GeoPackage needs for it."""
 _HAS = ", ".join(
@@ -136,6 +143,7 @@ class Beside(NamedTuple):
     unregistered: int = 0
     views: int = 0
     epochs: int = 0
+    unplaced: int = 0
 
 
 def beside(told: Sequence[float], found: Sequence[int]) -> Beside:
@@ -143,11 +151,9 @@ def beside(told: Sequence[float], found: Sequence[int]) -> Beside:
 
     Each relation has a table of its own, which need not be listed.
     """
-    documents, codes, limits, unlisted, titles, relations, unregistered, unregistered_by_gdal, views, epochs = found
+    documents, codes, limits, unlisted, titles, relations, unregistered, unregistered_by_gdal, *others = found
     unread = max(unregistered + unregistered_by_gdal - relations, 0)
-    return Beside(
-        int(told[0]) + documents, int(told[1]), codes, unlisted, titles, limits, relations, unread, views, epochs
-    )
+    return Beside(int(told[0]) + documents, int(told[1]), codes, unlisted, titles, limits, relations, unread, *others)
 
 
 def lists_all(connection: sqlite3.Connection) -> bool:

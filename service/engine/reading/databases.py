@@ -113,6 +113,8 @@ async def read_geopackage(place: Workplace, source: Source) -> WorkFile:
     origin, found = await _typed(place, source, column_types.GEOPACKAGE)
     if found.beside.tiles and not found.tables:
         raise Rejection("The GeoPackage holds only rasters or tiles, which are not converted.")
+    if found.beside.unplaced == len(found.tables) > 0:
+        raise Rejection(f"The GeoPackage does not say which columns have the geometries of its layers. {REGISTER}")
     return await _read(place, source, origin, found, ())
 
 
@@ -134,6 +136,7 @@ async def _read(place: Workplace, source: Source, origin: str, found: _Database,
     return msgspec.structs.replace(read, warnings=(*read.warnings, *_warnings(found)))
 
 
+REGISTER = "Add their rows to gpkg_geometry_columns, and send the file again."
 _BESIDE = {
     "said": DESCRIPTIONS_LEFT_OUT,
     "titles": TITLES_LEFT_OUT,
@@ -143,6 +146,7 @@ _BESIDE = {
     "and send the file again.",
     "tiles": "Rasters and tiles ({tables}) were left out.",
     "codes": CODES_LEFT_OUT,
+    "unplaced": f"Layers of which gpkg_geometry_columns has no row ({{count}}) were left out. {REGISTER}",
     "unlisted": "The geometries of {tables} were not read, because gpkg_contents lists these tables as attributes. "
     "Set its data_type to features, and send the file again.",
 }

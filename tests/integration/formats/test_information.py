@@ -271,6 +271,25 @@ async def test_relations_and_tables_that_are_not_listed_are_told(either: Pipelin
     assert unlisted.startswith("Tables that gpkg_contents does not list (1) were left out.")
 
 
+async def test_layers_whose_geometries_are_in_no_known_column_are_told(either: Pipeline, tmp_path: Path) -> None:
+    """They were missing without a word, and the file was called damaged if there was no other."""
+    path = await database(either, tmp_path, ["n MEDIUMINT", "e TEXT"], (1, "x"))
+    with edited(path) as connection:
+        connection.executescript(
+            "CREATE TABLE other (id INTEGER PRIMARY KEY, geom BLOB, n TEXT); INSERT INTO other (n) VALUES ('x');"
+            "INSERT INTO gpkg_contents (table_name, data_type, identifier) VALUES ('other', 'features', 'other')"
+        )
+    [sentence] = [told for told in (await either.to("Csv", path)).output.warnings if "left out" in told]
+    assert sentence == (
+        "Layers of which gpkg_geometry_columns has no row (1) were left out. Add their rows to gpkg_geometry_columns, "
+        "and send the file again."
+    )
+    with edited(path) as connection:
+        connection.execute("DELETE FROM gpkg_geometry_columns")
+    with pytest.raises(Rejection, match=r"not say which columns have the geometries of its layers\. Add their rows"):
+        await either.to("Csv", path)
+
+
 DESCRIBED_BY_ESRI = {
     b"<Name>n</Name>\n<AliasName>Depth in m</AliasName>": "Titles of columns (1) were left out",
     b"<Name>n</Name><AliasName>n</AliasName>": "",
