@@ -214,12 +214,21 @@ static void find_poles(struct trip *trip, handle layer)
     }
 }
 
+/* Whether a geometry reaches a place; most do not even with their extents. */
+static int reaches(const struct trip *trip, handle geometry, handle place)
+{
+    double box[EDGES], x = OGR_G_GetX(place, 0), y = OGR_G_GetY(place, 0), same = trip->same;
+    OGR_G_GetEnvelope(geometry, box);
+    int is_near = x >= box[WEST] - same && x <= box[EAST] + same && y >= box[SOUTH] - same && y <= box[NORTH] + same;
+    return is_near && OGR_G_Distance(geometry, place) <= same;
+}
+
 /* Whether a geometry that reaches a pole does not reach it as the converter makes it, or has shorter lines. */
 static int loses(const struct trip *trip, handle geometry)
 {
     double box[EDGES] = {0};
     for (int number = 0; number < POLES; number++) {
-        if (!trip->poles[number] || !(OGR_G_Distance(geometry, trip->poles[number]) <= trip->same))
+        if (!trip->poles[number] || !reaches(trip, geometry, trip->poles[number]))
             continue;
         handle made = as_made(geometry, trip);
         if (!made)
