@@ -122,7 +122,7 @@ static int is_reversed(handle ring)
 }
 
 /* Whether the outer ring of the first of some areas is counterclockwise, and the box around one of them contains another. Of many
- * areas, only the first are compared with each other, as in service/engine/jailed/wkb.py. */
+ * areas, only the first are compared with each other, as in service/engine/jailed/flaws.py. */
 static int has_nested_area(handle areas, int count)
 {
     static double boxes[MOST_COMPARED][4];
@@ -162,7 +162,7 @@ static int gather_rings(handle geometry, int found)
 }
 
 /* Whether a hole is in no area, or an area is in another that has no hole there: where nothing but rings is stored, they become areas,
- * or holes. The same as in service/engine/jailed/wkb.py. */
+ * or holes. The same as in service/engine/jailed/flaws.py. */
 static int has_ambiguous_rings(handle geometry)
 {
     int gathered = gather_rings(geometry, 0), count = 0, found = 0;

@@ -83,19 +83,34 @@ def _columns(fields: bytes) -> Iterator[DbfColumn]:
 def _filled(dbf: Path, columns: list[DbfColumn]) -> set[DbfColumn]:
     """Those of `columns` that are not blank everywhere: by the bytes at one place of many records, in one reading."""
     filled: set[DbfColumn] = set()
-    with opened(dbf) as file:
-        head = file.read(HEADER_BYTES)
-        file.seek(number_of(head[RECORDS_AT]))
-        size = number_of(head[RECORD_BYTES_AT])
-        blank = that_hold_values(columns, size)
-        while blank and (records := file.read(size * max(1, CHUNK // size))):
-            filled.update(column for column in blank if _has_bytes(records, column, size))
-            blank = [column for column in blank if column not in filled]
+    size = record_bytes(dbf)
+    blank = that_hold_values(columns, size)
+    for records in records_of(dbf) if blank else ():
+        filled.update(column for column in blank if _has_bytes(records, column, size))
+        blank = [column for column in blank if column not in filled]
+        if not blank:
+            break
     return filled
 
 
 def _has_bytes(records: bytes, column: DbfColumn, size: int) -> bool:
     return any(records[place::size].strip(BLANK) for place in range(column.start, column.start + column.width))
+
+
+def record_bytes(dbf: Path) -> int:
+    """How long each record of `dbf` is. Blocking."""
+    with opened(dbf) as file:
+        return number_of(file.read(HEADER_BYTES)[RECORD_BYTES_AT])
+
+
+def records_of(dbf: Path) -> Iterator[bytes]:
+    """The records of `dbf`, many at a time; none if they have no bytes. Blocking."""
+    with opened(dbf) as file:
+        head = file.read(HEADER_BYTES)
+        size = number_of(head[RECORD_BYTES_AT])
+        file.seek(number_of(head[RECORDS_AT]))
+        while size and (records := file.read(size * max(1, CHUNK // size))):
+            yield records[: len(records) // size * size]
 
 
 def number_of(some_bytes: bytes) -> int:

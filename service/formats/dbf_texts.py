@@ -4,19 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from struct import Struct
 
-from service.formats.dbf_columns import (
-    CHUNK,
-    HEADER_BYTES,
-    RECORD_BYTES_AT,
-    RECORDS_AT,
-    DbfColumn,
-    number_of,
-    that_hold_values,
-)
+from service.formats.dbf_columns import DELETED, DbfColumn, record_bytes, records_of, that_hold_values
 from service.formats.names import shown
-from service.formats.opened import opened
 
-BLANK, ZERO, DELETED = b" ", b"\0", b"*"
+BLANK, ZERO = b" ", b"\0"
 NOTHING = BLANK + ZERO
 KINDS: Mapping[str, Callable[[bytes], object]] = {
     "Texts of {column} in {layer} ({count}, first in feature {feature:,}) lost the blanks at their beginning.": (
@@ -35,19 +26,15 @@ MOST_FOUND = 500_000
 def cut_texts(dbf: Path, columns: Sequence[DbfColumn], layer: str) -> list[str]:
     """What is told of the texts of `dbf`. Blocking."""
     found: dict[tuple[str, str], list[int]] = {}
-    features = 0
-    with opened(dbf) as file:
-        head = file.read(HEADER_BYTES)
-        size = number_of(head[RECORD_BYTES_AT])
-        texts = [column for column in that_hold_values(columns, size) if column.kind == "C"]
-        file.seek(number_of(head[RECORDS_AT]))
-        left = MOST_FOUND
-        while texts and left > 0 and (records := file.read(size * max(1, CHUNK // size))):
-            records = records[: len(records) // size * size]
-            for sentence, column, first, count in _cut(records, size, texts):
-                found.setdefault((sentence, column), [0, features + first])[0] += count
-                left -= count
-            features += len(records) // size - records[::size].count(DELETED)
+    features, left, size = 0, MOST_FOUND, record_bytes(dbf)
+    texts = [column for column in that_hold_values(columns, size) if column.kind == "C"]
+    for records in records_of(dbf) if texts else ():
+        for sentence, column, first, count in _cut(records, size, texts):
+            found.setdefault((sentence, column), [0, features + first])[0] += count
+            left -= count
+        features += len(records) // size - records[::size].count(DELETED)
+        if left <= 0:
+            break
     told, least = repr(shown(layer)), "" if left > 0 else "at least "
     return [
         sentence.format(column=repr(shown(column)), layer=told, count=f"{least}{count:,}", feature=feature)

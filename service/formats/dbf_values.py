@@ -5,21 +5,10 @@ import struct
 from calendar import isleap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
-from service.formats.dbf_columns import (
-    CHUNK,
-    HEADER_BYTES,
-    LOGICAL,
-    NUMBERS,
-    RECORD_BYTES_AT,
-    RECORDS_AT,
-    DbfColumn,
-    number_of,
-    that_hold_values,
-)
+from service.formats.dbf_columns import LOGICAL, NUMBERS, DbfColumn, record_bytes, records_of, that_hold_values
 from service.formats.names import shown
-from service.formats.opened import opened
 
 _BLANK = rb"[ \0]*+"
 WHOLE = rb"[-+]?+\d%b(?:\.0*+)?+"
@@ -89,19 +78,16 @@ def odd_values(dbf: Path, columns: Sequence[DbfColumn], layer: str, *, reads_log
         for column in columns
         if column.kind in NUMBERS or _is_date(column) or (reads_logical and column.kind == LOGICAL)
     ]
-    with opened(dbf) as file:
-        head = file.read(HEADER_BYTES)
-        start = number_of(head[RECORDS_AT])
-        size = number_of(head[RECORD_BYTES_AT])
-        typed = that_hold_values(typed, size)
-        if not typed:
-            return []
-        beyond_64_bits = set[str]()
-        search = _Search(typed, size, DIGITS_OF_64_BITS, beyond_64_bits)
-        search.read(file, start)
-        if beyond_64_bits:
-            search = _Search(typed, size, EXACT_DIGITS, beyond_64_bits)
-            search.read(file, start)
+    size = record_bytes(dbf)
+    typed = that_hold_values(typed, size)
+    if not typed:
+        return []
+    beyond_64_bits = set[str]()
+    search = _Search(typed, size, DIGITS_OF_64_BITS, beyond_64_bits)
+    search.read(dbf)
+    if beyond_64_bits:
+        search = _Search(typed, size, EXACT_DIGITS, beyond_64_bits)
+        search.read(dbf)
     return list(_sentences(search, repr(shown(layer))))[:MOST_TOLD]
 
 
@@ -126,11 +112,12 @@ class _Search:
         self._unpack = struct.Struct(_layout(columns, size)).iter_unpack
         self._features = 0
 
-    def read(self, file: BinaryIO, start: int) -> None:
-        """Look through the records, which begin at `start`."""
-        file.seek(start)
-        while self.cells_left > 0 and (records := file.read(self._size * max(1, CHUNK // self._size))):
-            self._add(records[: len(records) // self._size * self._size])
+    def read(self, dbf: Path) -> None:
+        """Look through the records of `dbf`."""
+        for records in records_of(dbf):
+            self._add(records)
+            if self.cells_left <= 0:
+                break
 
     def _add(self, records: bytes) -> None:
         text = b"\n".join([b"", *map(b"|".join, self._unpack(_without_marks(records, self._size)))])

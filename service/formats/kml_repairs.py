@@ -1,10 +1,11 @@
 """Mends KML of which the driver would read less than it says: undeclared typed data, odd rings, models, tracks."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from service.errors import Rejection
+from service.formats.cutting import cut
 from service.formats.kml_positions import ODD_POSITIONS, spaced
 from service.formats.kml_schemas import (
     CHARACTERS,
@@ -98,7 +99,7 @@ def mended(path: Path, target: Path, text: Path | None = None) -> tuple[Path, st
     room = (LONGEST_TARGET - 1) * path.stat().st_size + SLACK + len(moved)
     mender = _Mender(missing, moved, respelled, ids, lacks_schema=lacks_schema, room=room)
     told = UNTYPED if lacks_schema else UNDECLARED.format(listed(quotes(names))) if names else ""
-    new = written(target, map(mender.mend, _pieces(path)))
+    new = written(target, map(mender.mend, cut(chunks(path, PIECE), _end_in)))
     empty = EMPTY.format(count=mender.empty_positions) if mender.empty_positions else ""
     return new, " ".join(filter(None, (told, empty)))
 
@@ -258,20 +259,13 @@ class _Mender:
         return b"<Data" + tag["rest"] + (b"" if tag["empty"] is not None else b"<value>")
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
-    """The content of the file at `path`, of which no piece ends within a tag, or an element with nothing but a text.
+def _end_in(text: bytes) -> int:
+    """Where to cut a text so that no piece ends within a tag, or an element with nothing but a text.
 
     Unless that is too long.
     """
-    rest = b""
-    for chunk in chunks(path, PIECE):
-        text = rest + chunk
-        start = text.rfind(b"<")
-        opening = start
-        while text[opening : opening + 2] in {b"</", b"<"} and len(text) - opening <= LONGEST_TAG:
-            opening = text.rfind(b"<", 0, opening)
-        start = opening if len(text) - opening <= LONGEST_TAG else start
-        end = start if len(text) - start <= LONGEST_TAG else len(text) - LONGEST_END
-        yield text[:end]
-        rest = text[end:]
-    yield rest
+    start = opening = text.rfind(b"<")
+    while text[opening : opening + 2] in {b"</", b"<"} and len(text) - opening <= LONGEST_TAG:
+        opening = text.rfind(b"<", 0, opening)
+    start = opening if len(text) - opening <= LONGEST_TAG else start
+    return start if len(text) - start <= LONGEST_TAG else len(text) - LONGEST_END

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from service.errors import Rejection
+from service.formats.cutting import cut
 from service.formats.format import Format, LeftOut, Reading, reading_of
 from service.formats.opened import created, unbuffered
 
@@ -186,14 +187,13 @@ def pieces_to(path: Path, end: bytes, longest: int) -> Iterator[bytes]:
 
     Blocking.
     """
-    rest = b""
-    for chunk in chunks(path, PIECE):
-        whole, found, rest = (rest + chunk).rpartition(end)
-        yield whole + found
-        if len(rest) > longest:
-            yield rest
-            rest = b""
-    yield rest
+
+    def end_in(text: bytes) -> int:
+        last = text.rfind(end)
+        behind = last + len(end) if last >= 0 else 0
+        return behind if len(text) - behind <= longest else len(text)
+
+    return cut(chunks(path, PIECE), end_in)
 
 
 def written(target: Path, texts: Iterable[bytes]) -> Path:

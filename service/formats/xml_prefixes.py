@@ -10,6 +10,7 @@ from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
 
+from service.formats.cutting import cut
 from service.formats.left_out import chunks, pieces
 from service.formats.opened import created, removed
 from service.formats.xml_root import HEAD_BYTES, ROOT
@@ -60,7 +61,7 @@ def with_usual_prefixes(
     renamer = _Renamer(moved, declared)
     with created(target) as file:
         file.write(head[: root.start()] + _declaring(renamer.rename(tag), declared, moved))
-        for piece in _pieces(path, end):
+        for piece in cut(_behind(path, end), _end_in):
             file.write(renamer.rename(piece))
             if file.tell() > LONGEST_TARGET * (path.stat().st_size + HEAD_BYTES):
                 break
@@ -126,14 +127,14 @@ class _Renamer:
         return passed + visible
 
 
-def _pieces(path: Path, start: int) -> Iterator[bytes]:
-    """The content of the file at `path` from `start` on, within the first chunk, cut before tags."""
-    rest = b""
-    for number, chunk in enumerate(chunks(path)):
-        text = rest + (chunk if number else chunk[start:])
-        cut = text.rfind(b"<")
-        if cut < len(text) - LONGEST:
-            cut = len(text) - len(CHARACTERS_END)
-        yield text[: max(cut, 0)]
-        rest = text[max(cut, 0) :]
-    yield rest
+def _end_in(text: bytes) -> int:
+    """Where the last tag of a text begins, unless that is far from the end."""
+    last = text.rfind(b"<")
+    return max(last if last >= len(text) - LONGEST else len(text) - len(CHARACTERS_END), 0)
+
+
+def _behind(path: Path, start: int) -> Iterator[bytes]:
+    """The content of the file at `path` from `start` on, within the first chunk."""
+    content = chunks(path)
+    yield next(content)[start:]
+    yield from content

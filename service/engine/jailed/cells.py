@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import chain
 
+from service.formats.cutting import cut
+
 MEMBER = re.compile(r"xl/(?:worksheets/[^/]+|sharedStrings)\.xml", re.IGNORECASE)
 MOST_SCANNED = 256 << 20
 CHUNK = 1 << 20
@@ -195,14 +197,12 @@ def is_prefixed(book: zipfile.ZipFile, member: str) -> bool:
 
 def _without(prefix: bytes, content: Iterator[bytes]) -> Iterator[bytes]:
     tag = re.compile(rb"(</?)" + re.escape(prefix))
-    rest = b""
-    for piece in content:
-        text = rest + piece
+
+    def end_in(text: bytes) -> int:
         last = text.rfind(b"<", max(len(text) - len(prefix) - 1, 0))  # a tag whose prefix may not be whole
-        end = last if last >= 0 else len(text)
-        yield tag.sub(rb"\1", text[:end])
-        rest = text[end:]
-    yield tag.sub(rb"\1", rest)
+        return last if last >= 0 else len(text)
+
+    return (tag.sub(rb"\1", text) for text in cut(content, end_in))
 
 
 def _read(book: zipfile.ZipFile, member: str) -> Iterator[bytes]:
@@ -249,12 +249,11 @@ def _parts(book: zipfile.ZipFile) -> Iterator[bytes]:
 
 def _cut(content: Iterator[bytes]) -> Iterator[bytes]:
     """`content`, cut before a cell or text."""
-    rest = b""
-    for piece in content:
-        text = rest + piece
-        least = max(len(text) - CHUNK, 0)
-        last = UP_TO_THE_LAST.match(text, least)
-        end = last.end() if last else least
-        yield text[:end]
-        rest = text[end:]
-    yield rest
+    return cut(content, _last_cell)
+
+
+def _last_cell(text: bytes) -> int:
+    """Where the last cell or text begins, not far from the end."""
+    least = max(len(text) - CHUNK, 0)
+    last = UP_TO_THE_LAST.match(text, least)
+    return last.end() if last else least

@@ -28,6 +28,7 @@ from service.engine.jailed.durations import (
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.results import EMPTY, TRUTH_FORMULAS, TRUTH_VALUE, plain_results
 from service.engine.jailed.styles import UNREADABLE, copy_with
+from service.formats.cutting import cut
 
 MEMBER = "content.xml"
 CHUNK = 1 << 20
@@ -82,15 +83,14 @@ def main(workbook: str, plain: str, found_file: str) -> None:
 
 def parts(book: zipfile.ZipFile) -> Iterator[bytes]:
     """The cells of a workbook, cut before one of them; raises `UNREADABLE`."""
-    rest = b""
     with book.open(MEMBER) as file:
-        for piece in iter(partial(file.read, CHUNK), b""):
-            text = rest + piece
-            end = text.rfind(b"<table:", max(len(text) - LONGEST_CELL, 0))
-            end = len(text) if end < 0 else end
-            yield text[:end]
-            rest = text[end:]
-    yield rest
+        yield from cut(iter(partial(file.read, CHUNK), b""), _last_tag)
+
+
+def _last_tag(text: bytes) -> int:
+    """Where the last tag of a cell or the like begins."""
+    last = text.rfind(b"<table:", max(len(text) - LONGEST_CELL, 0))
+    return last if last >= 0 else len(text)
 
 
 def _stops_early(parts: Iterator[bytes]) -> bool:

@@ -40,6 +40,7 @@ from service.engine.jailed.cells import (
     with_texts,
 )
 from service.engine.jailed.exits import Exit
+from service.formats.cutting import cut
 
 MEMBER = "xl/styles.xml"
 BOOK_MEMBER = "xl/workbook.xml"
@@ -392,15 +393,15 @@ def _numbers_of(text: bytes, wanted: Container[int]) -> Iterator[tuple[int, floa
 
 def _rows(sheet: Iterator[bytes]) -> Iterator[bytes]:
     """The content of `sheet`, cut between cells."""
-    rest = b""
-    for piece in sheet:
-        text = rest + piece
-        end = max(text.rfind(b"<", 0, max(text.rfind(b"row>"), 0)), 0)
-        yield text[:end]
-        rest = text[end:]
-        if len(rest) > MOST_BYTES:
-            raise ValueError("a row is too long")
-    yield rest
+    return cut(sheet, _last_of_rows)
+
+
+def _last_of_rows(text: bytes) -> int:
+    """Where the last tag of rows ends that are whole, or almost."""
+    end = max(text.rfind(b"<", 0, max(text.rfind(b"row>"), 0)), 0)
+    if len(text) - end > MOST_BYTES:
+        raise ValueError("a row is too long")
+    return end
 
 
 def _with_known_numbers(styles: bytes, built_in: Mapping[int, bytes], largest: Mapping[int, float]) -> bytes:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.formats import dbf_values
+from service.formats import dbf_columns, dbf_values
 from service.formats.dbf_columns import CHUNK, DbfColumn
 from service.formats.dbf_values import odd_values
 from tests.integration.formats.pipeline import Pipeline
@@ -107,7 +107,7 @@ def test_features_are_counted_across_pieces_of_a_file(tmp_path: Path) -> None:
 @pytest.fixture
 def few_cells(monkeypatch: pytest.MonkeyPatch) -> int:
     """Few odd cells are looked at, in small pieces: half a million take about a second."""
-    monkeypatch.setattr(dbf_values, "CHUNK", 1 << 12)
+    monkeypatch.setattr(dbf_columns, "CHUNK", 1 << 12)
     monkeypatch.setattr(dbf_values, "MOST_CELLS", 5_000)
     return dbf_values.MOST_CELLS
 
