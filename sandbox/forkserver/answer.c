@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "answer.h"
-#include "gdal.h"
+#include "utf_8.h"
 #include "writing.h"
 
 enum { MOST_BYTES = 16 << 20, LENGTH = sizeof(uint32_t) };
@@ -48,7 +48,7 @@ void put(const char *format, ...)
 void put_text(const char *text)
 {
     size_t size = strlen(text);
-    if (!CPLIsUTF8(text, (int)size)) {
+    if (!is_utf_8(text, size)) {
         refused = "encoding";
         size = 0;
     }

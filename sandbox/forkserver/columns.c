@@ -8,6 +8,7 @@
 #include "answer.h"
 #include "columns.h"
 #include "text_kinds.h"
+#include "utf_8.h"
 
 enum { DBF_BYTES = 254, LEAST_WKB = 18 };
 
@@ -179,13 +180,13 @@ static void examine_real(struct column *column, double value)
 }
 
 /* What a byte may be part of. Most bytes are part of nothing here, so that one look at each is enough. */
-enum { BEYOND_ASCII = 1, CONTROL = 2, RETURN = 4, NO_CHARACTER = 8, BLANK = 16, GEOMETRY = 32, NO_NAME = 64 };
-static const unsigned char KINDS_OF_BYTES[256] = {
+enum { BEYOND_ASCII = 1, CONTROL = 2, RETURN = 4, NO_CHARACTER = 8, BLANK = 16, GEOMETRY = 32, NO_NAME = 64, NUMBER = 128, ESCAPE = 256 };
+static const unsigned short KINDS_OF_BYTES[256] = {
     [1 ... 8] = CONTROL, ['\t'] = BLANK | NO_NAME, ['\n'] = BLANK | NO_NAME, ['\v'] = CONTROL | BLANK, ['\f'] = CONTROL | BLANK,
-    ['\r'] = RETURN | BLANK, [14 ... 31] = CONTROL, [' '] = BLANK, ['0'] = GEOMETRY, ['C'] = GEOMETRY, ['G'] = GEOMETRY,
+    ['\r'] = RETURN | BLANK, [14 ... 31] = CONTROL, [' '] = BLANK | NUMBER, ['0'] = GEOMETRY | NUMBER, ['C'] = GEOMETRY, ['G'] = GEOMETRY,
     ['L'] = GEOMETRY, ['M'] = GEOMETRY, ['P'] = GEOMETRY, ['S'] = GEOMETRY, ['T'] = GEOMETRY, ['c'] = GEOMETRY,
     ['g'] = GEOMETRY, ['l'] = GEOMETRY, ['m'] = GEOMETRY, ['p'] = GEOMETRY, ['s'] = GEOMETRY, ['t'] = GEOMETRY,
-    ['"'] = NO_NAME, ['*'] = NO_NAME, ['/'] = NO_NAME, [':' ... '?'] = NO_NAME, ['\\'] = NO_NAME, ['|'] = NO_NAME, [0x7f] = NO_NAME,
+    ['"'] = NO_NAME, ['*'] = NO_NAME, ['/'] = NO_NAME, ['+'] = NUMBER, ['-'] = NUMBER, ['.'] = NUMBER, ['1' ... '9'] = NUMBER, ['_'] = ESCAPE, [':' ... '?'] = NO_NAME, ['\\'] = NO_NAME, ['|'] = NO_NAME, [0x7f] = NO_NAME,
     ['{'] = GEOMETRY, [0x80 ... 0xee] = BEYOND_ASCII, [0xef] = BEYOND_ASCII | NO_CHARACTER, [0xf0 ... 0xff] = BEYOND_ASCII,
 };
 
@@ -364,15 +365,15 @@ static void examine_text(struct column *column, const char *text)
 {
     size_t size = strlen(text);
     unsigned kinds = kinds_of(text, size);
-    if (kinds & BEYOND_ASCII && !CPLIsUTF8(text, (int)size))
+    if (kinds & BEYOND_ASCII && !is_utf_8(text, size))
         refused = "encoding";
     column->longest = size > column->longest ? size : column->longest;
     column->over_dbf_limit += size > DBF_BYTES;
     column->empty += size == 0;
     column->like_geometries += may_be_geometry(text);
     examine_characters(column, text, size, kinds);
-    column->like_numbers += is_other_as_number(text);
-    examine_kind(column, has_escape(text), &column->like_escapes, &column->first_like_escapes);
+    column->like_numbers += KINDS_OF_BYTES[(unsigned char)*text] & NUMBER && is_other_as_number(text);
+    examine_kind(column, kinds & ESCAPE && has_escape(text), &column->like_escapes, &column->first_like_escapes);
     examine_kind(column, is_cut_number(text, size), &column->exponents, &column->first_exponents);
     if (column->fits)
         examine_text_kinds(column, text, size);

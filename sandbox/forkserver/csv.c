@@ -19,6 +19,7 @@
 #include "csv_rows.h"
 #include "mapped_file.h"
 #include "text_kinds.h"
+#include "utf_8.h"
 
 enum { SAMPLE_ROWS = 30, SAMPLE_LINES = 120, SAMPLE_BYTES = 1 << 20, YEAR_DIGITS = 4 };
 static const char DELIMITERS[] = ",;\t|", NUMBERISH[] = "0123456789+-.,:/eETZ \t\r\n", SPACE[] = " \t\r\n";
@@ -38,23 +39,6 @@ struct table {
 };
 
 /* ---- bytes ---- */
-
-/* The next character; -1 if the bytes are not UTF-8. */
-static int32_t next_character(const unsigned char **at, const unsigned char *end)
-{
-    static const int32_t least[] = {0, 0x80, 0x800, 0x10000};
-    unsigned char first = *(*at)++;
-    int more = first < 0x80 ? 0 : first >> 5 == 6 ? 1 : first >> 4 == 14 ? 2 : first >> 3 == 30 ? 3 : -1;
-    if (more <= 0)
-        return more ? -1 : first;
-    int32_t code = first & (0x3f >> more);
-    for (int number = 0; number < more; number++, (*at)++) {
-        if (*at == end || (**at & 0xc0) != 0x80)
-            return -1;
-        code = code << 6 | (**at & 0x3f);
-    }
-    return code < least[more] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ? -1 : code;
-}
 
 /* Whether programs could disagree about where lines end, the text is in another encoding, or has byte order marks. */
 static int has_odd_bytes(const char *start, const char *end)

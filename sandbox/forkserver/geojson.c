@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "answer.h"
-#include "gdal.h"
 #include "geojson.h"
 #include "mapped_file.h"
+#include "utf_8.h"
 
 enum { MOST_PROPERTIES = 4000, DEEPEST = 64, XY = 2, CHECKED_AT_ONCE = 1 << 20 };
 
@@ -216,26 +216,10 @@ static int take_geometry(struct tally *tally)
     return 1;
 }
 
-/* Whether all bytes are ASCII and none is zero, which is so in most texts and is seen much faster than it is checked. The highest
- * bit of a byte is set if it is no ASCII, or, less one, if it is zero. */
-static int is_plain(const char *at, const char *end)
-{
-    const uint64_t ones = UINT64_MAX / UINT8_MAX;
-    uint64_t all = 0, eight;
-    for (; end - at >= (ptrdiff_t)sizeof eight; at += sizeof eight) {
-        memcpy(&eight, at, sizeof eight);
-        all |= eight | (eight - ones);
-    }
-    for (; at < end; at++)
-        all |= (uint64_t)((signed char)*at <= 0) << 7;
-    return !(all & ones << 7);
-}
-
 /* Check the encoding of what was read since the last time, up to the end of a feature. */
 static void check_text(struct tally *tally)
 {
-    if (!is_plain(tally->checked, tally->at))
-        tally->is_broken |= tally->at - tally->checked > INT32_MAX || !CPLIsUTF8(tally->checked, (int)(tally->at - tally->checked));
+    tally->is_broken |= !is_utf_8(tally->checked, (size_t)(tally->at - tally->checked));
     tally->checked = tally->at;
     pass(&tally->file, tally->at);
 }

@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "gdal.h"
+#include "utf_8.h"
 #include "xml_parser.h"
 
 enum { WINDOW = 1 << 17, MOST_ATTRIBUTES = 32, LONGEST_PATH = 1024, LONGEST_REFERENCE = 12, LONGEST_CHARACTER = 4 };
@@ -87,7 +88,7 @@ static int read_on(struct parser *parser)
     parser->last = got ? fresh + got - parser->begun_size : start;
     memcpy(parser->begun, parser->last, parser->begun_size);
     *parser->last = 0;
-    parser->is_no_text |= kinds & IS_CONTROL || (kinds & IS_HIGH && !CPLIsUTF8(start, (int)(parser->last - start)));
+    parser->is_no_text |= kinds & IS_CONTROL || (kinds & IS_HIGH && !is_utf_8(start, (size_t)(parser->last - start)));
     return got && !parser->is_no_text;
 }
 
