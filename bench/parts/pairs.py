@@ -72,6 +72,7 @@ NO_AREAS = frozenset({"gpx", "Gpx", "dxf"})
 """What holds no areas, or holds them as lines, so that no time can be compared."""
 RUNS = re.compile(r'^geomill_converter_runs_total\{ending="\w+"\} ([0-9.e+]+)', re.MULTILINE)
 CORNERS = 12
+WIDE = 100
 WORDS = (
     "a",
     "street",
@@ -231,6 +232,26 @@ def _texts(count: int) -> Iterator[dict[str, object]]:
         yield feature | {"properties": properties | texts}
 
 
+def _wide(count: int) -> Iterator[dict[str, object]]:
+    for number, feature in enumerate(_points(count)):
+        columns = ((f"c{at}", f"v{number * at % 1000}" if at % 2 else number * at / 8) for at in range(WIDE))
+        yield feature | {"properties": dict(columns)}
+
+
+def _sparse(count: int) -> Iterator[dict[str, object]]:
+    """Most values are missing, and so are half of the geometries; the others are long integers, truths and ids."""
+    for number, feature in enumerate(_points(count)):
+        values = {
+            "long": number << 40,
+            "truth": number % 2 == 0,
+            "rank": number,
+            "text": f"t{number}",
+            "share": number / 7,
+        }
+        found = {name: None if (number + at) % 4 else value for at, (name, value) in enumerate(values.items())}
+        yield feature | {"id": number * 3, "properties": found, "geometry": feature["geometry"] if number % 2 else None}
+
+
 DOCUMENTS: Mapping[str, Callable[[int], Iterator[dict[str, object]]]] = {
     "geojson": _points,
     "long-names": partial(_points, suffix="_of_the_place"),
@@ -238,6 +259,8 @@ DOCUMENTS: Mapping[str, Callable[[int], Iterator[dict[str, object]]]] = {
     "areas": partial(_polygons, corners=60),
     "texts": _texts,
     "times": _times,
+    "wide": _wide,
+    "sparse": _sparse,
 }
 """The contents, as GeoJSON, of which the other files are made."""
 AREAS = frozenset({"polygons", "areas"})
