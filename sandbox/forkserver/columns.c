@@ -180,14 +180,17 @@ static void examine_real(struct column *column, double value)
 }
 
 /* What a byte may be part of. Most bytes are part of nothing here, so that one look at each is enough. */
-enum { BEYOND_ASCII = 1, CONTROL = 2, RETURN = 4, NO_CHARACTER = 8, BLANK = 16, GEOMETRY = 32, NO_NAME = 64, NUMBER = 128, ESCAPE = 256 };
+enum {
+    BEYOND_ASCII = 1, CONTROL = 2, RETURN = 4, NO_CHARACTER = 8, BLANK = 16, GEOMETRY = 32, NO_NAME = 64, NUMBER = 128, ESCAPE = 256
+};
 static const unsigned short KINDS_OF_BYTES[256] = {
     [1 ... 8] = CONTROL, ['\t'] = BLANK | NO_NAME, ['\n'] = BLANK | NO_NAME, ['\v'] = CONTROL | BLANK, ['\f'] = CONTROL | BLANK,
-    ['\r'] = RETURN | BLANK, [14 ... 31] = CONTROL, [' '] = BLANK | NUMBER, ['0'] = GEOMETRY | NUMBER, ['C'] = GEOMETRY, ['G'] = GEOMETRY,
-    ['L'] = GEOMETRY, ['M'] = GEOMETRY, ['P'] = GEOMETRY, ['S'] = GEOMETRY, ['T'] = GEOMETRY, ['c'] = GEOMETRY,
-    ['g'] = GEOMETRY, ['l'] = GEOMETRY, ['m'] = GEOMETRY, ['p'] = GEOMETRY, ['s'] = GEOMETRY, ['t'] = GEOMETRY,
-    ['"'] = NO_NAME, ['*'] = NO_NAME, ['/'] = NO_NAME, ['+'] = NUMBER, ['-'] = NUMBER, ['.'] = NUMBER, ['1' ... '9'] = NUMBER, ['_'] = ESCAPE, [':' ... '?'] = NO_NAME, ['\\'] = NO_NAME, ['|'] = NO_NAME, [0x7f] = NO_NAME,
-    ['{'] = GEOMETRY, [0x80 ... 0xee] = BEYOND_ASCII, [0xef] = BEYOND_ASCII | NO_CHARACTER, [0xf0 ... 0xff] = BEYOND_ASCII,
+    ['\r'] = RETURN | BLANK, [14 ... 31] = CONTROL, [' '] = BLANK | NUMBER, ['"'] = NO_NAME, ['*'] = NO_NAME, ['+'] = NUMBER,
+    ['-'] = NUMBER, ['.'] = NUMBER, ['/'] = NO_NAME, ['0'] = GEOMETRY | NUMBER, ['1' ... '9'] = NUMBER, [':' ... '?'] = NO_NAME,
+    ['C'] = GEOMETRY, ['G'] = GEOMETRY, ['L'] = GEOMETRY, ['M'] = GEOMETRY, ['P'] = GEOMETRY, ['S'] = GEOMETRY, ['T'] = GEOMETRY,
+    ['\\'] = NO_NAME, ['_'] = ESCAPE, ['c'] = GEOMETRY, ['g'] = GEOMETRY, ['l'] = GEOMETRY, ['m'] = GEOMETRY, ['p'] = GEOMETRY,
+    ['s'] = GEOMETRY, ['t'] = GEOMETRY, ['{'] = GEOMETRY, ['|'] = NO_NAME, [0x7f] = NO_NAME, [0x80 ... 0xee] = BEYOND_ASCII,
+    [0xef] = BEYOND_ASCII | NO_CHARACTER, [0xf0 ... 0xff] = BEYOND_ASCII,
 };
 
 static unsigned kinds_of(const char *text, size_t size)
