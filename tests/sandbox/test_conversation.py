@@ -136,5 +136,5 @@ async def test_a_run_that_nobody_asks_anything_ends_by_a_signal(tmp_path: Path) 
 @NEEDS_COMPILER
 async def test_texts_that_begin_within_a_character_change_nothing_before_them(tmp_path: Path) -> None:
     """What the values of a column have in common ends at a whole character, if there is one."""
-    program = await compiled(tmp_path, "prefix.c", "text_kinds.c")
+    program = await compiled(tmp_path, "prefix.c", "text_kinds.c", "utf_8.c")
     assert (await run_process([program], check=False)).returncode == 0
