@@ -41,7 +41,7 @@ from service.engine.straying import ask_strays, count_strays
 from service.engine.workbooks import JAILED as WORKBOOKS_JAILED
 from service.engine.workspace import FOLDER, INPUT, VERIFIED_FILE, WORK_FILE, Run, Workplace, staged_names
 from service.engine.writing import PARQUET_WRITING, write
-from service.formats.crs import WGS84, CrsCatalogue
+from service.formats.crs import WGS84, catalogue_of
 from service.formats.datasets import Dataset
 from service.formats.facts import (
     MAX_LAYERS,
@@ -92,7 +92,7 @@ class Engine:
         self.has_sessions = has_sessions
         """Whether a run can be held open: if ogr2ogr starts with the fork server's library preloaded."""
         self.capabilities = capabilities
-        self.catalogue = CrsCatalogue(capabilities.proj_database)
+        self.catalogue = catalogue_of(capabilities.proj_database)
         self.limits = limits or Limits()
 
     async def inspect(

@@ -279,6 +279,12 @@ class CrsCatalogue:
         return successors[0] if len(successors) == 1 else epsg
 
 
+@cache
+def catalogue_of(database: Path) -> CrsCatalogue:
+    """Return the catalogue of a database, the same to all who ask: it remembers what it has looked up."""
+    return CrsCatalogue(database)
+
+
 def _every(uri: str) -> list[_Entry]:
     systems = plane_systems(uri)
     return [_Entry(epsg, name, area, f"{epsg} {name} {area}".casefold()) for epsg, name, area in systems]

@@ -20,7 +20,7 @@ from service.engine.session import Session
 from service.engine.session_loading import in_open_run
 from service.engine.workspace import INPUT, Workplace, staged_names
 from service.errors import Rejection
-from service.formats.crs import CrsCatalogue
+from service.formats.crs import CrsCatalogue, catalogue_of
 from service.formats.facts import Count, Layer, Name
 from service.formats.format import Reader, Reading, reading_of
 from service.formats.gml_radii import IN_METERS
@@ -79,7 +79,7 @@ async def read_gml(place: Workplace, source: Source) -> WorkFile:
     few = partial(require_few_columns, source.parts[0].text, GML_ENDS, GML_NAMES)
     await place.look(few)
     names = await place.look(partial(_names, source.parts[0].text))
-    high = sorted(_high(names, CrsCatalogue(place.host.proj_database)))
+    high = sorted(_high(names, catalogue_of(place.host.proj_database)))
     if not await place.look(partial(_misleads, source.parts[0].text, names, is_high=bool(high))):
         await _describe(place, reading_with_options(source), source.parts[0])
         return msgspec.structs.replace(await read_single(place, source), system=_shown(names))

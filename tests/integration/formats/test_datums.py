@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from service.errors import Rejection
-from service.formats.crs import CrsCatalogue
+from service.formats.crs import CrsCatalogue, catalogue_of
 from service.formats.crs_database import RELATED_HEIGHTS, are_related, related
 from service.formats.grids import LackingGrid, lacking_grid, operations_between
 from service.formats.plan import plan_conversion
@@ -101,6 +101,15 @@ def test_transformations_differ_in_their_accuracy_from_place_to_place(converters
     assert accuracy.is_known
     assert converters.engine.catalogue.accuracy(4269, 4326, None) is None
     assert converters.engine.catalogue.accuracy(TWD67, 4326, None) is None
+
+
+def test_what_one_has_looked_up_of_a_system_all_know(converters: Converters, tmp_path: Path) -> None:
+    """Reading GML looked up the same systems again in each file, which took longer than all else in the gateway."""
+    database = tmp_path / "proj.db"
+    database.symlink_to(converters.engine.capabilities.proj_database)
+    known = [catalogue_of(database).is_plane(OSGB)]
+    database.unlink()
+    assert [*known, catalogue_of(database).is_plane(OSGB)] == [True, True]
 
 
 OSGB, OSTN15 = 27700, "uk_os_OSTN15_NTv2_OSGBtoETRS.tif"
