@@ -19,6 +19,8 @@ AT_ONCE = 64
 long while others flood, and refusals three to five times as long."""
 CREDIT_SECONDS = 0.005
 """By how much work a set may exceed its share before it rests: the event loop's timers count milliseconds."""
+MOST_SECONDS = 0.1
+"""The most work for which it rests: a process that was suspended meanwhile has not worked."""
 
 
 class ReadableSockets:
@@ -60,7 +62,8 @@ class ReadableSockets:
             if (read := self._readers.get(number)) is not None:
                 read()
         now = self._loop.time()
-        self._excess_seconds = max(0.0, self._excess_seconds - (now - self._read_at) * self._share) + now - began
+        left_seconds = max(0.0, self._excess_seconds - (now - self._read_at) * self._share)
+        self._excess_seconds = min(left_seconds + now - began, MOST_SECONDS)
         self._read_at = now
         if self._share < 1 and self._excess_seconds > CREDIT_SECONDS:
             self._loop.remove_reader(ready.fileno())

@@ -23,7 +23,7 @@ from tests.support.patience import PATIENCE_SECONDS
 
 UPLOAD = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 4\r\n\r\nbody"
 FLOOD = 4 * AT_ONCE
-LONG_SECONDS = 0.5
+LONG_SECONDS, SUSPENDED_SECONDS = 0.5, 3600.0
 
 
 async def respond(_scope: Scope, _receive: Receive, send: Send) -> None:
@@ -158,6 +158,26 @@ async def test_a_set_that_took_more_than_its_share_of_the_time_rests() -> None:
             await asyncio.sleep(0)
         assert len(reads) == 1
         await turns_until(lambda: len(reads) == 2)
+        sockets.remove(served.fileno())
+
+
+async def test_a_process_that_was_suspended_soon_reads_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it was: the time of its suspension is not time for which it must rest."""
+    served, client = socket.socketpair()
+    sockets, suspensions, suspended = ReadableSockets(0.5), list[int](), asyncio.Event()
+
+    def read() -> None:
+        suspensions.append(served.fileno())
+        suspended.set()
+
+    monkeypatch.setattr(
+        asyncio.get_running_loop(), "time", lambda: time.monotonic() + SUSPENDED_SECONDS * len(suspensions)
+    )
+    with served, client:
+        sockets.add(served.fileno(), read)
+        client.send(b"never read, and always ready")
+        await suspended.wait()
+        await turns_until(lambda: len(suspensions) == 2)
         sockets.remove(served.fileno())
 
 
