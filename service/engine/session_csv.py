@@ -6,7 +6,6 @@ left to that program.
 
 import io
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Annotated, Literal
 
 import msgspec
@@ -68,12 +67,12 @@ async def make_table(session: Session, file: str, wanted: Wanted, delimiter: str
         return None
     require_short_names(looked.header)
     columns = columns_of(looked, wanted)
-    layout = lay_out(OURS, "", looked.header, columns, wanted=wanted, delimiter=looked.delimiter)
+    layout = lay_out("", looked.header, columns, wanted=wanted, delimiter=looked.delimiter)
     written = io.StringIO()
     write_rows(written, looked.delimiter, layout.names, ())
     head = (OURS, str(looked.data_at), written.getvalue(), TYPES_OF_OURS, layout.types)
     done = await session.ask(Answer, "head", file, *head)
-    return replace(layout.table, delimiter=looked.delimiter) if done.ok else None
+    return msgspec.structs.replace(layout.table, delimiter=looked.delimiter) if done.ok else None
 
 
 def columns_of(looked: Looked, wanted: Wanted) -> Sequence[Column]:

@@ -60,7 +60,7 @@ class Placing:
         axes = [by_name[ours] for ours in (X, Y, Z) if ours in by_name]
         if len(axes) != len(by_name) or not all(_is_complete(layer, layer.columns[at]) for at in axes):
             return None
-        return describe("", layer.name, columns, found), axes
+        return describe(layer.name, columns, found), axes
 
 
 def _holds_numbers(column: SeenColumn) -> bool:

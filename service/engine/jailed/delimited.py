@@ -1,7 +1,7 @@
 """Normalizes a CSV file of any dialect. Runs in the sandbox: `python -m …delimited CSV TABLES_FILE WANTED DELIMITER`.
 
 Determines encoding, delimiter, header, types and geometry columns from the whole file. The result is UTF-8 with a clean
-header; if only the header differs, the rest is copied unchanged. Uses only the standard library.
+header; if only the header differs, the rest is copied unchanged.
 """
 
 import csv
@@ -11,12 +11,13 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import reduce
 from itertools import chain, islice, pairwise
 from operator import or_
 from pathlib import Path
 from typing import TextIO
+
+import msgspec
 
 from service.engine.jailed.bare_quotes import quotes_in
 from service.engine.jailed.exits import Exit
@@ -73,7 +74,7 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
         delimiter = known_delimiter or declared or _delimiter(file)
         file.seek(start)
         columns, header, open_row = _look(file, delimiter, asked, is_of_lines=bool(known_delimiter))
-        layout = lay_out(OURS, "", header, columns, wanted=asked, delimiter=delimiter)
+        layout = lay_out("", header, columns, wanted=asked, delimiter=delimiter)
         file.seek(start)
         zeros, first_zero, has_marks = _unseen(file)
         file.seek(start)
@@ -82,9 +83,17 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
         file.seek(start)
         written = _write(file, delimiter, layout, has_header=bool(header), is_odd=bool(is_odd))
     Path(OURS).with_suffix(".csvt").write_text(layout.types, encoding="ascii")
-    told = replace(layout.table, delimiter=written, in_windows_1252=encoding == NO_UNICODE)
-    told = replace(told, zeros=zeros, first_zero=first_zero, open_row=open_row)
-    write_tables(tables_file, [replace(told, unquoted=quotes.lost, first_unquoted=quotes.first_lost)])
+    told = msgspec.structs.replace(
+        layout.table,
+        delimiter=written,
+        in_windows_1252=encoding == NO_UNICODE,
+        zeros=zeros,
+        first_zero=first_zero,
+        open_row=open_row,
+        unquoted=quotes.lost,
+        first_unquoted=quotes.first_lost,
+    )
+    write_tables(tables_file, [told])
 
 
 def encoding_of(path: str) -> str:

@@ -5,21 +5,29 @@ the first rows only, and turns codes with leading zeros into numbers.
 """
 
 import csv
-import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import TextIO
+from typing import Annotated, Final, Literal, TextIO
+
+import msgspec
+from msgspec import Meta
 
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.kinds import NUMBER, Kind, has_commas, is_ambiguous, is_pointed, kind_of_cell
 from service.engine.jailed.place_names import find_pairs, is_height, plain, roles_of
+from service.formats.crs_database import MAX_CODE
+from service.formats.facts import MAX_COLUMNS, Count, Name
 
-X, Y, Z, WKT = "__x", "__y", "__z", "__wkt"
+Ours = Literal["__x", "__y", "__z", "__wkt"]
+X: Final = "__x"
+Y: Final = "__y"
+Z: Final = "__z"
+WKT: Final = "__wkt"
 _TYPES = {X: "Real", Y: "Real", Z: "Real", WKT: "String"}
 WKT_NAMES = ("wkt", "ewkt", "geom", "geometry", "thegeom", "wkbgeometry", "geomwkt", "geometrywkt", "shape", "geojson")
 GEOMETRY_TEXT = re.compile(
@@ -65,9 +73,9 @@ class Wanted:
     z: str = ""
     wkt: str = ""
 
-    def names(self) -> dict[str, str]:
+    def names(self) -> dict[Ours, str]:
         """The named columns, by their new names."""
-        named = {X: self.x, Y: self.y, Z: self.z, WKT: self.wkt}
+        named: dict[Ours, str] = {X: self.x, Y: self.y, Z: self.z, WKT: self.wkt}
         return {ours: name for ours, name in named.items() if name}
 
 
@@ -100,54 +108,58 @@ class Column:
     """What its numbers with commas or points look like, if it may hold coordinates."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A normalized table: its CSV file, its name in the input, and how it holds geometry: "xy", "xyz", "wkt", ""."""
+Holding = Literal["", "xy", "xyz", "wkt"]
+Counts = Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS)]
+Names = Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)]
+Pairs = Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
 
-    file: str
-    name: str
-    places: str
-    delimiter: str = ","
-    columns: tuple[str, ...] = ()
+
+class Table(msgspec.Struct, frozen=True):
+    """A normalized table: its name in the input, and how it holds geometry. Its position names its CSV file."""
+
+    name: Name
+    places: Holding
+    delimiter: Annotated[str, Meta(min_length=1, max_length=1)] = ","
+    columns: Names = ()
     """The names of its columns in the input."""
-    originals: Mapping[str, str] = field(default_factory=dict)
+    originals: Mapping[Ours, Name] = {}
     """The names in the input of the columns that hold the geometry, by their new names."""
-    others: tuple[tuple[str, str], ...] = ()
+    others: Pairs = ()
     """Further pairs of columns that could be coordinates, which stay data."""
-    srid: int | None = None
-    renamed: tuple[tuple[str, str], ...] = ()
+    srid: Annotated[int, Meta(ge=1, le=MAX_CODE)] | None = None
+    renamed: Pairs = ()
     """Columns whose name is repeated, or has line ends or quotation marks, and their new names."""
-    finer: Mapping[str, int] = field(default_factory=dict)
+    finer: Counts = {}
     """How many times in each of the columns of times have fractions of milliseconds, which are lost."""
-    rounded: Mapping[str, int] = field(default_factory=dict)
+    rounded: Counts = {}
     """How many decimals in each of the columns of numbers lose digits; in those of coordinates, they do not matter."""
-    returned: Mapping[str, int] = field(default_factory=dict)
+    returned: Counts = {}
     """How many texts in each column have carriage returns, which become line feeds."""
-    longer: Mapping[str, int] = field(default_factory=dict)
+    longer: Counts = {}
     """How many cells in the column of geometries have something behind their geometry."""
-    assumed: Mapping[str, int] = field(default_factory=dict)
+    assumed: Counts = {}
     """How many cells in the column of geometries name no system, beside others that do."""
-    strange: int = 0
+    strange: Count = 0
     """How many filled cells in the column of geometries do not begin with one."""
-    flat: Mapping[str, int] = field(default_factory=dict)
+    flat: Counts = {}
     """How many cells in the column of elevations, if there is one, are no numbers."""
     lacks_names: bool = False
     """Whether its first row counts as data although it may be a header with a number as a name."""
-    unnamed: tuple[str, ...] = ()
+    unnamed: Names = ()
     """The names made for columns with cells for which its header, or what was taken for it, has none."""
     has_only_texts: bool = False
     """Whether all of its columns hold texts, as they do if the header counts as data."""
     in_windows_1252: bool = False
     """Whether its text was taken for Windows-1252, because it is not in a Unicode encoding."""
-    zeros: int = 0
+    zeros: Count = 0
     """How many zero bytes it had, which were left out."""
-    first_zero: int = 0
+    first_zero: Count = 0
     """The line of the first of them, from 1."""
-    open_row: int = 0
+    open_row: Count = 0
     """The last row, if it is a quoted text that does not end; from 1, not counting a header."""
-    unquoted: int = 0
+    unquoted: Count = 0
     """How many cells go on behind a text in quotation marks, which are left out."""
-    first_unquoted: int = 0
+    first_unquoted: Count = 0
     """The row of the first of them, from 1, not counting a header."""
 
 
@@ -212,7 +224,7 @@ def as_read(cell: str) -> str:
     return ATTACHED.sub(" ", text) if GEOMETRY_TEXT.match(text) else text
 
 
-def find_places(columns: Sequence[Column], wanted: Wanted) -> tuple[dict[int, str], list[tuple[int, int]]]:
+def find_places(columns: Sequence[Column], wanted: Wanted) -> tuple[dict[int, Ours], list[tuple[int, int]]]:
     """The columns that hold the geometry, by position, with their new names; and other pairs that could.
 
     If `wanted` names columns that do not exist, there are none.
@@ -229,22 +241,21 @@ def find_places(columns: Sequence[Column], wanted: Wanted) -> tuple[dict[int, st
         return {}, []
     x, y = pairs[0]
     beside = next(role.beside for role in roles_of(columns[x].name) if role.is_x)
+    places: dict[int, Ours] = {x: X, y: Y}
     z = next((at for at, name in numbers if is_height(name, beside)), None)
-    return {x: X, y: Y} | ({} if z is None else {z: Z}), pairs[1:]
+    return places if z is None else {**places, z: Z}, pairs[1:]
 
 
-def lay_out(
-    file: str, name: str, header: Sequence[str], columns: Sequence[Column], *, wanted: Wanted, delimiter: str
-) -> Layout:
-    """Find the geometry of the table to be written to `file`, and rename columns for the driver.
+def lay_out(name: str, header: Sequence[str], columns: Sequence[Column], *, wanted: Wanted, delimiter: str) -> Layout:
+    """Find the geometry of a table, and rename columns for the driver.
 
     Exits if its geometries name several systems, or if coordinates may have thousands separators.
     """
     places, others = find_places(columns, wanted)
     _require_clear_decimals(columns, places, delimiter)
     _make_readable(columns, places)
-    table = describe(file, name, columns, (places, others))
-    told = replace(
+    table = describe(name, columns, (places, others))
+    told = msgspec.structs.replace(
         table,
         renamed=_renames(header, table.columns),
         lacks_names=_lacks_names(header, columns),
@@ -285,10 +296,8 @@ def _require_clear_decimals(columns: Sequence[Column], places: Mapping[int, str]
         sys.exit(Exit.AMBIGUOUS_POINTS)
 
 
-def describe(
-    file: str, name: str, columns: Sequence[Column], found: tuple[dict[int, str], list[tuple[int, int]]]
-) -> Table:
-    """The table in `file` with the columns that `find_places` found.
+def describe(name: str, columns: Sequence[Column], found: tuple[Mapping[int, Ours], list[tuple[int, int]]]) -> Table:
+    """The table with the columns that `find_places` found.
 
     Exits if its geometries name several systems.
     """
@@ -298,7 +307,6 @@ def describe(
     if len(srids) > 1:
         sys.exit(Exit.SEVERAL_SYSTEMS)
     return Table(
-        file,
         name,
         kind_of(places),
         columns=tuple(column.name for column in columns),
@@ -324,7 +332,7 @@ def describe(
     )
 
 
-def kind_of(places: Mapping[int, str]) -> str:
+def kind_of(places: Mapping[int, str]) -> Holding:
     """How a table holds its geometry."""
     return "wkt" if WKT in places.values() else "xyz" if Z in places.values() else "xy" if places else ""
 
@@ -363,7 +371,7 @@ def _unnamed(header: Sequence[str], columns: Iterable[Column]) -> tuple[str, ...
     return tuple(made) if header else ()
 
 
-def _types_of(columns: Sequence[Column], places: dict[int, str]) -> str:
+def _types_of(columns: Sequence[Column], places: Mapping[int, str]) -> str:
     """Return the text of the .csvt that gives the types of `columns`."""
     types = [_TYPES.get(places.get(at, ""), column.type) for at, column in enumerate(columns)]
     return ",".join(f'"{name}"' for name in types)
@@ -395,12 +403,12 @@ def with_plain_geometries(rows: Iterable[Sequence[object]], at: int) -> Iterator
 
 def write_tables(path: str, tables: Sequence[Table]) -> None:
     """Write the descriptions of the tables for the service."""
-    Path(path).write_text(json.dumps([asdict(table) for table in tables]), encoding="utf-8")
+    Path(path).write_bytes(msgspec.json.encode(tables))
 
 
-def _named(columns: Sequence[Column], wanted: Wanted) -> dict[int, str]:
+def _named(columns: Sequence[Column], wanted: Wanted) -> dict[int, Ours]:
     """The wanted columns, by exact name or else without regard to case and quotation marks; none unless all exist."""
-    found: dict[int, str] = {}
+    found: dict[int, Ours] = {}
     for ours, name in wanted.names().items():
         exact = [at for at, column in enumerate(columns) if column.name == name]
         alike = [at for at, column in enumerate(columns) if _alike(column.name) == _alike(name)]

@@ -1,7 +1,6 @@
 """Turns the sheets of a workbook into normalized tables. Runs in the sandbox.
 
 `python -m …sheets GPKG TABLES WANTED WORKBOOK SHEETS`: GPKG is what the driver read, a table per sheet.
-Uses only the standard library.
 """
 
 import json
@@ -96,7 +95,7 @@ def _write(
             column.type = CSV_TYPES["BOOLEAN"]
         _look(connection, table, original, column, guesses=kind in GUESSED)
     path = Path(f"t{number}.csv")
-    layout = lay_out(path.name, table, originals, seen, wanted=wanted, delimiter="")
+    layout = lay_out(table, originals, seen, wanted=wanted, delimiter="")
     rows = _rows(connection, table, declared)
     if has_blank_end:
         rows = islice(rows, _up_to_the_last(connection, table, declared))

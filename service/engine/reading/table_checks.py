@@ -1,10 +1,9 @@
 """What is refused of tables, and what is told of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Annotated, Literal
+from typing import Annotated
 
-import msgspec
 from msgspec import Meta
 
 from service.engine.jailed.delimited import are_consecutive_years
@@ -13,8 +12,7 @@ from service.engine.jailed.place_names import find_pairs, holds_both
 from service.engine.jailed.places import Table, X, Y
 from service.engine.reading.work_file import LISTED, TAKEN_FOR_WINDOWS, told_of
 from service.errors import Rejection
-from service.formats.crs_database import MAX_CODE
-from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
+from service.formats.facts import MAX_LAYERS
 from service.formats.losses import PAIRS_UNREAD
 from service.formats.names import listed, quotes, shown, values_of
 from service.formats.request import ConversionRequest
@@ -25,7 +23,6 @@ ZEROS_LEFT_OUT = "Zero bytes (NUL) within texts ({values}) were left out."
 ROUNDED = "{values} lost digits: times are kept with millisecond precision, decimal numbers to the fifteenth digit."
 
 
-_Counts = Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS)]
 _OF_COLUMNS = {
     "finer": ROUNDED,
     "rounded": "Decimals with more digits than floating-point numbers have ({values}) lost the last ones.",
@@ -48,39 +45,10 @@ _OF_ROWS = {
 """What is told of rows of a table."""
 
 
-class WrittenTable(msgspec.Struct, frozen=True):
-    """A table that one of our programs in the sandbox made. It is untrusted, so its position names its file."""
-
-    name: Name
-    places: Literal["", "xy", "xyz", "wkt"]
-    delimiter: Annotated[str, Meta(min_length=1, max_length=1)]
-    columns: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)]
-    originals: Mapping[Literal["__x", "__y", "__z", "__wkt"], Name]
-    others: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
-    srid: Annotated[int, Meta(ge=1, le=MAX_CODE)] | None
-    renamed: Annotated[tuple[tuple[Name, Name], ...], Meta(max_length=MAX_COLUMNS)]
-    finer: _Counts
-    rounded: _Counts
-    returned: _Counts
-    longer: _Counts
-    assumed: _Counts
-    strange: Count
-    flat: _Counts
-    lacks_names: bool
-    unnamed: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)]
-    has_only_texts: bool
-    in_windows_1252: bool
-    zeros: Count
-    first_zero: Count
-    open_row: Count
-    unquoted: Count
-    first_unquoted: Count
+Tables = Annotated[tuple[Table, ...], Meta(max_length=MAX_LAYERS)]
 
 
-Tables = Annotated[tuple[WrittenTable, ...], Meta(max_length=MAX_LAYERS)]
-
-
-def require_places(tables: Sequence[WrittenTable | Table], request: ConversionRequest) -> None:
+def require_places(tables: Sequence[Table], request: ConversionRequest) -> None:
     """Refuse tables without geometry columns if the request implies that there are some."""
     if any(table.places for table in tables) or not (request.place_fields or request.source_epsg is not None):
         return
@@ -96,13 +64,13 @@ def require_places(tables: Sequence[WrittenTable | Table], request: ConversionRe
     )
 
 
-def is_unplaced(tables: Sequence[WrittenTable | Table]) -> bool:
+def is_unplaced(tables: Sequence[Table]) -> bool:
     """Whether nothing became a geometry, and `table_warnings` does not say what to do about it."""
     advised = chain(_named_like_coordinates(tables), _unnamed(tables))
     return not any(table.places for table in tables) and not any(advised)
 
 
-def _named_like_coordinates(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
+def _named_like_coordinates(tables: Sequence[Table]) -> Iterator[str]:
     """What to do about columns that would be coordinates by their names, if their cells were numbers."""
     for table in tables:
         pairs = [] if table.places else find_pairs(list(enumerate(table.columns)))
@@ -117,7 +85,7 @@ def _named_like_coordinates(tables: Sequence[WrittenTable | Table]) -> Iterator[
             yield f"{shown(both[0])!r} is named like a column with both coordinates. {PAIRS_UNREAD}"
 
 
-def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
+def table_warnings(tables: Sequence[Table]) -> Iterator[str]:
     """What is told of tables that were read."""
     if any(table.in_windows_1252 for table in tables):
         yield TAKEN_FOR_WINDOWS.format(what="The file", remedy="Send the file in UTF-8")
@@ -143,7 +111,7 @@ def table_warnings(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
     yield from _further_places(tables)
 
 
-def _further_places(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
+def _further_places(tables: Sequence[Table]) -> Iterator[str]:
     """What is told of tables in which several pairs of columns could be coordinates."""
     for table in tables:
         if table.others:
@@ -155,7 +123,7 @@ def _further_places(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
             )
 
 
-def _unnamed(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
+def _unnamed(tables: Sequence[Table]) -> Iterator[str]:
     """What is told of tables whose first row may be a title, or empty: names are made for the rest of it.
 
     A header above the numbers or labels of rows, as pandas writes, lacks only the names before all others. Above
@@ -182,7 +150,7 @@ def _unnamed(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
             )
 
 
-def numbered_headers(tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
+def numbered_headers(tables: Sequence[Table]) -> Iterator[str]:
     """What is told of sheets whose first row, always taken for a header, looks like data: half of it are numbers."""
     odd: dict[str, list[str]] = {}
     for table in tables:

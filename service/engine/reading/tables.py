@@ -16,7 +16,6 @@ from service.engine.reading.table_checks import (
     ROUNDED,
     ZEROS_LEFT_OUT,
     Tables,
-    WrittenTable,
     is_unplaced,
     numbered_headers,
     require_places,
@@ -141,7 +140,7 @@ async def read_delimited(place: Workplace, source: Source, request: ConversionRe
     """Normalize the table in the run that will hold it, or else in a Python program."""
     file, reading = staged_names(source)[0], reading_of(source.format)
     table = await tabulate(place, file, Wanted(**_wanted_columns(request)), reading.delimiter, OURS)
-    tables: Sequence[WrittenTable | Table] = [table] if table is not None else []
+    tables: Sequence[Table] = [table] if table is not None else []
     if not tables:
         tables = await _delimited(place, file, request, reading)
     if reading.only_geometries and not all(table.places and not table.strange for table in tables):
@@ -154,20 +153,19 @@ async def read_delimited(place: Workplace, source: Source, request: ConversionRe
     return await _read_tables(place, request, tables)
 
 
-def _with_name(table: WrittenTable | Table) -> WrittenTable:
+def _with_name(table: Table) -> Table:
     """A table of lines of WKT with a name for their column, which has none in the file."""
-    written = msgspec.convert(table, WrittenTable, from_attributes=True)
-    made = next(iter(written.originals.values()), None)
+    made = next(iter(table.originals.values()), None)
 
     def renamed(counts: Mapping[str, int]) -> dict[str, int]:
         return {LINES_OF_WKT if name == made else name: count for name, count in counts.items()}
 
     return msgspec.structs.replace(
-        written,
-        columns=tuple(LINES_OF_WKT if name == made else name for name in written.columns),
-        originals={ours: LINES_OF_WKT if name == made else name for ours, name in written.originals.items()},
-        longer=renamed(written.longer),
-        assumed=renamed(written.assumed),
+        table,
+        columns=tuple(LINES_OF_WKT if name == made else name for name in table.columns),
+        originals={ours: LINES_OF_WKT if name == made else name for ours, name in table.originals.items()},
+        longer=renamed(table.longer),
+        assumed=renamed(table.assumed),
     )
 
 
@@ -206,7 +204,7 @@ async def read_workbook(place: Workplace, source: Source, request: ConversionReq
     )
 
 
-def _numbered(found: FoundCells, tables: Sequence[WrittenTable | Table]) -> Iterator[str]:
+def _numbered(found: FoundCells, tables: Sequence[Table]) -> Iterator[str]:
     """What is told of headers with numbers, unless these are dates, which are told."""
     return iter(()) if found.get("named") else numbered_headers(tables)
 
@@ -237,9 +235,7 @@ async def _written_tables(place: Workplace) -> Tables:
     return tables
 
 
-async def _read_tables(
-    place: Workplace, request: ConversionRequest, tables: Sequence[WrittenTable | Table]
-) -> WorkFile:
+async def _read_tables(place: Workplace, request: ConversionRequest, tables: Sequence[Table]) -> WorkFile:
     """Read the normalized tables, in which the columns with the geometry have fixed names."""
     for table in tables:
         require_short_names(table.columns)

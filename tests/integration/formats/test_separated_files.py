@@ -4,7 +4,6 @@ import json
 import random
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
@@ -92,9 +91,9 @@ async def seen_both_ways(
     for place in (directory, other):
         (place / "in.csv").write_bytes(content)
     table = await make_table(held, "in.csv", wanted, "")
-    found = None if table is None else (plain(asdict(table)), *written(directory))
+    found = None if table is None else (plain(table), *written(directory))
     try:
-        delimited.main("in.csv", "tables.json", msgspec.json.encode(asdict(wanted)).decode())
+        delimited.main("in.csv", "tables.json", msgspec.json.encode(wanted).decode())
     except SystemExit as refusal:
         return found, Exit(int(str(refusal.code)))
     (told,) = msgspec.json.decode((other / "tables.json").read_bytes())
