@@ -98,7 +98,8 @@ static int is_odd_cell(const char *text)
 static const char *type_of(const struct table *table, int kinds)
 {
     int is_ambiguous = kinds & GROUPED && !(kinds & COMMA) && table->delimiter != ';';
-    if (!kinds || is_ambiguous)
+    int is_code = kinds & CODE && !(kinds & (DECIMAL | POINTED | COMMA | GROUPED));
+    if (!kinds || is_ambiguous || is_code)
         return "String";
     if (!(kinds & ~DAY))
         return "Date";
@@ -106,7 +107,7 @@ static const char *type_of(const struct table *table, int kinds)
         return "DateTime";
     if (!(kinds & ~(WHOLE | LONG)))
         return "Integer64";
-    return kinds & ~(WHOLE | DECIMAL | POINTED | COMMA | GROUPED) ? "String" : "Real";
+    return kinds & ~(WHOLE | DECIMAL | POINTED | COMMA | GROUPED | CODE) ? "String" : "Real";
 }
 
 /* ---- the delimiter ---- */
@@ -246,7 +247,7 @@ static void examine_cell(struct table *table, struct cells *column, const char *
         enum kind kind = kind_of(cell);
         column->kinds |= (int)kind;
         column->finer += kind == MOMENT && is_finer(cell);
-        table->is_odd |= (kind & (DECIMAL | COMMA)) && has_many_digits(cell);
+        table->is_odd |= (kind & (DECIMAL | COMMA | CODE)) && has_many_digits(cell);
     }
     column->returned += (column->kinds & TEXT) && strchr(cell, '\r');
     int number = is_number(cell), geometry = is_geometry(cell);

@@ -68,7 +68,7 @@ static enum kind number_kind(const char *text)
         return *at == '.' ? (is_group ? POINTED : DECIMAL) : is_group ? GROUPED : COMMA;
     }
     end = past_exponent(at);
-    return digits && end > at && !*end ? DECIMAL : TEXT;
+    return !digits || end == at || *end ? TEXT : *at == 'E' && is_digit(at[1]) ? CODE : DECIMAL;
 }
 
 const char *past_pattern(const char *at, const char *pattern)

@@ -2,7 +2,7 @@
 #pragma once
 
 /* What cells look like. A column has the kinds of all its cells, and its type follows from them; see kinds.py. */
-enum kind { TEXT = 1, WHOLE = 2, LONG = 4, DECIMAL = 8, COMMA = 16, GROUPED = 32, DAY = 64, MOMENT = 128, POINTED = 256 };
+enum kind { TEXT = 1, WHOLE = 2, LONG = 4, DECIMAL = 8, COMMA = 16, GROUPED = 32, DAY = 64, MOMENT = 128, POINTED = 256, CODE = 512 };
 enum { MOST_DIGITS = 18, UNSURE = 2 };
 
 enum kind kind_of(const char *text);

@@ -16,6 +16,7 @@ from pyarrow import types
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 UTC = "UTC"
+NO_OFFSET = "+00:00"
 NAMES_OF_UTC = re.compile(r"(Etc/)?(UTC|UCT|GMT|Zulu)|Z")
 DAY, LAST_SECOND = 86_400, 59
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
@@ -73,7 +74,33 @@ def _is_uuid(kind: Any) -> bool:
 
 
 def _to_json(values: pa.Array) -> pa.Array:
+    for change in (_in_known_zone, _spelled_time):
+        values = values.cast(_with_leaves(values.type, change))
     return mapped(values, _json_of)
+
+
+def _in_known_zone(kind: Any) -> Any:
+    """The type of the same moments with an offset; there is no database of zones with names."""
+    is_named = types.is_timestamp(kind) and kind.tz and not OFFSET.fullmatch(kind.tz)
+    return pa.timestamp(kind.unit, NO_OFFSET) if is_named else kind
+
+
+def _spelled_time(kind: Any) -> Any:
+    """Text in place of dates and times: Python's have neither nanoseconds nor years beyond 9999."""
+    return pa.string() if types.is_timestamp(kind) or types.is_date(kind) or types.is_time(kind) else kind
+
+
+def _with_leaves(kind: Any, change: Callable[[Any], Any]) -> Any:
+    """The type `kind` with others in place of those of the values in its lists and structures."""
+    if types.is_struct(kind):
+        return pa.struct([field.with_type(_with_leaves(field.type, change)) for field in kind])
+    if types.is_map(kind):
+        return pa.map_(_with_leaves(kind.key_type, change), _with_leaves(kind.item_type, change))
+    if types.is_fixed_size_list(kind):
+        return pa.list_(_with_leaves(kind.value_type, change), kind.list_size)
+    if types.is_list(kind) or types.is_large_list(kind):
+        return (pa.list_ if types.is_list(kind) else pa.large_list)(_with_leaves(kind.value_type, change))
+    return change(kind)
 
 
 def _json_of(value: Any) -> str:

@@ -59,6 +59,8 @@ FEWEST_BELOW_TITLE = 3
 A title has several words, or is above names of numbers; any other word is a name itself, perhaps above lists.
 """
 SAMPLE_CHARACTERS = 1 << 20
+LAST = "\x1a"
+"""The character that programs of DOS write behind the last line of a text."""
 END = "\x04 end of the file"
 """A line after the last, which shows whether that is the end of a row."""
 MAX_COLUMNS = 2000
@@ -112,11 +114,11 @@ def encoding_of(path: str) -> str:
 
 
 def _unseen(file: TextIO) -> tuple[int, int, bool]:
-    """How many zeros follow in the text, in which line the first one is, and whether byte order marks follow."""
+    """How many zeros follow in the text, in which line the first one is, and whether byte order or end marks do."""
     zeros = first = lines = 0
     has_marks = False
     while part := file.read(SAMPLE_CHARACTERS):
-        has_marks = has_marks or MARK in part
+        has_marks = has_marks or MARK in part or LAST in part
         if not first and "\0" in part:
             first = lines + part.count("\n", 0, part.index("\0")) + 1
         zeros += part.count("\0")
@@ -144,7 +146,7 @@ def _delimiter(file: TextIO) -> str:
     lines = list(islice(io.StringIO(file.read(SAMPLE_CHARACTERS), newline=""), SAMPLE_ROWS * 4))
 
     def score(delimiter: str) -> tuple[bool, int, bool]:
-        rows = [row for row in islice(csv.reader(lines, delimiter=delimiter), SAMPLE_ROWS) if row]
+        rows = list(filter(_is_row, islice(csv.reader(lines, delimiter=delimiter), SAMPLE_ROWS)))
         if not rows:
             return False, 0, False
         widths = [len(row) for row in rows]
@@ -219,9 +221,14 @@ def _is_data(cell: str) -> bool:
     return bool(NUMBER.match(cell) or is_geometry)
 
 
+def _is_row(cells: Sequence[str]) -> bool:
+    return bool(cells) and cells != [LAST]
+
+
 def _rows(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     try:
-        yield from (row for row in csv.reader((line.replace("\0", "") for line in lines), delimiter=delimiter) if row)
+        texts = (line.replace("\0", "").removesuffix(LAST) for line in lines)
+        yield from filter(_is_row, csv.reader(texts, delimiter=delimiter))
     except csv.Error:
         sys.exit(Exit.DAMAGED)
 

@@ -37,13 +37,19 @@ class Kind(IntFlag):
     """A text with points that separate thousands, since a decimal comma follows: 1.234,5."""
     COMMAS = auto()
     """The same the other way round: 1,234.5."""
+    CODE = auto()
+    """Digits around an E, as in 1E5: a number beside decimals, but otherwise rather a code, which 100000 is not."""
 
 
 _KINDS = (
     (Kind.WHOLE, re.compile(r"-?(?:0|[1-9]\d{0,14})$", re.ASCII)),
     (Kind.LONG, re.compile(r"-?[1-9]\d{15,17}$", re.ASCII)),
     (Kind.POINTED, re.compile(r"-?[1-9]\d{0,2}\.\d{3}$", re.ASCII)),
-    (Kind.POINT, re.compile(r"-?(?:(?:0|[1-9]\d*)?\.\d+(?:[eE][-+]?\d+)?|(?:0|[1-9]\d*)[eE][-+]?\d+)$", re.ASCII)),
+    (
+        Kind.POINT,
+        re.compile(r"-?(?:(?:0|[1-9]\d*)?\.\d+(?:[eE][-+]?\d+)?|(?:0|[1-9]\d*)(?:e[-+]?|E[-+])\d+)$", re.ASCII),
+    ),
+    (Kind.CODE, re.compile(r"-?(?:0|[1-9]\d*)E\d+$", re.ASCII)),
     (Kind.GROUPED, re.compile(r"-?[1-9]\d{0,2},\d{3}$", re.ASCII)),
     (Kind.COMMA, re.compile(r"-?(?:0|[1-9]\d*)?,\d+(?:[eE][-+]?\d+)?$", re.ASCII)),
     (Kind.DAY, re.compile(r"\d{4}[-/]\d\d[-/]\d\d$", re.ASCII)),
@@ -58,11 +64,12 @@ _KINDS = (
 )
 _SEPARATED = re.compile(r"\s*[-+]?[1-9]\d{0,2}(?:(?P<points>(?:\.\d{3})+),|(?:,\d{3})+\.)\d+\s*$", re.ASCII)
 _DATES = Kind.DAY | Kind.MOMENT
+_DECIMALS = Kind.POINT | Kind.POINTED | Kind.COMMA | Kind.GROUPED
 _TYPES = (
     ("Date", Kind.DAY),
     ("DateTime", _DATES),
     ("Integer64", Kind.WHOLE | Kind.LONG),
-    ("Real", Kind.WHOLE | Kind.POINT | Kind.POINTED | Kind.COMMA | Kind.GROUPED),
+    ("Real", Kind.WHOLE | Kind.CODE | _DECIMALS),
 )
 """Each type with the kinds that it can represent, the narrowest first."""
 DECIMAL_COMMA = ";"
@@ -86,7 +93,7 @@ def loses_digits(number: str, kind: Kind) -> bool:
 
     Programs that write more digits than they know write those of the floating-point number, or zeros.
     """
-    if len(number) <= EXACT_DIGITS or not kind & (Kind.POINT | Kind.COMMA):
+    if len(number) <= EXACT_DIGITS or not kind & (Kind.POINT | Kind.COMMA | Kind.CODE):
         return False
     significant = len(NO_DIGITS.sub("", number).strip("0"))
     if significant <= EXACT_DIGITS:
@@ -106,6 +113,7 @@ def type_of(kinds: Kind, delimiter: str, others: Kind = Kind.NONE) -> str:
     decimal's unless these show that decimals have commas.
     """
     is_doubtful = is_ambiguous(kinds, delimiter, others) or (is_pointed(kinds) and has_commas(others, delimiter))
+    is_doubtful = is_doubtful or (Kind.CODE in kinds and not kinds & _DECIMALS)
     if not kinds or is_doubtful:
         return "String"
     return next((name for name, held in _TYPES if kinds in held), "String")

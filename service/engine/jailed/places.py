@@ -149,6 +149,8 @@ class Table(msgspec.Struct, frozen=True):
     """The names made for columns with cells for which its header, or what was taken for it, has none."""
     has_only_texts: bool = False
     """Whether all of its columns hold texts, as they do if the header counts as data."""
+    is_empty: bool = False
+    """Whether no cell below its header is filled."""
     in_windows_1252: bool = False
     """Whether its text was taken for Windows-1252, because it is not in a Unicode encoding."""
     zeros: Count = 0
@@ -329,6 +331,7 @@ def describe(name: str, columns: Sequence[Column], found: tuple[Mapping[int, Our
         flat={columns[at].name: columns[at].filled - columns[at].numbers for at, ours in places.items() if ours == Z},
         srid=next(iter(srids), None),
         has_only_texts=all(column.type == "String" for column in columns),
+        is_empty=not any(column.filled for column in columns),
     )
 
 

@@ -73,7 +73,7 @@ def is_unplaced(tables: Sequence[Table]) -> bool:
 def _named_like_coordinates(tables: Sequence[Table]) -> Iterator[str]:
     """What to do about columns that would be coordinates by their names, if their cells were numbers."""
     for table in tables:
-        pairs = [] if table.places else find_pairs(list(enumerate(table.columns)))
+        pairs = [] if table.places or table.is_empty else find_pairs(list(enumerate(table.columns)))
         if pairs:
             x, y = (repr(shown(table.columns[at])) for at in pairs[0])
             yield (

@@ -655,6 +655,8 @@ async def test_degrees_and_minutes_are_told(either: Pipeline, tmp_path: Path) ->
     ]
     path.write_text("id,lat,lon\n1,50.5,7.25\n", encoding="utf-8")
     assert (await either.to("GeoJson", path, source_epsg=4326)).output.warnings == ()
+    path.write_text("id,lat,lon\n", encoding="utf-8")  # without rows, there is nothing to say of them
+    assert not any("coordinates" in warning for warning in (await either.to("GeoJson", path)).output.warnings)
 
 
 async def test_pairs_of_coordinates_in_one_column_are_told(pipeline: Pipeline, tmp_path: Path) -> None:

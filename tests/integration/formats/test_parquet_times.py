@@ -64,3 +64,28 @@ async def test_the_last_second_of_a_minute_before_1970_is_kept(
         text and (datetime.fromisoformat(text) if zone is None else datetime.fromisoformat(f"{text}+00:00"))
         for text in moments
     ]
+
+
+async def test_times_in_lists_and_structures_keep_all_digits(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Python's times have neither nanoseconds nor years beyond 9999: such files counted as damaged."""
+    moments = pa.array([[1593604800123456789], None, []], pa.list_(pa.timestamp("ns", "Europe/Berlin")))
+    inner = pa.struct({"at": pa.time64("ns"), "far": pa.date32()})
+    values = {
+        "listed": moments,
+        "paired": moments.cast(pa.large_list(pa.timestamp("ns", "+02:00"))),
+        "mapped": pa.array([[("a", {"at": 1, "far": 5_000_000})], None, []], pa.map_(pa.string(), inner)),
+        "fixed": pa.array([[1000, 2000], None, [3000, None]], pa.list_(pa.timestamp("ms"), 2)),
+    }
+    pq.write_table(pa.table(values), tmp_path / "a.parquet")
+    done = await pipeline.to("GeoJson", tmp_path / "a.parquet")
+    assert [feature["properties"] for feature in json.loads(done.path.read_text())["features"]] == [
+        {
+            "listed": ["2020-07-01 12:00:00.123456789+0000"],
+            "paired": ["2020-07-01 14:00:00.123456789+0200"],
+            "mapped": [["a", {"at": "00:00:00.000000001", "far": "15659-07-15"}]],
+            "fixed": ["1970-01-01 00:00:01.000", "1970-01-01 00:00:02.000"],
+        },
+        dict.fromkeys(values),
+        {"listed": [], "paired": [], "mapped": [], "fixed": ["1970-01-01 00:00:03.000", None]},
+    ]
+    assert done.facts.warnings == ()

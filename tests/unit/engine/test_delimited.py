@@ -100,13 +100,16 @@ def test_types_come_from_all_rows() -> None:
         (("123456789012345678", "1"), "Integer64"),
         (("123456789012345678", "1.5"), "String"),
         (("1e5", "7"), "Real"),
+        (("1E5", "1.5"), "Real"),
+        (("1E+5", "7"), "Real"),
+        (("1E5", "123"), "String"),
         (("e5", "e6"), "String"),
         (("២០២៤-០១-០២",), "String"),
         (("1.៥", "-.៥"), "String"),
     ],
 )
 def test_a_type_changes_no_value(values: tuple[str, ...], kind: str) -> None:
-    """Days and hours that do not exist would be lost, and long numbers beside decimals would lose digits."""
+    """Days and hours that do not exist would be lost, long numbers beside decimals digits, and codes an E."""
     rows = "".join(f"{value},a\n" for value in values)
     assert made(f"value,other\n{rows}".encode())[1] == [kind, "String"]
 
@@ -240,6 +243,13 @@ def test_line_breaks_inside_quotes_survive() -> None:
     """In the rows; in the header, the driver would take them for its end."""
     text, _, _ = made(b'"two\nlines",x,y\n"a\nb",1,2\n')
     assert text == 'two lines,__x,__y\n"a\nb",1,2\n'
+
+
+@pytest.mark.parametrize("ending", ["\x1a", "\r\n\x1a", "\r\n\x1a\r\n"])
+def test_the_mark_of_dos_at_the_end_of_a_file_is_no_row(ending: str) -> None:
+    """It would be another one, and make texts of numbers."""
+    text, types, _ = made(f"id,n\r\na,1\r\nb\x1a,2{ending}".encode())
+    assert (text.splitlines(), types) == (["id,n", "a,1", "b\x1a,2"], ["String", "Integer64"])
 
 
 def test_an_empty_table_is_refused() -> None:
