@@ -19,8 +19,9 @@ from sandbox.pool import open_pool as open_sandbox
 from service.confidential import confidential_places
 from service.cores import cores
 from service.engine.capabilities import INSTALL_GDAL, Capabilities, ConverterMissing, probe, without_gdal
-from service.engine.convert import JAILED_PROGRAMS, RARE_PROGRAMS, Engine
+from service.engine.convert import JAILED_PROGRAMS, Engine
 from service.engine.environment import prepared_environment, python_environment
+from service.engine.jailed import RARE_CALLER, RARE_PROGRAMS
 from service.formats.offer import Offer
 from service.intake.memory import memory_root
 from service.intake.workspace import WorkArea, open_work_area
@@ -78,7 +79,7 @@ def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractA
             ogr2ogr=_ogr2ogr(capabilities) if capabilities.ogr2ogr else None,
             python=PythonServer(
                 modules=(*JAILED_PROGRAMS, *inspect_source.JAILED_PROGRAMS),
-                rare_modules=RARE_PROGRAMS if capabilities.has_arrow else (),
+                rare_modules=(RARE_CALLER, *RARE_PROGRAMS) if capabilities.has_arrow else (),
                 packages=capabilities.packages,
                 environment=python_environment(capabilities),
             ),

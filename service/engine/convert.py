@@ -17,8 +17,8 @@ from service.engine.diagnostics import EngineDefect, Subject, UnreachableSystem,
 from service.engine.editing import JAILED as EDITING_JAILED
 from service.engine.editing import edit_work_file
 from service.engine.files import holds_little
+from service.engine.jailed import CALLER, postprocessing
 from service.engine.jailed import facts as facts_program
-from service.engine.jailed import postprocessing
 from service.engine.jailed import readback as readback_program
 from service.engine.jailed import zones as zones_program
 from service.engine.jailed.readback import READERS
@@ -29,7 +29,6 @@ from service.engine.preview import write_preview
 from service.engine.reading.gml import heights_warnings, radii_warnings, renamed_warnings
 from service.engine.reading.nans import with_nans
 from service.engine.reading.readers import JAILED, read_into_work_file
-from service.engine.reading.tables import PARQUET_READING
 from service.engine.reading.work_file import INTO_WORK_FILE, WorkFile
 from service.engine.recorded_system import recorded_system
 from service.engine.recount import count_unreachable
@@ -40,7 +39,7 @@ from service.engine.session_loading import begin
 from service.engine.straying import ask_strays, count_strays
 from service.engine.workbooks import JAILED as WORKBOOKS_JAILED
 from service.engine.workspace import FOLDER, INPUT, VERIFIED_FILE, WORK_FILE, Run, Workplace, staged_names
-from service.engine.writing import PARQUET_WRITING, write
+from service.engine.writing import write
 from service.formats.crs import WGS84, catalogue_of
 from service.formats.datasets import Dataset
 from service.formats.facts import (
@@ -67,10 +66,9 @@ from service.geojson.fields import EXACT_IN_REAL
 __all__ = ["Engine", "OddTimes", "Output"]
 
 UNASKED = ConversionRequest()
-FACTS_FILE = "facts.json"
-ODD_TIMES_FILE = "odd-times.json"
 OPEN_OPTION = "-oo"
 JAILED_PROGRAMS = (
+    CALLER,
     facts_program.__name__,
     readback_program.__name__,
     zones_program.__name__,
@@ -81,8 +79,6 @@ JAILED_PROGRAMS = (
     *PREVIEW_JAILED,
 )
 """The modules that run in the sandbox, for a launcher that keeps them loaded."""
-RARE_PROGRAMS = (PARQUET_READING, PARQUET_WRITING)
-"""Those whose imports take more memory than all others, for a launcher that loads them when they are needed."""
 
 
 class Engine:
@@ -123,8 +119,8 @@ class Engine:
         facts = found.facts
         if facts is None:
             known = _tidying(place, reading_of(source.format), found)
-            await place.python(facts_program.__name__, WORK_FILE, known, FACTS_FILE)
-            facts = await with_nans(place, source, found, await place.read_json(FACTS_FILE, Facts))
+            facts = await place.call(facts_program.__name__, Facts, WORK_FILE, known)
+            facts = await with_nans(place, source, found, facts)
         system = found.system if request.source_epsg is None else ""
         heights = heights_warnings(system, facts.layers, self.catalogue)
         radii = await radii_warnings(place, source, facts.layers, self.catalogue)
@@ -201,7 +197,7 @@ class Engine:
             return msgspec.structs.replace(found, recorded=await recorded_system(place, plan, how, self.catalogue))
         if plan.writing.read_back in READERS:
             names = json.dumps({dataset.name: dataset_name(plan, dataset) for dataset in plan.datasets})
-            await place.python(readback_program.__name__, plan.writing.read_back, names, VERIFIED_FILE)
+            return await place.call(readback_program.__name__, ReadBack, plan.writing.read_back, names)
         # otherwise the program that wrote the result has read it back, if it could
         return await place.read_json(VERIFIED_FILE, ReadBack) if await place.has(VERIFIED_FILE) else None
 
@@ -228,8 +224,7 @@ class Engine:
         place = self._place(run, directory, source, Subject(input=source.format.title))
         if place.session is not None and place.session.is_open:
             return (await place.session.ask(OddTimes, "zones", *staged_names(source))).count
-        await place.python(zones_program.__name__, ODD_TIMES_FILE, *staged_names(source))
-        return await place.read_json(ODD_TIMES_FILE, int)
+        return await place.call(zones_program.__name__, int, *staged_names(source))
 
     async def preview(self, run: Run, source: Source, directory: Path, epsg: int | None) -> Path:
         """Write a preview of `source` as GeoJSON in longitude and latitude, below `directory`; return its path.

@@ -17,7 +17,7 @@ from service.engine.jailed import readback as readback_program
 from service.engine.jailed.readback import MOST_CELLS
 from service.engine.reading.work_file import INTO_WORK_FILE, WORK_DRIVER, facts_of, open_options
 from service.engine.session import Answer, Session, SessionOver
-from service.engine.workspace import VERIFIED_FILE, Workplace
+from service.engine.workspace import Workplace
 from service.errors import Rejection
 from service.formats.datasets import Dataset
 from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Layer, Name
@@ -129,8 +129,7 @@ async def _read_further(
     if not how.rows_by or not short:
         return {}
     names = json.dumps(dict.fromkeys(short, result_name(plan)))
-    await place.python(readback_program.__name__, how.rows_by, names, VERIFIED_FILE)
-    counted = await place.read_json(VERIFIED_FILE, ReadBack)
+    counted = await place.call(readback_program.__name__, ReadBack, how.rows_by, names)
     return {
         name: msgspec.structs.replace(layer, stops_after=read[name])
         for name, layer in counted.layers.items()

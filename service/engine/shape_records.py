@@ -18,7 +18,6 @@ from service.formats.opened import opened
 from service.formats.shx import is_whole
 from service.formats.source import Part
 
-SHAPES_FILE = "shapes.json"
 SHX_HEADER = 100
 SHX_RECORD = 8
 SHP_WORDS_AT, WORD_BYTES = slice(24, 28), 2
@@ -49,8 +48,7 @@ async def has_index(place: Workplace, part: Part, name: str) -> bool:
     leads = partial(is_whole, files[".shx"], files[".shp"])
     if records == indexed and await place.look(leads):
         return True
-    await place.python(shape_records.__name__, name, SHAPES_FILE)
-    shapes = await place.read_json(SHAPES_FILE, Count)
+    shapes = await place.call(shape_records.__name__, Count, name)
     if shapes < records == indexed and await place.look(partial(leads, records - shapes)):
         return True
     if shapes != records:

@@ -19,7 +19,6 @@ from service.formats.format import Reading
 from service.formats.properties import COMMENTS, LINKS
 
 PLAIN_FILE = "plain"
-FOUND_FILE = "found.json"
 ROUNDED = (
     "Whole numbers with more digits than a floating-point number has ({count:,}) lost the last ones in columns of "
     "decimals: {columns}.{first} Store them as texts to keep them."
@@ -207,8 +206,7 @@ async def _in_plain_texts(place: Workplace, file: str, plain: str, reading: Read
 
 async def _by_program(place: Workplace, module: str, file: str, plain: str) -> tuple[str, FoundCells]:
     """The same by one of our programs."""
-    await place.python(module, file, plain, FOUND_FILE)
-    told: FoundCells = await place.read_json(FOUND_FILE, FoundCells) if await place.has(FOUND_FILE) else {}
+    told = await place.call(module, FoundCells, file, plain)
     return plain if await place.has(plain) else file, told
 
 

@@ -25,7 +25,7 @@ from service.engine.files import (
     write_for_runs,
     written_files,
 )
-from service.engine.jailed import postprocessing, wheel
+from service.engine.jailed import CALLER, RARE_CALLER, RARE_PROGRAMS, postprocessing, wheel
 from service.engine.session import NOT_AS_EXPECTED, Session, SessionOver
 from service.errors import Rejection
 from service.formats.facts import MAX_LAYERS
@@ -42,6 +42,8 @@ Run = Callable[[Command], Awaitable[Verdict]]
 """Starts a command and returns its verdict."""
 
 WORK_FILE = "work.gpkg"
+FOUND_FILE = "found.json"
+"""What one of our programs returns."""
 VERIFIED_FILE = "verified.json"
 """What a result contains when it is read back."""
 OUT = "out"
@@ -173,7 +175,7 @@ class Workplace:
         """
         drivers = tuple(drivers)
         if library := self.host.spare_for(drivers):
-            argv = (self.host.python, "-m", wheel.__name__, library, ",".join(drivers), *arguments)
+            argv = self._calling(wheel.__name__, library, ",".join(drivers), *arguments)
             verdict = await self._start(argv, wheel_environment(self.host, library, extra))
         elif self.session is not None and self.session.is_open:
             await self.session.configure(extra)
@@ -186,14 +188,27 @@ class Workplace:
             return messages
         return require_success(verdict, self._subject)
 
-    async def python(self, module: str, *arguments: str) -> None:
-        """Run our program `module` in the sandbox.
+    async def call(self, module: str, kind: type[T], *arguments: str) -> T:
+        """Call our program `module` in the sandbox; return what it returns, untrusted until it fits `kind`.
+
+        Raises:
+            Rejection: as `python`; or what it returns does not fit, or is too large.
+        """
+        await self.python(module, *arguments, result=FOUND_FILE)
+        return await self.read_json(FOUND_FILE, kind)
+
+    async def python(self, module: str, *arguments: str, result: str = "") -> None:
+        """Call our program `module` in the sandbox, and have what it returns written to the file `result`, if given.
 
         Raises:
             Rejection: it found that the file is the cause, or exceeded its limits.
         """
-        verdict = await self._start((self.host.python, "-m", module, *arguments), python_environment(self.host))
+        verdict = await self._start(self._calling(module, *arguments, result=result), python_environment(self.host))
         require_program_success(verdict, self._subject)
+
+    def _calling(self, module: str, *arguments: str, result: str = "") -> tuple[str, ...]:
+        caller = RARE_CALLER if module in RARE_PROGRAMS else CALLER
+        return (self.host.python, "-m", caller, module, result, *arguments)
 
     async def finish(self, question: str, *names: str) -> None:
         """Have the open run do the last step of a result that `question` names, or our program if there is none.

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import chain
 from xml.sax.saxutils import escape, quoteattr
 
-from service.engine import jailed
 from service.engine.arguments import (
     LINEAR,
     WKT_COLUMN,
@@ -30,6 +29,7 @@ from service.engine.arguments import (
 )
 from service.engine.bounds import bounds_of
 from service.engine.environment import VIRTUAL_DRIVER
+from service.engine.jailed import PARQUET_WRITING
 from service.engine.jailed.gpkg import FID, GEOMETRY, quoted
 from service.engine.reading.tables import CSV_DRIVER
 from service.engine.reading.work_file import WORK_DRIVER
@@ -41,8 +41,6 @@ from service.formats.format import Writer
 from service.formats.geometry import FAMILIES, Family
 from service.formats.plan import ConversionPlan
 
-PARQUET_WRITING = f"{jailed.__name__}.parquet_writing"
-"""Named, not imported: it needs optional packages."""
 UNENCODABLE = re.compile(r"couldn't be converted correctly")
 OUT_OF_BOUNDS = re.compile(r"written outside of the file's predefined bounds")
 OUT_OF_BOUNDS_WORDS = (
@@ -273,8 +271,8 @@ async def _write_parquet(place: Workplace, plan: ConversionPlan, origin: Origin)
     arguments = ["-f", WORK_DRIVER, "-unsetFid", *names, *linear]
     tables = origin.tables(plan, dataset)
     await place.ogr2ogr([*arguments, *systems(plan, [dataset]), REPROJECTED_FILE, origin.name, *tables], origin.drivers)
-    measured = "M" if dataset.layer.has_m else ""
-    await place.python(PARQUET_WRITING, REPROJECTED_FILE, result_name(plan), dataset.name, VERIFIED_FILE, measured)
+    named = (REPROJECTED_FILE, result_name(plan), dataset.name, "M" if dataset.layer.has_m else "")
+    await place.python(PARQUET_WRITING, *named, result=VERIFIED_FILE)
 
 
 async def _run(place: Workplace, plan: ConversionPlan, origin: Origin, arguments: Sequence[str]) -> str:

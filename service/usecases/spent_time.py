@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Self
 
 from sandbox.command import Command
+from service.engine.jailed import CALLERS
 from service.telemetry.spans import OpenSpan
 from service.telemetry.stage import OpenStage, open_stage
 
@@ -60,6 +61,8 @@ class SpentTime:
 
 
 def _program(command: Command) -> str:
-    """Return the name of the program, or of the module that Python runs."""
+    """Return the name of the program, or of the module that Python runs, or that what it runs calls."""
     program, *arguments = command.argv
-    return arguments[1].rpartition(".")[2] if arguments[:1] == ["-m"] else program.rpartition("/")[2]
+    if arguments[:1] != ["-m"]:
+        return program.rpartition("/")[2]
+    return next(name for name in arguments[1:] if name not in CALLERS).rpartition(".")[2]

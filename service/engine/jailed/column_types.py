@@ -1,13 +1,11 @@
 """Gives columns of a database types that its driver reads.
 
-Runs in the sandbox: `python -m …column_types FILE COPY REPORT KIND PREFIX`. A driver makes 0 of a text in a column of
+Runs in the sandbox. A driver makes 0 of a text in a column of
 integers, and cuts integers that exceed the type of the first one. The driver of GeoPackage takes a column of a type
 that the standard does not define, such as VARCHAR(80), for a geometry and leaves it out. Neither reads the key of a
 table as a column, nor does that of SQLite a column of such a name. Both cut texts at a byte of zeros.
-Uses only the standard library.
 """
 
-import json
 import shutil
 import sqlite3
 import sys
@@ -15,7 +13,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
 
 from service.engine.jailed.database import data_tables, layers
 from service.engine.jailed.declared import WITH_ZEROS
@@ -24,34 +25,67 @@ from service.engine.jailed.gpkg import MAX_LAYERS, open_work_file, quoted, text_
 from service.engine.jailed.self_description import RULES, VIEWS, Beside, lists_all, says_of_itself
 from service.engine.jailed.table_types import HIDDEN_NAMES, KEY, TEXT, TypedTable, examine, is_view
 from service.engine.jailed.unread_geometries import left_out
+from service.formats.facts import MAX_COLUMNS, Count, Name
 
 GEOPACKAGE = "geopackage"
 COUNTED = ("mistyped", "spelled", "cut", "rounded", "unread", "second", "foreign")
 NOT_DATA = ("gpkg_", "rtree_", "sqlite_")
 CONTENTS = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY rowid"
 
+TableNames = Annotated[tuple[Name, ...], Meta(max_length=MAX_LAYERS)]
+ColumnNames = Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)]
+Counts = Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS * MAX_LAYERS)]
 
-def main(database: str, copy: str, report: str, kind: str = "", prefix: str = "") -> None:
+
+class ExaminedDatabase(msgspec.Struct, frozen=True):
+    """The tables of a database that hold data, and what is told of its columns."""
+
+    tables: TableNames
+    mistyped: Counts
+    """By column: how many values are of another type than it declares, and became texts with all others."""
+    spelled: Counts
+    """By column: how many binary values beside others became texts."""
+    cut: Counts
+    """By column: how many texts had bytes of zeros, which were left out."""
+    rounded: Counts
+    """By column: how many times have digits beyond milliseconds."""
+    beside: Beside
+    """What it holds beside its layers."""
+    rules: Count
+    """How many rules its tables have for the values of their columns."""
+    left_out: TableNames
+    """Keys that only number rows, although with gaps."""
+    clock_times: Annotated[Mapping[Name, ColumnNames], Meta(max_length=MAX_LAYERS)]
+    """By table: the columns with times of day and nothing else."""
+    derived: TableNames
+    """Views and virtual tables."""
+    unknown: TableNames
+    """Layers that are views with functions that SQLite alone does not have."""
+    unread: Counts
+    """By geometry column: how many values are not geometries."""
+    second: Counts
+    """By further geometry column: how many geometries it has."""
+    foreign: Counts
+    """By geometry column: how many geometries name another system than their table."""
+
+
+def main(database: str, copy: str, kind: str = "", prefix: str = "") -> ExaminedDatabase:
     """Write `database` to `copy` with types that hold all values; nothing if it declares only such.
 
-    Write to `report` the names of the tables that hold data, how many values of each column are of another type than
-    it declares, how many bytes in it become texts, how many of its texts lose bytes of zeros, how many of its times
-    digits beyond milliseconds, how many of its geometries are left out, or name another system than their table, which
-    layers are views with functions that SQLite alone does not have, and how many descriptions a GeoPackage has of
-    itself. If `kind` is "geopackage", the tables are its layers; else the copy has `prefix` before names of columns
-    that the driver does not read.
+    If `kind` is "geopackage", its tables are its layers; else the copy has `prefix` before names of columns that the
+    driver does not read.
     """
     try:
-        written, definitions = _report(database, is_geopackage=kind == GEOPACKAGE)
+        found, definitions = _examine(database, is_geopackage=kind == GEOPACKAGE)
     except UnicodeDecodeError:  # of the message of an error, which quotes the damaged schema
         sys.exit(Exit.DAMAGED)
-    Path(report).write_text(json.dumps(written), encoding="utf-8")
     if definitions:
         _copy(database, copy, definitions, prefix)
+    return found
 
 
-def _report(database: str, *, is_geopackage: bool) -> tuple[dict[str, object], dict[str, Mapping[str, str]]]:
-    """What to write to the report, and the types of the columns of tables to rewrite."""
+def _examine(database: str, *, is_geopackage: bool) -> tuple[ExaminedDatabase, dict[str, Mapping[str, str]]]:
+    """What is found, and the types of the columns of tables to rewrite."""
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         names, derived = (layers(connection), []) if is_geopackage else data_tables(connection)
         tables = _attributes(connection, names) if is_geopackage else names
@@ -61,17 +95,17 @@ def _report(database: str, *, is_geopackage: bool) -> tuple[dict[str, object], d
         rules = beside.limits + sum(_rules(connection, name) for name in names)
         found = {name: _examined(connection, name, is_geopackage=is_geopackage) for name in tables}
         unknown = [name for name, table in found.items() if not table.definition and is_view(connection, name)]
-    written: dict[str, object] = {
-        "tables": names,
-        "beside": beside,
-        "rules": rules,
-        "left_out": sorted({table.left_out for table in found.values()} - {""}),
-        "derived": derived,
-        "unknown": unknown,
-        "clock_times": {name: table.clock_times for name, table in found.items()},
+    examined = ExaminedDatabase(
+        tables=tuple(names),
+        beside=beside,
+        rules=rules,
+        left_out=tuple(sorted({table.left_out for table in found.values()} - {""})),
+        derived=tuple(derived),
+        unknown=tuple(unknown),
+        clock_times={name: tuple(table.clock_times) for name, table in found.items()},
         **{what: _total(getattr(table, what) for table in found.values()) for what in COUNTED},
-    }
-    return written, {name: table.definition for name, table in found.items() if table.definition}
+    )
+    return examined, {name: table.definition for name, table in found.items() if table.definition}
 
 
 def _attributes(connection: sqlite3.Connection, layers: Sequence[str]) -> list[str]:
@@ -172,7 +206,3 @@ def _value(name: str, kind: str) -> str:
         return name
     text = f"CASE WHEN {WITH_ZEROS.format(name)} THEN CAST(whole(CAST({name} AS BLOB)) AS TEXT) ELSE {name} END"
     return f"CASE typeof({name}) WHEN 'real' THEN exact({name}) WHEN 'blob' THEN hex({name}) ELSE {text} END"
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:6])

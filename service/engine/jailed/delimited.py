@@ -1,4 +1,4 @@
-"""Normalizes a CSV file of any dialect. Runs in the sandbox: `python -m …delimited CSV TABLES_FILE WANTED DELIMITER`.
+"""Normalizes a CSV file of any dialect. Runs in the sandbox.
 
 Determines encoding, delimiter, header, types and geometry columns from the whole file. The result is UTF-8 with a clean
 header; if only the header differs, the rest is copied unchanged.
@@ -29,6 +29,7 @@ from service.engine.jailed.places import (
     MARK,
     Column,
     Layout,
+    Table,
     Wanted,
     expect,
     lay_out,
@@ -36,7 +37,6 @@ from service.engine.jailed.places import (
     unique_names,
     with_plain_geometries,
     write_rows,
-    write_tables,
 )
 
 OURS = "t0.csv"
@@ -66,8 +66,8 @@ END = "\x04 end of the file"
 MAX_COLUMNS = 2000
 
 
-def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: str = "") -> None:
-    """Write a normalized copy of `csv_file`, and its description to `tables_file`; `wanted` is JSON of `Wanted`."""
+def main(csv_file: str, wanted: str = "{}", known_delimiter: str = "") -> list[Table]:
+    """Write a normalized copy of `csv_file`, and return its description; `wanted` is JSON of `Wanted`."""
     csv.field_size_limit(Path(csv_file).stat().st_size + 1 + len(END))
     asked = Wanted(**json.loads(wanted))
     encoding = encoding_of(csv_file)
@@ -85,7 +85,7 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
         file.seek(start)
         written = _write(file, delimiter, layout, has_header=bool(header), is_odd=bool(is_odd))
     Path(OURS).with_suffix(".csvt").write_text(layout.types, encoding="ascii")
-    told = msgspec.structs.replace(
+    table = msgspec.structs.replace(
         layout.table,
         delimiter=written,
         in_windows_1252=encoding == NO_UNICODE,
@@ -95,7 +95,7 @@ def main(csv_file: str, tables_file: str, wanted: str = "{}", known_delimiter: s
         unquoted=quotes.lost,
         first_unquoted=quotes.first_lost,
     )
-    write_tables(tables_file, [told])
+    return [table]
 
 
 def encoding_of(path: str) -> str:
@@ -275,7 +275,3 @@ def _write(file: TextIO, delimiter: str, layout: Layout, *, has_header: bool, is
             next(row for row in csv.reader(iter(file.readline, ""), delimiter=delimiter) if row)
         shutil.copyfileobj(file, ours, SAMPLE_CHARACTERS)
     return written
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:5])

@@ -1,4 +1,4 @@
-"""Declares the attributes of Esri JSON as they are. Runs in the sandbox: `python -m …esri_attributes FILE COPY REPORT`.
+"""Declares the attributes of Esri JSON as they are. Runs in the sandbox.
 
 Its driver reads only attributes that the file declares, makes 0 of other values than numbers in columns of numbers, and
 cuts whole numbers beyond 32 bits. It looks for what it knows the format by in the beginning. It reads all geometries in
@@ -6,20 +6,19 @@ the system of the file, whatever they name themselves, no measures of points, an
 a number is missing.
 """
 
-import json
 import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Meta, Raw
 
 from service.engine.jailed.exits import Exit
-from service.formats.facts import MAX_COLUMNS
+from service.formats.facts import MAX_COLUMNS, Count, Name
 
 TEXT, DOUBLE, INTEGER = "esriFieldTypeString", "esriFieldTypeDouble", "esriFieldTypeInteger"
 BITS: Mapping[Any, int] = {
@@ -51,6 +50,21 @@ KNOWN_BY = frozenset({FEATURES, "geometryType", "fields"})
 ZERO = rb"\u0000"
 """How JSON writes a NUL, at which the driver ends a text."""
 BOM = b"\xef\xbb\xbf"
+UNREAD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises: the driver says what is wrong, or reads it."""
+
+
+class FoundAttributes(msgspec.Struct):
+    """What is lost, or changed, when the file is read."""
+
+    mistyped: Annotated[dict[Name, Count], Meta(max_length=MAX_COLUMNS)] = {}
+    """How many values of each column are of another type than it declares, and made it one of texts."""
+    cut_at_nul: Annotated[dict[Name, Count], Meta(max_length=MAX_COLUMNS)] = {}
+    """How many texts of each column the driver cuts off."""
+    own_systems: Count = 0
+    """How many geometries name another system than the file."""
+    first_own_system: Count = 0
+    measured_points: Count = 0
 
 
 class _Feature(msgspec.Struct):
@@ -78,33 +92,17 @@ _MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 _GEOMETRY = msgspec.json.Decoder(_Geometry | None)
 
 
-def main(file: str, copy: str, report: str) -> None:
-    """Write `file` to `copy` with types that hold all values; nothing if it declares only such.
-
-    Write to `report` how many values of each column are of another type than it declares, and made it one of texts, how
-    many of its texts the driver cuts off, and how many geometries name another system than the file, or are points with
-    measures.
-    """
+def main(file: str, copy: str) -> FoundAttributes:
+    """Write `file` to `copy` with types that hold all values; nothing if it declares only such."""
     text = Path(file).read_bytes().removeprefix(BOM)
-    found: dict[str, object] = {
-        "mistyped": {},
-        "cut_at_nul": {},
-        "own_systems": 0,
-        "first_own_system": 0,
-        "measured_points": 0,
-    }
-    with suppress(
-        msgspec.DecodeError, UnicodeDecodeError, RecursionError
-    ):  # the driver says what is wrong, or reads it
+    found = FoundAttributes()
+    with suppress(*UNREAD):
         document = _DOCUMENT.decode(text)
-        fields, mistyped = _fields(document)
+        fields, found.mistyped = _fields(document)
         columns = _values(document.features)
         cut = {name: sum(map(_has_nul, values)) for name, values in columns.items()} if ZERO in text else {}
-        found |= {
-            "mistyped": mistyped,
-            "cut_at_nul": {name: count for name, count in cut.items() if count},
-            **_of_geometries(document),
-        }
+        found.cut_at_nul = {name: count for name, count in cut.items() if count}
+        _count_geometries(document, found)
         members = {} if fields is None else {"fields": Raw(msgspec.json.encode(fields))}
         has_emptied = _empty(document.features, fields or _declared(document))
         if _fill(document.features) or has_emptied:
@@ -114,7 +112,7 @@ def main(file: str, copy: str, report: str) -> None:
             members = former | members
             rows = members.pop(FEATURES)  # they come last: the driver looks for the others in the beginning
             Path(copy).write_bytes(msgspec.json.encode(members | {FEATURES: rows}))
-    Path(report).write_text(json.dumps(found), encoding="utf-8")
+    return found
 
 
 def _values(features: Iterable[_Feature]) -> dict[str, list[Any]]:
@@ -218,19 +216,18 @@ def _fill(features: Iterable[_Feature]) -> bool:
     return has_any
 
 
-def _of_geometries(document: _Document) -> dict[str, int]:
-    own = first = measured = 0
+def _count_geometries(document: _Document, found: FoundAttributes) -> None:
     systems = _names_of(document.system)
     for number, feature in enumerate(document.features, 1):
         geometry = _GEOMETRY.decode(feature.geometry)
         if geometry is None:
             continue
-        measured += geometry.x is not None and isinstance(geometry.m, int | float)
+        found.measured_points += geometry.x is not None and isinstance(geometry.m, int | float)
         names = _names_of(geometry.system)
         systems = systems or names
         if names and systems.isdisjoint(names):
-            own, first = own + 1, first or number
-    return {"own_systems": own, "first_own_system": first, "measured_points": measured}
+            found.own_systems += 1
+            found.first_own_system = found.first_own_system or number
 
 
 def _names_of(system: Any) -> set[object]:
@@ -240,7 +237,3 @@ def _names_of(system: Any) -> set[object]:
     found = {name: value for name in ("wkid", "latestWkid", "wkt") if isinstance(value := system.get(name), int | str)}
     codes: set[object] = {value for name, value in found.items() if name != "wkt" and value}
     return codes or set(found.values())
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:4])

@@ -1,6 +1,6 @@
-"""Writes the facts about a work file as JSON. Runs in the sandbox: `python -m …facts WORK_FILE TIDYING FACTS_FILE`.
+"""States the facts about a work file. Runs in the sandbox.
 
-Uses only the standard library. In the same pass it edits the file so that every target can use it: empty geometries
+In the same pass it edits the file so that every target can use it: empty geometries
 become null and empty parts are left out, because their NaN coordinates cannot be reprojected, and columns match the
 input (`tidy`).
 """
@@ -13,7 +13,6 @@ import struct
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from service.engine.jailed.encodings import mend_texts
 from service.engine.jailed.exits import Exit
@@ -67,14 +66,13 @@ FIELD_TYPES = {
 }
 
 
-def main(work_file: str, tidying: str, facts_file: str) -> None:
-    """Write the facts about `work_file` to `facts_file`.
+def main(work_file: str, tidying: str) -> dict[str, object]:
+    """Return the facts about `work_file`.
 
     Args:
         work_file: the GeoPackage; empty geometries in it become null.
         tidying: JSON object with what is known about the reported columns, and about the cells of tables. If it has
             `most_filled`, little is told of so many layers with features, because they are refused.
-        facts_file: the file to write.
     """
     connection = open_work_file(work_file)
     described = json.loads(tidying)
@@ -89,7 +87,7 @@ def main(work_file: str, tidying: str, facts_file: str) -> None:
         layers = [{"name": name, "table": name, "features": 1, "null_geometries": 1} for name in filled]
     else:
         layers = [_layer(connection, name, known, cells.get(name)) for name in names]
-    Path(facts_file).write_text(json.dumps({"layers": layers, "in_work_file": True}), encoding="utf-8")
+    return {"layers": layers, "in_work_file": True}
 
 
 def _layer(connection: sqlite3.Connection, table: str, tidying: Tidying, cells: Cells | None) -> dict[str, object]:
@@ -274,7 +272,3 @@ def _lengths(connection: sqlite3.Connection, table: str, names: Sequence[str]) -
         row = connection.execute(f"SELECT {wanted} FROM {quoted(table)}").fetchone()  # noqa: S608 -- quoted
         found |= {name: (row[2 * at] or 0, row[2 * at + 1] or 0) for at, name in enumerate(chunk)}
     return found
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:4])

@@ -1,14 +1,12 @@
 """Finds the coordinate system of each feature of GML, and writes it to where the driver looks. Runs in the sandbox.
 
-`python -m …gml_systems GML NAMED_GML FOUND_FILE [SYSTEM…]`. A geometry may name its system itself, in its parts, or
+A geometry may name its system itself, in its parts, or
 nowhere if the collection or the envelope around all features does. The driver knows the first way; it prefers an
 envelope's system to what features say, and newer releases also prefer its dimension. Before GDAL 3.12.1, it takes lists
-that do not say their dimension for ones of two, also in a SYSTEM of three. Uses only the standard library.
+that do not say their dimension for ones of two, also in a system of three.
 """
 
-import json
 import re
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection
 from pathlib import Path
@@ -254,8 +252,8 @@ def system_of(name: str) -> str:
     return WGS84 if CRS84.fullmatch(name) else name[:LONGEST_NAME]
 
 
-def main(gml: str, named_gml: str, found_file: str, *high: str) -> None:
-    """Write `gml` to `named_gml` with the system of each geometry, and which there are to `found_file`.
+def main(gml: str, named_gml: str, *high: str) -> dict[str, dict[str, list[int]]]:
+    """Write `gml` to `named_gml` with the system of each geometry, and return which there are.
 
     Positions in `high` systems, as `system_of` calls them, have heights.
     """
@@ -267,8 +265,4 @@ def main(gml: str, named_gml: str, found_file: str, *high: str) -> None:
     except expat.ExpatError:
         named = content  # the driver tells what is wrong
     Path(named_gml).write_bytes(named)
-    Path(found_file).write_text(json.dumps(reader.found), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return reader.found

@@ -1,14 +1,12 @@
 """Tells data of KML from the elements of features that have its name. Runs in the sandbox.
 
-`python -m …kml_names KML NEW_KML NAMES_FILE`. Drivers let data called `name` or `description`, in any case, replace the
+Drivers let data called `name` or `description`, in any case, replace the
 element of its feature, or give it a column of another name. Here, data with other content than the element is renamed,
-and all other data becomes the element. Uses only the standard library.
+and all other data becomes the element.
 """
 
 import html
-import json
 import re
-import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -48,10 +46,10 @@ ELEMENTS = {name: re.compile(rb"<%b>(%b)</%b>" % (name, _up_to(name), name)) for
 """The elements, which hold texts."""
 
 
-def main(kml: str, new_kml: str, names_file: str) -> None:
+def main(kml: str, new_kml: str) -> dict[str, str]:
     """Write `kml` without data that is called like an element to `new_kml`, if it has any.
 
-    `names_file` gets the new names of data that was renamed, by the old ones.
+    Returns the new names of data that was renamed, by the old ones.
     """
     content = Path(kml).read_bytes()
     clashing: set[bytes] = set()
@@ -67,8 +65,7 @@ def main(kml: str, new_kml: str, names_file: str) -> None:
         content = _replaced(FIELD, lambda field: b"" if field["name"] in alike else field[0], content)
     if names or alike:
         Path(new_kml).write_bytes(content)
-    shown = {old.decode("utf-8", "replace"): new.decode("utf-8", "replace") for old, new in names.items()}
-    Path(names_file).write_text(json.dumps(shown), encoding="utf-8")
+    return {old.decode("utf-8", "replace"): new.decode("utf-8", "replace") for old, new in names.items()}
 
 
 def _found(pattern: re.Pattern[bytes], content: bytes) -> Iterator[re.Match[bytes]]:
@@ -137,7 +134,3 @@ def _new_names(content: bytes, clashing: set[bytes]) -> dict[bytes, bytes]:
 def _renamed(found: re.Match[bytes], names: Mapping[bytes, bytes]) -> bytes:
     start, end = found.start("name") - found.start(), found.end("name") - found.start()
     return found[0][:start] + names.get(found["name"], found["name"]) + found[0][end:]
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:4])

@@ -1,6 +1,6 @@
-"""Checks that every line of a sequence was read. Runs in the sandbox: `python -m …lines SEQUENCE WORK_FILE`.
+"""Checks that every line of a sequence was read. Runs in the sandbox.
 
-The driver silently stops at the first line that it does not understand. Uses only the standard library.
+The driver silently stops at the first line that it does not understand.
 """
 
 import sys
@@ -24,7 +24,3 @@ def main(sequence: str, work_file: str) -> None:
         written = sum(line.count(SEPARATOR) if separated else bool(line.strip(BLANK)) for line in file)
     if features < written:
         sys.exit(Exit.STOPPED_EARLY)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:3])

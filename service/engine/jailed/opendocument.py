@@ -1,11 +1,9 @@
-"""Makes an ODS workbook that its driver understands. Runs in the sandbox: `python -m …opendocument ODS PLAIN FOUND`.
+"""Makes an ODS workbook that its driver understands. Runs in the sandbox.
 
 Its times become texts, elements in texts become characters, and formulas their results. The driver also stops, without
-a message, at rows that repeat more than 10,000 times: a workbook with others after them is refused. Uses only the
-standard library.
+a message, at rows that repeat more than 10,000 times: a workbook with others after them is refused.
 """
 
-import json
 import re
 import sys
 import zipfile
@@ -62,8 +60,8 @@ ROWS = re.compile(rb'\bnumber-rows-repeated="([^"]*+)"|(</table:table>)|<text:p\
 """Rows that repeat, the end of a sheet, and the text or value of a cell that is not empty."""
 
 
-def main(workbook: str, plain: str, found_file: str) -> None:
-    """Write a copy of `workbook` to `plain` unless its driver understands it, and what is left out to `found_file`."""
+def main(workbook: str, plain: str) -> Counter[str]:
+    """Write a copy of `workbook` to `plain` unless its driver understands it, and return what is left out."""
     found: Counter[str] = Counter()
     try:
         with zipfile.ZipFile(workbook) as book:
@@ -77,8 +75,8 @@ def main(workbook: str, plain: str, found_file: str) -> None:
                 _count_exact(parts(book), found)
     except UNREADABLE:
         Path(plain).unlink(missing_ok=True)  # the driver reports what is wrong
-        return
-    Path(found_file).write_text(json.dumps(found), encoding="utf-8")
+        found.clear()
+    return found
 
 
 def parts(book: zipfile.ZipFile) -> Iterator[bytes]:
@@ -129,7 +127,3 @@ def _plain(part: bytes, found: Counter[str]) -> bytes:
         lambda number: number[1] + as_decimal(number[2]), plain_texts(odd_numbers_as_texts(part), found)
     )
     return times_as_texts(plain_results(whole, found))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:4])

@@ -1,14 +1,13 @@
-"""Swaps the parallels of conic systems of MapInfo. Runs in the sandbox: `python -m …parallels FILE COPY`.
+"""Swaps the parallels of conic systems of MapInfo. Runs in the sandbox.
 
 MapInfo has the lower one first. Before GDAL 3.7.1, the driver exchanges those of the states of the USA, as EPSG has
 them. It takes an origin in feet for one in meters then, and a system in meters for EPSG's in feet. In the other order,
-the system is the same, and the driver leaves it alone. Uses only the standard library.
+the system is the same, and the driver leaves it alone.
 """
 
 import re
 import shutil
 import struct
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -56,7 +55,3 @@ def main(file: str, copy: str) -> None:
     with Path(file).open("rb") as read, Path(copy).open("xb") as written:
         written.write(swapped(read.read(HEAD_BYTES)))
         shutil.copyfileobj(read, written)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:3])

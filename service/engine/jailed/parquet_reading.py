@@ -1,6 +1,6 @@
 """Converts GeoParquet to a GeoPackage if GDAL has no driver for it: pyarrow reads, pyogrio writes. Runs in the sandbox.
 
-`python -m …parquet_reading PARQUET WORK_FILE SHEETS_FILE CHANGES_FILE`. Streams batches; never holds the whole file.
+Streams batches; never holds the whole file.
 """
 
 import json
@@ -11,7 +11,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -106,12 +105,12 @@ TOO_LARGE = "overflowed binary array capacity"
 """What pyarrow says of texts that take more than 2 GiB in a batch, which no run has."""
 
 
-def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> None:
+def main(parquet: str, work_file: str, sheets_file: str) -> dict[str, object]:
     """Write the content of `parquet` to `work_file`, or, as a table, to `sheets_file` if it declares no geometry.
 
-    For each kind of change, the number of values per column goes to `changes_file`, as do the names of columns that
-    get others, the types that change, and how many columns may not miss values, how many have titles, whether
-    geometries are of an epoch, and how often the file describes itself.
+    Returns, for each kind of change, the number of values per column, the names of columns that get others, the types
+    that change, and how many columns may not miss values, how many have titles, whether geometries are of an epoch, and
+    how often the file describes itself.
     """
     changes: Changes = {kind: Counter() for kind in (*COUNTS_OF_TABLES, *OF_GEOMETRIES)}
     try:
@@ -137,8 +136,7 @@ def main(parquet: str, work_file: str, sheets_file: str, changes_file: str) -> N
         "titles": sum(bool(_descriptions(field.metadata)) for field in schema),
         "said": _descriptions(schema.metadata) + bool(said_by_pandas(file).get("attributes")),
     }
-    written = {**counted, "renamed": renamed, "was": was, **beside}
-    Path(changes_file).write_text(json.dumps(written), encoding="utf-8")
+    return {**counted, "renamed": renamed, "was": was, **beside}
 
 
 def _descriptions(metadata: Mapping[bytes, bytes] | None) -> int:
@@ -339,7 +337,3 @@ def _finite(values: pa.Array) -> pa.Array:
     if not types.is_floating(values.type):
         return values
     return pc.if_else(pc.is_inf(values), pa.scalar(None, values.type), values)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:5])

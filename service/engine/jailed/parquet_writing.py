@@ -1,18 +1,14 @@
 """Converts a GeoPackage to GeoParquet 1.1 if GDAL has no driver for it: pyogrio reads, pyarrow writes.
 
-Runs in the sandbox: `python -m …parquet_writing GPKG PARQUET NAME VERIFIED_FILE MEASURED`. Streams batches; never
-holds the whole file. VERIFIED_FILE reports what the result, read back, holds of the dataset NAME. Unless MEASURED is
-empty, geometries may have measures, which the format forbids.
+Runs in the sandbox. Streams batches; never holds the whole file.
 """
 
 import json
 import math
 import sqlite3
 import struct
-import sys
 from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -37,8 +33,11 @@ UTC = "coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', {0}), substr({0}, 1, 19) || 'Z')"
 MALFORMED = (pa.ArrowException, OSError, ValueError, LookupError)
 
 
-def main(gpkg: str, parquet: str, name: str, verified_file: str, measured: str) -> None:
-    """Write the only layer of `gpkg` to `parquet`, and its counts, unless it is damaged, to `verified_file`."""
+def main(gpkg: str, parquet: str, name: str, measured: str) -> dict[str, object]:
+    """Write the only layer of `gpkg` to `parquet`; return what that, read back, holds of the dataset `name`.
+
+    Unless `measured` is empty, geometries may have measures, which the format forbids.
+    """
     if measured:
         leave_out_measures(gpkg)
     with closing(sqlite3.connect(gpkg, isolation_level=None)) as connection:
@@ -54,7 +53,7 @@ def main(gpkg: str, parquet: str, name: str, verified_file: str, measured: str) 
         layers = {name: count(parquet)}
     except MALFORMED:
         layers = {}
-    Path(verified_file).write_text(json.dumps({"layers": layers, "beyond_utc": late}), encoding="utf-8")
+    return {"layers": layers, "beyond_utc": late}
 
 
 def _write(gpkg: str, parquet: str, local: set[str], *, is_known: bool) -> None:
@@ -145,7 +144,3 @@ class _Seen:
 def _height_range(wkb: bytes) -> list[float]:
     heights = [height for height in read(wkb).heights() if not math.isnan(height)]
     return [min(heights), max(heights)] if heights else []
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:6])

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
-from pathlib import Path
 from typing import Annotated, Final, Literal, TextIO
 
 import msgspec
@@ -402,11 +401,6 @@ def with_plain_geometries(rows: Iterable[Sequence[object]], at: int) -> Iterator
         if len(cells) > at and isinstance(cells[at], str):
             cells[at] = as_read(str(cells[at]))
         yield cells
-
-
-def write_tables(path: str, tables: Sequence[Table]) -> None:
-    """Write the descriptions of the tables for the service."""
-    Path(path).write_bytes(msgspec.json.encode(tables))
 
 
 def _named(columns: Sequence[Column], wanted: Wanted) -> dict[int, Ours]:

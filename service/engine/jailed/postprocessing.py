@@ -1,11 +1,10 @@
-"""The last steps of results that drivers do not write as they are delivered: `python -m … QUESTION NAMES…`.
+"""The last steps of results that drivers do not write as they are delivered.
 
 Sessions answer the same questions (`postprocessing.c`). Runs in the sandbox.
 """
 
 import re
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -85,5 +84,6 @@ ANSWERS: Final[dict[str, Callable[..., None]]] = {
 }
 
 
-if __name__ == "__main__":
-    ANSWERS[sys.argv[1]](*sys.argv[2:])
+def main(question: str, *names: str) -> None:
+    """Do what `question` says with the files `names`."""
+    ANSWERS[question](*names)

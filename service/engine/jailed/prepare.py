@@ -1,14 +1,12 @@
-"""Edits the work file before it is written out. Runs in the sandbox: `python -m …prepare FILE EDITS`.
+"""Edits the work file before it is written out. Runs in the sandbox.
 
-EDITS is JSON: a list of `{"table", "name", "columns": {old: new}, "unwritten": [name], "explode", "straighten",
-"move", "flatten", "guard", "escape", "leave_out", "elevation", "geometry", "system_is_unknown"}`. Uses only the
-standard library.
+The edits are JSON: a list of `{"table", "name", "columns": {old: new}, "unwritten": [name], "explode", "straighten",
+"move", "flatten", "guard", "escape", "leave_out", "elevation", "geometry", "system_is_unknown"}`.
 """
 
 import json
 import sqlite3
 import struct
-import sys
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
@@ -188,7 +186,3 @@ def _collections(connection: sqlite3.Connection, table: str) -> list[int]:
 def _blob(wkb: bytes, like: bytes) -> bytes:
     magic, version, _, srs_id = HEADER.unpack_from(like)
     return HEADER.pack(magic, version, NO_ENVELOPE, srs_id) + wkb
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:3])

@@ -1,10 +1,8 @@
-"""Gathers features for a map into one GeoJSON document. Runs in the sandbox: `python -m …preview PARTS OUT`.
+"""Gathers features for a map into one GeoJSON document. Runs in the sandbox.
 
-PARTS is JSON: `{"most_features", "most_bytes", "features", "is_simplified", "parts": [{"file",
-"layer"}]}`. Each file of a part holds one feature per line, in longitude and latitude.
+Each file of a part holds one feature per line, in longitude and latitude.
 """
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -82,7 +80,3 @@ def _short(value: Any) -> Any:
     if text is None or len(text) <= MOST_CHARACTERS:
         return value
     return text[:MOST_CHARACTERS] + ELLIPSIS
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:3])

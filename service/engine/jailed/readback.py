@@ -1,7 +1,6 @@
-"""Counts what a result contains, from its bytes. Runs in the sandbox: `python -m …readback READER NAMES VERIFIED_FILE`.
+"""Counts what a result contains, from its bytes. Runs in the sandbox.
 
-NAMES is JSON: for each layer, its name and the file that holds it. Uses only the standard library, and none of the code
-that wrote the result, so that a bug in writing is not repeated in reading.
+It uses none of the code that wrote the result, so that a bug in writing is not repeated in reading.
 """
 
 import csv
@@ -9,7 +8,6 @@ import json
 import re
 import sqlite3
 import struct
-import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -42,8 +40,8 @@ MALFORMED = (OSError, ValueError, LookupError, struct.error, sqlite3.Error, csv.
 Counted = dict[str, object]
 
 
-def main(reader: str, names: str, verified_file: str) -> None:
-    """Write the counts of the layers `names` to `verified_file`; unreadable layers are left out."""
+def main(reader: str, names: str) -> dict[str, object]:
+    """Return the counts of the layers in `names`, JSON of the file that holds each; unreadable layers are left out."""
     layers: dict[str, Counted] = {}
     for name, file in json.loads(names).items():
         try:
@@ -52,7 +50,7 @@ def main(reader: str, names: str, verified_file: str) -> None:
             raise
         except MALFORMED:
             continue
-    Path(verified_file).write_text(json.dumps({"layers": layers}), encoding="utf-8")
+    return {"layers": layers}
 
 
 def _database(file: str, name: str, geometry_query: str, dimensions: Mapping[Any, tuple[bool, bool]]) -> Counted:
@@ -210,7 +208,3 @@ READERS: Mapping[str, Callable[[str, str], Counted]] = {
     "lines": _lines,
     "opendocument": _opendocument,
 }
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:4])

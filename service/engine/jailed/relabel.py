@@ -1,15 +1,12 @@
 """Gives layers names that a GeoPackage accepts, and makes lists texts. Runs in the sandbox.
 
-`python -m …relabel SQLITE NAMES_FILE FIRST`. GeoPackage refuses names that begin with punctuation or its own prefix;
-plain SQLite accepts them. The tables are renamed to `t0`, `t1`…, counted from FIRST; their former names are written to
-a file. Lists are JSON already, which their driver would read as lists again. Uses only the standard library.
+GeoPackage refuses names that begin with punctuation or its own prefix; plain SQLite accepts them. Lists are JSON
+already, which their driver would read as lists again.
 """
 
-import json
 import re
 import sqlite3
 import sys
-from pathlib import Path
 
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.gpkg import MAX_LAYERS, quoted, spare_names
@@ -19,8 +16,8 @@ LIST = re.compile(r"(?<=' )JSON(?:STRING|INTEGER|INTEGER64|REAL)LIST(?=[,)])")
 CATALOGUE = {"geometry_columns", "spatial_ref_sys"}
 
 
-def main(database: str, names_file: str, first: str) -> None:
-    """Rename every layer of `database`; write a map of new to old names to `names_file`."""
+def main(database: str, first: str) -> dict[str, str]:
+    """Rename every layer of `database` to `t0`, `t1`…, counted from `first`; return the old names by the new ones."""
     connection = sqlite3.connect(database, isolation_level=None)
     connection.execute("PRAGMA legacy_alter_table = ON")
     query = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
@@ -34,7 +31,7 @@ def main(database: str, names_file: str, first: str) -> None:
         connection.execute(f"ALTER TABLE {quoted(old)} RENAME TO {quoted(new)}")
         query = "UPDATE geometry_columns SET f_table_name = ? WHERE lower(f_table_name) = lower(?)"
         connection.execute(query, (new, old))
-    Path(names_file).write_text(json.dumps(names), encoding="utf-8")
+    return names
 
 
 def _make_lists_texts(connection: sqlite3.Connection) -> None:
@@ -43,7 +40,3 @@ def _make_lists_texts(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA writable_schema = ON")
     connection.execute("UPDATE sqlite_master SET sql = as_texts(sql) WHERE sql LIKE '%LIST%'")
     connection.execute("PRAGMA writable_schema = RESET")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:4])

@@ -1,11 +1,10 @@
-"""Has columns of a work file without rows take repeated values. Runs in the sandbox: `python -m …repeatable WORK_FILE`.
+"""Has columns of a work file without rows take repeated values. Runs in the sandbox.
 
 FlatGeobuf declares that the values of a column differ, without making sure of it, and times differ by less than the
-milliseconds that are read. Uses only the standard library.
+milliseconds that are read.
 """
 
 import re
-import sys
 from contextlib import closing
 
 from service.engine.jailed.gpkg import open_work_file, quoted, tables
@@ -21,7 +20,3 @@ def main(work_file: str) -> None:
             (definition,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
             connection.execute(f"DROP TABLE {quoted(table)}")
             connection.execute(UNIQUE.sub(lambda found: found[1] or "", definition))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -1,10 +1,6 @@
-"""Counts the records of a .shp by their headers. Runs in the sandbox: `python -m …shape_records SHP RECORDS_FILE`.
-
-Uses only the standard library.
-"""
+"""Counts the records of a .shp by their headers. Runs in the sandbox."""
 
 import struct
-import sys
 from pathlib import Path
 
 SHP_HEADER = 100
@@ -12,8 +8,8 @@ RECORD_HEADER = struct.Struct(">2i")
 WORD_BYTES = 2
 
 
-def main(shp: str, records_file: str) -> None:
-    """Write to `records_file` how many records `shp` has that are complete."""
+def main(shp: str) -> int:
+    """Return how many records `shp` has that are complete."""
     content = memoryview(Path(shp).read_bytes())
     records, at = 0, SHP_HEADER
     while at + RECORD_HEADER.size <= len(content):
@@ -22,8 +18,4 @@ def main(shp: str, records_file: str) -> None:
         if words < 0 or at > len(content):
             break
         records += 1
-    Path(records_file).write_text(str(records), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    return records

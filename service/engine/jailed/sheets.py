@@ -1,7 +1,4 @@
-"""Turns the sheets of a workbook into normalized tables. Runs in the sandbox.
-
-`python -m …sheets GPKG TABLES WANTED WORKBOOK SHEETS`: GPKG is what the driver read, a table per sheet.
-"""
+"""Turns the sheets of a workbook into normalized tables. Runs in the sandbox."""
 
 import json
 import re
@@ -25,7 +22,6 @@ from service.engine.jailed.places import (
     unique_names,
     with_plain_geometries,
     write_rows,
-    write_tables,
 )
 
 CSV_TYPES = {
@@ -46,8 +42,8 @@ GUESSED = frozenset({CellKind.NUMBER, CellKind.NUMBER | CellKind.TRUTH, CellKind
 """What columns hold whose types follow from their values."""
 
 
-def main(work_file: str, tables_file: str, wanted: str, workbook: str = "", of_sheets: str = "") -> None:
-    """Write every table of `work_file` as a normalized CSV, and their descriptions to `tables_file`.
+def main(work_file: str, wanted: str, workbook: str = "", of_sheets: str = "") -> list[Table]:
+    """Write every table of `work_file`, one per sheet, as a normalized CSV, and return their descriptions.
 
     `wanted` is JSON of `Wanted`; `workbook` is what the driver read if it takes columns that begin empty for texts. The
     last rows of sheets (`of_sheets`, unless it is "") that have no values but empty texts are left out.
@@ -60,7 +56,7 @@ def main(work_file: str, tables_file: str, wanted: str, workbook: str = "", of_s
     doubtful = [_doubtful(connection, name) if workbook else set[int]() for name in names]
     kinds = kinds_of_columns(workbook) if any(doubtful) else []
     held: list[ColumnKinds] = kinds if len(kinds) == len(names) else [{}] * len(names)
-    found = [
+    return [
         _write(
             connection,
             name,
@@ -71,7 +67,6 @@ def main(work_file: str, tables_file: str, wanted: str, workbook: str = "", of_s
         )
         for number, (name, places, of) in enumerate(zip(names, doubtful, held, strict=True))
     ]
-    write_tables(tables_file, found)
 
 
 def _write(
@@ -157,7 +152,3 @@ def _up_to_the_last(connection: sqlite3.Connection, table: str, declared: Sequen
     backwards = connection.execute(f"SELECT {listed} FROM {quoted(table)} ORDER BY rowid DESC")  # noqa: S608 -- quoted
     blank = takewhile(lambda row: all(value in {None, ""} for value in row), backwards)
     return int(count) - sum(1 for _ in blank)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:6])

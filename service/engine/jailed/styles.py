@@ -1,11 +1,10 @@
-"""Makes the driver understand a workbook's formats of cells. Runs in the sandbox: `python -m …styles XLSX PLAIN FOUND`.
+"""Makes the driver understand a workbook's formats of cells. Runs in the sandbox.
 
 Only its format distinguishes a date from a number. The driver looks for some letters in a format, wherever they are. It
 knows no hour, day or month of one letter, and takes a number for a date if the text beside it has them. It does not
-know the built-in formats of East Asian versions. Uses only the standard library.
+know the built-in formats of East Asian versions.
 """
 
-import json
 import lzma
 import re
 import shutil
@@ -18,7 +17,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from decimal import Decimal
 from html import unescape
 from itertools import chain, count, islice
-from pathlib import Path
 from typing import NamedTuple
 from unicodedata import category
 
@@ -152,12 +150,12 @@ UNREADABLE = (*DAMAGED, OSError, MemoryError)
 """What `zipfile` raises: a member that is damaged, missing or cut off, packed in an unknown way, or encrypted."""
 
 
-def main(workbook: str, plain: str, found_file: str) -> None:
+def main(workbook: str, plain: str) -> dict[str, int]:
     """Write a copy of `workbook` to `plain` whose formats and cells the driver understands, unless it understands all.
 
     In the copy, days are counted from 1900, names of elements have no prefix, and references to sheets the usual one.
 
-    Also write to `found_file`, as JSON, what the driver does not tell: how many formulas have no result, how many
+    Returns what the driver does not tell: how many formulas have no result, how many
     characters are escaped, how many cells hold true or false (`truths`), how many times become `late`, how many
     moments are cells of a header (`named`), and how many ISO dates (`iso`) and errors (`errors`) are texts in the
     copy, the row of the first in its sheet (`first_errors`), how many readings of texts the copy lacks
@@ -192,7 +190,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
             is_whole = not content or book.getinfo(MEMBER).file_size < MOST_BYTES
             prefixed = [name for name in filter(PART.fullmatch, book.namelist()) if is_prefixed(book, name)]
     except UNREADABLE:
-        return  # the driver reports what is wrong
+        return {}  # the driver reports what is wrong
     understood = _with_known_numbers(understood, built_in, largest)
     changed: dict[str, Iterable[bytes]] = {MEMBER: [understood]} if is_whole and understood != content else {}
     dates = frozenset(_dates(understood)) if is_early else ()
@@ -214,7 +212,7 @@ def main(workbook: str, plain: str, found_file: str) -> None:
     texts = sum(ours.values(), Counter())
     found |= {"iso": texts[ISO], "errors": texts[ERROR], "first_errors": error, "phonetic": texts[PHONETIC]}
     found |= {"rounded": long, "first_rounded": first_long, "merged": joined, "first_merged": first_joined}
-    Path(found_file).write_text(json.dumps(found), encoding="ascii")
+    return found
 
 
 def understood(code: str) -> str:
@@ -484,7 +482,3 @@ def copy_with(changed: Mapping[str, Iterable[bytes]], workbook: str, plain: str)
             del book.NameToInfo[name]
             with book.open(name, "w", force_zip64=True) as file:
                 file.writelines(content)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:4])

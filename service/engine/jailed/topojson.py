@@ -1,7 +1,7 @@
-"""Makes GeoJSON of TopoJSON. Runs in the sandbox: `python -m …topojson FILE FOUND_FILE`.
+"""Makes GeoJSON of TopoJSON. Runs in the sandbox.
 
 Each object that is a collection becomes a document, `t0.geojson` and so on; all others share one. The documents are
-scanned as GeoJSON of clients is. FOUND_FILE says what is in them, and what of the topology is not.
+scanned as GeoJSON of clients is.
 """
 
 import gc
@@ -175,8 +175,8 @@ class TopologyWriter:
                 self.found.foreign[name[:MAX_NAME_CHARACTERS]] = None
 
 
-def main(file: str, found_file: str) -> None:
-    """Write the documents of the topology in `file`, and to `found_file` what was found."""
+def main(file: str) -> FoundDocuments:
+    """Write the documents of the topology in `file`, and return what was found."""
     gc.disable()  # there are no cycles
     try:
         program = TopologyWriter(Path(file).read_bytes().removeprefix(BOM_UTF8).rstrip(PADDING))
@@ -185,7 +185,7 @@ def main(file: str, found_file: str) -> None:
         sys.exit(_EXITS.get(refusal.reason, Exit.DAMAGED))
     except (Damaged, LookupError, ValueError, RecursionError):
         sys.exit(Exit.DAMAGED)
-    Path(found_file).write_bytes(msgspec.json.encode(program.found))
+    return program.found
 
 
 def _is_collection(members: Members) -> bool:
@@ -218,7 +218,3 @@ def _scanned(path: Path) -> Scan:
         normalize(path, target, KEEP)
         target.replace(path)
     return found
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:3])

@@ -1,7 +1,6 @@
 """Does what ogr2ogr does, with the GDAL in the wheel of pyogrio, which has drivers that the GDAL of some hosts lacks.
 
-Runs in the sandbox: `python -m …wheel LIBRARY DRIVERS OPTIONS… TARGET SOURCE`. DRIVERS are separated by commas; no
-others are registered. The messages are those of ogr2ogr, in the same place.
+Runs in the sandbox. The messages are those of ogr2ogr, in the same place.
 """
 
 import ctypes
@@ -30,7 +29,7 @@ _SIGNATURES = {
 
 
 def main(library: str, drivers: str, *arguments: str) -> None:
-    """Translate, or end with 1, as ogr2ogr does."""
+    """Translate with `drivers`, separated by commas, and no others; or end with 1, as ogr2ogr does."""
     gdal = ctypes.CDLL(library)
     for name, (result, parameters) in _SIGNATURES.items():
         function = getattr(gdal, name)
@@ -47,7 +46,3 @@ def main(library: str, drivers: str, *arguments: str) -> None:
     written = gdal.GDALVectorTranslate(target, None, 1, ctypes.byref(_HANDLE(opened)), planned, None)
     if not written or gdal.GDALClose(written):
         sys.exit(1)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

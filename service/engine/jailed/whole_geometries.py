@@ -1,7 +1,6 @@
-"""Writes each geometry of a WKT file on one line. Runs in the sandbox: `python -m …whole_geometries WKT_FILE LINES`."""
+"""Writes each geometry of a WKT file on one line. Runs in the sandbox."""
 
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -52,7 +51,3 @@ def main(wkt_file: str, whole_file: str) -> None:
         Path(whole_file).open("w", encoding="utf-8") as whole,
     ):
         whole.writelines(f"{geometry}\n" for geometry in whole_geometries(lines))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:3])

@@ -1,11 +1,9 @@
-"""Counts times whose zone the converter changes or drops. Runs in the sandbox: `python -m …zones COUNT_FILE FILE…`.
+"""Counts times whose zone the converter changes or drops. Runs in the sandbox.
 
-The converter has zones in quarters of an hour. Uses only the standard library.
+The converter has zones in quarters of an hour.
 """
 
-import json
 import re
-import sys
 from collections.abc import Iterable
 from itertools import takewhile
 from pathlib import Path
@@ -20,9 +18,9 @@ LONGEST = 64
 """More bytes than such a time takes."""
 
 
-def main(count_file: str, *files: str) -> None:
-    """Write to `count_file` how many such times all `files` contain."""
-    Path(count_file).write_text(json.dumps(count_odd_times(map(Path, files))), encoding="utf-8")
+def main(*files: str) -> int:
+    """Return how many such times all `files` contain."""
+    return count_odd_times(map(Path, files))
 
 
 def count_odd_times(files: Iterable[Path]) -> int:
@@ -46,7 +44,3 @@ def _count_between(text: bytes, begin: int, end: int) -> int:
     """How many such times `text` contains whose minutes begin from `begin` to before `end`."""
     starts = takewhile(lambda start: start < end, (match.start() for match in ODD_TIME.finditer(text, begin)))
     return sum(HOUR.fullmatch(text, max(start - HOUR_BYTES, 0), start) is not None for start in starts)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,23 +1,23 @@
 """Reads databases, whose values may be of other types than their columns declare."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from service.engine.jailed import column_types
+from service.engine.jailed.column_types import ExaminedDatabase
 from service.engine.jailed.database import ENTRIES, told_apart
-from service.engine.jailed.self_description import Beside
 from service.engine.mistyped import GeoPackageCheck, TypeCheck
 from service.engine.reading.files import reading_with_options
 from service.engine.reading.table_checks import ROUNDED, ZEROS_LEFT_OUT
-from service.engine.reading.work_file import LISTED, TABLES_FILE, WorkFile, hold_or_read, told_of
+from service.engine.reading.work_file import LISTED, WorkFile, hold_or_read, told_of
 from service.engine.session import Answer, Session
 from service.engine.session_loading import Opening, hold
 from service.engine.workspace import Workplace, staged_names
 from service.errors import Rejection
-from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Name
+from service.formats.facts import MAX_LAYERS, Count, Name
 from service.formats.format import reading_of
 from service.formats.names import listed, quotes
 from service.formats.source import Source
@@ -32,41 +32,6 @@ from service.formats.table.databases import (
 
 TYPED_FILES = {"": "typed.sqlite", column_types.GEOPACKAGE: "typed.gpkg"}
 """By its kind: a copy of a database with types of columns that its driver reads, if it has others."""
-TableNames = Annotated[tuple[Name, ...], Meta(max_length=MAX_LAYERS)]
-ColumnNames = Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)]
-Counts = Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS * MAX_LAYERS)]
-
-
-class _Database(msgspec.Struct, frozen=True):
-    """The tables of a database, and what is told of its columns."""
-
-    tables: TableNames
-    mistyped: Counts
-    """By column: how many values are of another type than it declares, and became texts with all others."""
-    spelled: Counts
-    """By column: how many binary values beside others became texts."""
-    cut: Counts
-    """By column: how many texts had bytes of zeros, which were left out."""
-    rounded: Counts
-    """By column: how many times have digits beyond milliseconds."""
-    beside: Beside
-    """What it holds beside its layers."""
-    rules: Count
-    """How many rules its tables have for the values of their columns."""
-    left_out: TableNames
-    """Keys that only number rows, although with gaps."""
-    clock_times: Annotated[Mapping[Name, ColumnNames], Meta(max_length=MAX_LAYERS)]
-    """By table: the columns with times of day and nothing else."""
-    derived: TableNames
-    """Views and virtual tables."""
-    unknown: TableNames
-    """Layers that are views with functions that SQLite alone does not have."""
-    unread: Counts
-    """By geometry column: how many values are not geometries."""
-    second: Counts
-    """By further geometry column: how many geometries it has."""
-    foreign: Counts
-    """By geometry column: how many geometries name another system than their table."""
 
 
 class _Entries(Answer, frozen=True):
@@ -118,16 +83,17 @@ async def read_geopackage(place: Workplace, source: Source) -> WorkFile:
     return await _read(place, source, origin, found, ())
 
 
-async def _typed(place: Workplace, source: Source, kind: str) -> tuple[str, _Database]:
+async def _typed(place: Workplace, source: Source, kind: str) -> tuple[str, ExaminedDatabase]:
     """The database with types that its driver reads, and what is known of it."""
     file, copy = staged_names(source)[0], TYPED_FILES[kind]
     prefix = reading_of(source.format).column_prefix
-    await place.python(column_types.__name__, file, copy, TABLES_FILE, kind, prefix)
-    found = await place.read_json(TABLES_FILE, _Database)
+    found = await place.call(column_types.__name__, ExaminedDatabase, file, copy, kind, prefix)
     return (copy if await place.has(copy) else file), found
 
 
-async def _read(place: Workplace, source: Source, origin: str, found: _Database, layers: Sequence[str]) -> WorkFile:
+async def _read(
+    place: Workplace, source: Source, origin: str, found: ExaminedDatabase, layers: Sequence[str]
+) -> WorkFile:
     reading = reading_with_options(source)
     place.clock_times = {table: {*times} for table, times in found.clock_times.items()}
     read = await hold_or_read(place, reading, origin, layers)
@@ -167,7 +133,7 @@ _OF_VALUES = {
 """What is told of its values, by kind."""
 
 
-def _warnings(found: _Database) -> Iterator[str]:
+def _warnings(found: ExaminedDatabase) -> Iterator[str]:
     yield from told_of(found.beside, _BESIDE)
     yield from told_of(found, _RULES | _OF_VALUES)
     if found.derived:

@@ -1,55 +1,25 @@
 """Reads Esri JSON, of which the driver takes attributes, systems and measures for others, or for none."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import PurePath
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
 from service.engine.jailed import esri_attributes
+from service.engine.jailed.esri_attributes import FoundAttributes
 from service.engine.reading.work_file import INTO_WORK_FILE, NO_SYSTEM, WORK_DRIVER, WorkFile, hold_or_read
 from service.engine.workspace import WORK_FILE, Workplace, staged_names
 from service.formats.esri_codes import esri_code, has_measures_alone
-from service.formats.facts import MAX_COLUMNS, Count, Name
 from service.formats.format import reading_of
 from service.formats.into_utf8 import require_utf8
 from service.formats.names import counted, values_of
 from service.formats.source import Source
 
-COPY, FOUND_FILE = "attributes.json", "found.json"
+COPY = "attributes.json"
 MEASURES_LEFT_OUT = (
     "Measures (M) were left out: Esri JSON is read with them only beside elevations, and not for points."
 )
-
-
-class _FoundAttributes(msgspec.Struct, frozen=True):
-    """What the program tells: as `esri_attributes.main`."""
-
-    mistyped: Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS)]
-    cut_at_nul: Annotated[Mapping[Name, Count], Meta(max_length=MAX_COLUMNS)]
-    own_systems: Count
-    first_own_system: Count
-    measured_points: Count
-
-    def warnings(self, *, is_measured: bool) -> Iterator[str]:
-        """What is lost when the file is read; `is_measured`: its geometries have measures and no elevations."""
-        if is_measured or self.measured_points:
-            yield MEASURES_LEFT_OUT
-        if self.mistyped:
-            yield (
-                "Columns with values of other types than the file declares, or integers beyond 53 bits "
-                f"({values_of(self.mistyped)}), became columns of texts with all their values."
-            )
-        if self.cut_at_nul:
-            yield f"Texts with a NUL character ({values_of(self.cut_at_nul)}) were cut off there."
-        if self.own_systems:
-            yield (
-                f"{counted(self.own_systems, 'feature')} with another coordinate system (spatialReference) in the "
-                "geometry than that of the file: it is not read, and the coordinates are taken for those of the file's "
-                f"system. Split the file by system. The first is feature {self.first_own_system:,}."
-            )
 
 
 async def read_esri_json(place: Workplace, source: Source) -> WorkFile:
@@ -58,12 +28,11 @@ async def read_esri_json(place: Workplace, source: Source) -> WorkFile:
     code = await place.look(partial(esri_code, source.path))
     is_measured = await place.look(partial(has_measures_alone, source.path))
     name = staged_names(source)[0]
-    await place.python(esri_attributes.__name__, name, COPY, FOUND_FILE)
-    found = await place.read_json(FOUND_FILE, _FoundAttributes)
+    found = await place.call(esri_attributes.__name__, FoundAttributes, name, COPY)
     if await place.has(COPY):
         name = COPY
     names = {PurePath(COPY).stem: source.parts[0].layer}
-    warnings = tuple(found.warnings(is_measured=is_measured))
+    warnings = tuple(_warnings(found, is_measured=is_measured))
     reading = reading_of(source.format)
     if not code and not is_measured:
         read = await hold_or_read(place, reading, name)
@@ -80,3 +49,22 @@ async def read_esri_json(place: Workplace, source: Source) -> WorkFile:
     await place.discard(WORK_FILE)
     await read_in()
     return WorkFile(warnings, names, system=system)
+
+
+def _warnings(found: FoundAttributes, *, is_measured: bool) -> Iterator[str]:
+    """What is lost when the file is read; `is_measured`: its geometries have measures and no elevations."""
+    if is_measured or found.measured_points:
+        yield MEASURES_LEFT_OUT
+    if found.mistyped:
+        yield (
+            "Columns with values of other types than the file declares, or integers beyond 53 bits "
+            f"({values_of(found.mistyped)}), became columns of texts with all their values."
+        )
+    if found.cut_at_nul:
+        yield f"Texts with a NUL character ({values_of(found.cut_at_nul)}) were cut off there."
+    if found.own_systems:
+        yield (
+            f"{counted(found.own_systems, 'feature')} with another coordinate system (spatialReference) in the "
+            "geometry than that of the file: it is not read, and the coordinates are taken for those of the file's "
+            f"system. Split the file by system. The first is feature {found.first_own_system:,}."
+        )

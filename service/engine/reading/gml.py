@@ -48,7 +48,7 @@ UNKNOWN_TO_DRIVER = b"https:"
 HIGH_AROUND = re.compile(rb"<[\w:.-]*?(?:Envelope|Box|Collection)\s[^<>]*?\bsrsDimension\s*=\s*[\"']%d[\"']" % HIGH)
 LISTS = re.compile(rb"<(?:[\w.-]++:)?+posList(?=[\s>])(?![^<>]*?\bsrsDimension\b)")
 """Lists of positions that do not say how many dimensions they have; of other coordinates, the driver sees it."""
-NAMED_FILE, FOUND_FILE = "named.gml", "systems.json"
+NAMED_FILE = "named.gml"
 SHORTER_FILE, ITS_SCHEMA, SCHEMA = "shorter.gml", "shorter.gfs", f"{INPUT}0.gfs"
 OF_ONE_FILE = re.compile(r"<(Width|FeatureCount|Extent[XY]M(?:in|ax))>[^<]*</\1>")
 """What a schema says of the values in a file, in place of the names and types of columns."""
@@ -84,8 +84,7 @@ async def read_gml(place: Workplace, source: Source) -> WorkFile:
         await _describe(place, reading_with_options(source), source.parts[0])
         return msgspec.structs.replace(await read_single(place, source), system=_shown(names))
     file = staged_names(source)[0]
-    await place.python(gml_systems.__name__, file, NAMED_FILE, FOUND_FILE, *high)
-    found = await place.read_json(FOUND_FILE, Found)
+    found = await place.call(gml_systems.__name__, Found, file, NAMED_FILE, *high)
     warnings = tuple(told for layer, systems in found.items() for told in _require_one_system(layer, systems))
     await place.discard(file)
     await place.rename(NAMED_FILE, file)

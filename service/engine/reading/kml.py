@@ -21,7 +21,6 @@ ELEMENTS = b"|".join(kml_names.ELEMENTS)
 LIKE_ELEMENTS = re.compile(rb"<(?:Data|SimpleField)\s[^<>]*?\bname\s*=\s*[\"'](?i:" + ELEMENTS + rb")[\"']")
 """A declaration of data with the name of an element."""
 NEW_FILE = "new.kml"
-NAMES_FILE = "names.json"
 NewNames = Annotated[dict[Name, Name], Meta(max_length=MAX_COLUMNS)]
 
 
@@ -47,8 +46,8 @@ async def read_kml(place: Workplace, source: Source) -> WorkFile:
 
 async def _tell_apart(place: Workplace, file: str) -> dict[str, str]:
     """Tell data in `file` from elements of the same name; return the new names of what was renamed."""
-    await place.python(kml_names.__name__, file, NEW_FILE, NAMES_FILE)
+    names = await place.call(kml_names.__name__, NewNames, file, NEW_FILE)
     if await place.has(NEW_FILE):
         await place.discard(file)
         await place.rename(NEW_FILE, file)
-    return await place.read_json(NAMES_FILE, NewNames)
+    return names

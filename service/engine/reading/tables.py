@@ -7,9 +7,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from service.engine import jailed
 from service.engine.diagnostics import find_changes
-from service.engine.jailed import delimited, sheets, whole_geometries
+from service.engine.jailed import PARQUET_READING, delimited, sheets, whole_geometries
 from service.engine.jailed.places import WKT, Table, Wanted, X, Y, Z
 from service.engine.reading.files import read_document, reading_with_options
 from service.engine.reading.table_checks import (
@@ -24,7 +23,6 @@ from service.engine.reading.table_checks import (
 from service.engine.reading.work_file import (
     LISTED,
     NO_SYSTEM,
-    TABLES_FILE,
     WORK_DRIVER,
     FormerTypes,
     WorkFile,
@@ -47,11 +45,8 @@ from service.formats.table.databases import DESCRIPTIONS_LEFT_OUT, EPOCH_LEFT_OU
 
 CSV_DRIVER = "CSV"
 SHEETS_FILE = "sheets.gpkg"
-CHANGES_FILE = "changes.json"
 GATHERED_FILE = "gathered.gpkg"
 WHOLE_FILE = "whole.wkt"
-PARQUET_READING = f"{jailed.__name__}.parquet_reading"
-"""Named, not imported: it needs optional packages."""
 LARGEST_WORKBOOK_BYTES = 8 << 20
 """Larger ones would take 200 MB and more, for their driver holds a copy of the rows. Some are read twice, because their
 content must be examined one by one: that costs a third more, but the other way costs twice as much for all."""
@@ -170,8 +165,7 @@ def _with_name(table: Table) -> Table:
 
 
 async def _delimited(place: Workplace, file: str, request: ConversionRequest, reading: Reading) -> Tables:
-    await place.python(delimited.__name__, file, TABLES_FILE, _wanted(request), reading.delimiter)
-    return await _written_tables(place)
+    return await _tables(place, delimited.__name__, file, _wanted(request), reading.delimiter)
 
 
 async def read_workbook(place: Workplace, source: Source, request: ConversionRequest) -> WorkFile:
@@ -214,8 +208,7 @@ async def _sheets(
 ) -> Tables:
     """The tables of what the driver read, of a `workbook` if it does not tell the types of all its columns."""
     ends = "sheets" if of_sheets else ""
-    await place.python(sheets.__name__, SHEETS_FILE, TABLES_FILE, _wanted(request), workbook, ends)
-    return await _written_tables(place)
+    return await _tables(place, sheets.__name__, SHEETS_FILE, _wanted(request), workbook, ends)
 
 
 def _wanted(request: ConversionRequest) -> str:
@@ -227,9 +220,9 @@ def _wanted_columns(request: ConversionRequest) -> dict[str, str]:
     return {field.removesuffix("Field"): name for field, name in request.place_fields.items()}
 
 
-async def _written_tables(place: Workplace) -> Tables:
-    """The tables that a program in the sandbox has written."""
-    tables = await place.read_json(TABLES_FILE, Tables)
+async def _tables(place: Workplace, program: str, *arguments: str) -> Tables:
+    """The tables that a program in the sandbox writes."""
+    tables = await place.call(program, Tables, *arguments)
     if not tables:
         raise Rejection("The file holds no table, so there is nothing to convert.")
     return tables
@@ -274,8 +267,7 @@ async def read_parquet(place: Workplace, source: Source, request: ConversionRequ
     """Read the file by its driver, or where GDAL lacks that, by a Python program."""
     if not place.host.drivers.keys().isdisjoint(reading_of(source.format).drivers):
         return await read_document(place, source)
-    await place.python(PARQUET_READING, staged_names(source)[0], WORK_FILE, SHEETS_FILE, CHANGES_FILE)
-    changes = await place.read_json(CHANGES_FILE, _Changes)
+    changes = await place.call(PARQUET_READING, _Changes, staged_names(source)[0], WORK_FILE, SHEETS_FILE)
     if await place.has(WORK_FILE):
         facts = await _hold_work_file(place, reading_of(source.format))
         return WorkFile(tuple(changes.warnings()), facts=facts, was=changes.was)

@@ -15,7 +15,6 @@ from service.formats.names import listed, shown
 from service.formats.source import Source
 from service.geojson.warnings import reading_warnings
 
-FOUND_FILE = "topology.json"
 _LEFT_OUT = {
     "unread": "Geometries ({count}) were left out, because they are not valid TopoJSON: they have no known type, or no "
     "coordinates or arcs of this type. Their features were kept.",
@@ -29,8 +28,7 @@ _LEFT_OUT = {
 
 async def read_topojson(place: Workplace, source: Source) -> WorkFile:
     """Make GeoJSON of each object, and read that."""
-    await place.python(topojson.__name__, staged_names(source)[0], FOUND_FILE)
-    found = await place.read_json(FOUND_FILE, FoundDocuments)
+    found = await place.call(topojson.__name__, FoundDocuments, staged_names(source)[0])
     if not found.layers:
         raise Rejection("The TopoJSON holds no objects, so there is nothing to convert.")
     reading = reading_of(source.format)

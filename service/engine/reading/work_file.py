@@ -38,9 +38,7 @@ INTO_TABLES = ("-f", WORK_DRIVER, "-unsetFid", "-gt", "unlimited", "-append", "-
 """Options for tables that are there: by their names, ignoring case, columns would be taken for others."""
 NOTHING_KNOWN = '{"noise": {}, "prefix": "", "guesses_types": false}'
 """For the program that states the facts about a file that is not an upload."""
-FACTS_FILE = "other-facts.json"
 ADD = ("-update",)
-TABLES_FILE = "tables.json"
 DETOUR_DRIVER = "SQLite"
 DETOUR_FILE = "detour.sqlite"
 INTO_DETOUR = ("-f", DETOUR_DRIVER, *INTO_WORK_FILE[2:], "-lco", "LAUNDER=NO")
@@ -125,8 +123,7 @@ async def facts_of(place: Workplace, gpkg: str) -> Facts:
     Raises:
         Rejection: determining them exceeds the limits.
     """
-    await place.python(facts_program.__name__, gpkg, NOTHING_KNOWN, FACTS_FILE)
-    return await place.read_json(FACTS_FILE, Facts)
+    return await place.call(facts_program.__name__, Facts, gpkg, NOTHING_KNOWN)
 
 
 async def add_table(place: Workplace, reading: Reading, number: int, opening: Opening, *, system: str = "") -> str:
@@ -195,8 +192,7 @@ async def add_relabelled(
     options = [*open_options(*reading.options), *(("-a_srs", system) if system else ())]
     arguments = [*INTO_DETOUR, *options, DETOUR_FILE, origin, *layers]
     messages = await place.ogr2ogr(arguments, (*reading.drivers, DETOUR_DRIVER), reading.environment)
-    await place.python(relabel.__name__, DETOUR_FILE, TABLES_FILE, str(len(before)))
-    names = await place.read_json(TABLES_FILE, LayerNames)
+    names = await place.call(relabel.__name__, LayerNames, DETOUR_FILE, str(len(before)))
     if not all(map(is_table_name, names)):
         raise Rejection(UNDETERMINED)
     if names:

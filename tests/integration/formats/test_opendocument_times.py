@@ -127,7 +127,7 @@ def test_many_times_of_one_cell_are_looked_at_once(tmp_path: Path) -> None:
     """The search began anew at each of them, which took as long as a job may for a file of some kilobytes."""
     torn = "<table:table-cell " + 'office:time-value="x" ' * 50_000 + ">"
     source = workbook(tmp_path / "a.ods", *([SHAPES["plain"].format("PT01H00M00S"), torn] for _ in range(20)))
-    opendocument.main(str(source), str(tmp_path / "plain.ods"), str(tmp_path / "found.json"))
+    opendocument.main(str(source), str(tmp_path / "plain.ods"))
     with zipfile.ZipFile(tmp_path / "plain.ods") as book:
         content = book.read(opendocument.MEMBER).decode()
     assert (content.count("<text:p>01:00:00</text:p>"), content.count(torn)) == (20, 20)
@@ -173,7 +173,7 @@ def test_many_values_of_one_cell_are_looked_at_once(tmp_path: Path) -> None:
     torn = "<table:table-cell " + 'office:value="x" ' * 50_000 + ">"
     odd = '<table:table-cell office:value-type="float" office:value="x"/>'
     source = workbook(tmp_path / "a.ods", *([odd, torn] for _ in range(20)))
-    opendocument.main(str(source), str(tmp_path / "plain.ods"), str(tmp_path / "found.json"))
+    opendocument.main(str(source), str(tmp_path / "plain.ods"))
     with zipfile.ZipFile(tmp_path / "plain.ods") as book:
         content = book.read(opendocument.MEMBER).decode()
     assert (content.count("<text:p>x</text:p>"), content.count(torn)) == (20, 20)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sandbox.command import Command
 from sandbox.config import LauncherName
 from sandbox.verdict import Verdict
-from service.engine.convert import RARE_PROGRAMS
+from service.engine.jailed import RARE_PROGRAMS
 from tests.integration.formats.pipeline import Pipeline, write_geojson
 from tests.integration.formats.samples import point
 from tests.sandbox.processes import command_line, processes_below
@@ -32,7 +32,7 @@ class Recorded:
 
     async def run(self, command: Command) -> Verdict:
         """Run a command in the jail."""
-        module = command.argv[2] if command.argv[1] == "-m" else ""
+        module = command.argv[3] if command.argv[1] == "-m" else ""
         if module not in RARE_PROGRAMS:
             return await self._converters.run(command)
         shutil.copytree(command.directory, self._kept / module)

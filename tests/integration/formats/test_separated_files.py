@@ -93,11 +93,10 @@ async def seen_both_ways(
     table = await make_table(held, "in.csv", wanted, "")
     found = None if table is None else (plain(table), *written(directory))
     try:
-        delimited.main("in.csv", "tables.json", msgspec.json.encode(wanted).decode())
+        (told,) = delimited.main("in.csv", msgspec.json.encode(wanted).decode())
     except SystemExit as refusal:
         return found, Exit(int(str(refusal.code)))
-    (told,) = msgspec.json.decode((other / "tables.json").read_bytes())
-    return found, (told, *written(other))
+    return found, (plain(told), *written(other))
 
 
 def written(directory: Path) -> tuple[bytes, bytes]:

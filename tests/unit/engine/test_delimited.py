@@ -1,6 +1,5 @@
 """CSV files of every kind."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -17,10 +16,9 @@ def in_own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def made(content: bytes) -> tuple[str, list[str], str]:
     """The table's first line, its types and the place of its positions."""
     Path("in.csv").write_bytes(content)
-    delimited.main("in.csv", "tables.json")
-    (table,) = json.loads(Path("tables.json").read_text())
+    (table,) = delimited.main("in.csv")
     types = [name.strip('"') for name in Path("t0.csvt").read_text().split(",")]
-    return Path("t0.csv").read_text(encoding="utf-8"), types, table["places"]
+    return Path("t0.csv").read_text(encoding="utf-8"), types, table.places
 
 
 @pytest.mark.parametrize(
@@ -68,8 +66,8 @@ def test_years_in_turn_above_other_numbers_are_names(first: str, second: str, *,
     """A first row with other numbers is data, and the service says so if it could be a header."""
     text = made(f"{first}\n{second}\n".encode())[0]
     assert (text.splitlines()[0] == first) is is_header
-    (table,) = json.loads(Path("tables.json").read_text())
-    assert table["lacks_names"] is (not is_header and any(map(str.isalpha, first)))
+    (table,) = delimited.main("in.csv")
+    assert table.lacks_names is (not is_header and any(map(str.isalpha, first)))
 
 
 def test_other_text_called_geom_hides_no_coordinates() -> None:

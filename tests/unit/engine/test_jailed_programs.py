@@ -48,13 +48,13 @@ def test_a_geometry_is_given_the_name_of_its_system_unchanged(tmp_path: Path, na
     """Whatever characters it consists of."""
     envelope = ET.Element(f"{{{GML}}}Envelope", srsName=name)
     bounds = ET.tostring(envelope, encoding="unicode").replace("\r", "&#13;")
-    given, named, found = (tmp_path / each for each in ("given", "named", "found"))
+    given, named = tmp_path / "given", tmp_path / "named"
     point = "<gml:Point><gml:pos>1 2</gml:pos></gml:Point>"
     given.write_text(
         f'<gml:FeatureCollection xmlns:gml="{GML}"><gml:boundedBy>{bounds}</gml:boundedBy>'
         f"<gml:featureMember><f><g>{point}</g></f></gml:featureMember></gml:FeatureCollection>",
         encoding="utf-8",
     )
-    gml_systems.main(str(given), str(named), str(found))
+    gml_systems.main(str(given), str(named))
     [place] = ET.parse(named).iter(f"{{{GML}}}Point")  # noqa: S314 -- written by the test
     assert place.get("srsName") == name
