@@ -23,16 +23,6 @@ MOST_CELLS = 300_000
 EXPRESSIONS_A_QUERY = 150
 SPATIALITE_CODE_AT = 40
 """Where the code of its type begins in a geometry, from 1: 1000 is added to it for elevations, 2000 for measures."""
-SHP_HEADER = 100
-SHX_RECORD = struct.Struct(">II")
-NULL_SHAPE_WORDS = 2
-SHP_TYPE_AT = 32
-Z_TYPES = {11, 13, 15, 18}
-M_TYPES = {21, 23, 25, 28}
-DBF_FIELD_BYTES = 32
-END_OF_FIELDS = 0x0D
-NULL_LETTERS = {"N": b"*", "F": b"*", "D": b"0", "L": b"?"}
-"""What a .dbf fills a null cell with, beside blanks, by type of column; a text may contain any character."""
 CHUNK = 1 << 20
 SHEET_OR_ROW = re.compile(rb'<table:table table:name="([^"]*)"|<table:table-row\b')
 MALFORMED = (OSError, ValueError, LookupError, struct.error, sqlite3.Error, csv.Error, zipfile.BadZipFile, zlib.error)
@@ -107,47 +97,6 @@ def _dimensions_in_headers(file: str, name: str, geometry_query: str) -> Counted
     return {"has_z": any(kind & 1 for kind in kinds), "has_m": any(kind & 2 for kind in kinds)}
 
 
-def _shapefile(file: str, _: str) -> Counted:
-    base = Path(file)
-    index = base.with_suffix(".shx").read_bytes()[SHP_HEADER:]
-    geometries = sum(words != NULL_SHAPE_WORDS for _, words in SHX_RECORD.iter_unpack(index))
-    with base.open("rb") as shapes:
-        (kind,) = struct.unpack_from("<i", shapes.read(SHP_HEADER), SHP_TYPE_AT)
-    table = base.with_suffix(".dbf").read_bytes()
-    rows, head_bytes, row_bytes = struct.unpack_from("<IHH", table, 4)
-    fields = _dbf_fields(table[:head_bytes])
-    found: Counted = {"features": rows, "geometries": geometries, "has_z": kind in Z_TYPES}
-    found["has_m"] = True if kind in M_TYPES else None if kind in Z_TYPES else False
-    if len(table) < head_bytes + rows * row_bytes:
-        raise ValueError("cut off")
-    if rows * len(fields) <= MOST_CELLS:
-        records = [table[head_bytes + row * row_bytes : head_bytes + (row + 1) * row_bytes] for row in range(rows)]
-        found["columns"] = {
-            name: _dbf_column([record[start : start + width].strip(b" \0") for record in records], kind)
-            for name, kind, start, width in fields
-        }
-    return found
-
-
-def _dbf_fields(head: bytes) -> list[tuple[str, str, int, int]]:
-    """The name, type, position and width of each column."""
-    found, start = [], 1
-    for at in range(DBF_FIELD_BYTES, len(head), DBF_FIELD_BYTES):
-        if head[at] == END_OF_FIELDS:
-            break
-        name = head[at : at + 11].partition(b"\0")[0].decode("utf-8")
-        width = head[at + 16]
-        found.append((name, chr(head[at + 11]), start, width))
-        start += width
-    return found
-
-
-def _dbf_column(cells: list[bytes], kind: str) -> dict[str, object]:
-    filled = [cell for cell in cells if cell.strip(NULL_LETTERS.get(kind, b" "))]
-    total = sum(abs(float(cell)) for cell in filled) if kind in "NF" else None
-    return {"filled": len(filled), "total": finite(total)}
-
-
 def _delimited(file: str, _: str) -> Counted:
     """A blank line is the empty cell of a single column, beside which the driver may also write an empty one."""
     csv.field_size_limit(Path(file).stat().st_size + 1)
@@ -203,7 +152,6 @@ def _opendocument(file: str, name: str) -> Counted:
 READERS: Mapping[str, Callable[[str, str], Counted]] = {
     "geopackage": _geopackage,
     "spatialite": _spatialite,
-    "shapefile": _shapefile,
     "delimited": _delimited,
     "lines": _lines,
     "opendocument": _opendocument,

@@ -66,7 +66,6 @@ SHAPEFILE = Format(
         reread=Reread(drivers=("ESRI Shapefile",), options=FROM_ALL_SHAPES),
         # lists are told of beside the report, for analyses too
         value_losses=TYPE_LOSSES - {"lists"} | {"binary", "before_1000"},
-        read_back="shapefile",
         declares=True,
         empty_is_null=True,
         extension=".zip",
