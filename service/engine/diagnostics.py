@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 import msgspec
@@ -37,15 +37,6 @@ class UnreachableSystem(Rejection):
     """Some coordinates cannot be transformed to the target's system; they have not been counted yet."""
 
 
-class _Row(msgspec.Struct, frozen=True):
-    pattern: re.Pattern[str]
-    words: str
-
-
-def _row(pattern: str, words: str) -> _Row:
-    return _Row(re.compile(pattern, re.IGNORECASE), words)
-
-
 UNREACHABLE = re.compile(
     r"Failed to reproject|Unable to reproject|Full reprojection failed|Failed to transform"
     r"|tolerance condition error|Invalid coordinate|Invalid latitude|Reprojection failed",
@@ -63,131 +54,74 @@ _INVALID = "The file is not a valid {input} file: it is damaged, cut off, or not
 _UNEXPLAINED = "The file could not be converted to {target}: its content is damaged or is not what its name says."
 
 # The first matching row decides, so specific rows precede general ones.
-_MESSAGES: tuple[_Row, ...] = (
-    _row(
-        r"source layer has no coordinate system",
-        "The file does not record its coordinate system. Send its EPSG code as sourceEpsg.",
-    ),
-    _row(
-        r"crs not found|Failed to process SRS|Failed to lookup UOM",
-        "The converter does not know the requested coordinate system. Send another targetEpsg or sourceEpsg.",
-    ),
-    _row(r"vector tables\. Limiting to first|more than \d+ layers", TOO_MANY_LAYERS),
-    _row(
-        r"failed to prepare SQL:? SELECT m\._rowid_",
-        "A table of the {input} has no row numbers (WITHOUT ROWID), so it cannot be read. Create it again "
-        "with a key of the type INTEGER PRIMARY KEY.",
-    ),
-    _row(
-        r"pragma table_xinfo\(.{1,400}\) failed: no such ",
-        "A view of the {input} cannot be computed: it uses a table, column or function that does not exist. Repair or "
-        "drop the view, and send the file again.",
-    ),
-    _row(
-        r"Latitude \S{1,40} is invalid",
-        "A latitude is beyond 90 degrees, which {target} cannot hold. Correct it and send the file again; if the "
-        "coordinates are in another system than degrees, send its EPSG code as sourceEpsg.",
-    ),
-    _row(
-        r"outside of \[-180",
-        "Coordinates lie outside longitude and latitude, so the file is in another coordinate system than it records. "
-        "Send the right EPSG code as sourceEpsg.",
-    ),
-    _row(
-        r"SET min_x = .{1,400}no such column: -?(?:Inf|NaN)|non-finite values are not allowed",
-        "The file has coordinates that are infinite or not numbers (NaN). Correct them and send it again.",
-    ),
-    _Row(UNREACHABLE, "Coordinates cannot be transformed to {target_crs}. {unreachable}"),
-    _row(
-        r"no coordinate operation|Cannot find coordinate operations|Failed to create coordinate transformation",
-        "The file's coordinate system cannot be transformed to {target_crs}. Choose another targetEpsg.",
-    ),
-    _row(
-        r"out of memory|cannot allocate|bad_alloc|string or blob too big",
-        "The conversion needs more memory than allowed; split the file or simplify it.",
-    ),
-    _row(
-        r"Parsing stopped|Too much accumulated memory",
-        "The spreadsheet is larger than the converter can read. Save it as CSV and send that.",
-    ),
-    _row(
-        r"Too much (?:repeated )?data in",
-        "A tag, text, comment or gap of the file is too long to be read: the file is damaged, or holds other data "
-        "there. Leave that out and send the file again.",
-    ),
-    _row(
-        r"Too many nested|Too much nested|too complex|nesting depth|Too deep|File probably corrupted \(million laugh",
-        "The file is nested too deeply to be read. Simplify it and send it again.",
-    ),
-    _row(
-        r"Too many fields\. File probably corrupted",
-        "The file has more kinds of elements in its points, routes or tracks, extensions among them, than the 99 that "
-        "are read of {input}. Leave some extensions out and send it again.",
-    ),
-    _row(
+_MESSAGES: Mapping[re.Pattern[str], str] = {
+    re.compile(pattern, re.IGNORECASE): words
+    for pattern, words in {
+        r"source layer has no coordinate system": "The file does not record its coordinate system. Send its EPSG code "
+        "as sourceEpsg.",
+        r"crs not found|Failed to process SRS|Failed to lookup UOM": "The converter does not know the requested "
+        "coordinate system. Send another targetEpsg or sourceEpsg.",
+        r"vector tables\. Limiting to first|more than \d+ layers": TOO_MANY_LAYERS,
+        r"failed to prepare SQL:? SELECT m\._rowid_": "A table of the {input} has no row numbers (WITHOUT ROWID), so "
+        "it cannot be read. Create it again with a key of the type INTEGER PRIMARY KEY.",
+        r"pragma table_xinfo\(.{1,400}\) failed: no such ": "A view of the {input} cannot be computed: it uses a "
+        "table, column or function that does not exist. Repair or drop the view, and send the file again.",
+        r"Latitude \S{1,40} is invalid": "A latitude is beyond 90 degrees, which {target} cannot hold. Correct it and "
+        "send the file again; if the coordinates are in another system than degrees, send its EPSG code as sourceEpsg.",
+        r"outside of \[-180": "Coordinates lie outside longitude and latitude, so the file is in another coordinate "
+        "system than it records. Send the right EPSG code as sourceEpsg.",
+        r"SET min_x = .{1,400}no such column: -?(?:Inf|NaN)|non-finite values are not allowed": "The file has "
+        "coordinates that are infinite or not numbers (NaN). Correct them and send it again.",
+        UNREACHABLE.pattern: "Coordinates cannot be transformed to {target_crs}. {unreachable}",
+        r"no coordinate operation|Cannot find coordinate operations"
+        r"|Failed to create coordinate transformation": "The file's coordinate system cannot be transformed to "
+        "{target_crs}. Choose another targetEpsg.",
+        r"out of memory|cannot allocate|bad_alloc|string or blob too big": "The conversion needs more memory than "
+        "allowed; split the file or simplify it.",
+        r"Parsing stopped|Too much accumulated memory": "The spreadsheet is larger than the converter can read. Save "
+        "it as CSV and send that.",
+        r"Too much (?:repeated )?data in": "A tag, text, comment or gap of the file is too long to be read: the file "
+        "is damaged, or holds other data there. Leave that out and send the file again.",
+        r"Too many nested|Too much nested|too complex|nesting depth|Too deep"
+        r"|File probably corrupted \(million laugh": "The file is nested too deeply to be read. Simplify it and send "
+        "it again.",
+        r"Too many fields\. File probably corrupted": "The file has more kinds of elements in its points, routes or "
+        "tracks, extensions among them, than the 99 that are read of {input}. Leave some extensions out and send it "
+        "again.",
         # the statement that creates such a wide table fills the whole space for messages, so their end is lost
-        r"too many (?:columns|fields)|more than \d+ columns|CREATE TABLE .{30000}",
-        "The file has more columns than can be converted. Leave some out and send it again.",
-    ),
-    _row(
-        r"Error occurred in \S*filegdbtable",
-        "A table of the geodatabase cannot be read: it is damaged or cut off, or has columns of types that ArcGIS Pro "
-        "3.2 introduced: integers of 64 bits, dates or times alone, or times with a zone. Save these as numbers or "
-        "texts, or export the geodatabase as GeoPackage, and send it again.",
-    ),
-    _row(
-        r"Failed to parse field definition",
-        "A column has a type that cannot be read, such as LargeInt. Give it another one, such as Float or Char, and "
-        "send the file again.",
-    ),
-    _row(
-        r"Unexpected EOF while reading attribute record|Error during reading Record",
-        "A .mid has fewer rows than its .mif has objects, or an empty row between others. Send the .mid that belongs "
-        "to it, whole.",
-    ),
-    _row(
-        r"ogrdxf\w{1,40}\.cpp, \d{1,6}: error at line",
-        "The drawing is damaged, cut off, or has an entity that cannot be read, such as a block that is inserted in 0 "
-        "rows or columns (70 and 71 of INSERT). Make these 1, or save the drawing anew, and send it again.",
-    ),
-    _row(
-        r"Unrecognized geometry type|Geometry of feature \d+ .{0,2000}cannot be parsed",
-        "The file has a geometry that cannot be read, such as a spline or a curve in an unusual notation. Save "
-        "curves as lines or arcs, and send it again.",
-    ),
-    _row(
-        r"the required GeoPackage tables",
-        "The file is a database, but lacks tables that every GeoPackage has. If it is an SQLite or SpatiaLite "
-        "database, give it the extension of SQLite, and send it again.",
-    ),
-    _row(
+        r"too many (?:columns|fields)|more than \d+ columns|CREATE TABLE .{30000}": "The file has more columns than "
+        "can be converted. Leave some out and send it again.",
+        r"Error occurred in \S*filegdbtable": "A table of the geodatabase cannot be read: it is damaged or cut off, or "
+        "has columns of types that ArcGIS Pro 3.2 introduced: integers of 64 bits, dates or times alone, or times with "
+        "a zone. Save these as numbers or texts, or export the geodatabase as GeoPackage, and send it again.",
+        r"Failed to parse field definition": "A column has a type that cannot be read, such as LargeInt. Give it "
+        "another one, such as Float or Char, and send the file again.",
+        r"Unexpected EOF while reading attribute record|Error during reading Record": "A .mid has fewer rows than its "
+        ".mif has objects, or an empty row between others. Send the .mid that belongs to it, whole.",
+        r"ogrdxf\w{1,40}\.cpp, \d{1,6}: error at line": "The drawing is damaged, cut off, or has an entity that cannot "
+        "be read, such as a block that is inserted in 0 rows or columns (70 and 71 of INSERT). Make these 1, or save "
+        "the drawing anew, and send it again.",
+        r"Unrecognized geometry type|Geometry of feature \d+ .{0,2000}cannot be parsed": "The file has a geometry that "
+        "cannot be read, such as a spline or a curve in an unusual notation. Save curves as lines or arcs, and send it "
+        "again.",
+        r"the required GeoPackage tables": "The file is a database, but lacks tables that every GeoPackage has. If it "
+        "is an SQLite or SpatiaLite database, give it the extension of SQLite, and send it again.",
         r"Unable to open datasource|Unable to open EPSG|Failed to read|not well-formed|parsing (of|error|failed)"
         r"|XML parsing|JSON parsing|not recognized as|malformed|corrupt|is not a (database|valid)|invalid (dbf|shp|shx)"
         r"|unexpected end|mismatched tag|database disk image|Non increasing|Truncated|cannot be opened|Couldn't open"
-        r"|Trying to guess feature locations",
-        _INVALID,
-    ),
-    _row(
+        r"|Trying to guess feature locations": _INVALID,
         r"Geometry type of .{0,200} not supported|Only (simple )?geometr|Can't handle geometry|Unsupported geometry|"
         r"Attempt to write non-|Mismatched geometry type|is not compatible|"
-        r"geometry type .{0,200} not (handled|supported)",
-        "{target} cannot hold some geometries of this file. Choose another outputFormat, such as GeoPackage.",
-    ),
-    _row(
-        r"Cannot encode [XYZM] value",
-        "{target} cannot hold a coordinate or measure (M) of the file that is missing, not a number or very large. "
-        "Choose another outputFormat, such as GeoPackage.",
-    ),
-    _row(
-        r"Geometry must contain at least 2 points",
-        "The file has a line of a single point, which {target} cannot hold. Correct it and send the file again, or "
-        "choose another outputFormat, such as GeoPackage.",
-    ),
-    _row(
-        r"Unable to write feature|Terminating translation",
-        "A feature of the file could not be written as {target}. Choose another outputFormat.",
-    ),
-)
+        r"geometry type .{0,200} not (handled|supported)": "{target} cannot hold some geometries of this file. Choose "
+        "another outputFormat, such as GeoPackage.",
+        r"Cannot encode [XYZM] value": "{target} cannot hold a coordinate or measure (M) of the file that is missing, "
+        "not a number or very large. Choose another outputFormat, such as GeoPackage.",
+        r"Geometry must contain at least 2 points": "The file has a line of a single point, which {target} cannot "
+        "hold. Correct it and send the file again, or choose another outputFormat, such as GeoPackage.",
+        r"Unable to write feature|Terminating translation": "A feature of the file could not be written as {target}. "
+        "Choose another outputFormat.",
+    }.items()
+}
 INCOMPLETE = re.compile(
     r"Parsing stopped|Too much accumulated memory|not well-formed|Unable to write feature|Failed to reproject"
     r"|Non increasing|Terminating translation|database disk image is malformed|Failed to read"
@@ -297,7 +231,7 @@ def require_program_success(verdict: Verdict, subject: Subject) -> None:
 def explain(messages: str, subject: Subject) -> str:
     """Translate `messages`, the output of a failed converter, into a sentence for the client."""
     on_one_line = " ".join(messages.split())
-    words = next((row.words for row in _MESSAGES if row.pattern.search(on_one_line)), _UNEXPLAINED)
+    words = next((words for pattern, words in _MESSAGES.items() if pattern.search(on_one_line)), _UNEXPLAINED)
     blames_target = "{target}" in words and not subject.target
     return _filled(_INVALID if blames_target else words, subject)
 
