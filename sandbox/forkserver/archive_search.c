@@ -1,4 +1,5 @@
-/* Seeks in a part of an archive, of which it keeps one piece at a time in memory. */
+/* Seeks in a part of an archive, of which it keeps one piece at a time in memory, which ends before a cell or the like. */
+#define _GNU_SOURCE
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,33 +11,32 @@
 #include "text_kinds.h"
 #include "xml_tags.h"
 
-enum { PIECE = 1 << 20, LONGEST_PATH = 512, MOST_ROWS = 10000, KEPT = 64 };
+enum { PIECE = 1 << 20, LONGEST_PATH = 512, MOST_ROWS = 10000, LONGEST_CELL = 1 << 16 };
 
 static const char REPEATED[] = "number-rows-repeated=\"", SHEET_END[] = "</table:table>", CELL_TEXT[] = "<text:p",
                   CELL_VALUE[] = " office:value", COVERED[] = "<table:covered-table-cell", DATE_VALUE[] = "date-value=",
                   NUMBER_VALUE[] = " office:value=", FORMULA[] = "table:formula", CELL[] = "<table:table-cell",
                   CELL_END[] = "</table:table-cell", NO_TEXT[] = "<text:p/>",
-                  ZERO[] = "><text:p>0";
+                  ZERO[] = "><text:p>0", TAG[] = "<table:";
 
-/* Look for rows of a sheet that follow others that repeat so often that the driver stops there. `is_past` says if what
-   begins at `at` is past such rows; until where it holds for the piece that follows is returned, NULL if there are some. */
-static const char *pass_rows(const char *at, const char *end, int *is_past)
+/* Whether rows of a sheet follow others that repeat so often that the driver stops there. `is_past` says if what begins at `at`
+   is past such rows. */
+static int has_rows_past(const char *at, const char *end, int *is_past)
 {
-    const char *kept = end - at > KEPT ? end - KEPT : at;
     for (;;) {
         const char *next = find(at, end, *is_past ? SHEET_END : REPEATED);
         const char *last = next ? next : end;
         if (*is_past && (find(at, last, CELL_TEXT) || find(at, last, CELL_VALUE)))
-            return NULL;
-        if (!next || next >= kept)
-            return at > kept ? at : kept;
+            return 1;
+        if (!next)
+            return 0;
         at = next + (*is_past ? sizeof SHEET_END : sizeof REPEATED) - 1;
         int times = *is_past ? 1 : atoi(at);
         *is_past = times < 1 || times > MOST_ROWS;
     }
 }
 
-/* Whether a cell that others cover has a value or stands for several; one that does not end in this piece may. */
+/* Whether a cell that others cover has a value or stands for several. */
 static int has_odd_cover(const char *at, const char *end)
 {
     while ((at = find(at, end, COVERED))) {
@@ -48,7 +48,7 @@ static int has_odd_cover(const char *at, const char *end)
     return 0;
 }
 
-/* Whether a cell with a formula has no value and no text; one that does not end in this piece may have none. */
+/* Whether a cell with a formula has no value and no text. */
 static int lacks_result(const char *at, const char *end)
 {
     static const char *const values[] = {"office:value", "office:date-value", "office:time-value", "office:boolean-value"};
@@ -69,17 +69,13 @@ static int lacks_result(const char *at, const char *end)
     return 0;
 }
 
-/* Whether a cell says its text in its tag, or shows one and does not say that it holds one; see cell_texts.py. What may be in the
-   piece that follows is seen with that. */
+/* Whether a cell says its text in its tag, or shows one and does not say that it holds one; see cell_texts.py. */
 static int has_odd_text(const char *at, const char *end)
 {
     for (; (at = find(at, end, CELL)); at += sizeof CELL - 1) {
         struct tag cell = tag_at(at, end, CELL);
         const char *content = cell.end ? past_blanks(cell.end + 1, end) : end;
-        int is_whole = end - content >= (long)sizeof CELL_TEXT;
-        if (!is_whole && end - at > KEPT)
-            return 1;
-        if (!is_whole || attribute(cell, "table:formula").end)
+        if (!cell.end || attribute(cell, "table:formula").end)
             continue;
         int shows = cell.end[-1] != '/' && begins(content, end, CELL_TEXT);
         if (attribute(cell, "office:string-value").end || (shows && !attribute(cell, "office:value-type").end))
@@ -88,7 +84,7 @@ static int has_odd_text(const char *at, const char *end)
     return 0;
 }
 
-/* Whether a cell shows zeros before its number, as 00501; one that does not begin in this piece may. */
+/* Whether a cell shows zeros before its number, as 00501. */
 static int shows_zeros(const char *at, const char *end)
 {
     for (const char *past = at; (at = find(at, end, ZERO)); past = at += sizeof ZERO - 1) {
@@ -104,8 +100,7 @@ static int shows_zeros(const char *at, const char *end)
     return 0;
 }
 
-/* Whether a date in quotation marks is written in another way than 2024-02-29T12:30:00.123; one that does not end in this piece is
-   seen with the next. */
+/* Whether a date in quotation marks is written in another way than 2024-02-29T12:30:00.123. */
 static int is_odd_date(const char *at)
 {
     enum { MILLISECONDS = 3 };
@@ -142,8 +137,7 @@ static int shows_words(const char *at, const char *end)
     return 0;
 }
 
-/* Whether a value in quotation marks is no number, or a whole one of so many digits that no floating-point number may be it;
-   one that does not end in this piece is seen with the next. */
+/* Whether a value in quotation marks is no number, or a whole one of so many digits that no floating-point number may be it. */
 static int is_odd_number(const char *at)
 {
     enum { LEAST_DIGITS = 16 };
@@ -178,27 +172,40 @@ static int has_odd_value(const char *at, const char *end)
     return 0;
 }
 
+/* Where the last tag of a cell or the like begins, so that no piece ends within one; far from these, where any other does. */
+static char *last_tag(char *start, char *end)
+{
+    char *least = end - start > LONGEST_CELL ? end - LONGEST_CELL : start, *last = NULL;
+    for (char *at = end; (at = memrchr(least, '<', (size_t)(at - least)));) {
+        last = last ? last : at;
+        if (at > start && begins(at, end, TAG))
+            return at;
+    }
+    return last && last > start ? last : end;
+}
+
 struct part_search search_part(const char *file, const char *part, char *const *texts)
 {
     char path[LONGEST_PATH], *piece = malloc(PIECE + 1);
-    size_t rest = 0, got;
+    size_t rest = 0, got = 1;
     struct part_search found = {0, 0};
     int is_past = 0;
     if (!piece)
         _exit(1);
     snprintf(path, sizeof path, "/vsizip/%s/%s", file, part);
     handle opened = VSIFOpenL(path, "rb");
-    while (opened && !found.rows && (got = VSIFReadL(piece + rest, 1, PIECE - rest, opened))) {
-        char *end = piece + rest + got;
-        *end = 0;
+    while (opened && !found.rows && got) {
+        got = VSIFReadL(piece + rest, 1, PIECE - rest, opened);
+        char *end = piece + rest + got, *cut = got ? last_tag(piece, end) : end, next = *cut;
+        *cut = 0;
         for (char *const *text = texts; *text && !found.text; text++)
-            found.text = find(piece, end, *text) != NULL;
-        found.text = found.text || has_odd_cover(piece, end) || lacks_result(piece, end) || has_odd_value(piece, end) ||
-                     shows_zeros(piece, end) || has_odd_text(piece, end);
-        const char *kept = pass_rows(piece, end, &is_past);
-        found.rows = !kept;
-        rest = kept ? (size_t)(end - kept) : 0;
-        memmove(piece, end - rest, rest);
+            found.text = find(piece, cut, *text) != NULL;
+        found.text = found.text || has_odd_cover(piece, cut) || lacks_result(piece, cut) || has_odd_value(piece, cut) ||
+                     shows_zeros(piece, cut) || has_odd_text(piece, cut);
+        found.rows = has_rows_past(piece, cut, &is_past);
+        *cut = next;
+        rest = (size_t)(end - cut);
+        memmove(piece, cut, rest);
     }
     if (opened)
         VSIFCloseL(opened);
