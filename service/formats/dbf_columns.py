@@ -103,13 +103,13 @@ def record_bytes(dbf: Path) -> int:
         return number_of(file.read(HEADER_BYTES)[RECORD_BYTES_AT])
 
 
-def records_of(dbf: Path) -> Iterator[bytes]:
+def records_of(dbf: Path, piece_bytes: int = CHUNK) -> Iterator[bytes]:
     """The records of `dbf`, many at a time; none if they have no bytes. Blocking."""
     with opened(dbf) as file:
         head = file.read(HEADER_BYTES)
         size = number_of(head[RECORD_BYTES_AT])
         file.seek(number_of(head[RECORDS_AT]))
-        while size and (records := file.read(size * max(1, CHUNK // size))):
+        while size and (records := file.read(size * max(1, piece_bytes // size))):
             yield records[: len(records) // size * size]
 
 

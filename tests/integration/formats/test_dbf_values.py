@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from service.formats import dbf_columns, dbf_values
+from service.formats import dbf_values
+from service.formats.dbf_cells import PIECE_BYTES
 from service.formats.dbf_columns import CHUNK, DbfColumn
 from service.formats.dbf_values import odd_values
 from tests.integration.formats.pipeline import Pipeline
@@ -89,11 +90,9 @@ def test_records_that_are_deleted_count_neither_as_features_nor_as_values(tmp_pa
     assert odd(tmp_path / "a.dbf", records) == [NO_NUMBERS.format("1, first 'ghi' in feature 3")]
 
 
-def test_records_with_odd_marks_are_features(tmp_path: Path, few_cells: int) -> None:
+def test_records_with_odd_marks_are_features(tmp_path: Path) -> None:
     """The driver reads them; and those of a crafted file were passed one by one, without a bound."""
     assert odd(tmp_path / "a.dbf", [b"x1.5", b"*def", b"\nghi"]) == [NO_NUMBERS.format("1, first 'ghi' in feature 2")]
-    (told,) = odd(tmp_path / "a.dbf", [b"x*"] * (few_cells + 10))
-    assert f"(at least {few_cells:,}, " in told
 
 
 def test_features_are_counted_across_pieces_of_a_file(tmp_path: Path) -> None:
@@ -104,24 +103,51 @@ def test_features_are_counted_across_pieces_of_a_file(tmp_path: Path) -> None:
     assert "(3, first '? 1' in feature 1)" in told
 
 
-@pytest.fixture
-def few_cells(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Few odd cells are looked at, in small pieces: half a million take about a second."""
-    monkeypatch.setattr(dbf_columns, "CHUNK", 1 << 12)
-    monkeypatch.setattr(dbf_values, "MOST_CELLS", 5_000)
-    return dbf_values.MOST_CELLS
+@pytest.mark.parametrize("cell", [b"1", b"x", b"*"])
+def test_cells_of_one_content_are_judged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cell: bytes) -> None:
+    """A crafted file of a megabyte took two seconds; one of a few megabytes may unpack to a hundred million cells."""
+    asked: list[bytes] = []
+    judge = dbf_values._judge
+
+    def counted(column: DbfColumn, text: bytes) -> tuple[str, ...]:
+        asked.append(text)
+        return judge(column, text)
+
+    monkeypatch.setattr(dbf_values, "_judge", counted)
+    told = odd(tmp_path / "a.dbf", [b" " + cell] * CHUNK)
+    assert [f"({CHUNK:,}, first" in sentence for sentence in told] == [True] * (cell != b"1")
+    assert len(asked) <= 2 * CHUNK // PIECE_BYTES
 
 
-def test_only_so_many_odd_values_are_looked_at(tmp_path: Path, few_cells: int) -> None:
-    """A file of a few megabytes may unpack to a hundred million of them."""
-    (told,) = odd(tmp_path / "a.dbf", [b" *"] * (few_cells + 10))
-    assert f"(at least {few_cells:,}, first '*' in feature 1)" in told
+LONG = b"9007199254740993"
 
 
-def test_integers_are_told_as_rounded_however_far_behind_them_one_is_beyond_64_bits(
-    tmp_path: Path, few_cells: int
+@pytest.mark.parametrize(
+    ("other", "is_beyond"),
+    [
+        (b" 9223372036854775807", False),
+        (b"-9223372036854775808", False),
+        (b" 9223372036854775808", True),
+        (b"-9223372036854775809", True),
+        (b"100000000000000000000", True),
+        (b"9223372036854775808.5", True),
+        (b"-9223372036854775808.", False),
+    ],
+)
+@pytest.mark.parametrize("mark", [b" ", b"*"])
+def test_integers_are_rounded_if_one_of_their_column_is_beyond_64_bits(
+    tmp_path: Path, mark: bytes, other: bytes, *, is_beyond: bool
 ) -> None:
-    """They are looked at one by one only if there is one."""
-    records = [b"        9007199254740993"] * (few_cells + 10) + [b" 98765432109876543210987"]
+    """The driver also goes by numbers that a floating-point number has exactly, and by those of deleted records."""
+    records = [b" " + LONG.rjust(21), mark + other.rjust(21)]
+    told = odd(tmp_path / "a.dbf", records, decimals=0)
+    rounded = [sentence for sentence in told if sentence.startswith("Whole numbers of 'c' in 'a'")]
+    assert [f"first {LONG.decode()} in feature 1) lost digits" in sentence for sentence in rounded] == [
+        True
+    ] * is_beyond
+
+
+def test_integers_are_told_as_rounded_however_far_behind_them_one_is_beyond_64_bits(tmp_path: Path) -> None:
+    records = [b" " + LONG.rjust(23)] * 70_000 + [b" 98765432109876543210987"]
     (told,) = odd(tmp_path / "a.dbf", records, decimals=0)
-    assert told.startswith(f"Whole numbers of 'c' in 'a' (at least {few_cells:,}, first ")
+    assert told.startswith(f"Whole numbers of 'c' in 'a' (70,001, first {LONG.decode()} in feature 1)")
