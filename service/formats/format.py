@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
+from msgspec import structs
 
 from service.formats.facts import FieldType
 from service.formats.geometry import ALL_FAMILIES, Family
@@ -133,10 +134,10 @@ class Folder(msgspec.Struct, frozen=True):
     """The file, in lower case, that describes the tables; what is left out is looked for in it."""
 
 
-class LeftOut(msgspec.Struct, frozen=True):
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     """Content that the driver drops silently: the words in a file that reveal it, and the warning."""
 
-    sentence: str
+    sentence: str = ""
     """The warning; `{count}` is the number of occurrences of the words."""
     words: tuple[bytes, ...] = ()
     is_content: bool = False
@@ -174,6 +175,11 @@ class LeftOut(msgspec.Struct, frozen=True):
         if self.layers:
             return OF_LAYERS + " ".join(self.layers)
         return OF_RELEASES + self.releases if self.releases else self.column
+
+
+def left_out(entries: Mapping[str, LeftOut]) -> tuple[LeftOut, ...]:
+    """Return the entries of a table, with the sentences under which they are in it."""
+    return tuple(structs.replace(entry, sentence=sentence) for sentence, entry in entries.items())
 
 
 NAMED_REFERENCES = (b"&amp;", b"&lt;", b"&gt;", b"&quot;", b"&apos;")

@@ -13,6 +13,7 @@ from service.formats.format import (
     Reread,
     Writer,
     Writing,
+    left_out,
 )
 from service.formats.table.geometry_types import EXACT_TYPES, MULTI_TYPES
 from service.formats.values import TYPE_LOSSES
@@ -127,6 +128,23 @@ SQLITE = Format(
     ),
 )
 
+_LEFT_OUT_OF_OPENFILEGDB = {
+    CODES_LEFT_OUT: LeftOut(pattern=rb"<(?:\w{1,20}:)?GPCodedValueDomain2[\s>]|<SubtypeFieldName>[^<\s]"),
+    RULES_LEFT_OUT: LeftOut(
+        pattern=rb"<FieldType\b[^<>]{0,100}>esriFieldType(?!OID<|Geometry<|GlobalID<)\w{1,30}</FieldType>\s{0,20}"
+        rb"<(?:IsNullable>false|Length>)|<DefaultValue(?:String|Numeric)?+\b[^<>]{0,100}>[^<]|<(?:\w{1,20}:)?GPRangeDomain2[\s>]"
+    ),
+    TITLES_LEFT_OUT: LeftOut(
+        pattern=rb"<GPFieldInfoEx\b[^<>]{0,400}>\s*<Name>([^<]{1,400})</Name>\s*<AliasName>(?!\1</)[^<\s][^<]{0,400}</",
+        within=b"<AliasName>",
+    ),
+    "Titles of layers (aliases, {count}) were left out; the layers keep their names.": LeftOut(
+        pattern=TITLED_LAYERS, within=b"<AliasName>"
+    ),
+    HEIGHTS_LEFT_OUT: LeftOut(words=(b"<VCSWKID>",), releases="-3.10"),
+    RELATIONS_LEFT_OUT: LeftOut(pattern=rb"<(?:\w{1,20}:)?DERelationshipClassInfo[\s>]"),
+    DESCRIPTIONS_LEFT_OUT: LeftOut(pattern=DESCRIBED),
+}
 OPENFILEGDB = Format(
     name="OpenFileGdb",
     token="openfilegdb",
@@ -136,30 +154,7 @@ OPENFILEGDB = Format(
         drivers=("OpenFileGDB",),
         defers_columns=True,
         overflows=frozenset({"until_1970", "nans"}),
-        left_out=(
-            LeftOut(
-                CODES_LEFT_OUT,
-                pattern=rb"<(?:\w{1,20}:)?GPCodedValueDomain2[\s>]|<SubtypeFieldName>[^<\s]",
-            ),
-            LeftOut(
-                RULES_LEFT_OUT,
-                pattern=rb"<FieldType\b[^<>]{0,100}>esriFieldType(?!OID<|Geometry<|GlobalID<)\w{1,30}</FieldType>\s{0,20}"
-                rb"<(?:IsNullable>false|Length>)|<DefaultValue(?:String|Numeric)?+\b[^<>]{0,100}>[^<]|<(?:\w{1,20}:)?GPRangeDomain2[\s>]",
-            ),
-            LeftOut(
-                TITLES_LEFT_OUT,
-                pattern=rb"<GPFieldInfoEx\b[^<>]{0,400}>\s*<Name>([^<]{1,400})</Name>\s*<AliasName>(?!\1</)[^<\s][^<]{0,400}</",
-                within=b"<AliasName>",
-            ),
-            LeftOut(
-                "Titles of layers (aliases, {count}) were left out; the layers keep their names.",
-                pattern=TITLED_LAYERS,
-                within=b"<AliasName>",
-            ),
-            LeftOut(HEIGHTS_LEFT_OUT, words=(b"<VCSWKID>",), releases="-3.10"),
-            LeftOut(RELATIONS_LEFT_OUT, pattern=rb"<(?:\w{1,20}:)?DERelationshipClassInfo[\s>]"),
-            LeftOut(DESCRIPTIONS_LEFT_OUT, pattern=DESCRIBED),
-        ),
+        left_out=left_out(_LEFT_OUT_OF_OPENFILEGDB),
         folder=Folder(
             ".gdb",
             "a00000001.gdbtable",
@@ -197,6 +192,10 @@ UNSET = rb"\x7f\xad\xff\xff"
 """The number with which GDAL marks fields that are not set, as 32 bits."""
 UNSET_NUMBERS = UNSET + rb"(?<=[\x00-\x07]" + UNSET + rb")\xff{0,3}+[^\xff]"
 """The same behind the number of a column, and not the half of a negative number of 64 bits."""
+_LEFT_OUT_OF_FLATGEOBUF = {
+    "The number -21121 in columns of 32 bits ({count} values) was read as no value. Save the columns with 64 bits to "
+    "keep it.": LeftOut(pattern=UNSET_NUMBERS, within=b"\x7f\xad\xff\xff"),
+}
 
 FLATGEOBUF = Format(
     name="FlatGeobuf",
@@ -209,14 +208,7 @@ FLATGEOBUF = Format(
         zoned_texts=True,
         unchecked_texts=True,
         has_texts_in_header=True,
-        left_out=(
-            LeftOut(
-                "The number -21121 in columns of 32 bits ({count} values) was read as no value. Save the columns with "
-                "64 bits to keep it.",
-                pattern=UNSET_NUMBERS,
-                within=b"\x7f\xad\xff\xff",
-            ),
-        ),
+        left_out=left_out(_LEFT_OUT_OF_FLATGEOBUF),
     ),
     writing=Writing(
         driver="FlatGeobuf",

@@ -18,6 +18,7 @@ from service.formats.format import (
     Reread,
     Writer,
     Writing,
+    left_out,
 )
 from service.formats.table.geometry_types import SHAPE_TYPES
 from service.formats.unread import BINARY_DXF, NO_UTF_16, UTF_16_WITHOUT_MARK
@@ -217,6 +218,40 @@ CURVES_IN_DXF = (
 FIT_POINTS_ALONE = rb"\n[ \t]*" + _NEXT.join((rb"71", rb"[2-9]\d?", rb"72", rb"0", rb"73", rb"0", rb"74", rb"[1-9]"))
 """A spline, of a degree, with no knots and no control points, but with points that it passes through."""
 
+_LEFT_OUT = {
+    "Entities that cannot be read ({count}) were left out, such as solids, surfaces, meshes, endless lines and images. "
+    "Explode them, or convert them to "
+    "polylines, to keep them.": LeftOut(entities=UNREAD_ENTITIES, pattern=POLYGON_MESH, inside=frozenset({POLYLINE})),
+    "Wipeouts ({count}), which hide what lies below them, were left out.": LeftOut(
+        entities=frozenset({b"WIPEOUT"}), releases="-3.11"
+    ),
+    "Splines without control points ({count}) were left out. "
+    "Save the drawing with control points to keep them.": LeftOut(pattern=FIT_POINTS_ALONE, inside=frozenset({SPLINE})),
+    "Elevations of splines ({count}) were left out. Convert them to polylines to keep them.": LeftOut(
+        pattern=RAISED_SPLINES, inside=frozenset({SPLINE}), releases="-3.10.1"
+    ),
+    "Arcs of more than half a circle in polylines and hatches ({count}) may have lost a part of them. Explode the "
+    "polylines, or divide "
+    "the arcs, to keep all of them.": LeftOut(pattern=ARCS_BEYOND_HALF, inside=frozenset({VERTEX, LWPOLYLINE, HATCH})),
+    "Circles, arcs, ellipses and splines ({count}; those of a block once) became lines of short segments.": LeftOut(
+        pattern=CURVES_IN_DXF, inside=frozenset({b"CIRCLE", b"ARC", b"ELLIPSE", SPLINE, HELIX})
+    ),
+    "Arcs and other curves in polylines and hatches ({count}) became lines of short segments.": LeftOut(
+        pattern=ARCS_IN_POLYLINES, inside=frozenset({VERTEX, LWPOLYLINE, HATCH})
+    ),
+    "Insertions of blocks ({count}) became the parts of the blocks; names of blocks, and the tags of their attributes, "
+    "were left out.": LeftOut(pattern=NAMED_BLOCKS, inside=frozenset({INSERT})),
+    "Constant attributes of blocks ({count}) were left out. Make them texts to keep them.": LeftOut(
+        pattern=CONSTANT_TEXTS, inside=frozenset({b"ATTDEF"}), releases="-3.7.1"
+    ),
+    "Data that other programs added to entities (XDATA, {count}) was left out.": LeftOut(pattern=XDATA),
+    "Characters that texts hold as codes ({count}), such as %%065 or \\M+1826B, stayed codes.": LeftOut(
+        words=CODED_DOUBLE_BYTES, pattern=CODED_CHARACTERS
+    ),
+    "Fractions and other stacked texts ({count}) lost what is between their parts: 1/2 became 12.": LeftOut(
+        pattern=FRACTIONS
+    ),
+}
 DXF = Format(
     name="Dxf",
     token="dxf",
@@ -231,70 +266,7 @@ DXF = Format(
         trailer=b"EOF",
         unread=(*NO_UTF_16, BINARY_DXF),
         entity=ENTITY,
-        left_out=(
-            LeftOut(
-                "Entities that cannot be read ({count}) were left out, such as solids, surfaces, meshes, endless "
-                "lines and images. Explode them, or convert them to polylines, to keep them.",
-                entities=UNREAD_ENTITIES,
-                pattern=POLYGON_MESH,
-                inside=frozenset({POLYLINE}),
-            ),
-            LeftOut(
-                "Wipeouts ({count}), which hide what lies below them, were left out.",
-                entities=frozenset({b"WIPEOUT"}),
-                releases="-3.11",
-            ),
-            LeftOut(
-                "Splines without control points ({count}) were left out. Save the drawing with control points to keep "
-                "them.",
-                pattern=FIT_POINTS_ALONE,
-                inside=frozenset({SPLINE}),
-            ),
-            LeftOut(
-                "Elevations of splines ({count}) were left out. Convert them to polylines to keep them.",
-                pattern=RAISED_SPLINES,
-                inside=frozenset({SPLINE}),
-                releases="-3.10.1",
-            ),
-            LeftOut(
-                "Arcs of more than half a circle in polylines and hatches ({count}) may have lost a part of them. "
-                "Explode the polylines, or divide the arcs, to keep all of them.",
-                pattern=ARCS_BEYOND_HALF,
-                inside=frozenset({VERTEX, LWPOLYLINE, HATCH}),
-            ),
-            LeftOut(
-                "Circles, arcs, ellipses and splines ({count}; those of a block once) became lines of short segments.",
-                pattern=CURVES_IN_DXF,
-                inside=frozenset({b"CIRCLE", b"ARC", b"ELLIPSE", SPLINE, HELIX}),
-            ),
-            LeftOut(
-                "Arcs and other curves in polylines and hatches ({count}) became lines of short segments.",
-                pattern=ARCS_IN_POLYLINES,
-                inside=frozenset({VERTEX, LWPOLYLINE, HATCH}),
-            ),
-            LeftOut(
-                "Insertions of blocks ({count}) became the parts of the blocks; names of blocks, and the tags of their "
-                "attributes, were left out.",
-                pattern=NAMED_BLOCKS,
-                inside=frozenset({INSERT}),
-            ),
-            LeftOut(
-                "Constant attributes of blocks ({count}) were left out. Make them texts to keep them.",
-                pattern=CONSTANT_TEXTS,
-                inside=frozenset({b"ATTDEF"}),
-                releases="-3.7.1",
-            ),
-            LeftOut("Data that other programs added to entities (XDATA, {count}) was left out.", pattern=XDATA),
-            LeftOut(
-                "Characters that texts hold as codes ({count}), such as %%065 or \\M+1826B, stayed codes.",
-                words=CODED_DOUBLE_BYTES,
-                pattern=CODED_CHARACTERS,
-            ),
-            LeftOut(
-                "Fractions and other stacked texts ({count}) lost what is between their parts: 1/2 became 12.",
-                pattern=FRACTIONS,
-            ),
-        ),
+        left_out=left_out(_LEFT_OUT),
     ),
     writing=Writing(
         driver="DXF",

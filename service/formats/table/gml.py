@@ -13,6 +13,7 @@ from service.formats.format import (
     Reread,
     Writer,
     Writing,
+    left_out,
 )
 from service.formats.gml_elevated import ELEVATIONS
 from service.formats.gml_radii import RADII_IN_FEET, UNKNOWN_RADII
@@ -110,6 +111,53 @@ _ALIKE = Alike(
     attributes=dict.fromkeys((b"gml:id", b"fid", b"xlink:href"), (_ID,)),
 )
 
+_LEFT_OUT = {
+    "Blanks and line ends at the beginning of texts ({count}) were left out.": LeftOut(
+        pattern=BEGINS_BLANK, sign=BLANK
+    ),
+    NOTHING_HELD: LeftOut(pattern=EMPTY_IN_GML),
+    "Coordinates of geometries ({count}) that are not numbers were read as 0, or in part.": LeftOut(
+        pattern=LETTERS_IN_POSITIONS
+    ),
+    "Geometries that are boxes (Envelope or Box, {count}) were left out. Write them as Polygon to keep them.": LeftOut(
+        pattern=BOXES
+    ),
+    "The name or description of the whole collection was left out.": LeftOut(
+        pattern=INFORMATION_IN_GML, within=b"FeatureCollection"
+    ),
+    PAGE_TOLD: LeftOut(pattern=PAGE_OF_WFS, within=b"next="),
+    "Positions of two numbers ({count}) got the elevation 0 where others of their layer have three.": LeftOut(
+        pattern=FLAT_POSITION, beside=HIGH_POSITION
+    ),
+    "Geometries without elevations ({count}) got the elevation 0 where others of their layer have some.": LeftOut(
+        pattern=FLAT_GEOMETRY, within=b"<gml:posList", beside=HIGH_GEOMETRY, column=ANY_FLAT
+    ),
+    "Lists of positions of two numbers ({count}), "
+    "beside others of three in the same geometry, got the elevation 0.": LeftOut(pattern=FLAT_LIST_BESIDE_HIGH),
+    "Horizontal accuracies of AIXM geometries ({count}) were left out.": LeftOut(
+        pattern=ACCURACY_OF_AIXM, within=b"<aixm:horizontalAccuracy"
+    ),
+    "Vertical datums and accuracies of AIXM geometries ({count}) were left out.": LeftOut(
+        pattern=HEIGHTS_OF_AIXM, within=b"<aixm:vertical", releases="-3.10"
+    ),
+    "Elevations of AIXM geometries ({count}), which are values beside their coordinates, were left out.": LeftOut(
+        pattern=ELEVATIONS, within=b"elevation"
+    ),
+    "References to other elements (xlink:href, {count}) were left out.": LeftOut(words=_REFERENCES),
+    "Attributes of features and values ({count}), such as codeSpace, nilReason and xml:lang, were left out.": LeftOut(
+        words=_ATTRIBUTES, pattern=OTHER_ATTRIBUTES
+    ),
+    "Circles and arcs around a center in degrees ({count}) became lines of short segments.": LeftOut(
+        pattern=CENTERED_ARCS, beside=IN_DEGREES, within=b"ByCenterPoint"
+    ),
+    "Radii of circles and arcs ({count}) without a unit, or in an unknown one, were taken for numbers in the unit of "
+    'the coordinates. Write them in meters (uom="m").': LeftOut(pattern=UNKNOWN_RADII, within=b"radius"),
+    "Radii of circles and arcs in feet ({count}) were taken for numbers in the unit of the coordinates, unless these "
+    "are degrees. If that unit is not the foot, write them "
+    'in meters (uom="m").': LeftOut(pattern=RADII_IN_FEET, within=b"radius", beside=NOT_IN_DEGREES, releases="-3.10"),
+    "Geodesic lines ({count}), the shortest ways on the Earth, became straight ones "
+    "between the same positions.": LeftOut(pattern=rb"<(?:\w{1,20}+:)?+Geodesic(?:String)?+[\s>]", within=b"Geodesic"),
+}
 GML = Format(
     name="Gml",
     token="gml",
@@ -121,99 +169,7 @@ GML = Format(
         declares=Declares.XML,
         options=("WRITE_GFS=NO",),
         environment={"GML_FIELDTYPES": "ALWAYS_STRING"},
-        left_out=(
-            LeftOut(
-                "Blanks and line ends at the beginning of texts ({count}) were left out.",
-                pattern=BEGINS_BLANK,
-                sign=BLANK,
-            ),
-            LeftOut(NOTHING_HELD, pattern=EMPTY_IN_GML),
-            LeftOut(
-                "Coordinates of geometries ({count}) that are not numbers were read as 0, or in part.",
-                pattern=LETTERS_IN_POSITIONS,
-            ),
-            LeftOut(
-                "Geometries that are boxes (Envelope or Box, {count}) were left out. Write them as Polygon to keep "
-                "them.",
-                pattern=BOXES,
-            ),
-            LeftOut(
-                "The name or description of the whole collection was left out.",
-                pattern=INFORMATION_IN_GML,
-                within=b"FeatureCollection",
-            ),
-            LeftOut(
-                PAGE_TOLD,
-                pattern=PAGE_OF_WFS,
-                within=b"next=",
-            ),
-            LeftOut(
-                "Positions of two numbers ({count}) got the elevation 0 where others of their layer have three.",
-                pattern=FLAT_POSITION,
-                beside=HIGH_POSITION,
-            ),
-            LeftOut(
-                "Geometries without elevations ({count}) got the elevation 0 where others of their layer have some.",
-                pattern=FLAT_GEOMETRY,
-                within=b"<gml:posList",
-                beside=HIGH_GEOMETRY,
-                column=ANY_FLAT,
-            ),
-            LeftOut(
-                "Lists of positions of two numbers ({count}), beside others of three in the same geometry, got the "
-                "elevation 0.",
-                pattern=FLAT_LIST_BESIDE_HIGH,
-            ),
-            LeftOut(
-                "Horizontal accuracies of AIXM geometries ({count}) were left out.",
-                pattern=ACCURACY_OF_AIXM,
-                within=b"<aixm:horizontalAccuracy",
-            ),
-            LeftOut(
-                "Vertical datums and accuracies of AIXM geometries ({count}) were left out.",
-                pattern=HEIGHTS_OF_AIXM,
-                within=b"<aixm:vertical",
-                releases="-3.10",
-            ),
-            LeftOut(
-                "Elevations of AIXM geometries ({count}), which are values beside their coordinates, were left out.",
-                pattern=ELEVATIONS,
-                within=b"elevation",
-            ),
-            LeftOut("References to other elements (xlink:href, {count}) were left out.", words=_REFERENCES),
-            LeftOut(
-                "Attributes of features and values ({count}), such as codeSpace, nilReason and xml:lang, were left "
-                "out.",
-                words=_ATTRIBUTES,
-                pattern=OTHER_ATTRIBUTES,
-            ),
-            LeftOut(
-                "Circles and arcs around a center in degrees ({count}) became lines of short segments.",
-                pattern=CENTERED_ARCS,
-                beside=IN_DEGREES,
-                within=b"ByCenterPoint",
-            ),
-            LeftOut(
-                "Radii of circles and arcs ({count}) without a unit, or in an unknown one, were taken for numbers in "
-                'the unit of the coordinates. Write them in meters (uom="m").',
-                pattern=UNKNOWN_RADII,
-                within=b"radius",
-            ),
-            LeftOut(
-                "Radii of circles and arcs in feet ({count}) were taken for numbers in the unit of the coordinates, "
-                'unless these are degrees. If that unit is not the foot, write them in meters (uom="m").',
-                pattern=RADII_IN_FEET,
-                within=b"radius",
-                beside=NOT_IN_DEGREES,
-                releases="-3.10",
-            ),
-            LeftOut(
-                "Geodesic lines ({count}), the shortest ways on the Earth, became straight ones between the same "
-                "positions.",
-                pattern=rb"<(?:\w{1,20}+:)?+Geodesic(?:String)?+[\s>]",
-                within=b"Geodesic",
-            ),
-        ),
+        left_out=left_out(_LEFT_OUT),
         alike=_ALIKE,
         overflows=frozenset({"infinite", "nans"}),
         guesses_types=True,

@@ -16,6 +16,7 @@ from service.formats.format import (
     Reread,
     Writer,
     Writing,
+    left_out,
 )
 from service.formats.geometry import Family
 from service.formats.gpx_times import FINE, FINE_TOLD, PLAIN_TIME
@@ -145,25 +146,54 @@ def _start_of(element: bytes) -> bytes:
     return rb"pt\b(?<=<" + element + rb")"
 
 
-def _unread_positions(element: bytes, called: str, layers: tuple[str, ...]) -> LeftOut:
-    return LeftOut(
-        f"{called} ({{count}}) whose lat or lon is missing or no number, such as 52,5, were left out or read wrongly. "
-        "Write numbers with decimal points.",
-        pattern=_start_of(element) + _UNREAD_POSITION,
-        within=b"<" + element,
-        layers=layers,
-    )
-
-
 def _flat_beside_high(element: bytes, called: str, layers: tuple[str, ...]) -> tuple[LeftOut, LeftOut]:
     """Points of lines without an elevation next to one with it. No byte is read more than a few times."""
     told = f"{called} without elevations, next to others that have them, got the elevation 0 in their lines."
     end, lines = b"</" + element + b">", layers[:1]
     return (
-        LeftOut(told, pattern=_start_of(element) + _FLAT_BEFORE_HIGH, within=b"<" + element, layers=lines),
-        LeftOut(told, pattern=_HIGH + end + _NEXT + _FLAT, within=end, layers=lines),
+        LeftOut(sentence=told, pattern=_start_of(element) + _FLAT_BEFORE_HIGH, within=b"<" + element, layers=lines),
+        LeftOut(sentence=told, pattern=_HIGH + end + _NEXT + _FLAT, within=end, layers=lines),
     )
 
+
+_LEFT_OUT = {
+    NOTHING_HELD: LeftOut(pattern=EMPTY_IN_GPX),
+    **{
+        f"{called} ({{count}}) whose lat or lon is missing or no number, such as 52,5, were left out or read wrongly. "
+        "Write numbers with decimal points.": LeftOut(
+            pattern=_start_of(element) + _UNREAD_POSITION, within=b"<" + element, layers=layers
+        )
+        for element, called, layers in _POINTS
+    },
+    "The metadata of the file (name, description, author, copyright or keywords) was left out.": LeftOut(
+        pattern=INFORMATION_IN_GPX
+    ),
+    "Points, routes and tracks with more than two links kept the first two.": LeftOut(pattern=THIRD_LINK),
+    "Elements that a point, route or track has more than once ({count}), such as a second name, were left out: the "
+    "last one is read.": LeftOut(pattern=REPEATED_IN_GPX),
+    "Times ({count}) that cannot be read were left out. Write them like 2020-01-02T03:04:05Z.": LeftOut(
+        pattern=NO_TIME_IN_GPX
+    ),
+    FINE_TOLD: LeftOut(pattern=FINE_TIME_IN_GPX),
+}
+_LEFT_OUT_OF_EXTENSIONS = {
+    "Line ends in texts of extensions ({count}) were left out; words beside them may have been joined.": LeftOut(
+        pattern=LINES_IN_GPX
+    ),
+    "Elements within elements of extensions ({count}) were not read; their columns are 0, or hold XML.": LeftOut(
+        pattern=NESTED_IN_GPX, beside=rb"<extensions\b"
+    ),
+    "Attributes of elements in extensions were left out of at least {count} of the points, routes and tracks.": LeftOut(
+        pattern=ATTRIBUTES_IN_EXTENSIONS
+    ),
+    "Extensions of segments of tracks, and of the whole file ({count}), were left out.": LeftOut(
+        pattern=EXTENSIONS_OF_MORE
+    ),
+    "Elements that GPX 1.1 does not define were left out of {count} of the points, routes and tracks: only those "
+    "within extensions are read.": LeftOut(pattern=UNREAD_IN_GPX),
+    "Elements of GPX 1.0, such as speed, course and url, were left out of at least {count} of the points. To keep "
+    'them, declare version="1.0" in the file.': LeftOut(pattern=OLDER_IN_GPX, beside=NOT_GPX_1_0),
+}
 
 _GPX_ORDER = ("route_fid", "route_point_id", "track_fid", "track_seg_id", "track_seg_point_id")
 GPX_NUMBERS = frozenset(
@@ -206,54 +236,9 @@ GPX = Format(
         zoned_texts=True,
         environment={"GPX_ELE_AS_25D": "YES"},
         left_out=(
-            LeftOut(NOTHING_HELD, pattern=EMPTY_IN_GPX),
-            *(_unread_positions(*of) for of in _POINTS),
-            LeftOut(
-                "The metadata of the file (name, description, author, copyright or keywords) was left out.",
-                pattern=INFORMATION_IN_GPX,
-            ),
-            LeftOut("Points, routes and tracks with more than two links kept the first two.", pattern=THIRD_LINK),
-            LeftOut(
-                "Elements that a point, route or track has more than once ({count}), such as a second name, were left "
-                "out: the last one is read.",
-                pattern=REPEATED_IN_GPX,
-            ),
-            LeftOut(
-                "Times ({count}) that cannot be read were left out. Write them like 2020-01-02T03:04:05Z.",
-                pattern=NO_TIME_IN_GPX,
-            ),
-            LeftOut(FINE_TOLD, pattern=FINE_TIME_IN_GPX),
-            *(row for of in _POINTS[1:] for row in _flat_beside_high(*of)),
-            LeftOut(
-                "Line ends in texts of extensions ({count}) were left out; words beside them may have been joined.",
-                pattern=LINES_IN_GPX,
-            ),
-            LeftOut(
-                "Elements within elements of extensions ({count}) were not read; their columns are 0, or hold XML.",
-                pattern=NESTED_IN_GPX,
-                beside=rb"<extensions\b",
-            ),
-            LeftOut(
-                "Attributes of elements in extensions were left out of at least {count} of the points, routes and "
-                "tracks.",
-                pattern=ATTRIBUTES_IN_EXTENSIONS,
-            ),
-            LeftOut(
-                "Extensions of segments of tracks, and of the whole file ({count}), were left out.",
-                pattern=EXTENSIONS_OF_MORE,
-            ),
-            LeftOut(
-                "Elements that GPX 1.1 does not define were left out of {count} of the points, routes and tracks: "
-                "only those within extensions are read.",
-                pattern=UNREAD_IN_GPX,
-            ),
-            LeftOut(
-                "Elements of GPX 1.0, such as speed, course and url, were left out of at least {count} of the points. "
-                "To keep them, "
-                'declare version="1.0" in the file.',
-                pattern=OLDER_IN_GPX,
-                beside=NOT_GPX_1_0,
-            ),
+            *left_out(_LEFT_OUT),
+            *(entry for of in _POINTS[1:] for entry in _flat_beside_high(*of)),
+            *left_out(_LEFT_OUT_OF_EXTENSIONS),
         ),
         alike=_ALIKE,
         fixed_layers=True,

@@ -5,7 +5,7 @@ import msgspec
 
 from service.formats.crs import WGS84
 from service.formats.facts import FieldType
-from service.formats.format import ColumnRule, Format, LeftOut, Reader, Reading, Writing
+from service.formats.format import ColumnRule, Format, LeftOut, Reader, Reading, Writing, left_out
 from service.formats.table.databases import CODES_LEFT_OUT
 from service.formats.unread import NO_UTF_16
 
@@ -120,6 +120,29 @@ POINT_WITHOUT_NUMBERS = (
 )
 """A point in Esri JSON of which x or y is missing or null, or any coordinate a text, such as "NaN"."""
 
+_LEFT_OUT = {
+    "Geometries with curves ({count}) cannot be read; their features have no geometry. Send lines in place of curves, "
+    "for example with returnTrueCurves=false.": LeftOut(words=(b'"curvePaths"', b'"curveRings"')),
+    "Points ({count}) of which a coordinate is missing or no number, such as NaN, were left out; their features have "
+    "no geometry.": LeftOut(pattern=POINT_WITHOUT_NUMBERS),
+    "The server that made the file left out features beyond its limit "
+    "(exceededTransferLimit); ask it for the others.": LeftOut(pattern=rb'"exceededTransferLimit"\s{0,8}:\s{0,8}true'),
+    "The coordinates are those of a grid (transform), not of the coordinate system. Ask the server for the features "
+    "without quantizationParameters, and send them again.": LeftOut(is_refused=True, pattern=QUANTIZED),
+    "Geometries that are envelopes ({count}) cannot be read; their features have no geometry. Send polygons in place "
+    "of them.": LeftOut(pattern=ENVELOPES),
+    "Titles of columns (aliases, {count}) were left out; the columns keep their names.": LeftOut(
+        pattern=TITLED_COLUMNS, within=b'"alias"'
+    ),
+    "Titles of columns (fieldAliases) were left out; the columns keep their names.": LeftOut(pattern=TITLES_BY_NAME),
+    "Styles (symbols and drawingInfo, {count}) were left out.": LeftOut(
+        words=(b'"drawingInfo"',), pattern=rb'"symbol"\s{0,8}:\s{0,8}\{'
+    ),
+    CODES_LEFT_OUT: LeftOut(words=(b'"codedValues"',)),
+    "Columns of dates ({count}) hold milliseconds since 1970 in UTC, and stay so, as texts.": LeftOut(
+        words=(b'"esriFieldTypeDate"',), column=f"*{FieldType.DATETIME}"
+    ),
+}
 ESRIJSON = Format(
     name=None,
     token="esrijson",
@@ -129,53 +152,7 @@ ESRIJSON = Format(
         drivers=("ESRIJSON",),
         reader=Reader.ESRI_JSON,
         unread=NO_UTF_16,
-        left_out=(
-            LeftOut(
-                "Geometries with curves ({count}) cannot be read; their features have no geometry. Send lines in "
-                "place of curves, for example with returnTrueCurves=false.",
-                words=(b'"curvePaths"', b'"curveRings"'),
-            ),
-            LeftOut(
-                "Points ({count}) of which a coordinate is missing or no number, such as NaN, were left out; their "
-                "features have no geometry.",
-                pattern=POINT_WITHOUT_NUMBERS,
-            ),
-            LeftOut(
-                "The server that made the file left out features beyond its limit (exceededTransferLimit); ask it for "
-                "the others.",
-                pattern=rb'"exceededTransferLimit"\s{0,8}:\s{0,8}true',
-            ),
-            LeftOut(
-                "The coordinates are those of a grid (transform), not of the coordinate system. Ask the server for the "
-                "features without quantizationParameters, and send them again.",
-                is_refused=True,
-                pattern=QUANTIZED,
-            ),
-            LeftOut(
-                "Geometries that are envelopes ({count}) cannot be read; their features have no geometry. Send "
-                "polygons in place of them.",
-                pattern=ENVELOPES,
-            ),
-            LeftOut(
-                "Titles of columns (aliases, {count}) were left out; the columns keep their names.",
-                pattern=TITLED_COLUMNS,
-                within=b'"alias"',
-            ),
-            LeftOut(
-                "Titles of columns (fieldAliases) were left out; the columns keep their names.", pattern=TITLES_BY_NAME
-            ),
-            LeftOut(
-                "Styles (symbols and drawingInfo, {count}) were left out.",
-                words=(b'"drawingInfo"',),
-                pattern=rb'"symbol"\s{0,8}:\s{0,8}\{',
-            ),
-            LeftOut(CODES_LEFT_OUT, words=(b'"codedValues"',)),
-            LeftOut(
-                "Columns of dates ({count}) hold milliseconds since 1970 in UTC, and stay so, as texts.",
-                words=(b'"esriFieldTypeDate"',),
-                column=f"*{FieldType.DATETIME}",
-            ),
-        ),
+        left_out=left_out(_LEFT_OUT),
         told_by=(("geometryType", ""), ("spatialReference", ""), ("fieldAliases", ""), ("displayFieldName", "")),
     ),
 )

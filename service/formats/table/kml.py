@@ -20,6 +20,7 @@ from service.formats.format import (
     Reread,
     Writer,
     Writing,
+    left_out,
 )
 from service.formats.gpx_times import FINE, FINE_TOLD, PLAIN_TIME
 from service.formats.kml_positions import (
@@ -137,159 +138,94 @@ UNREAD_TEXT_OF_DATA = rb"<Data\s[^<>]*+(?<!/)>\s*+[^<\s]"
 _MODES = tuple(
     b">%b<" % mode for mode in (b"relativeToGround", b"clampToGround", b"relativeToSeaFloor", b"clampToSeaFloor")
 )
-_KML_LEFT_OUT = (
-    LeftOut(
-        "Network links ({count}) were not followed; what they lead to outside of the file is not in the result.",
-        words=(b"<NetworkLink>", b"<NetworkLink "),
-        is_content=True,
+_LEFT_OUT = {
+    "Network links ({count}) were not followed; what they lead to outside of the file is not in the result.": LeftOut(
+        words=(b"<NetworkLink>", b"<NetworkLink "), is_content=True
     ),
-    LeftOut(
-        "Images of ground overlays ({count}) were left out; their outlines were kept.",
-        words=(b"<GroundOverlay",),
-        is_content=True,
+    "Images of ground overlays ({count}) were left out; their outlines were kept.": LeftOut(
+        words=(b"<GroundOverlay",), is_content=True
     ),
-    LeftOut(
-        "Screen and photo overlays ({count}) were left out, with their names, descriptions and points. Put points into "
-        "a Placemark to keep them.",
-        words=(b"<ScreenOverlay", b"<PhotoOverlay"),
-        is_content=True,
+    "Screen and photo overlays ({count}) were left out, with their names, descriptions and points. Put points into a "
+    "Placemark to keep them.": LeftOut(words=(b"<ScreenOverlay", b"<PhotoOverlay"), is_content=True),
+    "Tours and models ({count}) were left out.": LeftOut(words=(b"<gx:Tour", b"<%b" % NO_MODEL), is_content=True),
+    "Coordinates of geometries ({count}) that are not numbers in the form 13.4,52.5 or 13.4,52.5,100 were left out or "
+    "read wrongly. "
+    "Separate numbers by commas, positions by blanks, and write decimal points.": LeftOut(pattern=UNREAD_POSITIONS),
+    "Positions of tracks ({count}) that are not two or three numbers were read wrongly, or in part. Write them like "
+    "13.4 52.5 100, with decimal points.": LeftOut(pattern=UNREAD_TRACK_POSITIONS, within=b"<gx:coord"),
+    "Points ({count}) have several positions, of which only the first was read. Give each a Point of its own.": LeftOut(
+        pattern=FURTHER_POSITIONS
     ),
-    LeftOut("Tours and models ({count}) were left out.", words=(b"<gx:Tour", b"<%b" % NO_MODEL), is_content=True),
-    LeftOut(
-        "Coordinates of geometries ({count}) that are not numbers in the form 13.4,52.5 or 13.4,52.5,100 were left out "
-        "or read wrongly. Separate numbers by commas, positions by blanks, and write decimal points.",
-        pattern=UNREAD_POSITIONS,
+    "Coordinates ({count}) were left out, because they are not where KML has them: in the element coordinates of a "
+    "Point, LineString or "
+    "LinearRing, and rings of a Polygon in outerBoundaryIs or innerBoundaryIs.": LeftOut(pattern=MISPLACED_POSITIONS),
+    "Features without visibility ({count}) have -1 in its column, because others have one.": LeftOut(
+        pattern=WITHOUT_VISIBILITY, beside=WITH_VISIBILITY
     ),
-    LeftOut(
-        "Positions of tracks ({count}) that are not two or three numbers were read wrongly, or in part. Write them "
-        "like 13.4 52.5 100, with decimal points.",
-        pattern=UNREAD_TRACK_POSITIONS,
-        within=b"<gx:coord",
+    "Features without tessellate ({count}) have -1 in its column, if others of their layer have one.": LeftOut(
+        pattern=WITHOUT_TESSELLATE, beside=WITH_TESSELLATE
     ),
-    LeftOut(
-        "Points ({count}) have several positions, of which only the first was read. Give each a Point of its own.",
-        pattern=FURTHER_POSITIONS,
+    "Features with several geometries outside of a MultiGeometry ({count}): only the last of each is read.": LeftOut(
+        pattern=SECOND_GEOMETRY_IN_KML
     ),
-    LeftOut(
-        "Coordinates ({count}) were left out, because they are not where KML has them: in the element coordinates of a "
-        "Point, LineString or LinearRing, and rings of a Polygon in outerBoundaryIs or innerBoundaryIs.",
-        pattern=MISPLACED_POSITIONS,
+    "Times that are only a month or a year ({count}) were not kept as such: a month became its first moment, and a "
+    "year was left out.": LeftOut(pattern=MONTH_OR_YEAR),
+    "Times ({count}) that are not written like 2020-01-02T03:04:05Z may be missing, or have lost the time of day or "
+    "the zone.": LeftOut(pattern=NO_TIME_IN_KML),
+    FINE_TOLD: LeftOut(pattern=_TIME + FINE),
+    "Rings ({count}) were left out: where one outer boundary has several, only the last is read. Give each a Polygon "
+    "of its own.": LeftOut(pattern=RING_BESIDE_RING),
+    "Ids of features ({count}) were left out.": LeftOut(words=(b"<Placemark id=",), column="id"),
+    "Ids of features ({count}) were left out, because data is called id, too.": LeftOut(
+        pattern=rb"<Placemark\sid=", beside=rb"name=[\"']id[\"']", column=f"{_PREFIX}id"
     ),
-    LeftOut(
-        "Features without visibility ({count}) have -1 in its column, because others have one.",
-        pattern=WITHOUT_VISIBILITY,
-        beside=WITH_VISIBILITY,
+    "Blanks and line ends at the beginning of texts ({count}) were left out.": LeftOut(pattern=SIMPLE_BEGINS_BLANK),
+    "Blanks at the end of texts ({count}) were left out.": LeftOut(pattern=SIMPLE_ENDS_BLANK),
+    "Empty values ({count}) became 0 in columns that the file declares as numbers, and empty texts in others.": LeftOut(
+        pattern=SIMPLE_EMPTY, beside=SIMPLE_NUMBERS
     ),
-    LeftOut(
-        "Features without tessellate ({count}) have -1 in its column, if others of their layer have one.",
-        pattern=WITHOUT_TESSELLATE,
-        beside=WITH_TESSELLATE,
+    "Elements within values of data ({count}) were left out, with the texts in them. Write such values as CDATA to "
+    "keep them.": LeftOut(pattern=MARKUP_IN_DATA),
+    "Blanks around snippets ({count}) were left out.": LeftOut(pattern=SNIPPET_WITH_BLANKS),
+    "Snippets ({count}) were left out.": LeftOut(pattern=SNIPPET, beside=SCHEMA, column="snippet"),
+    "Data of features ({count}) may have been left out: outside of folders, only what the Schema declares is read. Put "
+    "these features into a Folder to keep it.": LeftOut(pattern=rb"<Data[\s/>]", beside=SCHEMA),
+    "Descriptions and authors of documents and folders ({count}) were left out.": LeftOut(pattern=INFORMATION_IN_KML),
+    "Times of points in tracks ({count}) were left out, except the first and the last of each track.": LeftOut(
+        pattern=TIME_IN_TRACK
     ),
-    LeftOut(
-        "Features with several geometries outside of a MultiGeometry ({count}): only the last of each is read.",
-        pattern=SECOND_GEOMETRY_IN_KML,
+    "Values of points in tracks ({count}), such as heart rates and angles, were left out.": LeftOut(
+        words=(b"<gx:value>", b"<gx:angles>"), pattern=VALUE_IN_ARRAY
     ),
-    LeftOut(
-        "Times that are only a month or a year ({count}) were not kept as such: a month became its first moment, and "
-        "a year was left out.",
-        pattern=MONTH_OR_YEAR,
+    "Data of features in elements of other namespaces ({count}) was left out: in ExtendedData, only Data and "
+    "SchemaData are read.": LeftOut(pattern=FOREIGN_DATA),
+    "Elements that KML does not define were left out of at least {count} of the features: of their own values, only "
+    "those within ExtendedData are read.": LeftOut(pattern=UNDEFINED_IN_KML),
+    "Elements that a feature or geometry has more than once ({count}), such as a second name, were left out: the last "
+    "one is read.": LeftOut(pattern=REPEATED_IN_KML),
+    "Data ({count}) without a name was left out.": LeftOut(pattern=UNREAD_DATA),
+    "Data ({count}) with a text outside of the element value was read without it. Write <value>…</value>.": LeftOut(
+        pattern=UNREAD_TEXT_OF_DATA
     ),
-    LeftOut(
-        "Times ({count}) that are not written like 2020-01-02T03:04:05Z may be missing, or have lost the time of day "
-        "or the zone.",
-        pattern=NO_TIME_IN_KML,
+    "Display names of data ({count}) were left out; columns have its names.": LeftOut(words=(b"<displayName>",)),
+    "Data of documents and folders ({count}) was left out.": LeftOut(pattern=DATA_OF_FOLDERS),
+    "Geometries in the obsolete element GeometryCollection ({count}) were left out. "
+    "Write MultiGeometry instead.": LeftOut(words=(b"<GeometryCollection>", b"<GeometryCollection "), is_content=True),
+    "Data of features in the obsolete element Metadata ({count}) was left out.": LeftOut(
+        words=(b"<Metadata>", b"<Metadata ")
     ),
-    LeftOut(FINE_TOLD, pattern=_TIME + FINE),
-    LeftOut(
-        "Rings ({count}) were left out: where one outer boundary has several, only the last is read. Give each a "
-        "Polygon of "
-        "its own.",
-        pattern=RING_BESIDE_RING,
+    "Times as KML 2.0 has them (timePosition, {count}) were left out.": LeftOut(words=(b"<timePosition>",)),
+    "Authors and links of features ({count}) were left out.": LeftOut(pattern=LINKS_OF_FEATURES, within=b"<atom:"),
+    "Addresses and phone numbers of features ({count}) were left out.": LeftOut(words=(b"<address>", b"<phoneNumber>")),
+    "Styles, such as colors and icons, were left out.": LeftOut(words=(b"<Style", b"<styleUrl")),
+    "Views (LookAt, {count}) were left out.": LeftOut(words=(b"<LookAt",)),
+    "Cameras ({count}) were left out, except that the one of a feature without geometry became its geometry, with "
+    "columns such as heading and tilt.": LeftOut(words=(b"<Camera",)),
+    "Regions, in which features are shown ({count}), were left out.": LeftOut(words=(b"<Region>", b"<Region ")),
+    "Altitude modes other than absolute ({count}) were not applied; elevations were taken as they are.": LeftOut(
+        words=_MODES
     ),
-    LeftOut("Ids of features ({count}) were left out.", words=(b"<Placemark id=",), column="id"),
-    LeftOut(
-        "Ids of features ({count}) were left out, because data is called id, too.",
-        pattern=rb"<Placemark\sid=",
-        beside=rb"name=[\"']id[\"']",
-        column=f"{_PREFIX}id",
-    ),
-    LeftOut("Blanks and line ends at the beginning of texts ({count}) were left out.", pattern=SIMPLE_BEGINS_BLANK),
-    LeftOut("Blanks at the end of texts ({count}) were left out.", pattern=SIMPLE_ENDS_BLANK),
-    LeftOut(
-        "Empty values ({count}) became 0 in columns that the file declares as numbers, and empty texts in others.",
-        pattern=SIMPLE_EMPTY,
-        beside=SIMPLE_NUMBERS,
-    ),
-    LeftOut(
-        "Elements within values of data ({count}) were left out, with the texts in them. Write such values as CDATA to "
-        "keep them.",
-        pattern=MARKUP_IN_DATA,
-    ),
-    LeftOut("Blanks around snippets ({count}) were left out.", pattern=SNIPPET_WITH_BLANKS),
-    LeftOut("Snippets ({count}) were left out.", pattern=SNIPPET, beside=SCHEMA, column="snippet"),
-    LeftOut(
-        "Data of features ({count}) may have been left out: outside of folders, only what the Schema declares is read. "
-        "Put these features into a Folder to keep it.",
-        pattern=rb"<Data[\s/>]",
-        beside=SCHEMA,
-    ),
-    LeftOut("Descriptions and authors of documents and folders ({count}) were left out.", pattern=INFORMATION_IN_KML),
-    LeftOut(
-        "Times of points in tracks ({count}) were left out, except the first and the last of each track.",
-        pattern=TIME_IN_TRACK,
-    ),
-    LeftOut(
-        "Values of points in tracks ({count}), such as heart rates and angles, were left out.",
-        words=(b"<gx:value>", b"<gx:angles>"),
-        pattern=VALUE_IN_ARRAY,
-    ),
-    LeftOut(
-        "Data of features in elements of other namespaces ({count}) was left out: in ExtendedData, only Data and "
-        "SchemaData are read.",
-        pattern=FOREIGN_DATA,
-    ),
-    LeftOut(
-        "Elements that KML does not define were left out of at least {count} of the features: of their own values, "
-        "only those within ExtendedData are read.",
-        pattern=UNDEFINED_IN_KML,
-    ),
-    LeftOut(
-        "Elements that a feature or geometry has more than once ({count}), such as a second name, were left out: the "
-        "last one is read.",
-        pattern=REPEATED_IN_KML,
-    ),
-    LeftOut("Data ({count}) without a name was left out.", pattern=UNREAD_DATA),
-    LeftOut(
-        "Data ({count}) with a text outside of the element value was read without it. Write <value>…</value>.",
-        pattern=UNREAD_TEXT_OF_DATA,
-    ),
-    LeftOut("Display names of data ({count}) were left out; columns have its names.", words=(b"<displayName>",)),
-    LeftOut("Data of documents and folders ({count}) was left out.", pattern=DATA_OF_FOLDERS),
-    LeftOut(
-        "Geometries in the obsolete element GeometryCollection ({count}) were left out. Write MultiGeometry instead.",
-        words=(b"<GeometryCollection>", b"<GeometryCollection "),
-        is_content=True,
-    ),
-    LeftOut(
-        "Data of features in the obsolete element Metadata ({count}) was left out.",
-        words=(b"<Metadata>", b"<Metadata "),
-    ),
-    LeftOut("Times as KML 2.0 has them (timePosition, {count}) were left out.", words=(b"<timePosition>",)),
-    LeftOut("Authors and links of features ({count}) were left out.", pattern=LINKS_OF_FEATURES, within=b"<atom:"),
-    LeftOut("Addresses and phone numbers of features ({count}) were left out.", words=(b"<address>", b"<phoneNumber>")),
-    LeftOut("Styles, such as colors and icons, were left out.", words=(b"<Style", b"<styleUrl")),
-    LeftOut("Views (LookAt, {count}) were left out.", words=(b"<LookAt",)),
-    LeftOut(
-        "Cameras ({count}) were left out, except that the one of a feature without geometry became its geometry, with "
-        "columns such as heading and tilt.",
-        words=(b"<Camera",),
-    ),
-    LeftOut("Regions, in which features are shown ({count}), were left out.", words=(b"<Region>", b"<Region ")),
-    LeftOut(
-        "Altitude modes other than absolute ({count}) were not applied; elevations were taken as they are.",
-        words=_MODES,
-    ),
-)
+}
 _NO_MODE = rb"(?!(?:" + b"|".join(mode.strip(b"<>") for mode in _MODES) + rb")<)"
 _ENDS = b"|".join([rb"(?<![\s;])", *(rb"(?<=%b)" % reference for reference in NAMED_REFERENCES)])
 _TEXT = _NO_MODE + rb"(?:[^\s<>&]|" + NAMED_REFERENCE + rb")[^<>]*+(?:" + _ENDS + rb")"
@@ -320,7 +256,7 @@ _KML_READING = Reading(
     overflows=frozenset({"infinite", "nans", "at_32_bits"}),
     noise_columns=_KML_NOISE,
     feature_word=b"Placemark",
-    left_out=_KML_LEFT_OUT,
+    left_out=left_out(_LEFT_OUT),
     alike=_KML_ALIKE,
 )
 _KML = Writing(
