@@ -65,19 +65,24 @@ static double distance_to(handle layer, handle planned)
     return !compared ? 0 : is_moved ? distance(&before, &after) : NAN;
 }
 
-/* The datum of a system, the axis of its ellipsoid and its prime meridian, unless it says how the datum is transformed. */
+/* The datum of a system, its ellipsoid and its prime meridian, unless it says how the datum is transformed. */
 static void tell_datum(handle system)
 {
     enum { PARAMETERS = 7 };
     double shift[PARAMETERS];
     int is_described = system && OSRGetTOWGS84(system, shift, PARAMETERS) != 0;
     const char *name = is_described ? OSRGetAttrValue(system, "DATUM", 0) : NULL;
-    put(",\"datum\":");
-    put_text(name ? name : "");
+    if (!name)
+        return;
+    put(",\"datum\":{\"name\":");
+    put_text(name);
     put(",\"axis\":");
-    put_number(name ? OSRGetSemiMajor(system, NULL) : 0);
+    put_number(OSRGetSemiMajor(system, NULL));
+    put(",\"flattening\":");
+    put_number(OSRGetInvFlattening(system, NULL));
     put(",\"meridian\":");
-    put_number(name ? OSRGetPrimeMeridian(system, NULL) : 0);
+    put_number(OSRGetPrimeMeridian(system, NULL));
+    put("}");
 }
 
 int compare_system(const char *name, int code, options drivers, options open_options)

@@ -154,6 +154,7 @@ GDAL int OSRAutoIdentifyEPSG(handle);
 GDAL int OSRIsGeographic(handle);
 GDAL double OSRGetLinearUnits(handle, char **);
 GDAL double OSRGetSemiMajor(handle, int *);
+GDAL double OSRGetInvFlattening(handle, int *);
 GDAL double OSRGetPrimeMeridian(handle, char **);
 GDAL int OSRGetTOWGS84(handle, double *, int);
 GDAL const char *OSRGetAttrValue(handle, const char *, int);

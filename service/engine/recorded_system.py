@@ -25,7 +25,7 @@ from service.engine.session import Answer, SessionOver
 from service.engine.workspace import Workplace
 from service.formats.crs import CrsCatalogue
 from service.formats.datasets import Dataset
-from service.formats.facts import Axis, Meridian, Name
+from service.formats.facts import Datum
 from service.formats.format import Reread, reading_of
 from service.formats.plan import ConversionPlan
 from service.formats.verify import Recorded
@@ -40,19 +40,14 @@ NOT_THE_SYSTEM = re.compile(
 )
 """Messages that nothing leads from the recorded system to the planned one, which no system says of itself."""
 
-_Datums = list[tuple[str, float, float]]
-"""Names of datums, axes of their ellipsoids and prime meridians, of systems that describe no more of them."""
-_Found = tuple[Recorded, Sequence[tuple[str, float, float]]]
+_Found = tuple[Recorded, Sequence[Datum | None]]
 
 
 class Compared(Answer, frozen=True):
     """How far the recorded system of a file moves its features; None if nothing leads from it to the planned one."""
 
     moved: float | None = None
-    datum: Name = ""
-    """The datum of the recorded system, if its name alone says how to transform it."""
-    axis: Axis = 0.0
-    meridian: Meridian = 0.0
+    datum: Datum | None = None
 
 
 async def recorded_system(place: Workplace, plan: ConversionPlan, how: Reread, catalogue: CrsCatalogue) -> Recorded:
@@ -71,7 +66,7 @@ async def recorded_system(place: Workplace, plan: ConversionPlan, how: Reread, c
                 await stack.enter_async_context(_with_swapped_parallels(place, name))
         found = await _told_by_session(place, plan, how, spatial)
         recorded, datums = found or await _compared_in_work_file(place, plan, how, spatial)
-    unknown = (name for name, *described in datums if name and not catalogue.knows_datum(name, *described))
+    unknown = (datum.name for datum in datums if datum is not None and not catalogue.knows_datum(datum))
     return msgspec.structs.replace(recorded, unknown_datum=next(unknown, ""))
 
 
@@ -108,7 +103,7 @@ async def _told_by_session(
     if session is None or not session.is_open:
         return None
     moved: list[float | None] = []
-    datums: _Datums = []
+    datums: list[Datum | None] = []
     try:
         for dataset in spatial:
             listed = (dataset_name(plan, dataset), str(plan.output_epsg), *how.drivers, "", *how.options, "")
@@ -117,7 +112,7 @@ async def _told_by_session(
                 await session.abandon()
                 return None
             moved.append(found.moved)
-            datums.append((found.datum, found.axis, found.meridian))
+            datums.append(found.datum)
     except SessionOver as over:
         if not over.is_no_loss:
             raise
@@ -147,7 +142,7 @@ async def _compared_in_work_file(
         if moved is None:
             return Recorded(is_known=False), ()
         farthest = max(farthest, *(abs(new - old) for old, new in zip(written, moved, strict=True)))
-    return Recorded(moved=farthest), [(layer.crs.datum, layer.crs.axis, layer.crs.meridian) for layer in facts.layers]
+    return Recorded(moved=farthest), [layer.crs.datum for layer in facts.layers]
 
 
 async def _read(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache, lru_cache, partial
+from math import isclose
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,7 @@ from service.formats.crs_database import (
     system_with,
     version,
 )
+from service.formats.facts import Datum
 from service.formats.grids import (
     Accuracy,
     Extent,
@@ -36,6 +38,8 @@ MODERN_AXIS = 6378137
 """The semi-major axis of the ellipsoids of modern datums, in meters."""
 ALIKE_METERS = 10
 """Datums whose ellipsoids differ less are modern ones, which differ by a few meters at most."""
+SAME_ELLIPSOID = 1e-10
+"""How far the axes and flattenings of ellipsoids may be apart, in relation to them, to be one to PROJ."""
 MODIFIED_KROVAK, MODIFIED_KROVAK_SINCE = frozenset({5224, 5225, 5515, 5516}), (9, 4)
 """Systems of the projection that PROJ's database has had longer than PROJ itself, and the version that computes it."""
 GEOGRAPHIC_TYPES = frozenset({"geographic 2D", "geographic 3D"})
@@ -182,15 +186,18 @@ class CrsCatalogue:
         known = self._defined_by()
         return next((known[datum] for datum in self._datums(one, other) if datum in known), "")
 
-    def knows_datum(self, name: str, axis: float, meridian: float) -> bool:
+    def knows_datum(self, datum: Datum) -> bool:
         """Whether PROJ knows what a datum of this name is, or its ellipsoid says that it is a modern one.
 
-        `axis` is the semi-major axis of its ellipsoid in meters, and `meridian` the longitude of the prime meridian
-        beside it: PROJ finds no transformation if that is Greenwich and the datum has another one, such as Ferro.
+        PROJ finds no transformation if a datum of this name has another ellipsoid, or if the prime meridian is
+        Greenwich and the datum has another one, such as Ferro.
         """
-        is_of_greenwich = self._datum_names().get(plain(name))
-        is_known = is_of_greenwich if meridian == 0 else is_of_greenwich is not None
-        return abs(axis - MODERN_AXIS) < ALIKE_METERS or bool(is_known)
+        return abs(datum.axis - MODERN_AXIS) < ALIKE_METERS or any(
+            (is_of_greenwich or datum.meridian != 0)
+            and isclose(axis, datum.axis, rel_tol=SAME_ELLIPSOID)
+            and (flattening is None or isclose(flattening, datum.flattening, rel_tol=SAME_ELLIPSOID))
+            for is_of_greenwich, axis, flattening in self._datum_names().get(plain(datum.name), ())
+        )
 
     def lacking_grid(self, one: int, other: int, extent: Extent | None) -> LackingGrid | None:
         """The grid without which coordinates in `one` become less accurate in `other`, if most places lack one.

@@ -108,14 +108,16 @@ SELECT DISTINCT s.datum, t.datum, {_GRIDS}
 """  # noqa: S608 -- the same
 """Pairs of datums of heights between which PROJ has a transformation, and the names that its grid may have."""
 DATUMS = """
-SELECT n.name, max(m.longitude = 0)
+SELECT n.name, m.longitude = 0, e.semi_major_axis * u.conv_factor, e.inv_flattening
   FROM (SELECT auth_name, code, name FROM geodetic_datum
         UNION ALL SELECT auth_name, code, alt_name FROM alias_name WHERE table_name = 'geodetic_datum') n
   JOIN geodetic_datum d ON d.auth_name = n.auth_name AND d.code = n.code
   JOIN prime_meridian m ON m.auth_name = d.prime_meridian_auth_name AND m.code = d.prime_meridian_code
- GROUP BY n.name
+  JOIN ellipsoid e ON e.auth_name = d.ellipsoid_auth_name AND e.code = d.ellipsoid_code
+  JOIN unit_of_measure u ON u.auth_name = e.uom_auth_name AND u.code = e.uom_code
 """
-"""The names of all datums, and whether one of that name has the prime meridian of Greenwich."""
+"""The names of all datums, whether they have the prime meridian of Greenwich, and the semi-major axis of their
+ellipsoid in meters and its inverse flattening. If both axes define it, it has none: then PROJ compares one axis."""
 VERSION = "SELECT value FROM metadata WHERE key = 'PROJ.VERSION'"
 PLANE_SYSTEMS = """
 SELECT CAST(c.code AS INTEGER), c.name, coalesce(min(e.description), '')
@@ -192,11 +194,11 @@ def version(uri: str) -> tuple[int, ...]:
     return tuple(int(part) for part in value.split(".") if part.isdecimal())
 
 
-def datum_names(uri: str) -> dict[str, bool]:
-    """The names of all datums, as `plain` writes them, and whether one of that name has the meridian of Greenwich."""
-    names = dict[str, bool]()
-    for name, is_of_greenwich in _rows(uri, DATUMS):
-        names[plain(name)] = names.get(plain(name), False) or bool(is_of_greenwich)
+def datum_names(uri: str) -> Mapping[str, Sequence[tuple[bool, float, float | None]]]:
+    """The names of all datums, as `plain` writes them, and what `DATUMS` finds of each of them."""
+    names = defaultdict[str, list[tuple[bool, float, float | None]]](list)
+    for name, is_of_greenwich, axis, flattening in _rows(uri, DATUMS):
+        names[plain(name)].append((bool(is_of_greenwich), axis, flattening))
     return names
 
 

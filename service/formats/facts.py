@@ -27,6 +27,7 @@ GEOMETRY_NAMES = frozenset(
 Count = Annotated[int, Meta(ge=0, le=1 << 40)]
 Name = Annotated[str, Meta(max_length=4096)]
 Axis = Annotated[float, Meta(ge=0, le=1e9)]
+Flattening = Annotated[float, Meta(ge=0)]
 Meridian = Annotated[float, Meta(ge=-360, le=360)]
 GeometryName = Annotated[str, Meta(max_length=20)]
 _TABLE = re.compile(r"(?![-@])[^\x00-\x1f]*")
@@ -164,6 +165,18 @@ class Field(msgspec.Struct, frozen=True, gc=False):
     """Lists, structures and maps, which became texts of JSON."""
 
 
+class Datum(msgspec.Struct, frozen=True):
+    """What a system without a code says of its datum, if its name alone says how to transform it."""
+
+    name: Name
+    axis: Axis = 0.0
+    """The semi-major axis of its ellipsoid, in meters."""
+    flattening: Flattening = 0.0
+    """The inverse flattening of its ellipsoid; 0 for a sphere."""
+    meridian: Meridian = 0.0
+    """The longitude of the prime meridian of the system, in degrees."""
+
+
 class Crs(msgspec.Struct, frozen=True):
     """The coordinate system that a layer records: whether it is known, and its EPSG code if it has one."""
 
@@ -171,12 +184,7 @@ class Crs(msgspec.Struct, frozen=True):
     epsg: Annotated[int, Meta(ge=1, le=1 << 31)] | None = None
     name: Name = ""
     """The name of a system that no database of systems has, if the layer records one."""
-    datum: Name = ""
-    """The datum of a system without a code, if its name alone says how to transform it."""
-    axis: Axis = 0.0
-    """The semi-major axis of the ellipsoid of this datum, in meters."""
-    meridian: Meridian = 0.0
-    """The longitude of the prime meridian of the system, in degrees."""
+    datum: Datum | None = None
     heights: Name = ""
     """What elevations are in a system without a code, if it describes that."""
 

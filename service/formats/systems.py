@@ -235,11 +235,11 @@ def _less_accurate(
 
 def _unknown_datums(spatial: Sequence[Layer], output_epsg: int, catalogue: CrsCatalogue) -> Iterator[str]:
     """What PROJ does with datums of which it knows nothing but the ellipsoid."""
-    named = {layer.crs.datum: layer.crs for layer in spatial if layer.crs.datum}
-    for datum, crs in sorted(named.items()):
-        if not catalogue.knows_datum(datum, crs.axis, crs.meridian):
+    named = {layer.crs.datum.name: layer.crs.datum for layer in spatial if layer.crs.datum}
+    for name, datum in sorted(named.items()):
+        if not catalogue.knows_datum(datum):
             yield (
-                f"The datum {shown(datum)!r} of the file is not known, so it was taken for that of EPSG:{output_epsg}: "
+                f"The datum {shown(name)!r} of the file is not known, so it was taken for that of EPSG:{output_epsg}: "
                 "places may be off by hundreds of meters. If the system of the file has an EPSG code, send it as "
                 "sourceEpsg."
             )

@@ -33,9 +33,10 @@ WKB_TYPES = {
 MAX_LAYERS = 1000
 """The maximum per file, which also bounds what is reported about them."""
 DATUM = re.compile(
-    r"""\bDATUM\[\s*"(?P<datum>[^"]{1,200})"\s*,\s*(?:SPHEROID|ELLIPSOID)\[\s*"[^"]{0,200}"\s*,\s*(?P<axis>\d{1,9}(?:\.\d{1,20})?)"""
+    r"""\bDATUM\[\s*"(?P<name>[^"]{1,200})"\s*,\s*(?:SPHEROID|ELLIPSOID)\[\s*"[^"]{0,200}"\s*,"""
+    r"""\s*(?P<axis>\d{1,9}(?:\.\d{1,20})?)\s*,\s*(?P<flattening>\d{1,9}(?:\.\d{1,20})?)"""
 )
-"""The datum of a system and the axis of its ellipsoid in meters."""
+"""The datum of a system, the axis of its ellipsoid in meters and how many times its flattening is in 1."""
 MERIDIAN = re.compile(r'\bPRIMEM\[\s*"[^"]{0,200}"\s*,\s*(-?\d{1,3}(?:\.\d{1,20})?)')
 """The longitude of its prime meridian; both of GDAL's notations have it in degrees."""
 HEIGHTS = re.compile(r'\b(?:VERT_?CS|VERT(?:ICAL)?CRS)\[\s*"([^"]{1,200})"')
@@ -162,8 +163,9 @@ def system_of(connection: sqlite3.Connection, table: str) -> dict[str, object]:
     text = newer_text if text.lower() == "undefined" else text
     described = None if SHIFT in text else DATUM.search(text)
     meridian = MERIDIAN.search(text)
-    datum = {"datum": described["datum"], "axis": float(described["axis"])} if described else {}
-    datum |= {"meridian": float(meridian[1])} if described and meridian else {}
+    numbers = {name: float(described[name]) for name in ("axis", "flattening")} if described else {}
+    numbers |= {"meridian": float(meridian[1])} if meridian else {}
+    datum = {"datum": {"name": described["name"], **numbers}} if described else {}
     high = HEIGHTS.search(text)
     heights = {"heights": high[1]} if high else {}
     return {"known": not text.upper().lstrip().startswith(NO_SYSTEM), **datum, **heights}

@@ -360,6 +360,8 @@ DESCRIBED = {
     ON_BESSEL.format("Deutsches_Hauptdreiecksnetz", ""): "",
     ON_BESSEL.format("D_Unknown", ",TOWGS84[598.1,73.7,418.2,0.202,0.045,-2.455,6.7]"): "",
     ON_BESSEL.format("D_Unknown", "").replace("6377397.155,299.1528128", "6378137,298.257222101"): "",
+    ON_BESSEL.format("D_Cape", "").replace("6377397.155,299.1528128", "6378249.145,293.4663077"): "",
+    ON_BESSEL.format("D_Carthage", "").replace("6377397.155,299.1528128", "6378249.2,293.46602"): "",
 }
 """Systems of a .prj without a code, and the datum that is not known."""
 NO_DATUM = "The datum {!r} of the file is not known, so it was taken for that of EPSG:4326: places may be off"
@@ -404,12 +406,16 @@ async def test_systems_of_three_axes_without_a_code_are_known(either: Pipeline, 
     [
         (21781, "Switzerland_CH_1903"),
         (5514, "System_of_the_Unified"),
+        (22391, "Carthage"),
     ],
 )
 async def test_a_datum_of_mapinfo_that_is_not_known_is_told(
     either: Pipeline, tmp_path: Path, code: int, datum: str
 ) -> None:
-    """MapInfo knows the Swiss one, but GDAL calls it otherwise than PROJ, and the Czech one beside another meridian."""
+    """MapInfo knows the Swiss one, but GDAL calls it otherwise than PROJ, and the Czech one beside another meridian.
+
+    That of Tunisia has an ellipsoid whose axis is 5 cm shorter there, by which PROJ does not know it.
+    """
     source = write_geojson(tmp_path / "a.geojson", [point(15, 50)])
     wanted = ConversionRequest(output="MapInfo", target_epsg=code)
     made = await either.convert(source, wanted, verifies=True)

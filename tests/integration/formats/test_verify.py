@@ -325,12 +325,23 @@ async def test_a_result_thatnothing_here_can_read_is_told(pipeline: Pipeline, tm
 @pytest.mark.parametrize("has_sessions", [True, False])
 @pytest.mark.parametrize(
     ("epsg", "told"),
-    [(2053, "cannot record EPSG:2053: "), (31467, "cannot record EPSG:31467 exactly: "), (25832, ""), (3857, "")],
+    [
+        (2053, "cannot record EPSG:2053: "),
+        (31467, "cannot record EPSG:31467 exactly: "),
+        (22391, "read its datum as 'Carthage' there and do not know that"),
+        (4222, "read its datum as 'Cape' there and do not know that"),
+        (4267, ""),
+        (25832, ""),
+        (3857, ""),
+    ],
 )
 async def test_a_system_that_a_result_does_not_record_is_told(
     converters: Converters, tmp_path: Path, epsg: int, told: str, *, has_sessions: bool
 ) -> None:
-    """The driver records none, or one with another datum, and succeeds. The run that has written it finds this out."""
+    """The driver records none, or one with another datum, and succeeds. The run that has written it finds this out.
+
+    Or it records the datum with an ellipsoid by which PROJ does not know it.
+    """
     path, commands = write_geojson(tmp_path / "a.geojson", [point(9, 51, name="a")]), []
 
     async def run(command: Command) -> Verdict:
