@@ -395,6 +395,12 @@ static void examine_text(struct column *column, const char *text)
         examine_distinct(column, text);
 }
 
+const union value *value_of(handle feature, int field, int type)
+{
+    const union value *value = OGR_F_IsFieldSetAndNotNull(feature, field) ? OGR_F_GetRawFieldRef(feature, field) : NULL;
+    return value && type == REAL && isnan(value->real) ? NULL : value;
+}
+
 void examine_value(struct column *column, handle feature, int field, const union value *value, int64_t row)
 {
     column->filled++;
@@ -446,9 +452,30 @@ static int is_list(int type)
     return type == INTEGER_LIST || type == REAL_LIST || type == STRING_LIST || type == INTEGER64_LIST;
 }
 
-void tell_column(const struct column *column)
+static void tell_fits(const struct column *column)
 {
     static const char *const kinds[] = {"boolean", "integer", "real", "date", "datetime"};
+    for (int kind = 0, told = 0; kind < 5; kind++)
+        if (column->filled && column->type == STRING && column->fits & 1 << kind)
+            put("%s\"%s\"", told++ ? "," : "", kinds[kind]);
+}
+
+static void tell_distinct(const struct column *column)
+{
+    if (column->distinct > DISTINCT || (column->type == BINARY && column->filled))
+        put("null");
+    else {
+        put("[");
+        for (int number = 0; number < column->distinct; number++) {
+            put(number ? "," : "");
+            put_text(column->values[number]);
+        }
+        put("]");
+    }
+}
+
+void tell_column(const struct column *column)
+{
     int is_whole = column->type == INTEGER || column->type == INTEGER64;
     int is_number = column->type == REAL || (is_whole && column->subtype != BOOLEAN);
     if (column->type == STRING) {
@@ -469,22 +496,11 @@ void tell_column(const struct column *column)
     put(",\"inexact_in_dbf\":%lld,\"total\":", (long long)(is_whole ? column->inexact_whole : column->inexact));
     put_number(is_number ? column->total : NAN);
     put(",\"fits\":[");
-    for (int kind = 0, told = 0; kind < 5; kind++)
-        if (column->filled && column->type == STRING && column->fits & 1 << kind)
-            put("%s\"%s\"", told++ ? "," : "", kinds[kind]);
+    tell_fits(column);
     put("],\"prefix\":");
     put_text(column->prefix && strlen(column->prefix) < 512 ? column->prefix : "");
     put(",\"values\":");
-    if (column->distinct > DISTINCT || (column->type == BINARY && column->filled))
-        put("null");
-    else {
-        put("[");
-        for (int number = 0; number < column->distinct; number++) {
-            put(number ? "," : "");
-            put_text(column->values[number]);
-        }
-        put("]");
-    }
+    tell_distinct(column);
     put("}");
 }
 

@@ -4,7 +4,7 @@
 
 #include "gdal.h"
 
-enum { DISTINCT = 3 };
+enum { MOST_COLUMNS = 2000, DISTINCT = 3 };
 
 /* Further counts of values and first rows, from 1 on or 0, by their names in the answer. */
 #define COLUMN_COUNTS(each) \
@@ -30,6 +30,9 @@ struct column {
 };
 
 #undef DECLARE
+
+/* The value of a field of a feature, NULL if it has none; a number that is none counts as missing. */
+const union value *value_of(handle feature, int field, int type);
 
 /* Look at the value of a field in a row, which are counted from 1 on. */
 void examine_value(struct column *column, handle feature, int field, const union value *value, int64_t row);

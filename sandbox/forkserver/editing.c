@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include "answer.h"
+#include "columns.h"
 #include "editing.h"
 #include "gdal_messages.h"
 #include "geometries.h"
 #include "loading.h"
+#include "waiting.h"
 
 enum { MOST_AXES = 3 };
 

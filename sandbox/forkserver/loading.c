@@ -19,9 +19,10 @@
 #include "mapped_file.h"
 #include "progress.h"
 #include "question.h"
+#include "waiting.h"
 #include "xml_tags.h"
 
-enum { MOST_LAYERS = 1000, LEAST_STAYING = 500, LEAST_ROOM = 64 };
+enum { MOST_LAYERS = 1000, LEAST_STAYING = 500 };
 
 handle memory, latest, stayed, stayed_in;
 char stayed_table[TABLE_NAME];
@@ -52,13 +53,6 @@ static int is_read_by(const char *name)
 {
     handle driver = GDALGetDatasetDriver(source);
     return driver && strcmp(GDALGetDescription(driver), name) == 0;
-}
-
-/* The value of a field of a feature, NULL if it has none; a number that is none counts as missing. */
-static const union value *value_of(handle feature, int field, int type)
-{
-    const union value *value = OGR_F_IsFieldSetAndNotNull(feature, field) ? OGR_F_GetRawFieldRef(feature, field) : NULL;
-    return value && type == REAL && isnan(value->real) ? NULL : value;
 }
 
 static int is_unlike(handle definition)
@@ -186,85 +180,6 @@ static int examine_feature(struct shapes *shapes, struct column *columns, int co
     return is_changed;
 }
 
-/* ---- features that wait for their table ---- */
-
-/* What was read of the table that was loaded last. A table copies what it is given, so it is given its features once its
- * columns are certain. */
-static struct {
-    handle layer, *features;
-    size_t count, taken, room;
-} waiting;
-
-/* Have a feature wait, without what a copy in memory would not have. */
-static void wait_with(handle feature, const struct column *columns, int count)
-{
-    handle geometry = OGR_F_GetGeometryRef(feature);
-    if (geometry && OGR_G_IsEmpty(geometry))
-        OGR_G_DestroyGeometry(OGR_F_StealGeometry(feature));
-    for (int field = 0; field < count; field++)
-        if (!value_of(feature, field, columns[field].type))
-            OGR_F_SetFieldNull(feature, field);
-    if (waiting.count == waiting.room) {
-        waiting.room = waiting.room ? 2 * waiting.room : LEAST_ROOM;
-        waiting.features = realloc(waiting.features, waiting.room * sizeof *waiting.features);
-        if (!waiting.features)
-            _exit(1);
-    }
-    waiting.features[waiting.count++] = feature;
-}
-
-handle next_held(handle layer)
-{
-    if (layer != waiting.layer)
-        return OGR_L_GetNextFeature(layer);
-    if (waiting.taken < waiting.count)
-        return waiting.features[waiting.taken++];
-    waiting.layer = NULL;
-    return NULL;
-}
-
-int move_feature(handle feature, const int *map, int count, handle carrier, handle layer)
-{
-    for (int field = 0; field < count; field++) {
-        if (map[field] < 0)
-            continue;
-        if (OGR_F_IsFieldSetAndNotNull(feature, field)) {
-            union value *value = OGR_F_GetRawFieldRef(feature, field), *place = OGR_F_GetRawFieldRef(carrier, map[field]), old = *place;
-            *place = *value;
-            *value = old;
-        } else
-            OGR_F_SetFieldNull(carrier, map[field]);
-    }
-    OGR_F_SetGeometryDirectly(carrier, OGR_F_StealGeometry(feature));
-    OGR_F_SetFID(carrier, NO_FID);
-    OGR_F_Destroy(feature);
-    return OGR_L_CreateFeature(layer, carrier) == 0;
-}
-
-/* Have the next features wait for a table, once none wait for another one. */
-static void begin_waiting(handle layer)
-{
-    if (!store_waiting())
-        refused = "memory";
-    waiting.layer = layer;
-    waiting.count = waiting.taken = 0;
-}
-
-int store_waiting(void)
-{
-    handle layer = waiting.layer, feature;
-    int map[MOST_COLUMNS], ok = 1;
-    if (!layer)
-        return 1;
-    handle carrier = OGR_F_Create(OGR_L_GetLayerDefn(layer));
-    for (int field = 0; field < MOST_COLUMNS; field++)
-        map[field] = field;
-    while ((feature = next_held(layer)))
-        ok &= move_feature(feature, map, OGR_FD_GetFieldCount(OGR_L_GetLayerDefn(layer)), carrier, layer);
-    OGR_F_Destroy(carrier);
-    return ok;
-}
-
 /* Have the first features of a layer wait for its copy in memory. */
 static void load_first(handle layer, handle copy, const struct column *columns, int count, int64_t features)
 {
@@ -310,7 +225,7 @@ static int load_features(handle layer, handle copy, struct shapes *shapes, struc
             continue;
         }
         for (; blank; blank--)
-            examine_feature(shapes, columns, count, waiting.features[waiting.count - blank]);
+            examine_feature(shapes, columns, count, waiting_feature(blank));
         int is_changed = examine_feature(shapes, columns, count, feature) && stays;
         if (stays)
             OGR_F_Destroy(feature);
@@ -321,8 +236,7 @@ static int load_features(handle layer, handle copy, struct shapes *shapes, struc
         stays &= !is_changed;
         report_feature();
     }
-    for (; blank; blank--)
-        OGR_F_Destroy(waiting.features[--waiting.count]);
+    drop_waiting(blank);
     return stays;
 }
 
@@ -405,6 +319,28 @@ static int set_widths(handle copy, const struct column *columns, int count, int 
     return widened;
 }
 
+/* What a layer is called, the table that has become of it, and its system. */
+static void tell_layer(handle layer, const char *table, const char *known, int code)
+{
+    int type = OGR_FD_GetGeomType(OGR_L_GetLayerDefn(layer));
+    put("\"name\":");
+    put_text(OGR_L_GetName(layer));
+    put(",\"geometry_column\":");
+    put_text(OGR_L_GetGeometryColumn(layer));
+    put(",\"table\":\"%s\",\"has_geometry_column\":%s,\"geometry_type\":%u,\"system\":\"%s\",\"epsg\":%d", table,
+        type == NO_GEOMETRY ? "false" : "true", (unsigned)type, known, code);
+}
+
+static void tell_columns(const struct column *columns, int count)
+{
+    put(",\"columns\":[");
+    for (int field = 0; field < count; field++) {
+        put(field ? "," : "");
+        tell_column(columns + field);
+    }
+    put("]");
+}
+
 /* Copy a layer into memory and tell of it. Returns whether it has features. */
 static int load_layer(handle layer, const char *told_system)
 {
@@ -434,19 +370,11 @@ static int load_layer(handle layer, const char *told_system)
     }
     if (set_widths(copy, columns, count, is_read_by(WIDE_DRIVER)))
         await_table();
-    put("{\"name\":");
-    put_text(OGR_L_GetName(layer));
-    put(",\"geometry_column\":");
-    put_text(OGR_L_GetGeometryColumn(layer));
-    put(",\"table\":\"%s\",\"has_geometry_column\":%s,\"geometry_type\":%u,\"system\":\"%s\",\"epsg\":%d", table,
-        geometry_type == NO_GEOMETRY ? "false" : "true", (unsigned)geometry_type, known, code);
+    put("{");
+    tell_layer(layer, table, known, code);
     tell_shapes(&shapes);
-    put(",\"columns\":[");
-    for (int field = 0; field < count; field++) {
-        put(field ? "," : "");
-        tell_column(columns + field);
-    }
-    put("]}");
+    tell_columns(columns, count);
+    put("}");
     forget_columns(columns, count);
     return shapes.features > 0;
 }

@@ -2,7 +2,7 @@
 #pragma once
 #include "gdal.h"
 
-enum { MOST_COLUMNS = 2000, TABLE_NAME = 32 };
+enum { TABLE_NAME = 32 };
 
 /* What is held, and what is converted: that, or what was opened last. */
 extern handle memory, latest;
@@ -18,17 +18,6 @@ void create_field(handle layer, const char *name, int type, int subtype, int wid
 
 /* Have the features of the layer that has stayed in its file, if there is one, wait for its table. */
 void await_table(void);
-
-/* The next feature of a table that is held, which the caller owns; its features may wait for it. */
-handle next_held(handle layer);
-
-/* Put a feature into a layer: its geometry, and each of its `count` values at the position that `map` has for it, unless that
- * is negative. They pass through `carrier`, a feature of the layer, which leaves those of the feature before in their place to
- * be freed: the layer copies what it is given, and one copy is enough. Returns 0 if that fails. */
-int move_feature(handle feature, const int *map, int count, handle carrier, handle layer);
-
-/* Put the features that wait into their table. Returns 0 if that fails. */
-int store_waiting(void);
 
 /* The commands; see session.c. */
 void open_source(char **at);

@@ -31,6 +31,7 @@
 #include "straying.h"
 #include "translating.h"
 #include "usual_values.h"
+#include "waiting.h"
 #include "workbook.h"
 #include "workbook_styles.h"
 #include "writing.h"

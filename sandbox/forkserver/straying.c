@@ -287,6 +287,32 @@ static void count(const struct trip *trip, handle layer, struct found *stray, st
     OGR_L_ResetReading(layer);
 }
 
+/* Set what one of two units, or both, determine of a trip. */
+static void measure(struct trip *trip, handle from, handle to, double meters)
+{
+    trip->in_degrees = OSRIsGeographic(from);
+    trip->same = trip->in_degrees ? meters * DEGREES_A_METER : meters / OSRGetLinearUnits(from, NULL);
+    /* In degrees, both limits are infinite: no place is too far. */
+    double unit = OSRIsGeographic(to) ? 0 : OSRGetLinearUnits(to, NULL);
+    double most = (FARTHEST_METERS + ORIGIN_METERS) / unit;
+    trip->farthest = FARTHEST_METERS / unit;
+    trip->to_degrees = OSRIsGeographic(to);
+    trip->leap = trip->to_degrees ? LEAP_DEGREES : LEAP_METERS / unit;
+    if (isinf(trip->reach.most))
+        trip->reach = (struct reach){-most, most};
+}
+
+static void end_trip(const struct trip *trip)
+{
+    for (int number = 0; number < POLES; number++)
+        if (trip->poles[number])
+            OGR_G_DestroyGeometry(trip->poles[number]);
+    if (trip->there)
+        OCTDestroyCoordinateTransformation(trip->there);
+    if (trip->back)
+        OCTDestroyCoordinateTransformation(trip->back);
+}
+
 void tell_strays(handle layer, int source, int target, double meters, struct reach reach, int wraps, int is_shortest)
 {
     handle given = source ? system_of_code(source) : NULL, from = source ? given : OGR_L_GetSpatialRef(layer), to = system_of_code(target);
@@ -295,16 +321,7 @@ void tell_strays(handle layer, int source, int target, double meters, struct rea
     CPLPushErrorHandler(CPLQuietErrorHandler);
     if (from && to) {
         prepare(&trip, from, to);
-        trip.in_degrees = OSRIsGeographic(from);
-        trip.same = trip.in_degrees ? meters * DEGREES_A_METER : meters / OSRGetLinearUnits(from, NULL);
-        /* In degrees, both limits are infinite: no place is too far. */
-        double unit = OSRIsGeographic(to) ? 0 : OSRGetLinearUnits(to, NULL);
-        double most = (FARTHEST_METERS + ORIGIN_METERS) / unit;
-        trip.farthest = FARTHEST_METERS / unit;
-        trip.to_degrees = OSRIsGeographic(to);
-        trip.leap = trip.to_degrees ? LEAP_DEGREES : LEAP_METERS / unit;
-        if (isinf(reach.most))
-            trip.reach = (struct reach){-most, most};
+        measure(&trip, from, to, meters);
     }
     if (trip.there && trip.back) {
         foresee(&trip, layer);
@@ -316,13 +333,7 @@ void tell_strays(handle layer, int source, int target, double meters, struct rea
     put("{\"count\":%lld,\"first\":%lld,\"torn\":%lld,\"first_torn\":%lld,\"lost\":%lld,\"first_lost\":%lld}",
         (long long)stray.count, (long long)stray.first, (long long)torn.count, (long long)torn.first, (long long)lost.count,
         (long long)lost.first);
-    for (int number = 0; number < POLES; number++)
-        if (trip.poles[number])
-            OGR_G_DestroyGeometry(trip.poles[number]);
-    if (trip.there)
-        OCTDestroyCoordinateTransformation(trip.there);
-    if (trip.back)
-        OCTDestroyCoordinateTransformation(trip.back);
+    end_trip(&trip);
     if (given)
         OSRDestroySpatialReference(given);
     if (to)

@@ -9,6 +9,7 @@
 #include "progress.h"
 #include "spatialite.h"
 #include "translating.h"
+#include "waiting.h"
 
 /* So many features are written in memory where a result can begin there. */
 enum { MOST_IN_MEMORY = 1000 };
