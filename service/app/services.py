@@ -173,7 +173,7 @@ def _job_parts(opened: _Opened, server_id: ServerId) -> JobParts:
             storage.regions,
             hands_over=opened.role == "gateway",
             worker=server_id,
-            earliest=opened.clock.confirmed,
+            confirmed=opened.clock.confirmed,
         ),
         jobs=JobRegister(database),
         engine=make_engine(settings, opened.capabilities, opened.pool),

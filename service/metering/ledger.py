@@ -111,11 +111,11 @@ class Ledger:
         *,
         hands_over: bool = False,
         worker: ServerId | None = None,
-        earliest: Clock | None = None,
+        confirmed: Clock | None = None,
     ) -> None:
         """Store outputs in any of `regions`; outputs of accounts in other regions go to the home region.
 
-        `worker` is the process, if it claims jobs. The retention of outputs begins no earlier than `earliest`.
+        `worker` is the process, if it claims jobs. The retention of outputs begins no earlier than `confirmed`.
 
         If the process `hands_over` all jobs that it admits, their admissions are flushed by whoever claims them, or by
         the record of where the input is stored.
@@ -126,7 +126,7 @@ class Ledger:
         self._regions = list(regions)
         self._hands_over = hands_over
         self._worker = worker
-        self._earliest = earliest
+        self._confirmed = confirmed
         self._admissions = BatcherByKey(self._admit_all, MOST_ADMISSIONS)
         self._settlements = Batcher(self._settle_all, MOST_SETTLEMENTS)
         self._records = Batcher(self._flush_all, MOST_SETTLEMENTS)
@@ -234,9 +234,9 @@ class Ledger:
 
     async def _settle_all(self, settlements: Sequence[Settlement]) -> list[Settled | None]:
         """Settle jobs, and flush admissions and claims that are not durable yet."""
-        earliest = self._earliest() if self._earliest is not None else None
+        confirmed = self._confirmed() if self._confirmed is not None else None
         with self._known.committing() as attempts:
-            rows = await self._database.fetch(_SQL["settle"], settlements, *self._looked_for(attempts), earliest)
+            rows = await self._database.fetch(_SQL["settle"], settlements, *self._looked_for(attempts), confirmed)
             settled = {row["id"]: _settled(row) for row in rows if row["settled"]}
             if settled:
                 self._known.note(attempts, {row["id"] for row in rows if not row["settled"]})
