@@ -1,14 +1,11 @@
 """Jobs as their owner sees them, each with a new link if its output is available (interface 2.3, 4.6, 4.7)."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from uuid import UUID
-from weakref import WeakValueDictionary
 
 import anyio
 import msgspec
 import structlog
-from anyio import CapacityLimiter
 
 from service.errors import JobNotFound, StorageUnavailable, TooManyRequests
 from service.ids import AccountId, JobId
@@ -18,14 +15,13 @@ from service.jobs.records import Job
 from service.storage.observed import observed
 from service.storage.port import Link, ObjectKey
 from service.telemetry import events
+from service.usecases.account_places import AccountPlaces
 from service.usecases.services import Services
 
 _log = structlog.get_logger()
 LISTS_PER_ACCOUNT = 2
 """Lists of jobs that an account may have in progress in one process: one of a hundred jobs may have 90 MB."""
-LIST_SECONDS = 30.0
-"""How long a further one waits."""
-_lists: WeakValueDictionary[AccountId, CapacityLimiter] = WeakValueDictionary()
+_lists = AccountPlaces(LISTS_PER_ACCOUNT, wait_seconds=30.0)
 
 
 class LinkedJob(msgspec.Struct, frozen=True):
@@ -80,24 +76,14 @@ async def await_job(services: Services, account_id: AccountId, untrusted_id: str
     return await with_link(services, job)
 
 
-@asynccontextmanager
-async def listing(account_id: AccountId) -> AsyncIterator[None]:
+def listing(account_id: AccountId) -> AbstractAsyncContextManager[None]:
     """Have one of the account's places for a list, until its client has read it: a job may be a megabyte.
 
     Raises:
         TooManyRequests: other lists of the account do not end.
     """
-    places, place = _lists.setdefault(account_id, CapacityLimiter(LISTS_PER_ACCOUNT)), object()
-    try:
-        with anyio.fail_after(LIST_SECONDS):
-            await places.acquire_on_behalf_of(place)
-    except TimeoutError:
-        message = f"This account has {LISTS_PER_ACCOUNT} lists of jobs in progress. Read them to their ends first."
-        raise TooManyRequests(message, RETRY_AFTER_SECONDS) from None
-    try:
-        yield
-    finally:
-        places.release_on_behalf_of(place)
+    message = f"This account has {LISTS_PER_ACCOUNT} lists of jobs in progress. Read them to their ends first."
+    return _lists.taking_one(account_id, TooManyRequests(message, RETRY_AFTER_SECONDS))
 
 
 async def read_recent_jobs(services: Services, account_id: AccountId, limit: int) -> list[LinkedJob]:

@@ -1,11 +1,9 @@
 """Reads the result of a completed job from the store, for a client that wants the file itself (interface 4.1)."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
-from weakref import WeakValueDictionary
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 import structlog
-from anyio import CapacityLimiter, fail_after
 
 from service.errors import (
     DownloadExpired,
@@ -22,14 +20,13 @@ from service.jobs.records import Job
 from service.storage.observed import observed
 from service.storage.port import ObjectKey
 from service.telemetry import events
+from service.usecases.account_places import AccountPlaces
 from service.usecases.services import Services
 
 _log = structlog.get_logger()
 PER_ACCOUNT = 16
 """Downloads that an account may have in progress in one process."""
-WAIT_SECONDS = 30.0
-"""How long the download of a file that was converted waits for others of its account."""
-_places: WeakValueDictionary[AccountId, CapacityLimiter] = WeakValueDictionary()
+_places = AccountPlaces(PER_ACCOUNT, wait_seconds=30.0)
 
 
 def refuse_if_downloading(account_id: AccountId) -> None:
@@ -38,7 +35,7 @@ def refuse_if_downloading(account_id: AccountId) -> None:
     Raises:
         TooManyRequests: it has.
     """
-    if not _places_of(account_id).available_tokens:
+    if _places.are_taken(account_id):
         message = f"This account has {PER_ACCOUNT} downloads in progress. Send the request again when some have ended."
         raise TooManyRequests(message, RETRY_AFTER_SECONDS)
 
@@ -60,7 +57,11 @@ async def read_result(services: Services, account_id: AccountId, job: Job) -> As
     if job.status is not Status.COMPLETED or job.object_key is None:
         raise gone
     stored = read_while_kept(services, job, ObjectKey(job.object_key), gone)
-    async with _place(account_id, job), aclosing(stored):
+    busy = Overloaded(
+        f"The file was converted, but other downloads of this account do not end. Query the job {job.id} for it.",
+        RETRY_AFTER_SECONDS,
+    )
+    async with _places.taking_one(account_id, busy), aclosing(stored):
         yield await _first(stored, job)
         async for piece in stored:
             yield piece
@@ -89,28 +90,6 @@ async def read_while_kept(services: Services, job: Job, key: ObjectKey, gone: Re
         if any(found.status is Status.COMPLETED for found in await services.jobs.of_any([job.id])):
             raise
         raise gone from None
-
-
-@asynccontextmanager
-async def _place(account_id: AccountId, job: Job) -> AsyncIterator[None]:
-    places, place = _places_of(account_id), object()
-    try:
-        with fail_after(WAIT_SECONDS):
-            await places.acquire_on_behalf_of(place)
-    except TimeoutError:
-        raise Overloaded(
-            f"The file was converted, but other downloads of this account do not end. Query the job {job.id} for it.",
-            RETRY_AFTER_SECONDS,
-        ) from None
-    try:
-        yield
-    finally:
-        places.release_on_behalf_of(place)
-
-
-def _places_of(account_id: AccountId) -> CapacityLimiter:
-    """Return the places of an account, which exist as long as one of them is taken."""
-    return _places.setdefault(account_id, CapacityLimiter(PER_ACCOUNT))
 
 
 async def _first(stored: AsyncGenerator[bytes], job: Job) -> bytes:
