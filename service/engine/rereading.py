@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta
@@ -29,7 +29,7 @@ from service.formats.verify import ReadBack, VerifiedColumn, VerifiedLayer, expe
 REREAD_FILE = "reread.gpkg"
 
 
-class CountedColumn(msgspec.Struct, frozen=True):
+class CountedColumn(msgspec.Struct, frozen=True, gc=False):
     """How many values are not null, how many of these are empty texts, and the sum of the numbers among them."""
 
     filled: Count
@@ -37,7 +37,7 @@ class CountedColumn(msgspec.Struct, frozen=True):
     total: float | None = None
 
 
-class CountedLayer(msgspec.Struct, frozen=True):
+class CountedLayer(msgspec.Struct, frozen=True, gc=False):
     """A layer of a result as its driver reports it; without columns if there are too many values to count."""
 
     name: Name
@@ -57,6 +57,7 @@ class Counted(Answer, frozen=True):
 class Tallied(Answer, frozen=True):
     """The only layer of a result in GeoJSON or lines of WKT by its text, which shows columns of features alone."""
 
+    most_objects: ClassVar[int] = 1 << 15
     layer: VerifiedLayer | None = None
 
 

@@ -6,7 +6,7 @@ left to that program.
 
 import io
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -39,6 +39,8 @@ class CellCounts(msgspec.Struct, frozen=True):
 class Looked(Answer, frozen=True):
     """What was found in a file; not `ok` if the other program must examine it."""
 
+    most_commas: ClassVar[int] = 1 << 18
+    """Texts with escapes take longer than other values."""
     header: Annotated[tuple[Name, ...], Meta(max_length=MAX_COLUMNS)] = ()
     """The header row; empty if the first row is data."""
     columns: Annotated[tuple[CellCounts, ...], Meta(max_length=MAX_COLUMNS)] = ()

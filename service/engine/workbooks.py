@@ -5,7 +5,7 @@ understands. `jailed.styles` does both where there is no such run, or the two co
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta
@@ -108,6 +108,8 @@ class Moments(msgspec.Struct, frozen=True, array_like=True):
 class Examined(Answer, frozen=True):
     """What the open run found; not `ok` if the other program must examine the workbook."""
 
+    most_commas: ClassVar[int] = 1 << 18
+    """Texts with escapes take longer than other values."""
     codes: Annotated[tuple[Annotated[str, Meta(max_length=255)], ...], Meta(max_length=200)] = ()
     """The formats of cells in use that the workbook defines itself."""
     built_in: Annotated[tuple[Count, ...], Meta(max_length=200)] = ()

@@ -35,8 +35,10 @@ from service.permit import OutOfTime, Permit
 
 T = TypeVar("T")
 MAX_JSON_BYTES = 16 << 20
-MAX_JSON_OBJECTS = 1 << 17
-"""As many objects take a twentieth of a second in the event loop, and tens of megabytes."""
+MAX_JSON_OBJECTS = 1 << 16
+MAX_JSON_COMMAS = 1 << 18
+"""A list or map is bounded only once all of it is decoded: as many texts take a twentieth of a second in the event
+loop, and tens of megabytes. Records that hold much of each column have their own bound, `most_commas`."""
 UNDETERMINED = "The content of the file could not be determined. It may be damaged."
 Run = Callable[[Command], Awaitable[Verdict]]
 """Starts a command and returns its verdict."""
@@ -60,7 +62,8 @@ def decoded(content: bytes, kind: type[T]) -> T:
     Raises:
         Rejection: it does not fit `kind`, or is too large.
     """
-    if content.count(b"{") > MAX_JSON_OBJECTS:
+    most_commas = getattr(kind, "most_commas", MAX_JSON_COMMAS)
+    if content.count(b"{") > MAX_JSON_OBJECTS or content.count(b",") > most_commas:
         raise Rejection(TOO_MUCH_FOUND)
     try:
         return msgspec.json.decode(content, type=kind)

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -18,18 +18,23 @@ from service.formats.geometry import Family, dominant_type, families_of
 
 MAX_LAYERS = 1000
 MAX_COLUMNS = 2000
+MOST_COMMAS = 3 << 18
+"""Of a record that holds much of each column, as JSON of an untrusted process."""
 MAX_NAMES_CHARACTERS = 1 << 20
 """The names of the columns of a layer in all: what is planned for them is planned in the event loop."""
 
-GEOMETRY_NAMES = frozenset(
-    {"Point", "MultiPoint", "LineString", "MultiLineString", "Polygon", "MultiPolygon", "GeometryCollection"}
-)
 Count = Annotated[int, Meta(ge=0, le=1 << 40)]
 Name = Annotated[str, Meta(max_length=4096)]
 Axis = Annotated[float, Meta(ge=0, le=1e9)]
 Flattening = Annotated[float, Meta(ge=0)]
 Meridian = Annotated[float, Meta(ge=-360, le=360)]
-GeometryName = Annotated[str, Meta(max_length=20)]
+if TYPE_CHECKING:
+    GeometryName = str
+else:
+    GeometryName = Literal[
+        "Point", "MultiPoint", "LineString", "MultiLineString", "Polygon", "MultiPolygon", "GeometryCollection"
+    ]
+    """A name that is none of these ends decoding: a map is bounded only once all of it is decoded."""
 _TABLE = re.compile(r"(?![-@])[^\x00-\x1f]*")
 
 
@@ -196,11 +201,6 @@ class DeclaredGeometry(msgspec.Struct, frozen=True):
     has_z: bool
     has_m: bool
 
-    def __post_init__(self) -> None:
-        """Check the type."""
-        if self.type not in GEOMETRY_NAMES:
-            raise ValueError("not a type of geometries")
-
 
 class Flaw(StrEnum):
     """What may be wrong with a geometry as it is read."""
@@ -265,7 +265,7 @@ class Shapes(msgspec.Struct, frozen=True, kw_only=True):
     """The number of the first feature whose coordinates cannot be degrees, from 1; 0 if there is none."""
 
 
-class Layer(Shapes, frozen=True, kw_only=True):
+class Layer(Shapes, frozen=True, kw_only=True, gc=False):
     """A layer as read. `table` is its name in the work file, `name` the one in the upload."""
 
     name: Name
@@ -286,14 +286,6 @@ class Layer(Shapes, frozen=True, kw_only=True):
     """Columns that may contain text but look like numbers and were read as such."""
     unplaced_rows: Count = 0
     """Rows of a table whose coordinates or geometry could not be read; their texts were put back as columns."""
-
-    def __post_init__(self) -> None:
-        """Check names that have a form."""
-        if not is_table_name(self.table):
-            raise ValueError("not the name of a table")
-        if not GEOMETRY_NAMES.issuperset(self.geometry_types) or not GEOMETRY_NAMES.issuperset(self.collection_parts):
-            raise ValueError("not a type of geometries")
-
     first_unplaced_row: Count = 0
     """The number of the first of these rows, from 1, without the header."""
     mended_texts: Count = 0
@@ -325,10 +317,16 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     has no geometries, and the warnings do not say what to do about it.
     """
 
+    most_commas: ClassVar[int] = MOST_COMMAS
     layers: Annotated[tuple[Layer, ...], Meta(max_length=MAX_LAYERS)] = ()
     warnings: Annotated[tuple[Name, ...], Meta(max_length=100)] = ()
     in_work_file: bool = False
     is_unplaced: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the names of tables; here, because for each layer it would cost more than decoding it."""
+        if not all(is_table_name(layer.table) for layer in self.layers):
+            raise ValueError("not the name of a table")
 
     @property
     def feature_count(self) -> int:

@@ -5,14 +5,14 @@ covers is reported with its count.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta
 
 from service.errors import Rejection
 from service.formats.datasets import Dataset
-from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, Count, Facts, Field, Name
+from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, MOST_COMMAS, Count, Facts, Field, Name
 from service.formats.format import Writing
 from service.formats.names import counted, listed, quotes, shown
 from service.formats.plan import ConversionPlan
@@ -25,14 +25,14 @@ DEGREES_APART = 1e-5
 """How far apart two systems may place features, in units of one, or in degrees, to count as the same."""
 
 
-class VerifiedColumn(msgspec.Struct, frozen=True):
+class VerifiedColumn(msgspec.Struct, frozen=True, gc=False):
     """A column of a result: how many values are not null, and, for numbers, the sum of their absolute values."""
 
     filled: Count | None = None
     total: float | None = None
 
 
-class VerifiedLayer(msgspec.Struct, frozen=True, kw_only=True):
+class VerifiedLayer(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A layer of a result; None stands for what its reader does not report."""
 
     features: Count
@@ -59,6 +59,7 @@ class Recorded(msgspec.Struct, frozen=True):
 class ReadBack(msgspec.Struct, frozen=True):
     """A result as read back: its layers by the names of their datasets."""
 
+    most_commas: ClassVar[int] = MOST_COMMAS
     layers: Annotated[Mapping[Name, VerifiedLayer], Meta(max_length=2 * MAX_LAYERS)] = {}
     beyond_utc: Annotated[Mapping[Name, tuple[Count, Count]], Meta(max_length=MAX_COLUMNS)] = {}
     """By column: how many times in other zones have no four-digit year in UTC, and the first such feature."""

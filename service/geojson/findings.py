@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Meta
 
 from service.formats.facts import (
-    GEOMETRY_NAMES,
     MOMENTS,
     Count,
     Crs,
@@ -25,7 +24,8 @@ from service.geojson.refusals import MAX_FIELDS, MAX_NAME_CHARACTERS, Reason, Un
 
 MAX_FINDINGS_BYTES = 16 << 20
 MAX_FINDINGS_OBJECTS = 1 << 17
-"""As many are decoded in a moment, and in tens of megabytes."""
+MAX_FINDINGS_COMMAS = 1 << 18
+"""As many are decoded in a moment, and in tens of megabytes: a list is bounded only once all of it is decoded."""
 MAX_FOREIGN = 100
 WGS84 = 4326
 
@@ -75,7 +75,7 @@ class FieldFindings(Field, frozen=True, kw_only=True, omit_defaults=True):
         return msgspec.structs.replace(self, type=FieldType.TEXT, **kept)
 
 
-class Scan(msgspec.Struct, frozen=True, kw_only=True):
+class Scan(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The findings of one pass over a GeoJSON document."""
 
     kind: Annotated[str, Meta(max_length=20)]
@@ -118,11 +118,6 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     """The coordinate system; None if only the converter can determine it."""
     crs_name: Name = ""
     """The text that names it; "" if none does."""
-
-    def __post_init__(self) -> None:
-        """Check the types of geometries."""
-        if not GEOMETRY_NAMES.issuperset((*self.geometry_types, *self.types_with_z, *self.parts, *self.first)):
-            raise ValueError("not a type of geometries")
 
     @property
     def has_rounded_up(self) -> bool:
@@ -202,7 +197,11 @@ def read_scan(path: Path) -> Scan:
     try:
         with open(path, "rb", opener=_without_waiting) as file:
             untrusted = file.read(MAX_FINDINGS_BYTES + 1) or b""
-        is_little = len(untrusted) <= MAX_FINDINGS_BYTES and untrusted.count(b"{") <= MAX_FINDINGS_OBJECTS
+        is_little = (
+            len(untrusted) <= MAX_FINDINGS_BYTES
+            and untrusted.count(b"{") <= MAX_FINDINGS_OBJECTS
+            and untrusted.count(b",") <= MAX_FINDINGS_COMMAS
+        )
         outcome = _OUTCOME.decode(untrusted) if is_little else ScanOutcome()
     except (OSError, ValueError, RecursionError):
         outcome = ScanOutcome()

@@ -10,14 +10,14 @@ from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from math import isfinite, isnan
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta, Raw
 
 from service.engine.jailed.exits import Exit
 from service.engine.jailed.topology import COLLECTION, Damaged, Members, Topology, members_of
-from service.formats.facts import MAX_LAYERS, Count
+from service.formats.facts import MAX_LAYERS, MOST_COMMAS, Count
 from service.geojson.cursor import text_of
 from service.geojson.features import lenient_decode
 from service.geojson.findings import Name, Scan
@@ -49,6 +49,7 @@ _EMPTY = Raw(b"[]")
 class FoundDocuments(msgspec.Struct):
     """The names and scans of the documents, and what of the topology is not in them."""
 
+    most_commas: ClassVar[int] = MOST_COMMAS
     layers: Annotated[list[tuple[Name, Scan]], Meta(max_length=MAX_LAYERS)] = []
     has_system: bool = False
     unread: Count = 0

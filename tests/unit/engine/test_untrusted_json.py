@@ -1,17 +1,20 @@
 """What a converter that was taken over may tell: the event loop decodes it, so that it must cost little."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import msgspec
 import pytest
 
 from service.engine.arguments import dataset_name  # noqa: F401 -- loads the modules that ask a run
+from service.engine.jailed.topojson import FoundDocuments
 from service.engine.reading.work_file import LayerNames
 from service.engine.session import Answer
 from service.engine.session_facts import SeenLayer
-from service.engine.workspace import MAX_JSON_OBJECTS, decoded
+from service.engine.workspace import MAX_JSON_COMMAS, MAX_JSON_OBJECTS, decoded
 from service.errors import Rejection
 from service.formats.facts import DeclaredGeometry, Facts, Layer
+from service.formats.verify import ReadBack
 from service.geojson.findings import ScanOutcome
 
 COUNTS = b'"features":0,"geometries":0,"codes":{},"columns":[],"has_geometry_column":false,"system":"none","epsg":0'
@@ -40,13 +43,33 @@ def test_there_are_as_many_objects_as_a_moment_suffices_for() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "most", "told"),
+    [
+        (LayerNames, MAX_JSON_COMMAS, b'"a":"",'),
+        (Facts, Facts.most_commas, b'"warnings":[],'),
+        (ReadBack, ReadBack.most_commas, b'"more":0,'),
+        (FoundDocuments, FoundDocuments.most_commas, b'"unread":0,'),
+    ],
+)
+def test_there_are_as_many_values_as_a_moment_suffices_for(kind: type[object], most: int, told: bytes) -> None:
+    """A map of a million texts took a quarter of a second before it was found to have too many."""
+    for repeated, is_read in ((most, True), (most + 1, False)):
+        with nullcontext() if is_read else pytest.raises(Rejection, match="too many layers or columns"):
+            decoded(b"{%b%b}" % (told * repeated, told[:-1]), kind)
+
+
+@pytest.mark.parametrize(
     ("kind", "told"),
     [
-        (Layer, b'{"name":"a","features":0,"table":"-overwrite"}'),
-        (Layer, b'{"name":"a","features":0,"table":"@file"}'),
-        (Layer, b'{"name":"a","features":0,"table":"a\\nb"}'),
+        (Facts, b'{"layers":[{"name":"a","features":0,"table":"-overwrite"}]}'),
+        (Facts, b'{"layers":[{"name":"a","features":0,"table":"@file"}]}'),
+        (Facts, b'{"layers":[{"name":"a","features":0,"table":"a\\nb"}]}'),
         (Layer, b'{"name":"a","features":0,"geometry_types":{"Curve":1}}'),
         (Layer, b'{"name":"a","features":0,"collection_parts":{"point":1}}'),
+        (
+            Layer,
+            b'{"name":"a","features":0,"geometry_types":{%b}}' % b",".join(b'"%x":1' % number for number in range(9)),
+        ),
         (DeclaredGeometry, b'{"type":"Any","has_z":false,"has_m":false}'),
         (SeenLayer, b'{"name":"a","table":"t1; DROP",%b}' % COUNTS),
         (SeenLayer, b'{"name":"a","table":"t12345",%b}' % COUNTS),

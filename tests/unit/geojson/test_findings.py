@@ -11,6 +11,7 @@ import pytest
 from service.formats.facts import FieldType
 from service.geojson.findings import (
     MAX_FINDINGS_BYTES,
+    MAX_FINDINGS_COMMAS,
     MAX_FINDINGS_OBJECTS,
     Scan,
     ScanOutcome,
@@ -56,6 +57,7 @@ HOSTILE = {
     "a made-up type": b'{"scan": {"kind": "FeatureCollection", "geometry_types": {"<script>": 1}}}',
     "endless names": b'{"scan": {"kind": "x", "fields": [{"type": "text", "name": "%b"}]}}' % (b"x" * 5000),
     "too many fields": b'{"scan": {"kind": "x", "fields": [%b]}}' % b",".join([b'{"type":"text","name":"x"}'] * 2001),
+    "too many values": b'{"scan": {"kind": "x"}, "more": [%b]}' % b",".join([b"0"] * (MAX_FINDINGS_COMMAS + 1)),
     "too many objects": b'{"scan": {"kind": "x"}, "more": [%b]}' % b",".join([b"{}"] * (MAX_FINDINGS_OBJECTS + 1)),
     "deep nesting": b"[" * 100_000,
     "too much": b" " * (MAX_FINDINGS_BYTES + 1),
