@@ -226,12 +226,7 @@ class LimitRefusal(Rejection):
     """A plan limit, the wallet, access or a payment past due refused the file (interface 7.2)."""
 
     def __init__(
-        self,
-        message: str,
-        *,
-        limit: Limit | None,
-        needs_upgrade: bool = False,
-        payment_past_due: bool = False,
+        self, message: str, *, limit: Limit | None, needs_upgrade: bool = False, payment_past_due: bool = False
     ) -> None:
         super().__init__(message)
         self.limit = limit

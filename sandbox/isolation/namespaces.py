@@ -24,10 +24,7 @@ _NEW_OTHERS: Final = (
 )  # mounts, processes, network, ipc, uts
 
 # The first combination that works is used. Root of a new user namespace has no rights outside it.
-WAYS: Final[Sequence[tuple[str, int]]] = (
-    ("with a user namespace", NEW_USER | _NEW_OTHERS),
-    ("as root", _NEW_OTHERS),
-)
+WAYS: Final[Sequence[tuple[str, int]]] = (("with a user namespace", NEW_USER | _NEW_OTHERS), ("as root", _NEW_OTHERS))
 
 
 def fork_into(flags: int) -> int:

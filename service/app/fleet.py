@@ -26,11 +26,7 @@ if TYPE_CHECKING:  # it needs an extra
     from service.jobs.work_queue import WorkQueue
     from service.usecases.hand_over import Gateway
 
-_SHARING: Mapping[Role, str] = {
-    "all": "A process with GEOMILL_NATS_URL",
-    "gateway": "A gateway",
-    "worker": "A worker",
-}
+_SHARING: Mapping[Role, str] = {"all": "A process with GEOMILL_NATS_URL", "gateway": "A gateway", "worker": "A worker"}
 
 
 _NEEDS_EXTRA = "GEOMILL_NATS_URL needs the extra `fleet`: pip install 'geomill[fleet]'."

@@ -29,8 +29,6 @@ def _open_buckets(
     from service.storage.s3 import open_s3  # noqa: PLC0415 -- see above
 
     effort = Effort(
-        timeout_seconds=settings.s3_timeout_seconds,
-        attempts=settings.s3_attempts,
-        connections=settings.s3_connections,
+        timeout_seconds=settings.s3_timeout_seconds, attempts=settings.s3_attempts, connections=settings.s3_connections
     )
     return open_s3(places, effort, clock=clock)

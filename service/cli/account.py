@@ -166,9 +166,7 @@ COMMAND = CliCommand(
                 ACCOUNT,
                 argument("--yes", action="store_true", help="confirm that this is final"),
                 argument(
-                    "--force",
-                    action="store_true",
-                    help="give up results that are not in the store of this database",
+                    "--force", action="store_true", help="give up results that are not in the store of this database"
                 ),
                 JSON,
             ),
@@ -219,5 +217,5 @@ COMMAND = CliCommand(
                 JSON,
             ),
         ),
-    ),
+    )
 )

@@ -31,7 +31,4 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     return 1 if differences else 0
 
 
-COMMAND = CliCommand(
-    run=run,
-    arguments=(JSON,),
-)
+COMMAND = CliCommand(run=run, arguments=(JSON,))

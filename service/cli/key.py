@@ -63,10 +63,7 @@ COMMAND = CliCommand(
     verbs=(
         CliVerb(name="list", help="list the keys of an account", run=show_all, arguments=(ACCOUNT, JSON)),
         CliVerb(
-            name="create",
-            help="create an additional key; it is shown only once",
-            run=create,
-            arguments=(ACCOUNT, JSON),
+            name="create", help="create an additional key; it is shown only once", run=create, arguments=(ACCOUNT, JSON)
         ),
         CliVerb(
             name="revoke",
@@ -74,5 +71,5 @@ COMMAND = CliCommand(
             run=revoke,
             arguments=(argument("key_id", metavar="KEY_ID", type=identifier, help="id of the key"), JSON),
         ),
-    ),
+    )
 )

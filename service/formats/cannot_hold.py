@@ -64,11 +64,7 @@ _COLUMNS: tuple[tuple[Aspect, Callable[[Writing], object], str], ...] = (
         "columns of more than {0.max_record_bytes:,} bytes together",
     ),
     (Aspect.COLUMNS, lambda writing: writing.max_columns, "more than {0.max_columns:,} columns"),
-    (
-        Aspect.TEXTS,
-        lambda writing: writing.empty_is_null and writing.loss_report,
-        VALUE_LOSSES["empty_texts"].what,
-    ),
+    (Aspect.TEXTS, lambda writing: writing.empty_is_null and writing.loss_report, VALUE_LOSSES["empty_texts"].what),
     (Aspect.TEXTS, lambda writing: writing.max_text_bytes, "texts of more than {0.max_text_bytes} bytes"),
     (
         Aspect.TEXTS,

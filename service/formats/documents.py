@@ -33,19 +33,12 @@ IN_UTF8: Mapping[Declares, Callable[[Path, Path, int], tuple[Path, str]]] = {
 It is called with the file, the new one, and the size of all documents of the upload.
 """
 with_known_dimensions = Mending(
-    re.compile(
-        rb"(<(?:\w{1,20}+:)?+pos(?:List)?\s(?![^<>]*srsDimension)[^<>]*?\b)dimension(?=\s*=\s*[\"']3[\"'])",
-    ),
+    re.compile(rb"(<(?:\w{1,20}+:)?+pos(?:List)?\s(?![^<>]*srsDimension)[^<>]*?\b)dimension(?=\s*=\s*[\"']3[\"'])"),
     rb"\1srsDimension",
     within=b"dimension",
 )
 """Positions of three numbers by the name of old GML, which the driver would read as more positions of two."""
-without_empty_elevations = Mending(
-    re.compile(rb"<ele\s*+(?:/>|>\s*+</ele\s*+>)"),
-    b"",
-    within=b"<ele",
-    end=b"pt>",
-)
+without_empty_elevations = Mending(re.compile(rb"<ele\s*+(?:/>|>\s*+</ele\s*+>)"), b"", within=b"<ele", end=b"pt>")
 """The driver of GPX takes those of points in lines for 0, and so for elevations."""
 MENDS: Mapping[Reader, Sequence[Mend]] = {
     Reader.KML: (with_kml_prefixes, in_one_document, mended),

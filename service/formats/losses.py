@@ -35,7 +35,7 @@ _OUTLYING = {
 _AMBIGUOUS = {
     Flaw.AMBIGUOUS: "{target} stores rings of areas, but not which of them are holes. In {count}, an area lies within "
     "another that has no hole there, or a hole lies outside of its area: programs take one for the other. Repair them "
-    "and send the file again, or choose another outputFormat, such as GeoPackage.",
+    "and send the file again, or choose another outputFormat, such as GeoPackage."
 }
 WKT_PER_BYTE = 2.5
 """Characters of WKT per byte of binary geometry, at most, for coordinates of ordinary precision."""

@@ -26,10 +26,5 @@ class ConversionRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def place_fields(self) -> dict[str, str]:
         """The columns that hold the geometry of a table, by the form field that names them."""
-        named = {
-            "xField": self.x_field,
-            "yField": self.y_field,
-            "zField": self.z_field,
-            "wktField": self.wkt_field,
-        }
+        named = {"xField": self.x_field, "yField": self.y_field, "zField": self.z_field, "wktField": self.wkt_field}
         return {field: name for field, name in named.items() if name is not None}

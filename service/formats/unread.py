@@ -26,8 +26,7 @@ UTF_16_WITHOUT_MARK = Unread(
 """No text in another encoding has bytes of zero between its first characters."""
 NO_UTF_16 = (UTF_16, UTF_16_WITHOUT_MARK)
 BINARY_DXF = Unread(
-    rb"AutoCAD Binary DXF",
-    "The file is a binary DXF, which cannot be read. Save it as ASCII DXF and send it again.",
+    rb"AutoCAD Binary DXF", "The file is a binary DXF, which cannot be read. Save it as ASCII DXF and send it again."
 )
 ENCRYPTED_WORKBOOK = Unread(
     rb"\xd0\xcf\x11\xe0",

@@ -100,10 +100,7 @@ VALUE_LOSSES: Mapping[str, Loss] = {
         "{target} stores no binary values; {values} became texts.",
         types=frozenset({FieldType.BINARY}),
     ),
-    "infinite": Loss(
-        "infinite numbers",
-        "{target} has no infinite numbers; {values} became empty or a text.",
-    ),
+    "infinite": Loss("infinite numbers", "{target} has no infinite numbers; {values} became empty or a text."),
     "beyond_15_digits": Loss(
         "whole numbers of more than 15 digits in columns of decimals",
         "{target} is written with 15 digits of a decimal number; {values} that are longer whole numbers became "
@@ -115,8 +112,7 @@ VALUE_LOSSES: Mapping[str, Loss] = {
         "1.79769313486232e308, will be infinite or missing when programs read them.",
     ),
     "beyond_32_bits": Loss(
-        "integers beyond 32 bits",
-        "{target} stores integers of 32 bits; {values} became floating-point numbers.",
+        "integers beyond 32 bits", "{target} stores integers of 32 bits; {values} became floating-point numbers."
     ),
     "long_integers": Loss(
         "integers beyond 32 bits as a type",
@@ -125,31 +121,22 @@ VALUE_LOSSES: Mapping[str, Loss] = {
         count=lambda field, _: field.filled or 0 if field.beyond_32_bits else 0,
     ),
     "beyond_53_bits": Loss(
-        "integers beyond 53 bits",
-        "{target} stores integers of 53 bits; the last digits of {values} changed.",
+        "integers beyond 53 bits", "{target} stores integers of 53 bits; the last digits of {values} changed."
     ),
     "tiny": Loss(
         "all digits of numbers below 0.0000005",
         "{target} stores 16 decimals of a number; {values} lost digits, or became 0.",
     ),
     "fractions": Loss(
-        "fractions of seconds",
-        "{target} stores times to the second; fractions of seconds were left out in {values}.",
+        "fractions of seconds", "{target} stores times to the second; fractions of seconds were left out in {values}."
     ),
     "leap_seconds": Loss(
-        "leap seconds",
-        "{target} has no leap seconds, such as 23:59:60; {values} became the next second.",
+        "leap seconds", "{target} has no leap seconds, such as 23:59:60; {values} became the next second."
     ),
     "lost_leap_seconds": Loss(
-        "leap seconds",
-        "{target} has no leap seconds, such as 23:59:60; {values} became missing.",
-        count="leap_seconds",
+        "leap seconds", "{target} has no leap seconds, such as 23:59:60; {values} became missing.", count="leap_seconds"
     ),
-    "zones": Loss(
-        "time zones",
-        "{target} stores no time zones; they were left out in {values}.",
-        count="zoned",
-    ),
+    "zones": Loss("time zones", "{target} stores no time zones; they were left out in {values}.", count="zoned"),
     "mixed_zones": Loss(
         "times with and without a time zone in one column",
         "{target} stores a time zone for all times of a column or for none; {values} without one will be taken for "
@@ -204,8 +191,7 @@ VALUE_LOSSES: Mapping[str, Loss] = {
         "and leave out those around texts, as in {values}. XLSX keeps those between words in all programs.",
     ),
     "carriage_returns": Loss(
-        "carriage returns",
-        "{target} has no carriage returns; readers find line feeds in their place in {values}.",
+        "carriage returns", "{target} has no carriage returns; readers find line feeds in their place in {values}."
     ),
     "control": Loss(
         "control characters, U+FFFE and U+FFFF",
@@ -252,13 +238,9 @@ VALUE_LOSSES: Mapping[str, Loss] = {
 
 OVERFLOWS: Mapping[str, Loss] = {
     "infinite": Loss(
-        "numbers from 1.8e308 on",
-        "{source} holds numbers from 1.8e308 on, or infinite ones; {values} became infinite.",
+        "numbers from 1.8e308 on", "{source} holds numbers from 1.8e308 on, or infinite ones; {values} became infinite."
     ),
-    "nans": Loss(
-        "numbers that are NaN",
-        "{source} holds numbers that are NaN; {values} became missing.",
-    ),
+    "nans": Loss("numbers that are NaN", "{source} holds numbers that are NaN; {values} became missing."),
     "exponents": Loss(
         "numbers of more than 15 digits beside texts",
         "Columns of {source} hold both numbers and texts; {values} became texts of numbers with 15 digits, such as "

@@ -223,9 +223,6 @@ def verified_from(facts: Facts, dataset: Dataset) -> ReadBack:
     layer = facts.layers[0]
     columns = {field.name: VerifiedColumn(field.filled) for field in layer.fields} if layer.features else None
     found = VerifiedLayer(
-        features=layer.features,
-        geometries=sum(layer.geometry_types.values()),
-        has_z=layer.has_z,
-        columns=columns,
+        features=layer.features, geometries=sum(layer.geometry_types.values()), has_z=layer.has_z, columns=columns
     )
     return ReadBack({dataset.name: found})

@@ -17,12 +17,7 @@ from service.geojson.fields import FieldTally
 from service.geojson.findings import MAX_FOREIGN, Scan
 from service.geojson.geometries import GeometryTally
 from service.geojson.ids import IdTally
-from service.geojson.refusals import (
-    MAX_FIELDS,
-    MAX_NAME_CHARACTERS,
-    Reason,
-    Unreadable,
-)
+from service.geojson.refusals import MAX_FIELDS, MAX_NAME_CHARACTERS, Reason, Unreadable
 
 FEATURE = "Feature"
 _id, _properties, _type = attrgetter("id"), attrgetter("properties"), attrgetter("type")

@@ -34,7 +34,7 @@ _READ_VALUES = {
 }
 _ROUNDED = {
     "rounded_integers": "{count} in {fields}: integers beyond 53 bits may have been rounded, because this host reads "
-    "columns with negative ones of 19 digits as reals. Send them as texts to keep them.",
+    "columns with negative ones of 19 digits as reals. Send them as texts to keep them."
 }
 _READ_PARTS = {Flaw.HOLLOW: HOLLOW}
 _READ_POSITIONS = {

@@ -62,9 +62,7 @@ class Application(Starlette):
         routes: Sequence[Route] = ROUTES,
     ) -> None:
         super().__init__(
-            routes=list(routes),
-            middleware=_middleware(surroundings),
-            lifespan=lambda _application: self.lifespan(),
+            routes=list(routes), middleware=_middleware(surroundings), lifespan=lambda _application: self.lifespan()
         )
         # The description covers both ports, but not what is private where there is only one.
         served = {route.path for route in routes}

@@ -69,14 +69,7 @@ class _Reception:
     """The reception of one body."""
 
     def __init__(
-        self,
-        boundary: bytes,
-        form: FormSpec,
-        workspace: Workspace,
-        limits: IntakeLimits,
-        *,
-        reserved: int,
-        small: bool,
+        self, boundary: bytes, form: FormSpec, workspace: Workspace, limits: IntakeLimits, *, reserved: int, small: bool
     ) -> None:
         self._parser = FormParser(
             boundary,

@@ -186,9 +186,7 @@ class WorkQueue:
                 raise MessageTooLargeError
             try:
                 receipt = await self._ask(
-                    subject_of(message.lane, message.job_id),
-                    message.data,
-                    {api.Header.MSG_ID: str(message.job_id)},
+                    subject_of(message.lane, message.job_id), message.data, {api.Header.MSG_ID: str(message.job_id)}
                 )
             except nats.errors.NoRespondersError:
                 await self.create()

@@ -45,12 +45,7 @@ class Exchange:
     """A request whose header has been read; `run` serves it."""
 
     def __init__(
-        self,
-        connection: Channel,
-        inbox: Inbox,
-        request: RequestHead,
-        target: bytes,
-        promise: Promise | None,
+        self, connection: Channel, inbox: Inbox, request: RequestHead, target: bytes, promise: Promise | None
     ) -> None:
         fields = request.fields
         is_http10 = request.version < b"1.1"

@@ -50,12 +50,7 @@ class Door:
     """
 
     def __init__(
-        self,
-        listening: socket.socket,
-        most_connections: int,
-        welcome: Welcome,
-        make_room: MakeRoom,
-        siblings: Siblings,
+        self, listening: socket.socket, most_connections: int, welcome: Welcome, make_room: MakeRoom, siblings: Siblings
     ) -> None:
         self._listening = listening
         self._most = min(most_connections, room_for_connections(most_connections))

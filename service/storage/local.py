@@ -49,11 +49,7 @@ class Download(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def open_local(
-    root: Path,
-    link_secrets: Sequence[bytes],
-    *,
-    clock: Clock = utc_now,
-    min_free_bytes: int = MIN_FREE_BYTES,
+    root: Path, link_secrets: Sequence[bytes], *, clock: Clock = utc_now, min_free_bytes: int = MIN_FREE_BYTES
 ) -> AsyncIterator["LocalStorage"]:
     """Open the store under `root`, which is created if it does not exist; several processes may have it open.
 

@@ -55,9 +55,7 @@ JOBS_RUNNING = _summed("geomill_jobs_running", "Files that have a converter.")
 JOBS_SUSPENDED = _summed("geomill_jobs_suspended", "Files suspended while another account uses their converter.")
 SUSPENSIONS = Counter("geomill_suspensions", "Times that a file was suspended in favor of another account.")
 QUEUE_AGE_SECONDS = Gauge(
-    "geomill_queue_age_seconds",
-    "How long the file at the head of the queue has waited.",
-    multiprocess_mode="livemax",
+    "geomill_queue_age_seconds", "How long the file at the head of the queue has waited.", multiprocess_mode="livemax"
 )
 STAGE_SECONDS = Histogram("geomill_stage_seconds", "Duration of each stage of a file.", ["stage"], buckets=_WAIT)
 CONVERSION_SECONDS = Histogram(

@@ -42,10 +42,7 @@ def continued_span(parent: str, name: str, **attributes: Value) -> Iterator[None
     If `parent` is malformed or empty, the span begins a trace.
     """
     of_caller = traceparent.parse(parent) or traceparent.fresh()
-    with (
-        _tracer.continued(of_caller, name, attributes),
-        bound(trace_id=of_caller.trace_id),
-    ):
+    with _tracer.continued(of_caller, name, attributes), bound(trace_id=of_caller.trace_id):
         yield
 
 

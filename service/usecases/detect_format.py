@@ -117,13 +117,7 @@ def _detect_within(bounds: Bounds, upload: Upload, *, checks_text: bool) -> Sour
 
 
 async def _detect_in_thread(
-    upload: Upload,
-    limits: Limits,
-    space: DiskSpace,
-    account_id: AccountId | None,
-    *,
-    checks_text: bool,
-    keeps: bool,
+    upload: Upload, limits: Limits, space: DiskSpace, account_id: AccountId | None, *, checks_text: bool, keeps: bool
 ) -> Source:
     turn = asyncio.Lock() if account_id is None else _turns.setdefault(account_id, asyncio.Lock())
     threads = _looking if is_read_through(upload.untrusted_name) else SHARED

@@ -146,8 +146,7 @@ def _with_faults(facts: Facts, found: Facts) -> Facts:
     """`facts` with what the converter has `found` of faulty lines and rings, which JSON that is copied keeps."""
     layers = tuple(
         msgspec.structs.replace(
-            layer,
-            flaws={**layer.flaws, **{flaw: other.flaws[flaw] for flaw in _FAULTY & other.flaws.keys()}},
+            layer, flaws={**layer.flaws, **{flaw: other.flaws[flaw] for flaw in _FAULTY & other.flaws.keys()}}
         )
         for layer, other in zip(facts.layers, found.layers, strict=True)
     )

@@ -61,11 +61,7 @@ _REJECTED = (
 )
 _UNSTORED = Failure(raised=StorageUnavailable, outcome="storage", says_nothing_of_the_file=True)
 
-ACCEPT = (
-    Step(detect, (_REFUSED,)),
-    Step(choose, (_REFUSED,)),
-    Step(admit, (_REFUSED,)),
-)
+ACCEPT = (Step(detect, (_REFUSED,)), Step(choose, (_REFUSED,)), Step(admit, (_REFUSED,)))
 """Bound to the request: until the job is submitted, a client that disconnects leaves nothing behind."""
 
 CONVERT = (

@@ -5,14 +5,7 @@ from contextlib import aclosing
 
 import structlog
 
-from service.errors import (
-    DownloadExpired,
-    ObjectMissing,
-    Overloaded,
-    RequestFault,
-    StorageUnavailable,
-    TooManyRequests,
-)
+from service.errors import DownloadExpired, ObjectMissing, Overloaded, RequestFault, StorageUnavailable, TooManyRequests
 from service.ids import AccountId
 from service.jobs.dispatch import RETRY_AFTER_SECONDS
 from service.jobs.lifecycle import Status

@@ -287,8 +287,5 @@ _CONVERSIONS: tuple[tuple[Callable[[Any], bool], Convert], ...] = (
     (lambda kind: types.is_int8(kind) or types.is_uint8(kind), lambda values: values.cast(pa.int16())),
     (types.is_duration, _to_durations),
     (types.is_timestamp, lambda values: values.cast(pa.timestamp("ms", tz=_written_zone(values.type.tz)), safe=False)),
-    (
-        lambda kind: any(becomes_text(kind) for becomes_text in _BECOME_TEXTS),
-        lambda values: values.cast(pa.string()),
-    ),
+    (lambda kind: any(becomes_text(kind) for becomes_text in _BECOME_TEXTS), lambda values: values.cast(pa.string())),
 )

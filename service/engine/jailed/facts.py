@@ -35,12 +35,7 @@ from service.engine.jailed.gpkg import (
 )
 from service.engine.jailed.measures import leave_out_absent
 from service.engine.jailed.moments import carry_seconds
-from service.engine.jailed.shapes import (
-    collection_parts,
-    mend_geometries,
-    sloping_areas,
-    surfaces_to_polygons,
-)
+from service.engine.jailed.shapes import collection_parts, mend_geometries, sloping_areas, surfaces_to_polygons
 from service.engine.jailed.tidy import Tidying, tidy
 from service.engine.jailed.unplaced import Cells, put_back
 from service.engine.jailed.values import value_counts
@@ -241,10 +236,7 @@ def _fields(connection: sqlite3.Connection, table: str) -> Iterator[dict[str, ob
 
 
 def _widen(
-    connection: sqlite3.Connection,
-    table: str,
-    found: Sequence[tuple[str, str]],
-    lengths: Mapping[str, tuple[int, int]],
+    connection: sqlite3.Connection, table: str, found: Sequence[tuple[str, str]], lengths: Mapping[str, tuple[int, int]]
 ) -> None:
     """Declare columns as wide as their longest text if it is longer than they declare: some drivers cut what is."""
     narrow = {

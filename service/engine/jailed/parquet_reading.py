@@ -46,8 +46,7 @@ GEO = b"geo"
 BATCH_ROWS = 16_384
 LAYER = "in0"
 CRS_TEXT = re.compile(
-    r"\s*(?:(?:GEOG|GEOD|PROJ|COMPOUND|BOUND|COMPD|VERT)(?:CRS|_?CS)\s*\[|EPSG:\d+\s*$|OGC:CRS84\s*$)",
-    re.IGNORECASE,
+    r"\s*(?:(?:GEOG|GEOD|PROJ|COMPOUND|BOUND|COMPD|VERT)(?:CRS|_?CS)\s*\[|EPSG:\d+\s*$|OGC:CRS84\s*$)", re.IGNORECASE
 )
 """WKT, which drafts of the format used for the system, or a code; never the name of a file or an address."""
 CODES_OF_TEXTS = {"OGC:CRS84": "EPSG:4326"}

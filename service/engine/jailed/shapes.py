@@ -21,12 +21,7 @@ from service.engine.jailed.gpkg import (
     split_code,
     wkb_offset,
 )
-from service.engine.jailed.wkb import (
-    as_polygons,
-    count_sloping,
-    is_curved,
-    parts_by_family,
-)
+from service.engine.jailed.wkb import as_polygons, count_sloping, is_curved, parts_by_family
 
 ENDS_OF_NUMBERS = (21, 29, 37)
 """Where the last bytes of the coordinates of a point are in a blob, which tell its exponents."""

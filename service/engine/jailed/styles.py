@@ -321,11 +321,7 @@ def _padded(styles: bytes) -> dict[int, tuple[bytes, range]]:
 
 
 def _moments(
-    book: zipfile.ZipFile,
-    styles: bytes,
-    *,
-    shown: Mapping[str, set[int]],
-    padded: Mapping[int, tuple[bytes, range]],
+    book: zipfile.ZipFile, styles: bytes, *, shown: Mapping[str, set[int]], padded: Mapping[int, tuple[bytes, range]]
 ) -> dict[str, int]:
     """How many times the driver takes for whole seconds, and how many dates and times are in a first row.
 

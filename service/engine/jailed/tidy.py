@@ -154,11 +154,7 @@ def _is_kept(number: str) -> bool:
 
 _TYPES: tuple[tuple[str, str, Callable[[sqlite3.Connection, str, str], bool]], ...] = (
     ("BOOLEAN", "{0} = 'true'", _none_where("{0} NOT IN ('true', 'false')")),
-    (
-        "INTEGER",
-        "CAST({0} AS INTEGER)",
-        _none_where("{0} <> CAST(CAST({0} AS INTEGER) AS TEXT)"),
-    ),
+    ("INTEGER", "CAST({0} AS INTEGER)", _none_where("{0} <> CAST(CAST({0} AS INTEGER) AS TEXT)")),
     ("REAL", "CAST({0} AS REAL)", _all_match(NUMBER, _is_kept)),
     ("DATE", "{0}", _all_match(DATE, is_in_calendar)),
     ("DATETIME", "{0}", _all_match(DATETIME, is_in_calendar)),

@@ -194,7 +194,7 @@ UNSET_NUMBERS = UNSET + rb"(?<=[\x00-\x07]" + UNSET + rb")\xff{0,3}+[^\xff]"
 """The same behind the number of a column, and not the half of a negative number of 64 bits."""
 _LEFT_OUT_OF_FLATGEOBUF = {
     "The number -21121 in columns of 32 bits ({count} values) was read as no value. Save the columns with 64 bits to "
-    "keep it.": LeftOut(pattern=UNSET_NUMBERS, within=b"\x7f\xad\xff\xff"),
+    "keep it.": LeftOut(pattern=UNSET_NUMBERS, within=b"\x7f\xad\xff\xff")
 }
 
 FLATGEOBUF = Format(

@@ -6,10 +6,7 @@ from service.formats.geometry import FAMILIES, NO_GEOMETRY
 
 EXACT_TYPES: Mapping[str, tuple[str, ...]] = {
     name: ("-nlt", f"{name.upper()}{{z}}", "-dim", "XY{z}") for name in FAMILIES
-} | {
-    "": ("-nlt", "GEOMETRY{z}", "-dim", "XY{z}"),
-    NO_GEOMETRY: ("-nlt", "NONE"),
-}
+} | {"": ("-nlt", "GEOMETRY{z}", "-dim", "XY{z}"), NO_GEOMETRY: ("-nlt", "NONE")}
 """For drivers that accept any type: the declared one, with Z in its name, since `-dim` alone may drop it."""
 MULTI_TYPES: Mapping[str, tuple[str, ...]] = {
     "Point": ("-nlt", "POINT{z}", "-dim", "XY{z}"),

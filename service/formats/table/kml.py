@@ -278,14 +278,7 @@ _KML = Writing(
     z_options=("-dsco", "AltitudeMode=absolute"),
     trailer=b"</kml>",
 )
-KML = Format(
-    name="Kml",
-    token="kml",
-    title="KML",
-    extensions=(".kml",),
-    reading=_KML_READING,
-    writing=_KML,
-)
+KML = Format(name="Kml", token="kml", title="KML", extensions=(".kml",), reading=_KML_READING, writing=_KML)
 
 KMZ = Format(
     name="Kmz",

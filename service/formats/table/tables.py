@@ -70,10 +70,7 @@ ODS = Format(
         driver="ODS",
         empty_columns=False,
         reread=Reread(
-            drivers=("ODS",),
-            environment={"OGR_ODS_HEADERS": "FORCE"},
-            geometries=False,
-            rows_by="opendocument",
+            drivers=("ODS",), environment={"OGR_ODS_HEADERS": "FORCE"}, geometries=False, rows_by="opendocument"
         ),
         empty_is_null=True,
         value_losses=XML_LOSSES

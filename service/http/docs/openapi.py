@@ -177,10 +177,7 @@ def _content(answer: Success) -> Object:
 
 
 def _response(meaning: str, content: Object, headers: Sequence[str] = ()) -> Object:
-    response: Object = {
-        "description": meaning,
-        "headers": _header_references((*_COMMON_HEADERS, *headers)),
-    }
+    response: Object = {"description": meaning, "headers": _header_references((*_COMMON_HEADERS, *headers))}
     return {**response, "content": content} if content else response
 
 

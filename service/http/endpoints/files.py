@@ -7,14 +7,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from service.errors import (
-    InvalidParameter,
-    NotFound,
-    Overloaded,
-    RangeNotSatisfiable,
-    RequestFault,
-    StorageUnavailable,
-)
+from service.errors import InvalidParameter, NotFound, Overloaded, RangeNotSatisfiable, RequestFault, StorageUnavailable
 from service.http.api.pace import PacedSend, TooSlowError
 from service.http.problems import problem_of_fault
 from service.jobs.dispatch import RETRY_AFTER_SECONDS
