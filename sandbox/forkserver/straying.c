@@ -207,7 +207,8 @@ static void find_poles(struct trip *trip, handle layer)
         struct place one = {0, number ? POLE : -POLE}, other = {TURN / 4, one.y};
         if (!returns(trip, &one) || !returns(trip, &other) || !(hypot(one.x - other.x, one.y - other.y) <= trip->same))
             continue;
-        if (one.x < box[WEST] || one.x > box[EAST] || one.y < box[SOUTH] || one.y > box[NORTH])
+        if (one.x < box[WEST] - trip->same || one.x > box[EAST] + trip->same || one.y < box[SOUTH] - trip->same ||
+            one.y > box[NORTH] + trip->same)
             continue;
         trip->poles[number] = OGR_G_CreateGeometry(POINT);
         OGR_G_SetPoint_2D(trip->poles[number], 0, one.x, one.y);
@@ -235,8 +236,9 @@ static int loses(const struct trip *trip, handle geometry)
             return 1;
         OGR_G_GetEnvelope(made, box);
         double latitude = number ? box[NORTH] : -box[SOUTH], length = OGR_G_Length(geometry);
-        int is_lost = !(latitude >= POLE - trip->same * DEGREES_A_METER) || OGR_G_Transform(made, trip->back) != 0 ||
-                      OGR_G_Length(made) < length - trip->same;
+        /* An empty point still has the latitude of the one that was cut. */
+        int is_lost = OGR_G_IsEmpty(made) || !(latitude >= POLE - trip->same * DEGREES_A_METER) ||
+                      OGR_G_Transform(made, trip->back) != 0 || OGR_G_Length(made) < length - trip->same;
         OGR_G_DestroyGeometry(made);
         if (is_lost)
             return 1;

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -161,7 +161,27 @@ class Engine:
             await _let_go(place, plan)
             raise await count_unreachable(place, plan, origin, failure) from None
         place = self._place(run, directory, source, Subject(input=source.format.title))
+        if plan.direct and place.session is not None and doubtful:
+            with suppress(SessionOver, NotOpened):
+                return await self._seen_in_upload(place, place.session, plan, source, doubtful)
         return await count_strays(place, plan, origin, doubtful, self.catalogue)
+
+    async def _seen_in_upload(
+        self, place: Workplace, session: Session, plan: ConversionPlan, source: Source, doubtful: Sequence[Dataset]
+    ) -> Astray:
+        """What strays in a result that a run of its own has written: a session sees more than `count_strays`.
+
+        Raises:
+            NotOpened: the session cannot open the upload.
+            SessionOver: it ended.
+        """
+        origin = origin_of(source, plan)
+        _begin_with_upload(place, session, source, origin)
+        try:
+            return await ask_strays(place, plan, origin, doubtful, self.catalogue)
+        finally:
+            session.forget()
+            await session.abandon()
 
     async def _convert_held(
         self, place: Workplace, session: Session, plan: ConversionPlan, held: Origin, doubtful: Sequence[Dataset]
@@ -432,10 +452,14 @@ async def _opened(
     if is_empty or plan.writing.json or needs_work_file(plan):
         await session.abandon()
         return None
-    begin(place, session, origin.drivers, reading_of(source.format))
+    _begin_with_upload(place, session, source, origin)
     place.held_name = origin.name
-    session.open_first(origin.name, origin.drivers, [option for option in origin.options if option != OPEN_OPTION])
     return msgspec.structs.replace(origin, options=())
+
+
+def _begin_with_upload(place: Workplace, session: Session, source: Source, origin: Origin) -> None:
+    begin(place, session, origin.drivers, reading_of(source.format))
+    session.open_first(origin.name, origin.drivers, [option for option in origin.options if option != OPEN_OPTION])
 
 
 async def _let_go(place: Workplace, plan: ConversionPlan) -> None:

@@ -278,6 +278,9 @@ AT_POLES = {
     "between two places": (3995, "LINESTRING (0 -1000000,0 1000000)", True),
     "one of several lines": (3031, "MULTILINESTRING ((100000 0,200000 0),(0 900000,0 -1000000))", True),
     "an equal-area map": (6932, "LINESTRING (0 -1000000,0 0,0 1000000)", True),
+    "a point": (6931, "POINT (0 0)", True),
+    "one of several points": (6932, "MULTIPOINT ((0 0),(100000 0))", True),
+    "a point of a map that is not cut": (3031, "POINT (0 0)", False),
     "an area of it": (6931, f"POLYGON (({SQUARE}))", True),
     "areas of it": (3574, f"MULTIPOLYGON ((({SQUARE})),((600000 0,700000 0,700000 99000,600000 0)))", True),
     "an area": (3031, f"POLYGON (({SQUARE}))", False),
@@ -299,6 +302,19 @@ async def test_what_is_lost_at_a_pole_is_told(either: Pipeline, tmp_path: Path, 
         assert [text[:54] for text in told] == ["1 of 2 features of 'a', first feature 2, reach a pole "] * is_lost, (
             told
         )
+
+
+async def test_lines_through_a_pole_are_told_between_formats_of_json(pipeline: Pipeline, tmp_path: Path) -> None:
+    """They lose their middle, but no extent, by which a run without a session finds what is lost; points lose all."""
+    named = {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::6931"}}
+    for places in ([[-1e6, -1e6], [1e6, 1e6]], [[-1e6, 0], [0, 0], [1e6, 0]]):
+        path = write_geojson(tmp_path / "a.geojson", [feature(geometry("LineString", places))], crs=named)
+        (told,) = await warned(pipeline, path, "GeoJsonSeq")
+        assert "reach a pole" in told
+    path = write_geojson(tmp_path / "a.geojson", [point(0, 0, n=1), point(1e6, 1e6, n=2)], crs=named)
+    for output in ("Csv", "MapInfo"):
+        (told,) = await warned(pipeline, path, output, target_epsg=4326)
+        assert "1 of 2 features of 'a', first feature 1, reach a pole" in told
 
 
 def kml_line(*places: str) -> str:
