@@ -21,6 +21,7 @@
 
 #include "answer.h"
 #include "gdal.h"
+#include "sheet_rows.h"
 #include "workbook.h"
 #include "xml_tags.h"
 
@@ -41,6 +42,8 @@ struct workbook {
     size_t scanned;
     char is_used[MOST_PLACES]; /* formats, by their position */
     struct moments by_place[MOST_PLACES], by_number[MOST_NUMBERS];
+    int hidden_sheets, has_values, has_empty_sheet, has_empty_text; /* the last of the texts that cells share */
+    struct sheet_rows *rows;
 };
 
 /* ---- cells ---- */
@@ -82,7 +85,7 @@ static int is_empty(const char *at, const char *end)
 {
     at = past_formula(at, end);
     struct tag value = at ? tag_at(at, end, "<v") : (struct tag){0};
-    return at && (begins(at, end, "</c") || (value.end && value.end[-1] == '/'));
+    return at && (begins(at, end, "</c") || (value.end && (value.end[-1] == '/' || begins(value.end + 1, end, "</v"))));
 }
 
 /* Whether a text may look like a number: it consists of what numbers consist of, or of references to characters, or it is not
@@ -135,6 +138,9 @@ static void add_moments(struct moments *to, struct moments more)
     examine_first(&to->fewest_digits, more.fewest_digits);
 }
 
+/* From when on a time of day is 24 hours in milliseconds, and becomes 00:00. */
+#define UNTIL_MIDNIGHT 86399.9995
+
 /* See cells.py for the fractions of seconds that the driver rounds. */
 static void examine_number_in(struct workbook *book, struct moments *moments, struct tag cell, const char *end)
 {
@@ -150,7 +156,7 @@ static void examine_number_in(struct workbook *book, struct moments *moments, st
     moments->late += (fraction >= 0.99899 && fraction < 0.9995) || (fraction >= 0.0005 && fraction < 0.00101);
     moments->named += is_in_first_row(book, cell);
     size_t digits = strspn(copy, "0123456789");
-    int timed = has_time(seconds), dated = seconds < 0 || seconds >= 86400;
+    int timed = has_time(seconds), dated = seconds < 0 || seconds >= UNTIL_MIDNIGHT;
     add_moments(moments, (struct moments){
         .timed = timed, .first_timed = timed ? book->row : 0,
         .dated = dated, .first_dated = dated ? book->row : 0,
@@ -187,7 +193,10 @@ static int is_type(struct tag type, const char *name)
 static void examine_cell(struct workbook *book, struct tag cell, const char *end)
 {
     struct tag type = attribute(cell, "t");
-    int is_filled = cell.end[-1] != '/', is_text = is_type(type, "str"), is_error = is_type(type, "e") && is_filled;
+    int is_filled = cell.end[-1] != '/', has_value = is_filled && !is_empty(cell.end + 1, end);
+    examine_cell_of(book->rows, cell, type, end, has_value);
+    book->has_values |= has_value;
+    int is_text = is_type(type, "str"), is_error = is_type(type, "e") && is_filled;
     int place = number_of(cell, "s", NO_NUMBER);
     book->is_odd |= is_type(type, "d") || cell.end - cell.start > LONGEST_TAG || place >= MOST_PLACES;
     book->is_odd |= is_filled && (is_text || is_error) && may_look_like_number(cell.end + 1, end);
@@ -253,17 +262,28 @@ static void examine_merged(struct workbook *book, struct tag merged)
         book->first_merged = row;
 }
 
+/* Whether one of the texts that cells share is empty: its driver takes such cells for empty ones. */
+static int is_empty_text(struct tag shared, const char *end)
+{
+    struct tag text = tag_at(past_blanks(shared.end + 1, end), end, "<t");
+    return shared.end[-1] == '/' || (text.end && (text.end[-1] == '/' || begins(text.end + 1, end, "</t")));
+}
+
 static void examine_piece(struct workbook *book, const char *start, const char *end)
 {
     for (const char *at = start; at < end && (at = memchr(at, '<', (size_t)(end - at))); at++) {
         struct tag cell = tag_at(at, end, "<c"), row = cell.end ? cell : tag_at(at, end, "<row");
-        struct tag merged = row.end ? row : tag_at(at, end, "<mergeCell");
+        struct tag merged = row.end ? row : tag_at(at, end, "<mergeCell"), column, text;
         if (cell.end)
             examine_cell(book, cell, end);
         else if (row.end)
-            book->row = number_of(row, "r", book->row + 1);
+            examine_row_of(book->rows, row, book->row = number_of(row, "r", book->row + 1));
         else if (merged.end)
             examine_merged(book, merged);
+        else if ((column = tag_at(at, end, "<col")).end)
+            examine_hidden_columns(book->rows, column);
+        else if ((text = tag_at(at, end, "<si")).end)
+            book->has_empty_text |= is_empty_text(text, end);
         else
             book->is_odd |= begins(at, end, "<rPh") || (book->row && tag_at(at, end, "<r").end);
     }
@@ -318,8 +338,12 @@ static void examine_sheets(struct workbook *book, const char *file)
         const char *ending = strrchr(names[number], '.');
         int size = snprintf(path, sizeof path, "/vsizip/%s/xl/worksheets/%s", file, names[number]);
         book->is_odd |= size < 0 || (size_t)size >= sizeof path || number == MOST_SHEETS;
-        if (!book->is_odd && ending && strcasecmp(ending, ".xml") == 0)
+        if (!book->is_odd && ending && strcasecmp(ending, ".xml") == 0) {
+            begin_sheet_rows(book->rows);
+            book->has_values = 0;
             book->is_odd |= !examine_part(book, path);
+            book->has_empty_sheet |= !book->has_values;
+        }
     }
     CSLDestroy(names);
 }
@@ -359,8 +383,9 @@ static void examine_days(struct workbook *book, const char *file)
     for (const char *at = text; at && (at = find(at, text + size, "date1904")); at++)
         book->is_odd |= strncmp(at, "date1904=\"0\"", 12) != 0 && strncmp(at, "date1904=\"false\"", 16) != 0;
     for (const char *at = text; at && (at = find(at, text + size, "<sheet")); at++) {
-        struct tag sheet = tag_at(at, text + size, "<sheet");
+        struct tag sheet = tag_at(at, text + size, "<sheet"), state = sheet.end ? attribute(sheet, "state") : sheet;
         book->is_odd |= sheet.end && !attribute(sheet, "r:id").end;
+        book->hidden_sheets += begins(state.start, state.end, "hidden") || begins(state.start, state.end, "veryHidden");
     }
     free(text);
 }
@@ -456,12 +481,30 @@ static void tell_formats(struct workbook *book, const char *file)
     free(text);
 }
 
+static void put_seen(const char *name, struct seen seen)
+{
+    put(",\"%s\":%lld,\"first_%s\":%lld", name, (long long)seen.count, name, (long long)seen.first);
+}
+
+/* Whether a sheet that is hidden has values is certain if all have, and that no text is empty if none is. */
+static void tell_rows(struct workbook *book)
+{
+    struct rows_found found = rows_of_all(book->rows);
+    put(",\"hidden_sheets\":%d,\"hidden_columns\":%lld", book->has_empty_sheet ? 0 : book->hidden_sheets,
+        (long long)found.hidden_columns.count);
+    put_seen("hidden_rows", found.hidden_rows);
+    put_seen("blank_rows", found.blank_rows);
+    put_seen("totals", found.totals);
+    put_seen("mixed", book->has_empty_text ? (struct seen){0, 0} : found.mixed);
+}
+
 void examine_workbook(const char *file)
 {
     char path[LONGEST_PATH];
     struct workbook *book = calloc(1, sizeof *book);
     if (!book)
         _exit(1);
+    book->rows = make_sheet_rows();
     refused = NULL;
     put("{\"ok\":true");
     examine_addresses(book, file);
@@ -478,9 +521,11 @@ void examine_workbook(const char *file)
     put(",\"rounded\":%lld,\"first_rounded\":%d,\"truths\":%lld", (long long)book->rounded, book->first_rounded,
         (long long)book->truths);
     put(",\"merged\":%lld,\"first_merged\":%d", (long long)book->merged, book->first_merged);
+    tell_rows(book);
     if (book->is_odd || refused) {
         take_back_answer();
         put("{\"ok\":false");
     }
+    free(book->rows);
     free(book);
 }

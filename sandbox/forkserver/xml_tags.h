@@ -1,4 +1,5 @@
 /* Tags and attributes of XML; see xml_tags.c. Texts need not end with a zero. */
+#pragma once
 #include <stddef.h>
 
 /* What is between the name of a tag and its end, or the quotes of an attribute; its end is NULL if there is none. */

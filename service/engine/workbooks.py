@@ -24,10 +24,16 @@ ROUNDED = (
     "decimals: {columns}.{first} Store them as texts to keep them."
 )
 FIRST = " The first is in row {:,} of its sheet."
+ROWS_FOUND = (
+    *("hidden_sheets", "hidden_columns", "hidden_rows", "first_hidden_rows"),
+    *("blank_rows", "first_blank_rows", "totals", "first_totals", "mixed", "first_mixed"),
+)
+"""What `jailed.sheet_rows` finds."""
+TO_LEAVE_OUT = "To leave them out, delete them, and send the workbook again."
 JAILED = (styles.__name__, opendocument.__name__)
 
 
-FoundCells = Annotated[dict[Annotated[str, Meta(max_length=20)], Count], Meta(max_length=40)]
+FoundCells = Annotated[dict[Annotated[str, Meta(max_length=20)], Count], Meta(max_length=60)]
 """What a workbook holds that its driver does not tell: how often, by kind.
 
 Whole numbers that no floating-point number is are `rounded`; the other kinds are those of `_SENTENCES`. `first_` and a
@@ -63,7 +69,7 @@ _SENTENCES = {
     "dates.{first}",
     "timed": "Dates with a time of day that their format does not show ({count:,}) lost the time.{first} To keep the "
     "times, give these cells a format with hours.",
-    "dated": "Times of day with a date, or of more than a day, that their format does not show ({count:,}) lost the "
+    "dated": "Times of day with a date, or of 24 hours and more, that their format does not show ({count:,}) lost the "
     "days.{first} To keep the days, give these cells a format with days, or with elapsed hours ([h]).",
     "elapsed": "Elapsed times ({count:,}) are numbers of days, such as 1.5 for 36:00:00.{first}",
     "padded": "Zeros that formats show before numbers, as in 00501, were left out ({count:,} cells have such formats). "
@@ -80,6 +86,17 @@ _SENTENCES = {
     "{first} If it belongs to all of them, undo the merging, fill the empty cells, and send the workbook again.",
     "covered": "Values of cells that merged cells cover ({count:,}) were left out. To keep them, undo the merging of "
     "these cells.",
+    "hidden_sheets": "Sheets that the workbook hides ({count}) were read like all others. " + TO_LEAVE_OUT,
+    "hidden_columns": "Columns that the workbook hides ({count}) were read like all others. " + TO_LEAVE_OUT,
+    "hidden_rows": "Rows that the workbook hides, such as by a filter ({count:,}), were read like all others.{first} "
+    + TO_LEAVE_OUT,
+    "blank_rows": "Empty rows between others ({count:,}) became features without values.{first} If notes, totals or "
+    "another table follow, delete these or move them to another sheet, and send the workbook again.",
+    "totals": "Rows with sums of the values in other rows ({count:,}) were read like all others.{first} "
+    + TO_LEAVE_OUT,
+    "mixed": "Texts below the header made texts of the numbers, dates or times in their columns ({count:,}), unless "
+    "these are coordinates.{first} To keep numbers, empty the cells with these texts, such as units or n/a, and send "
+    "the workbook again.",
     "links": LINKS,
     "finer": "Times with more digits than those of milliseconds ({count:,}) were rounded.{first}",
 }
@@ -125,6 +142,16 @@ class Examined(Answer, frozen=True):
     truths: Count = 0
     merged: Count = 0
     first_merged: Count = 0
+    hidden_sheets: Count = 0
+    hidden_columns: Count = 0
+    hidden_rows: Count = 0
+    first_hidden_rows: Count = 0
+    blank_rows: Count = 0
+    first_blank_rows: Count = 0
+    totals: Count = 0
+    first_totals: Count = 0
+    mixed: Count = 0
+    first_mixed: Count = 0
 
     def found(self) -> FoundCells:
         """What the driver does not tell."""
@@ -154,6 +181,7 @@ class Examined(Answer, frozen=True):
             "truths": self.truths,
             "merged": self.merged,
             "first_merged": self.first_merged,
+            **{name: getattr(self, name) for name in ROWS_FOUND},
         }
 
     def is_clear(self) -> bool:

@@ -89,7 +89,7 @@ def merged(book: zipfile.ZipFile) -> tuple[int, int]:
     Raises what `zipfile` does if the workbook is damaged.
     """
     sheets = filter(SHEET.fullmatch, book.namelist())
-    rows = [int(row) for sheet in sheets for part in _cut(pieces(book, sheet)) for row in MERGED.findall(part)]
+    rows = [int(row) for sheet in sheets for part in cut_pieces(pieces(book, sheet)) for row in MERGED.findall(part)]
     return len(rows), min(rows, default=0)
 
 
@@ -128,7 +128,7 @@ def rounded(book: zipfile.ZipFile) -> tuple[int, int]:
 def _in_rows(book: zipfile.ZipFile, sheet: str, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, re.Match[bytes]]]:
     """What `pattern` finds in a sheet beside rows, each with the row in which it is, from 1."""
     row = 0
-    for found in chain.from_iterable(map(pattern.finditer, _cut(pieces(book, sheet)))):
+    for found in chain.from_iterable(map(pattern.finditer, cut_pieces(pieces(book, sheet)))):
         if found["row"] is None:
             yield row, found
         else:
@@ -141,7 +141,7 @@ def with_texts(book: zipfile.ZipFile, member: str) -> Iterator[bytes]:
 
     They have no readings, and each is one run. Whole numbers beyond 64 bits are decimals.
     """
-    for part in _cut(pieces(book, member)):
+    for part in cut_pieces(pieces(book, member)):
         plain = part
         if MAY_BE_MISTAKEN.search(part):
             plain = INLINE.sub(_one_run, READING.sub(b"", MISTAKEN.sub(rb"\1inlineStr", part)))
@@ -226,7 +226,7 @@ def _wide_encoding(beginning: bytes) -> str:
 
 
 def _types(book: zipfile.ZipFile, member: str) -> Iterator[bytes]:
-    for part in _cut(pieces(book, member)):
+    for part in cut_pieces(pieces(book, member)):
         if MAY_BE_MISTAKEN.search(part):
             yield from (cell[1] for cell in MISTAKEN.findall(part))
             yield from (PHONETIC for _ in READING.finditer(part))
@@ -240,14 +240,14 @@ def _parts(book: zipfile.ZipFile) -> Iterator[bytes]:
     """The content of the sheets and texts, cut before a cell or text, as far as it is scanned."""
     scanned = 0
     for member in filter(MEMBER.fullmatch, book.namelist()):
-        for part in _cut(pieces(book, member)) if scanned < MOST_SCANNED else ():
+        for part in cut_pieces(pieces(book, member)) if scanned < MOST_SCANNED else ():
             yield part
             scanned += len(part)
             if scanned >= MOST_SCANNED:
                 break
 
 
-def _cut(content: Iterator[bytes]) -> Iterator[bytes]:
+def cut_pieces(content: Iterator[bytes]) -> Iterator[bytes]:
     """`content`, cut before a cell or text."""
     return cut(content, _last_cell)
 

@@ -38,6 +38,7 @@ from service.engine.jailed.cells import (
     with_texts,
 )
 from service.engine.jailed.exits import Exit
+from service.engine.jailed.sheet_rows import rows_found
 from service.formats.cutting import cut
 
 MEMBER = "xl/styles.xml"
@@ -67,6 +68,8 @@ TEXT_CELL = re.compile(rb"""\bt\s*=\s*["'](?!n["'])""")
 DATED = re.compile(rb"(?P<tag>%b)%b(?=\s*+<)" % (CELL.pattern, VALUE.pattern))
 """Such a cell with a number in it."""
 DAYS_UNTIL_1904 = 1462
+UNTIL_MIDNIGHT = 86399.9995 / 86400
+"""The number of a cell from which on a time of day is 24 hours in milliseconds, and becomes 00:00."""
 DAY_ONE = 1.0
 """The number of a cell from which on it is no time of day."""
 FIRST_OWN, MOVED = 164, 1_000_000
@@ -175,6 +178,7 @@ def main(workbook: str, plain: str) -> dict[str, int]:
             uncalculated, escaped, truths = scan(book)
             long, first_long = rounded(book)
             joined, first_joined = merged(book)
+            laid_out = rows_found(book, description)
             moments = _moments(
                 book,
                 _with_known_numbers(understood, built_in, largest),
@@ -212,7 +216,7 @@ def main(workbook: str, plain: str) -> dict[str, int]:
     texts = sum(ours.values(), Counter())
     found |= {"iso": texts[ISO], "errors": texts[ERROR], "first_errors": error, "phonetic": texts[PHONETIC]}
     found |= {"rounded": long, "first_rounded": first_long, "merged": joined, "first_merged": first_joined}
-    return found
+    return {**found, **laid_out}
 
 
 def understood(code: str) -> str:
@@ -345,7 +349,7 @@ def _moments(
             found["named"] += place in wanted and row == 1
             kinds = {
                 "timed": place in days and has_time(value),
-                "dated": place in clocks and not 0 <= value < 1,
+                "dated": place in clocks and not 0 <= value < UNTIL_MIDNIGHT,
                 **{kind: place in places for kind, places in shown.items()},
             }
             for kind in filter(kinds.get, kinds):

@@ -11,7 +11,7 @@ import pytest
 
 from service.engine.jailed import cells, styles
 from service.engine.session import Answer
-from service.engine.workbooks import Examined, workbook_warnings
+from service.engine.workbooks import ROWS_FOUND, Examined, workbook_warnings
 from tests.support.converters import Converters
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -237,6 +237,7 @@ BEHIND_CLOCKS = {
     b"<row/><row><c s='1'><v>-0.25</v></c><c s='5'><v>45293</v></c></row>": (1, 2, 0, 0),
     b"<row r='2'><c s='2'><v>1.5</v></c><c s='3'><v>0.001</v></c></row><row><c s='4'><v>0</v></c></row>": (0, 0, 3, 2),
     b"<row r='2'><c s='2' t='s'><v>0</v></c><c s='3'/></row>": (0, 0, 0, 0),
+    b"<row r='2'><c s='1'><v>0.99999999</v></c><c s='1'><v>0.999999995</v></c></row>": (1, 2, 0, 0),
 }
 """Sheets, how many of their times of day lose days, how many are elapsed times, and the first row of each."""
 
@@ -372,3 +373,79 @@ async def test_an_unusual_archive_is_not_copied(converters: Converters) -> None:
             (directory / f"in{number}.xlsx").write_bytes(content)
             assert not (await held.ask(Answer, "restyle", f"in{number}.xlsx", "copy.xlsx", "0.00", "0")).ok, number
             assert not (directory / "copy.xlsx").exists()
+
+
+def rows(*cells: str) -> bytes:
+    """A sheet with a row of two or more cells for each text; `x` stands for a text, `-` for an empty cell."""
+    kinds = {"x": "<c t='s'><v>0</v></c>", "-": "<c s='0'/>", "t": "<c t='b'><v>1</v></c>", "e": "<c t='str'><v/></c>"}
+    made = ("".join(kinds.get(cell, f"<c>{cell}</c>") for cell in row.split(" ")) for row in cells)
+    return "".join(f"<row>{row}</row>" for row in made).encode()
+
+
+N = "<v>1</v>"
+HIDING = b"<cols><col min='1' max='1'/><col\n max='16384' hidden='true' min='2'/></cols>"
+SUMS = [
+    *("SUM(A2:A3)", "SUM($A$2:A3)", "SUBTOTAL(109,A2:A$3)", "SUBTOTAL(9,Table1[n])", "SUBTOTAL(103,[n])"),
+    *(
+        "SUM(A$2:A4)",
+        "SUM(B2:B3)",
+        "SUM(A2:B3)",
+        "SUM(A2:A2)",
+        "SUM(A2:A3)/2",
+        "SUM(Table1[n])",
+        "SUBTOTAL(9,A4)",
+        "A2+A3",
+    ),
+]
+OF_ROWS: Mapping[bytes, dict[str, int]] = {
+    rows("x x", f"{N} x", f"{N} {N}", "- x", f"{N} {N}"): {},
+    rows("x x", f"x {N}", f"{N} {N}", f"{N} {N}", f"{N} t"): {"mixed": 3, "first_mixed": 2},
+    rows("x x", f"{N} -", f"{N} x", f"{N} {N}", f"{N} {N}"): {"mixed": 2, "first_mixed": 3},
+    rows("x x", f"{N} x", f"{N} t", f"{N} {N}", f"x {N}"): {"mixed": 5, "first_mixed": 2},
+    rows("x x", "- -", f"{N} x", "- e", "<f>A1</f><v></v> -", "x x", "- -"): {"blank_rows": 3, "first_blank_rows": 2},
+    b"<row r='3'><c r='B3'><v>1</v></c></row><row r='7'><c r='B7'><v>1</v></c></row>": {
+        "blank_rows": 3,
+        "first_blank_rows": 4,
+    },
+    HIDING + rows("x x", f"{N} x"): {"hidden_columns": 1},
+    HIDING + rows("x -", f"{N} -"): {},
+    HIDING + b"<row r='1'><c r='A1'><v>1</v></c><c r='AA1'><v>1</v></c><c r='C1'><v>1</v></c></row>": {
+        "hidden_columns": 2
+    },
+    rows("x", N) + b"<row r='3' hidden='1'><c><v>1</v></c></row><row hidden=\"true\"><c s='1'/></row>": {
+        "hidden_rows": 1,
+        "first_hidden_rows": 3,
+    },
+    **{
+        rows("x", N, N, f"<f>{formula}</f>{N}"): {"totals": 1, "first_totals": 4} if number < 5 else {}
+        for number, formula in enumerate(SUMS)
+    },
+    rows("x", f"<f>SUM(A2:A3)</f>{N}"): {},
+    rows(f"<f>SUM(A2:A3)</f>{N}", N, N): {},
+    rows("x x", f"{N} {N}", f"{N} {N}", f"<f>SUM(A2:A3)</f>{N} <f>SUM(B2:B3)</f>{N}"): {"totals": 1, "first_totals": 4},
+}
+"""Sheets, and what is told of their rows and columns."""
+
+
+async def test_what_rows_and_columns_hold_is_seen_by_both_programs(converters: Converters) -> None:
+    """Hidden ones with values, empty rows between others, sums of other rows, and texts in columns of numbers."""
+    for sheet, expected in OF_ROWS.items():
+        found = await found_by_both(converters, {SHEET: sheet, TEXTS: b"<si><t>x</t></si>"})
+        told = {name: count for name, count in found.items() if count and name in ROWS_FOUND}
+        assert told == expected, sheet
+
+
+@pytest.mark.parametrize("text", [b"<si/>", b"<si><t/></si>", b"<si>\n<t xml:space='preserve'></t></si>"])
+async def test_texts_that_may_be_empty_change_no_numbers(converters: Converters, text: bytes) -> None:
+    """The driver takes their cells for empty ones, and only looking at each text would show which these are."""
+    found = await found_by_both(converters, {SHEET: rows("x", "x", N, N), TEXTS: b"<sst>%b<si><t>a</t></si>" % text})
+    assert not found["mixed"]
+
+
+@pytest.mark.parametrize(("other", "told"), [(rows("x", N), 2), (b"<row r='1'/>", 0)])
+async def test_hidden_sheets_are_seen_if_all_have_values(converters: Converters, other: bytes, told: int) -> None:
+    """Otherwise the hidden ones may be those without, of which nothing becomes a layer."""
+    sheets = b"<sheet name='a' state='visible' r:id='rId1'/><sheet name='b' state='hidden' r:id='rId2'/>"
+    book = b"<workbook><sheets>%b<sheet state='veryHidden' name='c' r:id='rId3'/></sheets></workbook>" % sheets
+    parts = {styles.BOOK_MEMBER: book, SHEET: rows("x", N), SHEET.replace("1", "2"): other}
+    assert (await found_by_both(converters, parts))["hidden_sheets"] == told

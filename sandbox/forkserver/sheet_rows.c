@@ -1,0 +1,175 @@
+/*
+ * Finds what the rows and columns of the sheets of a workbook (XLSX) hold that its driver does not tell. The counts are those of
+ * service/engine/jailed/sheet_rows.py.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sheet_rows.h"
+
+enum { MOST_COLUMNS = 16384, MOST_LETTERS = 3, LETTERS = 26 };
+
+struct cells {
+    int64_t numbers, texts;
+    int first_text;
+    char is_hidden, is_counted; /* as a hidden one that has values */
+};
+
+struct sheet_rows {
+    struct rows_found found;
+    int row, last_filled, last_hidden, column; /* from 1; 0 before the first */
+    char is_hidden, is_counted, is_total;
+    int width; /* how many columns are in use */
+    struct cells columns[MOST_COLUMNS];
+};
+
+struct sheet_rows *make_sheet_rows(void)
+{
+    struct sheet_rows *rows = calloc(1, sizeof *rows);
+    if (!rows)
+        _exit(1);
+    return rows;
+}
+
+static void add(struct seen *seen, int64_t count, int64_t row)
+{
+    seen->count += count;
+    if (count && row && (!seen->first || row < seen->first))
+        seen->first = row;
+}
+
+/* Columns are mostly of numbers if these outnumber the texts below the header. */
+static void end_sheet(struct sheet_rows *rows)
+{
+    for (int number = 0; number < rows->width; number++) {
+        const struct cells *column = rows->columns + number;
+        if (column->texts && column->numbers > column->texts)
+            add(&rows->found.mixed, column->numbers, column->first_text);
+    }
+}
+
+void begin_sheet_rows(struct sheet_rows *rows)
+{
+    end_sheet(rows);
+    memset(rows->columns, 0, (size_t)rows->width * sizeof *rows->columns);
+    rows->row = rows->last_filled = rows->last_hidden = rows->column = rows->width = 0;
+}
+
+static int is_true(struct tag tag, const char *name)
+{
+    struct tag value = attribute(tag, name);
+    return value.end && (begins(value.start, value.end, "1") || begins(value.start, value.end, "true"));
+}
+
+/* Columns are listed in order; others are not looked at, so that each is hidden once. */
+void examine_hidden_columns(struct sheet_rows *rows, struct tag columns)
+{
+    int first = number_of(columns, "min", 0), last = number_of(columns, "max", 0);
+    last = last < MOST_COLUMNS ? last : MOST_COLUMNS;
+    if (first <= rows->last_hidden || last < first || !is_true(columns, "hidden"))
+        return;
+    for (int number = first; number <= last; number++)
+        rows->columns[number - 1].is_hidden = 1;
+    rows->last_hidden = last;
+    rows->width = last > rows->width ? last : rows->width;
+}
+
+void examine_row_of(struct sheet_rows *rows, struct tag row, int number)
+{
+    rows->row = number;
+    rows->is_hidden = (char)is_true(row, "hidden");
+    rows->column = rows->is_counted = rows->is_total = 0;
+}
+
+/* The column that a reference to a cell names, such as 27 for AB7; 0 if it is none. */
+static int column_at(const char **at, const char *end)
+{
+    int column = 0;
+    const char *letter = *at;
+    for (; letter < end && *letter >= 'A' && *letter <= 'Z' && letter - *at < MOST_LETTERS; letter++)
+        column = column * LETTERS + *letter - 'A' + 1;
+    *at = letter;
+    return column;
+}
+
+/* A part of a reference to cells, such as $AB$7: its row, 0 if it is in another column. */
+static int row_in(const char **at, const char *end, int column)
+{
+    enum { MOST_DIGITS = 7 };
+    int row = 0;
+    *at += *at < end && **at == '$';
+    if (column_at(at, end) != column)
+        return 0;
+    *at += *at < end && **at == '$';
+    for (int digits = 0; *at < end && isdigit((unsigned char)**at) && digits < MOST_DIGITS; digits++, ++*at)
+        row = 10 * row + **at - '0';
+    return row;
+}
+
+/* Whether a formula adds up other cells of its column, as SUM(B2:B9), or a column of its table, as SUBTOTAL(109,[n]). */
+static int is_total(const char *at, const char *end, int row, int column)
+{
+    static const char SUM[] = "SUM(", SUBTOTAL[] = "SUBTOTAL(";
+    const char *close = memchr(at, '<', (size_t)(end - at));
+    int is_sum = begins(at, end, SUM);
+    if (!close || close - at < (long)sizeof SUM || close[-1] != ')' || !(is_sum || begins(at, end, SUBTOTAL)))
+        return 0;
+    at += is_sum ? sizeof SUM - 1 : sizeof SUBTOTAL - 1;
+    if (!is_sum) {
+        while (at < close && isdigit((unsigned char)*at))
+            at++;
+        at += *at == ',';
+        if (close[-2] == ']' && memchr(at, '[', (size_t)(close - at)))
+            return 1;
+    }
+    int first = row_in(&at, close, column), is_range = *at == ':', last = 0;
+    at += is_range;
+    last = is_range ? row_in(&at, close, column) : 0;
+    return first && last > first && at == close - 1 && (row < first || row > last);
+}
+
+static void examine_filled_row(struct sheet_rows *rows)
+{
+    if (rows->is_counted)
+        return;
+    rows->is_counted = 1;
+    add(&rows->found.hidden_rows, rows->is_hidden, rows->row);
+    if (rows->last_filled && rows->row > rows->last_filled + 1)
+        add(&rows->found.blank_rows, rows->row - rows->last_filled - 1, rows->last_filled + 1);
+    rows->last_filled = rows->row;
+}
+
+void examine_cell_of(struct sheet_rows *rows, struct tag cell, struct tag type, const char *end, int is_filled)
+{
+    struct tag reference = attribute(cell, "r"), formula;
+    const char *at = reference.start;
+    int named = reference.end ? column_at(&at, reference.end) : 0;
+    rows->column = named ? named : rows->column + 1;
+    if (!is_filled || rows->column > MOST_COLUMNS)
+        return;
+    examine_filled_row(rows);
+    struct cells *column = rows->columns + rows->column - 1;
+    rows->width = rows->column > rows->width ? rows->column : rows->width;
+    add(&rows->found.hidden_columns, column->is_hidden && !column->is_counted, 0);
+    column->is_counted = 1;
+    if (rows->row < 2 || begins(type.start, type.end, "b"))
+        return;
+    int is_number = !type.end || begins(type.start, type.end, "n");
+    column->numbers += is_number;
+    column->texts += !is_number;
+    column->first_text = is_number || column->first_text ? column->first_text : rows->row;
+    formula = tag_at(past_blanks(cell.end + 1, end), end, "<f");
+    if (formula.end && formula.end[-1] != '/' && !rows->is_total && is_total(formula.end + 1, end, rows->row, rows->column)) {
+        rows->is_total = 1;
+        add(&rows->found.totals, 1, rows->row);
+    }
+}
+
+struct rows_found rows_of_all(struct sheet_rows *rows)
+{
+    begin_sheet_rows(rows);
+    return rows->found;
+}

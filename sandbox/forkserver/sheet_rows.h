@@ -1,0 +1,27 @@
+/* What the rows and columns of the sheets of a workbook (XLSX) hold that its driver does not tell; see sheet_rows.c. */
+#include <stdint.h>
+
+#include "xml_tags.h"
+
+/* How many, and the row of the first in its sheet, or the lowest in any sheet; from 1. */
+struct seen {
+    int64_t count, first;
+};
+
+/* Rows and columns with values that the workbook hides, rows without values between others, rows with totals of others, and
+ * numbers in columns of numbers that also hold texts, with the first row of these texts. */
+struct rows_found {
+    struct seen hidden_rows, hidden_columns, blank_rows, totals, mixed;
+};
+
+struct sheet_rows;
+
+/* For one workbook; sheets are examined one after the other. */
+struct sheet_rows *make_sheet_rows(void);
+void begin_sheet_rows(struct sheet_rows *rows);
+void examine_hidden_columns(struct sheet_rows *rows, struct tag columns);
+void examine_row_of(struct sheet_rows *rows, struct tag row, int number);
+void examine_cell_of(struct sheet_rows *rows, struct tag cell, struct tag type, const char *end, int is_filled);
+
+/* What was found in all sheets; ends the last one. */
+struct rows_found rows_of_all(struct sheet_rows *rows);

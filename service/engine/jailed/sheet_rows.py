@@ -1,0 +1,158 @@
+"""Finds what the rows and columns of the sheets of a workbook hold that its driver does not tell. Runs in the sandbox.
+
+`sheet_rows.c` in the fork server counts the same. Uses only the standard library.
+"""
+
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+
+from service.engine.jailed.cells import SHEET, cut_pieces, pieces
+
+MOST_COLUMNS = 16_384
+HEADER = 1
+TEXTS = re.compile(r"xl/sharedStrings\.xml", re.IGNORECASE)
+COLUMNS_ROW_OR_CELL = re.compile(
+    rb"<(?:col\b(?P<columns>[^<>]*+)>|row\b(?P<row>[^<>]*+)>|c\b(?P<cell>[^<>]*+)>(?P<content>\s*+"
+    rb"(?:<f\b[^<>]*+(?:(?<=/)>|>(?P<formula>[^<]*+)</f>)\s*+)?+(?P<empty></c|<v\b[^<>]*+(?:(?<=/)>|></v))?+))"
+)
+EMPTY_TEXT = re.compile(rb"<si\b[^<>]*+(?:(?<=/)>|>\s*+<t\b[^<>]*+(?:(?<=/)>|></t))")
+"""One of the texts that cells share, which is empty: the driver takes such cells for empty ones."""
+HIDDEN_SHEET = re.compile(rb"""<sheet\s(?=[^<>]*?\bstate\s*+=\s*+["'](?:hidden|veryHidden)["'])""")
+HIDDEN = re.compile(rb"""\shidden\s*+=\s*+["'](?:1|true)["']""")
+RANGE = re.compile(rb"""\s(min|max)\s*+=\s*+["'](\d{1,9})["']""")
+ROW = re.compile(rb"""\sr\s*+=\s*+["'](\d{1,9})["']""")
+COLUMN = re.compile(rb"""\sr\s*+=\s*+["']([A-Z]{1,3})""")
+TYPE = re.compile(rb"""\st\s*+=\s*+["'](\w)""")
+TOTAL = re.compile(
+    rb"(?:SUM\(|SUBTOTAL\(\d*+,?+)\$?(?P<column>[A-Z]{1,3})\$?(?P<first>\d{1,7}):\$?(?P=column)\$?(?P<last>\d{1,7})\)"
+)
+"""What adds up cells of one column."""
+SUBTOTAL, OF_TABLE = b"SUBTOTAL(", b"])"
+"""How a formula begins and ends that adds up a column of a table."""
+
+
+class _Sheet:
+    """The rows of a sheet so far."""
+
+    def __init__(self, found: Counter[str]) -> None:
+        self._found = found
+        self.has_values = False
+        self.row = self._column = self._last_filled = self._last_hidden = 0
+        self._hidden: set[int] = set()
+        self._is_hidden = self._is_filled = self._has_total = False
+        self._numbers, self._texts = Counter[int](), Counter[int]()
+        self._first_texts: dict[int, int] = {}
+
+    def hide_columns(self, said: bytes) -> None:
+        """Columns are listed in order; others are not looked at, so that each is hidden once."""
+        bounds = {found[1]: int(found[2]) for found in RANGE.finditer(said)} if HIDDEN.search(said) else {}
+        first, last = bounds.get(b"min", 0), min(bounds.get(b"max", 0), MOST_COLUMNS)
+        if self._last_hidden < first <= last:
+            self._hidden.update(range(first, last + 1))
+            self._last_hidden = last
+
+    def begin_row(self, said: bytes) -> None:
+        number = ROW.search(said)
+        self.row = int(number[1]) if number else self.row + 1
+        self._is_hidden = HIDDEN.search(said) is not None
+        self._is_filled = self._has_total = False
+        self._column = 0
+
+    def add_cell(self, cell: re.Match[bytes]) -> None:
+        said = cell["cell"]
+        named = COLUMN.search(said)
+        self._column = column_number(named[1]) if named else self._column + 1
+        if said.endswith(b"/") or cell["empty"] is not None or self._column > MOST_COLUMNS:
+            return
+        self.has_values = True
+        self._fill_row()
+        if self._column in self._hidden:
+            self._hidden.remove(self._column)
+            self._found["hidden_columns"] += 1
+        of_type = TYPE.search(said)
+        if self.row <= HEADER or (of_type and of_type[1] == b"b"):
+            return
+        is_number = of_type is None or of_type[1] == b"n"
+        (self._numbers if is_number else self._texts)[self._column] += 1
+        if not is_number:
+            self._first_texts.setdefault(self._column, self.row)
+        if cell["formula"] and not self._has_total and self._is_total(cell["formula"]):
+            self._has_total = True
+            self._add("totals", 1, self.row)
+
+    def end(self) -> None:
+        """Add the numbers of columns that are mostly of numbers, and also of texts."""
+        for column, texts in self._texts.items():
+            if self._numbers[column] > texts:
+                self._add("mixed", self._numbers[column], self._first_texts[column])
+
+    def _fill_row(self) -> None:
+        if self._is_filled:
+            return
+        self._is_filled = True
+        self._add("hidden_rows", int(self._is_hidden), self.row)
+        if self._last_filled and self.row > self._last_filled + 1:
+            self._add("blank_rows", self.row - self._last_filled - 1, self._last_filled + 1)
+        self._last_filled = self.row
+
+    def _is_total(self, formula: bytes) -> bool:
+        """Whether a formula adds up other cells of its column, or a column of its table."""
+        if formula.startswith(SUBTOTAL) and formula.endswith(OF_TABLE) and b"[" in formula:
+            return True
+        total = TOTAL.fullmatch(formula)
+        if total is None or column_number(total["column"]) != self._column:
+            return False
+        first, last = int(total["first"]), int(total["last"])
+        return 0 < first < last and not first <= self.row <= last
+
+    def _add(self, kind: str, count: int, row: int) -> None:
+        if count:
+            self._found[kind] += count
+            self._found[f"first_{kind}"] = min(row, self._found[f"first_{kind}"] or row)
+
+
+def rows_found(book: zipfile.ZipFile, description: bytes) -> Counter[str]:
+    """What is told of the rows, columns and sheets of `book`, whose main part is `description`.
+
+    These are `hidden_sheets`, and `hidden_columns` and `hidden_rows` with values; `blank_rows` between others; rows
+    with `totals` of others; and numbers in `mixed` columns, of which a minority are texts, with the first of these.
+
+    Raises what `zipfile` does if the workbook is damaged.
+    """
+    found: Counter[str] = Counter()
+    sheets = [_look(chain.from_iterable(_tags(book, part)), found) for part in filter(SHEET.fullmatch, book.namelist())]
+    if all(sheets):
+        found.update(["hidden_sheets"] * len(HIDDEN_SHEET.findall(description)))
+    texts = filter(TEXTS.fullmatch, book.namelist())
+    if any(EMPTY_TEXT.search(piece) for part in texts for piece in cut_pieces(pieces(book, part))):
+        del found["mixed"], found["first_mixed"]
+    return found
+
+
+def _tags(book: zipfile.ZipFile, part: str) -> Iterator[Iterator[re.Match[bytes]]]:
+    return map(COLUMNS_ROW_OR_CELL.finditer, cut_pieces(pieces(book, part)))
+
+
+def _look(tags: Iterator[re.Match[bytes]], found: Counter[str]) -> bool:
+    """Count what is in a sheet; return whether it has values."""
+    sheet = _Sheet(found)
+    for tag in tags:
+        if tag["cell"] is not None:
+            sheet.add_cell(tag)
+        elif tag["row"] is not None:
+            sheet.begin_row(tag["row"])
+        else:
+            sheet.hide_columns(tag["columns"])
+    sheet.end()
+    return sheet.has_values
+
+
+def column_number(letters: bytes) -> int:
+    """The number of a column, from 1, such as 27 for AA."""
+    number = 0
+    for letter in letters:
+        number = number * 26 + letter - ord("A") + 1
+    return number
