@@ -5,6 +5,7 @@ variants of one format.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -107,8 +108,19 @@ def _copies(extensions: Iterable[str]) -> int:
     return 5 if any(reading_of(row).declares for row in rows) else 0
 
 
+class Depth(IntEnum):
+    """How far an upload is looked at; each depth includes those before it."""
+
+    FORMAT = 0
+    """To tell its format, and whether it may hold features."""
+    DOCUMENTS = 1
+    """To have its documents read as they are meant."""
+    TEXT = 2
+    """To tell what the driver would lose of its text, which takes the longest by far."""
+
+
 def detect(
-    path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | None = None, *, checks_text: bool = True
+    path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds | None = None, *, depth: Depth = Depth.TEXT
 ) -> Source:
     """Detect the format of the upload at `path` (interface 1). Blocking: call it in a thread.
 
@@ -117,8 +129,8 @@ def detect(
         untrusted_name: the client's file name.
         unpack_into: a directory for unpacked files, created if needed; the files in it get names of our own.
         bounds: how much a ZIP or .gz may contain.
-        checks_text: whether to check the text for what its driver would lose, which takes the longest by far. Without
-            it, the source lacks the warnings of this; a file is refused all the same if it holds nothing else.
+        depth: how far to look; the source lacks the warnings of what is not looked at. A file that holds nothing but
+            what its driver would lose is refused all the same.
 
     Raises:
         TooMuch: a ZIP or .gz, or text, exceeds the bounds.
@@ -133,13 +145,13 @@ def detect(
     if extension == ZIP:
         unpack_into.mkdir(exist_ok=True)
         with open_archive(path, bounds) as archive:
-            return _unzip(archive, untrusted_name, unpack_into, bounds, checks_text=checks_text)
+            return _unzip(archive, untrusted_name, unpack_into, bounds, depth=depth)
     if extension == GZ:
-        return _gunzip(path, untrusted_name, unpack_into, bounds, checks_text=checks_text)
+        return _gunzip(path, untrusted_name, unpack_into, bounds, depth=depth)
     found = by_extension(extension)
     if found is None:
         raise _unknown(extension)
-    return _single(found, path, untrusted_name, unpack_into, bounds, checks_text=checks_text)
+    return _single(found, path, untrusted_name, unpack_into, bounds, depth=depth)
 
 
 def _extension(untrusted_name: str) -> str:
@@ -159,7 +171,7 @@ def _unknown(extension: str) -> Rejection:
 
 
 def _single(
-    found: Format, path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds, *, checks_text: bool
+    found: Format, path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds, *, depth: Depth
 ) -> Source:
     stem = stem_of(untrusted_name)
     is_json = reading_of(found).json
@@ -178,11 +190,14 @@ def _single(
         documents, told = in_known_encodings(documents, declares, unpack_into, bounds)
         warnings += told
     text = TextChecks(row, unpack_into)
-    documents, told = mended_documents(documents, reading.reader, unpack_into, text)
-    warnings += told
+    is_read = depth > Depth.FORMAT
+    if is_read or not hold_features(row, [part.path for part in documents]):
+        documents, told = mended_documents(documents, reading.reader, unpack_into, text)
+        warnings += told
     paths = [part.path for part in documents]
-    repeated, left_out = text.tell(paths) if checks_text or not hold_features(row, paths) else ([], {})
-    documents = tuple(Part(part.files, part.layer, text.shorter(part.path)) for part in documents)
+    repeated, left_out = text.tell(paths) if depth is Depth.TEXT or not hold_features(row, paths) else ([], {})
+    if is_read:
+        documents = tuple(Part(part.files, part.layer, text.shorter(part.path)) for part in documents)
     parts = tuple(part for part in documents if has_features(row, part.path)) or documents[:1]
     for part in parts:
         require_root(row, part.path)
@@ -214,7 +229,7 @@ def _documents(path: Path, extension: str, stem: str, unpack_into: Path, bounds:
     return documents
 
 
-def _gunzip(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds, *, checks_text: bool) -> Source:
+def _gunzip(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds, *, depth: Depth) -> Source:
     inner_name = untrusted_name.replace("\\", "/").rstrip("/")[: -len(GZ)]
     extension = _extension(inner_name)
     found = None if is_archive(inner_name) else by_extension(extension)
@@ -226,10 +241,10 @@ def _gunzip(path: Path, untrusted_name: str, unpack_into: Path, bounds: Bounds, 
     unpack_into.mkdir(exist_ok=True)
     target = unpack_into / f"in{extension}"
     gunzip(path, target, bounds)
-    return _single(found, _not_empty(target, GZ), inner_name, unpack_into, bounds, checks_text=checks_text)
+    return _single(found, _not_empty(target, GZ), inner_name, unpack_into, bounds, depth=depth)
 
 
-def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path, bounds: Bounds, *, checks_text: bool) -> Source:
+def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path, bounds: Bounds, *, depth: Depth) -> Source:
     finds = find_all(archive)
     bundles = [find for find in finds if find.is_bundle]
     others = [find for find in finds if not find.is_bundle]
@@ -252,7 +267,7 @@ def _unzip(archive: Archive, untrusted_name: str, unpack_into: Path, bounds: Bou
     ((extension, member),) = find.members.items()
     target = unpack_into / f"in{extension}"
     archive.unpack(member, target)
-    source = _single(find.format, _not_empty(target, "ZIP"), find.name, unpack_into, bounds, checks_text=checks_text)
+    source = _single(find.format, _not_empty(target, "ZIP"), find.name, unpack_into, bounds, depth=depth)
     return msgspec.structs.replace(source, warnings=(*source.warnings, *rules_in_schemas(source.format, archive)))
 
 

@@ -6,6 +6,7 @@ from service.dataloss.rules import Report, not_applicable, report
 from service.dataloss.warnings import extra_warnings
 from service.engine.convert import Engine
 from service.engine.workspace import Run
+from service.formats.detect import Depth
 from service.formats.format import reading_of
 from service.formats.source import Source
 from service.geojson.findings import Scan
@@ -44,7 +45,7 @@ async def analyze_file(
     promise.release()
     [ticket] = services.runner.enqueue(account_id)
     with converter(services.pool, ticket) as run:
-        _, source = await detect_received(upload, services.engine.limits, account_id, workspace, checks_text=False)
+        _, source = await detect_received(upload, services.engine.limits, account_id, workspace, Depth.DOCUMENTS)
         if not is_document(source):
             is_other_json = bool(reading_of(source.format).told_by)
             if is_other_json:

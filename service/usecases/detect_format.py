@@ -18,7 +18,7 @@ from sandbox.command import Limits
 from service.blocking import INLINE_BYTES, SHARED, Threads, run_blocking
 from service.engine.diagnostics import out_of_time
 from service.formats.bounds import Bounds, MuchToRead, TooMuch
-from service.formats.detect import detect, is_gzip, is_read_through, most_made_of
+from service.formats.detect import Depth, detect, is_gzip, is_read_through, most_made_of
 from service.formats.source import Source
 from service.ids import AccountId
 from service.intake.disk_space import DiskSpace
@@ -63,8 +63,8 @@ async def detect_format(
         Rejection: see `formats.detect.detect`; or it takes more time.
         Overloaded: the disk is full, or others leave too little of `space`.
     """
-    return await _detect_little(upload, checks_text=True) or await _detect_in_thread(
-        upload, limits, space, account_id, checks_text=True, keeps=True
+    return await _detect_little(upload, Depth.TEXT) or await _detect_in_thread(
+        upload, limits, space, account_id, Depth.TEXT
     )
 
 
@@ -73,25 +73,21 @@ async def detect_received(
     limits: Limits,
     account_id: AccountId,
     workspace: Workspace,
-    *,
-    checks_text: bool,
-    keeps: bool = True,
+    depth: Depth,
 ) -> tuple[Upload, Source]:
-    """Do so for an upload that `workspace` owns, and return it as well; without `looks` as in `formats.detect.detect`.
+    """Do so for an upload that `workspace` owns, to a `depth`, and return it as well.
 
     If it is an archive of more than little, it is on disk from then on: a few kilobytes may unpack to many megabytes.
-    Unless `keeps`, nothing is left there of what such an archive unpacks to.
+    If only its format is detected, nothing is left there of what such an archive unpacks to.
     """
-    found = await _detect_little(upload, checks_text=checks_text)
+    found = await _detect_little(upload, depth)
     if found is None:
         upload = await workspace.on_disk(upload)
-        found = await _detect_in_thread(
-            upload, limits, workspace.space, account_id, checks_text=checks_text, keeps=keeps
-        )
+        found = await _detect_in_thread(upload, limits, workspace.space, account_id, depth)
     return upload, found
 
 
-async def _detect_little(upload: Upload, *, checks_text: bool) -> Source | None:
+async def _detect_little(upload: Upload, depth: Depth) -> Source | None:
     """Do so at once; None if the upload, or what is in it, is too large for that, and nothing is unpacked then."""
     if upload.size_bytes > INLINE_BYTES or is_gzip(upload.untrusted_name):
         return None
@@ -99,31 +95,29 @@ async def _detect_little(upload: Upload, *, checks_text: bool) -> Source | None:
     try:
         if is_quick:
             with suppress(MuchToRead):
-                return await run_blocking(partial(_detect_within, QUICK, upload, checks_text=checks_text), inline=True)
-        return await run_blocking(partial(_detect_within, LITTLE, upload, checks_text=checks_text), inline=False)
+                return await run_blocking(partial(_detect_within, QUICK, upload, depth), inline=True)
+        return await run_blocking(partial(_detect_within, LITTLE, upload, depth), inline=False)
     except TooMuch:
         return None
 
 
-def _detect_within(bounds: Bounds, upload: Upload, *, checks_text: bool) -> Source:
+def _detect_within(bounds: Bounds, upload: Upload, depth: Depth) -> Source:
     try:
         with lack_of_room():
-            return detect(
-                upload.path, upload.untrusted_name, upload.directory / UNPACKED, bounds, checks_text=checks_text
-            )
+            return detect(upload.path, upload.untrusted_name, upload.directory / UNPACKED, bounds, depth=depth)
     except TooMuch:
         shutil.rmtree(upload.directory / UNPACKED, ignore_errors=True)  # only some files are unpacked
         raise
 
 
 async def _detect_in_thread(
-    upload: Upload, limits: Limits, space: DiskSpace, account_id: AccountId | None, *, checks_text: bool, keeps: bool
+    upload: Upload, limits: Limits, space: DiskSpace, account_id: AccountId | None, depth: Depth
 ) -> Source:
     turn = asyncio.Lock() if account_id is None else _turns.setdefault(account_id, asyncio.Lock())
     threads = _looking if is_read_through(upload.untrusted_name) else SHARED
     permit = Permit(limits.cpu_seconds)
     look: _Look = partial(run_blocking, inline=False, threads=threads, permit=permit)
-    work = partial(detect, upload.path, upload.untrusted_name, upload.directory / UNPACKED, checks_text=checks_text)
+    work = partial(detect, upload.path, upload.untrusted_name, upload.directory / UNPACKED, depth=depth)
     async with turn:
         with lack_of_room():
             try:
@@ -133,7 +127,7 @@ async def _detect_in_thread(
                         most_bytes,
                         partial(space.take, upload.directory, account_id),
                         permit,
-                        partial(_settled, upload, space, look, work, keeps=keeps),
+                        partial(_settled, upload, space, look, work, keeps=depth > Depth.FORMAT),
                     )
                 else:
                     source = await look(work)

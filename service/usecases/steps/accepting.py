@@ -6,6 +6,7 @@ from functools import partial
 import msgspec
 
 from service.errors import Rejection
+from service.formats.detect import Depth
 from service.formats.format import Format
 from service.formats.request import ConversionRequest
 from service.formats.source import Source
@@ -88,11 +89,9 @@ async def detect(desk: Desk, received: Received) -> Detected:
             f"The file exceeds {ceiling} MB, the largest size that the service accepts. Split it into smaller files."
         )
     with span("detect", job_id=str(received.job.id)):
-        converts = desk.services.converts
+        depth = Depth.TEXT if desk.services.converts else Depth.FORMAT
         limits = desk.services.engine.limits
-        upload, source = await detect_received(
-            order.upload, limits, order.account_id, order.workspace, checks_text=converts, keeps=converts
-        )
+        upload, source = await detect_received(order.upload, limits, order.account_id, order.workspace, depth)
     if upload is not order.upload:
         order = msgspec.structs.replace(order, upload=upload)
     job = msgspec.structs.replace(received.job, input_format=source.format.token)

@@ -14,7 +14,7 @@ import pytest
 
 from sandbox.command import Limits
 from service.errors import Overloaded, Rejection
-from service.formats.detect import detect
+from service.formats.detect import Depth, detect
 from service.formats.into_utf8 import CHUNK, MOST_BYTES
 from service.intake.form import Upload
 from service.usecases.detect_format import detect_format
@@ -201,7 +201,7 @@ def test_a_small_archive_of_much_text_in_another_encoding_is_refused(
     path.write_bytes(gzip.compress(start) + much_text())
     refusal = pytest.raises(Rejection, match="129 MiB of text that is not, or not said to be, UTF-8; at most 128 MiB")
     with refusal if is_refused else nullcontext():
-        detect(path, path.name, tmp_path / "unpacked", checks_text=False)
+        detect(path, path.name, tmp_path / "unpacked", depth=Depth.FORMAT)
 
 
 def test_bytes_that_an_encoding_does_not_have_are_told(converters: Converters, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from service.blocking import INLINE_BYTES
 from service.errors import Rejection
 from service.formats.bounds import MIB, Bounds, TooMuch
-from service.formats.detect import REMEDIES, detect
+from service.formats.detect import REMEDIES, Depth, detect
 from service.formats.json_kinds import TOKEN
 from service.formats.registry import INPUT_EXTENSIONS, by_token
 from service.formats.source import Source
@@ -300,15 +300,25 @@ def test_text_in_utf_16_is_refused_where_its_driver_does_not_read_it(tmp_path: P
     assert detect(tmp_path / name, name, tmp_path / "unpacked").parts
 
 
-def test_a_file_is_refused_for_what_it_lacks_even_without_looks(tmp_path: Path) -> None:
-    """Without them nothing is told of what is lost, which whoever converts the file looks for."""
+@pytest.mark.parametrize("depth", [Depth.FORMAT, Depth.DOCUMENTS])
+def test_a_file_is_refused_for_what_it_lacks_however_little_is_looked_at(tmp_path: Path, depth: Depth) -> None:
+    """What is lost is told by whoever converts the file."""
     link, placemark = b"<NetworkLink></NetworkLink>", b"<Placemark></Placemark>"
     (path := tmp_path / "upload").write_bytes(b"<kml><Document>%b%b</Document></kml>" % (link, placemark))
     assert "Network links (1)" in detect(path, "a.kml", tmp_path / "unpacked").warnings[0]
-    assert not detect(path, "a.kml", tmp_path / "unpacked", checks_text=False).warnings
+    assert not detect(path, "a.kml", tmp_path / "unpacked", depth=depth).warnings
     path.write_bytes(b"<kml>%b</kml>" % link)
     with pytest.raises(Rejection, match=r"holds no features .*Network links \(1\)"):
-        detect(path, "a.kml", tmp_path / "unpacked", checks_text=False)
+        detect(path, "a.kml", tmp_path / "unpacked", depth=depth)
+
+
+def test_only_for_its_format_no_document_is_mended(tmp_path: Path) -> None:
+    """Whoever converts the file mends it; one that may hold no features is mended, to know."""
+    (path := tmp_path / "upload").write_bytes(b"<gpx><rte><rtept lat='1' lon='2'><ele/></rtept></rte></gpx>")
+    mended = detect(path, "a.gpx", tmp_path / "unpacked", depth=Depth.DOCUMENTS).path
+    assert mended != path
+    assert detect(path, "a.gpx", tmp_path / "unpacked", depth=Depth.FORMAT).path == path
+    assert mended.exists()
 
 
 def test_a_binary_dxf_is_refused_as_such(tmp_path: Path) -> None:

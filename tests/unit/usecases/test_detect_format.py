@@ -17,6 +17,7 @@ from service.blocking import INLINE_BYTES
 from service.engine.diagnostics import Subject
 from service.engine.workspace import Workplace
 from service.errors import Overloaded, Rejection
+from service.formats.detect import Depth
 from service.ids import AccountId
 from service.intake.disk_space import DiskSpace
 from service.intake.form import Upload
@@ -192,7 +193,7 @@ async def test_a_gateway_keeps_nothing_of_what_it_has_unpacked(tmp_path: Path) -
         upload = msgspec.structs.replace(packed_file, path=workspace.new_directory() / "upload")
         packed_file.path.rename(upload.path)
         account = AccountId(UUID(int=1))
-        await detect_received(upload, Limits(), account, workspace, checks_text=False, keeps=False)
+        await detect_received(upload, Limits(), account, workspace, Depth.FORMAT)
         assert list(upload.directory.iterdir()) == [upload.path]
         assert [share.size_bytes for share in area.space.shares.values()] == [0]
     assert area.space.shares == {}
