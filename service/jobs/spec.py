@@ -56,6 +56,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     account_id: AccountId
     upload: str
     """The name of the received file in the job's directory."""
+    upload_sha256: bytes = b""
+    """The SHA-256 of that file, if it was computed while the file arrived."""
     source: SourceSpec
     target: str
     """The token of the target format."""

@@ -77,6 +77,7 @@ def _submit(services: Services, admitted: Admitted, ticket: QueueTicket) -> Subm
         job=job,
         account_id=order.account_id,
         upload=order.upload.path.name,
+        upload_sha256=order.upload.digest or b"",
         source=source_spec(admitted.source, directory),
         target=admitted.target.token,
         request=order.request,

@@ -341,7 +341,9 @@ class Gateway:
             raise ForgottenError
         with span("store_input"):
             is_little = spec.job.input_size_bytes <= INLINE_BYTES
-            digest = await self._parts.work_area.run_blocking(partial(_sha256_of, path), inline=is_little)
+            digest = spec.upload_sha256 or await self._parts.work_area.run_blocking(
+                partial(_sha256_of, path), inline=is_little
+            )
             await self._parts.own_store.put(
                 key, path, media_type=INPUT_MEDIA_TYPE, download_name=spec.upload, sha256=digest
             )

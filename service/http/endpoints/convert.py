@@ -101,7 +101,7 @@ class _ConversionExchange:
         self._promise = promise
         self._key = params.read_idempotency_key(request.headers)
         self._async = params.wants_async(request.headers)
-        self._form = msgspec.structs.replace(form, digest=self._key is not None)
+        self._form = msgspec.structs.replace(form, digest=self._key is not None or not self.services.converts)
 
     async def receive(self, workspace: Workspace) -> Form:
         self.services.runner.require_reachable()
