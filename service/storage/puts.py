@@ -19,7 +19,7 @@ from service.storage.bucket_config import BucketConfig
 from service.storage.clients import USER_AGENT, Clients
 from service.storage.faults import within
 from service.storage.presign import DEFAULT_PORTS, UNSIGNED, authorize
-from service.storage.upload import Destination, FileSlice, Metadata, allowed_seconds, require_named
+from service.storage.upload import Destination, FileBody, FileSlice, Metadata, allowed_seconds, require_named
 
 REFUSED_SECONDS = 60.0
 """How long botocore makes the first attempt itself, too, after the server has refused one of these."""
@@ -86,7 +86,8 @@ class Puts:
         headers |= {"User-Agent": USER_AGENT, "Content-Length": str(len(body))}
         if not isinstance(body, bytes):
             headers["Expect"] = "100-continue"
-        request = AWSPreparedRequest("PUT", self._origin + path, headers, body, stream_output=False)
+        sent = body if isinstance(body, bytes) else FileBody(body)
+        request = AWSPreparedRequest("PUT", self._origin + path, headers, sent, stream_output=False)
         try:
             answer = await self._http.send(request)
         except BotoCoreError:

@@ -88,13 +88,14 @@ def s3_server(
 
 
 class Wire(Relay):
-    """A relay that passes data on but for what is `withheld`, or keeps it until it `flows` again."""
+    """A relay that passes data on but for what is `withheld` and `damaged` once, or keeps it until it `flows` again."""
 
     def __init__(self, server: S3Server) -> None:
         super().__init__(lambda: asyncio.open_connection(*server.host_and_port()))
         self.flows = asyncio.Event()
         self.flows.set()
         self.withheld = b""
+        self.damaged = b""
         self.sent = bytearray()
         self.url = ""
 
@@ -106,6 +107,8 @@ class Wire(Relay):
         while chunk := await reader.read(CHUNK):
             await self.flows.wait()
             seen += chunk
+            if self.damaged and self.damaged in chunk:
+                chunk, self.damaged = chunk.replace(self.damaged, self.damaged.swapcase()), b""
             writer.write(chunk.replace(self.withheld, b""))
             await writer.drain()
 

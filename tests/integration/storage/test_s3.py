@@ -221,6 +221,21 @@ async def test_a_connection_that_breaks_is_tried_again(
         assert (await stage.get(key)).content == b"x" * size
 
 
+@pytest.mark.parametrize("size", [1000, 3 * SMALL_BYTES])
+async def test_what_is_damaged_on_its_way_to_the_server_is_sent_again(
+    tmp_path: Path, clock: MovableClock, size: int
+) -> None:
+    """The server compares it with the SHA-256 that is signed."""
+    (tmp_path / "server").mkdir()
+    content = b"intact".rjust(size, b"-")
+    with s3_server(tmp_path / "server", kind=ObjectServer) as server:
+        async with wire_to(server) as wire, s3_stage({HOME: place(wire.url)}, clock, tmp_path) as stage:
+            wire.damaged = b"intact"
+            key = await stage.put(content)
+            assert not wire.damaged
+            assert (server.directory / BUCKET / place(wire.url).prefix / key).read_bytes() == content
+
+
 async def test_an_answer_that_breaks_off_is_a_failure_of_the_store(hasty: Stage, own_server: S3Server) -> None:
     """The server is killed while it sends an object."""
     key = await hasty.put(b"x" * MORE_THAN_BUFFERS_HOLD)
