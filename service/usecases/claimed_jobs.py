@@ -40,6 +40,7 @@ MOST_ATTEMPTS = 12
 REPLACED = "The stored file is not the one that was received. Nothing was counted; send the file again."
 UNFETCHED = "The file could not be fetched for its conversion. Nothing was counted; send the file again."
 _UPLOAD = "upload"
+FETCHES = 2
 
 
 class _OtherInputError(Exception):
@@ -200,10 +201,7 @@ class ClaimedJobs:
             await self._parts.work_area.run_blocking(partial(path.write_bytes, handover.content), inline=is_little)
         else:
             with span("fetch", job_id=str(job.id)):
-                await copy_observed(self._parts.storage.read(ObjectKey(claim.input or "")), path, found := sha256())
-            _require_whole(path, job)
-            if handover.input_sha256 not in {found.digest(), b""}:
-                raise _OtherInputError
+                await self._fetch(handover, ObjectKey(claim.input or ""), path)
         source = await detect_format(
             Upload(untrusted_name=job.original_file_name, path=path, size_bytes=job.input_size_bytes),
             self._parts.engine.limits,
@@ -223,6 +221,20 @@ class ClaimedJobs:
             object_key=claim.output or "",
             is_doubtful=claim.is_doubtful,
         )
+
+    async def _fetch(self, handover: HandOver, key: ObjectKey, path: Path) -> None:
+        """Fetch an input; once more if it is another one than was received: it may have been damaged on its way.
+
+        Raises:
+            _OtherInputError: it is so again.
+        """
+        for _ in range(FETCHES):
+            await copy_observed(self._parts.storage.read(key), path, found := sha256())
+            _require_whole(path, handover.job)
+            if handover.input_sha256 in {found.digest(), b""}:
+                return
+            path.unlink()  # noqa: ASYNC240 -- it takes less time than a thread
+        raise _OtherInputError
 
     async def _fail(self, job: Job, error: Exception, message: str, output: str | None = None) -> None:
         """Fail a job that cannot be run, and whose `output` may nevertheless appear in the store."""
