@@ -174,6 +174,10 @@ class QueueUnavailable(Overloaded):
     """The queue to the workers on other hosts is unreachable; the response is that of `Overloaded`."""
 
 
+class QueueUnusable(QueueUnavailable):
+    """Why the queue cannot be used, as an operator is told, who asked a command: the message says what to do."""
+
+
 StorageFault = Literal["down", "slow", "full", "denied", "misconfigured"]
 """What is wrong with the store, for the log and the operator."""
 

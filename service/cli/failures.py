@@ -14,7 +14,14 @@ from service.cli.command import CommandError
 from service.db.faults import lacks_space
 from service.db.migrations import MigrationError
 from service.engine.capabilities import ConverterMissing
-from service.errors import DatabaseUnavailable, GeomillError, QueueUnavailable, StorageFault, StorageUnavailable
+from service.errors import (
+    DatabaseUnavailable,
+    GeomillError,
+    QueueUnavailable,
+    QueueUnusable,
+    StorageFault,
+    StorageUnavailable,
+)
 from service.postgres_embedded import EmbeddedPostgresError
 from service.settings import Settings, SettingsError
 
@@ -95,6 +102,7 @@ _SENTENCES: tuple[tuple[type[Exception] | UnionType, Callable[[Any, Settings], s
     (EmbeddedPostgresError | MigrationError | SettingsError, _as_it_is),
     (SandboxUnavailable, _of_sandbox),
     (DatabaseUnavailable, _of_database),
+    (QueueUnusable, _as_it_is),
     (QueueUnavailable, _of_queue),
     (StorageUnavailable, _of_store),
     (GeomillError, _as_it_is),

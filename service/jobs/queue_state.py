@@ -5,17 +5,18 @@ from contextlib import asynccontextmanager
 
 import anyio
 import msgspec
-import nats
 import nats.errors
 from nats.aio.client import Client
-from nats.js.errors import NotFoundError
+from nats.js.errors import APIError, NotFoundError
 
-from service.errors import QueueUnavailable
+from service.errors import QueueUnusable
 from service.jobs.handover import LANES, SIZES
 from service.jobs.queue_address import read_address
-from service.jobs.queue_faults import ANSWER_SECONDS, CONNECT_SECONDS, REFUSED, RETRY_AFTER_SECONDS, is_refusal
+from service.jobs.queue_client import QueueClient
+from service.jobs.queue_faults import ANSWER_SECONDS, CONNECT_SECONDS, RETRY_AFTER_SECONDS, refusal_in
 from service.jobs.stream import STREAM
 
+_OFF = {None, 10039, 10076}
 MESSAGE_BYTES = 8192
 """More than a message usually contains besides an input."""
 
@@ -34,27 +35,36 @@ class QueueState(msgspec.Struct, frozen=True, kw_only=True):
     """How long the queue waits for a sign of life from a worker."""
 
 
+def _told_of_jetstream(error: Exception) -> str:
+    """What to tell of a server that does not answer for JetStream; where that is off, there may be no code."""
+    if isinstance(error, APIError) and error.err_code in _OFF:
+        return "The NATS server has no JetStream for this account. Start it with -js, or allow it for the account."
+    reason = (error.description if isinstance(error, APIError) else "") or "no answer"
+    return f"JetStream of the NATS server cannot be used: {reason}. See its log, and whether a cluster has a leader."
+
+
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator[Client]:
     """Connect to the server at `url` once.
 
     Raises:
-        QueueUnavailable: the message says whether the server is away or refuses the credentials.
+        QueueUnusable: the message says whether the server is away or refuses the credentials.
     """
     reasons = ["no answer"]
 
     async def note(error: Exception) -> None:
         reasons.append(str(error) or type(error).__name__)
 
+    connection = QueueClient()
     try:
-        with anyio.fail_after(CONNECT_SECONDS):  # the client itself tries again and again
-            connection = await nats.connect(**read_address(url), allow_reconnect=False, error_cb=note)
-    except (nats.errors.Error, OSError, TimeoutError) as error:
-        reason = str(error) or reasons[-1]
-        advice = REFUSED if is_refusal(error) else "Check GEOMILL_NATS_URL and the network."
-        message = f"The NATS server does not accept the connection: {reason}. {advice}"
-        raise QueueUnavailable(message, RETRY_AFTER_SECONDS) from error
-    try:
+        try:
+            with anyio.fail_after(CONNECT_SECONDS):  # the client itself tries again and again
+                await connection.connect(**read_address(url), allow_reconnect=False, error_cb=note)
+        except (nats.errors.Error, OSError, TimeoutError) as error:
+            refusal = refusal_in(error)
+            advice = refusal.advice if refusal else "Check GEOMILL_NATS_URL and the network."
+            message = f"The NATS server of GEOMILL_NATS_URL cannot be used: {str(error) or reasons[-1]}. {advice}"
+            raise QueueUnusable(message, RETRY_AFTER_SECONDS) from error
         yield connection
     finally:
         await connection.close()
@@ -64,7 +74,7 @@ async def look_at_queue(url: str) -> QueueState:
     """Return the state of the queue on the server at `url`.
 
     Raises:
-        QueueUnavailable: the message says whether the server is away, refuses the credentials, or has no JetStream.
+        QueueUnusable: the message says whether the server is away, refuses the credentials, or has no JetStream.
     """
     async with connected(url) as connection:
         stream = connection.jetstream(timeout=ANSWER_SECONDS)
@@ -76,10 +86,7 @@ async def look_at_queue(url: str) -> QueueState:
         except NotFoundError:
             return QueueState(version=version, message_bytes=message_bytes)
         except (nats.errors.Error, TimeoutError) as error:
-            message = (
-                "The NATS server has no JetStream for this account. Start it with -js, or allow it for the account."
-            )
-            raise QueueUnavailable(message, RETRY_AFTER_SECONDS) from error
+            raise QueueUnusable(_told_of_jetstream(error), RETRY_AFTER_SECONDS) from error
         if (most := found.config.max_msg_size or -1) > 0:
             message_bytes = min(message_bytes, most)
         waits = {float(consumer.config.ack_wait or 0) for consumer in consumers}

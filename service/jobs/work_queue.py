@@ -25,7 +25,8 @@ from service.jobs.handover import Message
 from service.jobs.notices import Notice, read_notices, write_notices
 from service.jobs.questions import Questions
 from service.jobs.queue_address import read_address
-from service.jobs.queue_faults import ANSWER_SECONDS, CONNECT_SECONDS, REFUSED, is_refusal, translated
+from service.jobs.queue_client import QueueClient
+from service.jobs.queue_faults import ANSWER_SECONDS, CONNECT_SECONDS, refusal_in, translated
 from service.jobs.stream import ALL_LANES, ANNOUNCED, CONFIG, STREAM, consumer, subject_of
 from service.telemetry import events
 
@@ -59,7 +60,7 @@ class WorkQueue:
         self._lease_seconds = lease_seconds
         self._ended: dict[ServerId, list[Notice]] = {}
         self._was_connected = anyio.Event()
-        self._is_refused = False
+        self._refused: Exception | None = None
         self.questions = Questions(connection)
         self.deliveries = Deliveries(connection, self._require_connection, self.check)
 
@@ -69,21 +70,22 @@ class WorkQueue:
         return self._connection.is_connected
 
     @property
-    def is_refused(self) -> bool:
-        """Whether the server refuses the credentials of this process."""
-        return self._is_refused and not self._connection.is_connected
+    def refusal(self) -> str:
+        """What the server refuses, such as the credentials of this process; empty if it refuses nothing."""
+        refusal = refusal_in(self._refused) if self._refused and not self._connection.is_connected else None
+        return refusal.state if refusal else ""
 
     async def connect(self) -> None:
         """Connect to the server, however long that takes, and reconnect whenever the connection breaks."""
 
         async def note(error: Exception) -> None:
             """Tell operators once what waiting does not mend; readiness and metrics report an unreachable server."""
-            if is_refusal(error) and not self._is_refused:
-                self._is_refused = True
-                _log.error(events.QUEUE_REFUSED, reason=str(error), advice=REFUSED)
+            if (refusal := refusal_in(error)) and not self._refused:
+                self._refused = error
+                _log.error(events.QUEUE_REFUSED, reason=str(error), advice=refusal.advice)
 
         async def note_connection() -> None:
-            self._is_refused = False
+            self._refused = None
 
         await self._connection.connect(
             **read_address(self._url),
@@ -225,8 +227,8 @@ class WorkQueue:
 
     def _require_connection(self) -> None:
         """Refuse at once instead of waiting for a connection."""
-        if self.is_refused:
-            raise nats.errors.AuthorizationError
+        if self.refusal:
+            raise nats.errors.Error(str(self._refused))
         if not self._connection.is_connected:
             raise nats.errors.ConnectionReconnectingError
 
@@ -241,7 +243,7 @@ async def open_work_queue(url: str, lease_seconds: float, *, is_needed: bool = T
     Raises:
         QueueUnavailable: the server cannot be reached now.
     """
-    connection = Client()
+    connection = QueueClient()
     queue = WorkQueue(connection, url, lease_seconds)
     try:
         if is_needed:

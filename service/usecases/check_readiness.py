@@ -111,7 +111,7 @@ async def _check_queue(services: Services) -> str:
     try:
         await services.fleet.queue.check()
     except QueueUnavailable:
-        return "refuses the credentials of GEOMILL_NATS_URL" if services.fleet.queue.is_refused else "not reachable"
+        return services.fleet.queue.refusal or "not reachable"
     gateway = services.fleet.gateway
     return f"accepts no jobs: {gateway.refusal}" if gateway is not None and gateway.is_refused else "ok"
 

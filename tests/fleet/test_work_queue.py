@@ -16,7 +16,7 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
 from structlog.testing import capture_logs
 
-from service.errors import QueueUnavailable
+from service.errors import QueueUnavailable, QueueUnusable
 from service.ids import JobId, ServerId
 from service.jobs import deliveries
 from service.jobs.handover import LANES, SIZES, message_of, read_handover
@@ -398,18 +398,41 @@ async def test_refused_credentials_are_named_once(tmp_path: Path) -> None:
         with pytest.raises(QueueUnavailable) as refused:
             async with open_work_queue(wrong, LEASE_SECONDS):
                 pass
-        assert isinstance(refused.value.__cause__, nats.errors.AuthorizationError)
+        assert "Authorization Violation" in str(refused.value.__cause__)
         with capture_logs() as log:
             async with (
                 open_work_queue(wrong, LEASE_SECONDS, is_needed=False) as queue,
                 anyio.create_task_group() as tasks,
             ):
                 tasks.start_soon(queue.connect)
-                await until(lambda: queue.is_refused)
+                await until(lambda: queue.refusal)
                 tasks.cancel_scope.cancel()
         assert [entry["event"] for entry in log] == ["queue.refused"]
         async with open_work_queue(wrong.replace("wrong", "right"), LEASE_SECONDS) as queue:
-            assert not queue.is_refused
+            assert not queue.refusal
+
+
+async def test_a_server_without_the_tls_that_its_url_promises_is_told_nothing(tmp_path: Path) -> None:
+    """Not even the password; an operator is told why it is not used."""
+    with nats_server(tmp_path, options=("--user", "geomill", "--pass", "right", "-DV")) as server:
+        url = server.url.replace("nats://", "tls://geomill:right@")
+        with pytest.raises(QueueUnusable, match=r"it has no TLS, .* write nats://"):
+            await look_at_queue(url)
+        with capture_logs() as log, pytest.raises(QueueUnavailable) as refused:
+            async with open_work_queue(url, LEASE_SECONDS):
+                pass
+        assert "no TLS" in str(refused.value.__cause__)
+        assert [entry["event"] for entry in log] == ["queue.refused"]
+        trace = (tmp_path / "log").read_text()
+        assert (trace.count("Client connection created") >= 2, "CONNECT {" in trace) == (True, False)
+
+
+async def test_a_server_without_jetstream_is_told_apart_from_one_that_is_away(tmp_path: Path) -> None:
+    """To an operator: it is off here for the account."""
+    (tmp_path / "conf").write_text("accounts { A { users: [{ user: geomill, password: right }] } }")
+    options = ("-c", str(tmp_path / "conf"))
+    with nats_server(tmp_path, options=options) as server, pytest.raises(QueueUnusable, match="no JetStream"):
+        await look_at_queue(server.url.replace("//", "//geomill:right@"))
 
 
 async def test_every_server_of_a_cluster_gets_the_credentials(tmp_path: Path) -> None:
@@ -426,9 +449,9 @@ async def test_every_server_of_a_cluster_gets_the_credentials(tmp_path: Path) ->
         url = servers[0].url.replace("//", "//geomill:p%40ss@")
         async with open_work_queue(url, LEASE_SECONDS, is_needed=False) as queue, anyio.create_task_group() as tasks:
             tasks.start_soon(queue.connect)
-            await until(lambda: len(queue._connection.servers) > 1 or queue.is_refused)
-            assert not queue.is_refused
+            await until(lambda: len(queue._connection.servers) > 1 or queue.refusal)
+            assert not queue.refusal
             first = queue._connection.connected_url
             servers[0].kill()
-            await until(lambda: queue._connection.connected_url not in {first, None} or queue.is_refused)
-            assert not queue.is_refused
+            await until(lambda: queue._connection.connected_url not in {first, None} or queue.refusal)
+            assert not queue.refusal
