@@ -72,7 +72,7 @@ async def check_settings(settings: Settings, role: Role) -> AsyncIterator[Findin
             f"GEOMILL_MAX_PER_ACCOUNT has no effect: GEOMILL_WAITING_ROOM and converters give all accounts {places}.",
         ),
         (
-            not is_loopback or bool(settings.s3_public_endpoint),
+            not is_loopback or bool(settings.s3_public_endpoint) or role == "worker",
             "warn",
             "Links lead clients to GEOMILL_S3_ENDPOINT, which is this host. Set GEOMILL_S3_PUBLIC_ENDPOINT.",
         ),
@@ -117,6 +117,13 @@ async def check_database(settings: Settings, role: Role) -> AsyncIterator[Findin
     )
     yield Finding("schema", "ok", f"migrations up to {found['migration']}, all that this version has")
     yield _clock(found["clock"], before, after)
+    yield judged(
+        "access",
+        f"read-only {found['read_only']}",
+        "Geomill must write. Name the primary in GEOMILL_DATABASE_URL, or see why default_transaction_read_only is on.",
+        holds=found["read_only"] == "off",
+        otherwise="fail",
+    )
     is_durable = found["fsync"] == "on" and found["synchronous_commit"] != "off"
     yield judged(
         "durability",

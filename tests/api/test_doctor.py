@@ -64,7 +64,8 @@ def examined(directory: Path, settings: dict[str, str], role: str = "gateway") -
 
 
 def test_everything_is_tried_on_a_whole_installation(tmp_path: Path, settings: dict[str, str]) -> None:
-    """For a worker: GDAL and its formats, the isolation, PostgreSQL, an object with its link, and the queue."""
+    """For a worker, whose links nobody follows: GDAL and its formats, the isolation, PostgreSQL, and the queue."""
+    del settings["GEOMILL_S3_PUBLIC_ENDPOINT"]
     code, lines = examined(tmp_path, settings, "worker")
     assert code == 0, lines
     names = """
@@ -99,11 +100,12 @@ BROKEN = (
         "GEOMILL_PRIVATE_HOST": ("127.0.0.1", "Settings settings", "fail"),
     },
     {
+        "GEOMILL_DATABASE_URL": ("{}&default_transaction_read_only=on", "Database access", "fail"),
         "GEOMILL_S3_PUBLIC_ENDPOINT": ("http://127.0.0.1:1", "Storage link", "warn"),
         "GEOMILL_CONVERSION_SECONDS": ("900", "Settings settings", "warn"),
     },
 )
-"""What is broken at a time: each setting with its value, and the line that then says what to do."""
+"""What is broken at a time: each setting with its value, of the right one, and the line that then says what to do."""
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: next(iter(broken)).removeprefix("GEOMILL_"))
@@ -111,7 +113,9 @@ def test_what_is_broken_is_named(
     tmp_path: Path, settings: dict[str, str], broken: dict[str, tuple[str, str, str]]
 ) -> None:
     """Each in its line, all in one run; what would keep a process from serving makes the exit code 1."""
-    code, lines = examined(tmp_path, settings | {name: value for name, (value, _, _) in broken.items()})
+    code, lines = examined(
+        tmp_path, settings | {name: value.format(settings.get(name)) for name, (value, _, _) in broken.items()}
+    )
     for _, name, state in broken.values():
         assert lines[name][0] == state, lines
         assert len(lines[name][1]) > len("a sentence of advice"), lines
