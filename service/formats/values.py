@@ -1,6 +1,7 @@
 """Values that a target changes or leaves out: one row per kind, reported in one sentence with columns and counts."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -42,6 +43,18 @@ NULLS_BECOME = frozenset({FieldType.INTEGER, FieldType.REAL, FieldType.BOOLEAN, 
 """The types for which a zero stands in for a missing value."""
 
 
+class Aspect(StrEnum):
+    """An aspect of a dataset that an output may be unable to hold, in the order of the documentation."""
+
+    LAYERS = "Layers and features"
+    GEOMETRIES = "Geometries"
+    COORDINATES = "Coordinate systems"
+    COLUMNS = "Columns"
+    NUMBERS = "Types and numbers"
+    TIMES = "Dates and times"
+    TEXTS = "Text values"
+
+
 class Loss(msgspec.Struct, frozen=True):
     """A kind of value, and the sentence about what becomes of the values of a column that are of it."""
 
@@ -56,6 +69,8 @@ class Loss(msgspec.Struct, frozen=True):
     """The former type of such columns."""
     spared: frozenset[FieldType] = frozenset()
     """The types of which typed columns of the target hold all values."""
+    aspect: Aspect = Aspect.NUMBERS
+    """What such values belong to, in the documentation."""
 
 
 VALUE_LOSSES: Mapping[str, Loss] = {
@@ -68,11 +83,13 @@ VALUE_LOSSES: Mapping[str, Loss] = {
         "times of day",
         "{target} is written without times of day as a type; {values} became texts, such as 01:02:03.",
         former=FormerType.TIME,
+        aspect=Aspect.TIMES,
     ),
     "durations": Loss(
         "durations",
         "{target} is written without durations as a type; {values} became texts, such as PT1.5S.",
         former=FormerType.DURATION,
+        aspect=Aspect.TIMES,
     ),
     "unsigned": Loss(
         "unsigned 64-bit integers",
@@ -128,102 +145,134 @@ VALUE_LOSSES: Mapping[str, Loss] = {
         "{target} stores 16 decimals of a number; {values} lost digits, or became 0.",
     ),
     "fractions": Loss(
-        "fractions of seconds", "{target} stores times to the second; fractions of seconds were left out in {values}."
+        "fractions of seconds",
+        "{target} stores times to the second; fractions of seconds were left out in {values}.",
+        aspect=Aspect.TIMES,
     ),
     "leap_seconds": Loss(
-        "leap seconds", "{target} has no leap seconds, such as 23:59:60; {values} became the next second."
+        "leap seconds",
+        "{target} has no leap seconds, such as 23:59:60; {values} became the next second.",
+        aspect=Aspect.TIMES,
     ),
     "lost_leap_seconds": Loss(
-        "leap seconds", "{target} has no leap seconds, such as 23:59:60; {values} became missing.", count="leap_seconds"
+        "leap seconds",
+        "{target} has no leap seconds, such as 23:59:60; {values} became missing.",
+        count="leap_seconds",
+        aspect=Aspect.TIMES,
     ),
-    "zones": Loss("time zones", "{target} stores no time zones; they were left out in {values}.", count="zoned"),
+    "zones": Loss(
+        "time zones",
+        "{target} stores no time zones; they were left out in {values}.",
+        count="zoned",
+        aspect=Aspect.TIMES,
+    ),
     "mixed_zones": Loss(
         "times with and without a time zone in one column",
         "{target} stores a time zone for all times of a column or for none; {values} without one will be taken for "
         "UTC.",
         count=lambda field, _: (field.filled or 0) - field.zoned if field.zoned else 0,
+        aspect=Aspect.TIMES,
     ),
     "offsets": Loss(
         "time zones other than UTC",
         "Times in other zones ({values}) were converted to UTC, because {target} stores no other.",
+        aspect=Aspect.TIMES,
     ),
     "unzoned": Loss(
         "times without a time zone",
         "{target} stores times in UTC; {values} without a time zone will be taken for UTC.",
         count=lambda field, _: (field.filled or 0) - field.zoned if field.type is FieldType.DATETIME else 0,
+        aspect=Aspect.TIMES,
     ),
     "moments": Loss(
         "dates and times",
         "{target} has no dates and times; {values} became texts.",
         spared=frozenset({FieldType.DATETIME}),
         types=MOMENTS,
+        aspect=Aspect.TIMES,
     ),
     "dates": Loss(
         "dates without a time",
         "{target} stores dates with times only; midnight was added to {values}.",
         types=frozenset({FieldType.DATE}),
+        aspect=Aspect.TIMES,
     ),
     "before_1000": Loss(
         "dates before the year 1000",
         "{target} has no dates before the year 1000; {values} cannot be read by most programs.",
+        aspect=Aspect.TIMES,
     ),
     "old_dates": Loss(
         "dates before March 1900",
         "{target} has no dates before March 1900; {values} may be shown as other days, or as numbers.",
         count="before_march_1900",
+        aspect=Aspect.TIMES,
     ),
     "like_numbers": Loss(
         "texts that look like numbers as distinct from numbers",
         "{target} has no types without a schema; other programs may mistake {values} for numbers, and drop "
         "their leading zeros, plus signs, exponents or trailing zeros.",
+        aspect=Aspect.TEXTS,
     ),
     "leading_blanks": Loss(
         "leading blanks",
         "{target} is written without blanks at the beginning of texts; they were left out of {values}.",
+        aspect=Aspect.TEXTS,
     ),
     "space_around": Loss(
         "blanks and line ends around texts (in some programs)",
         "Excel and some other programs leave out blanks, tabs and line ends around texts in {target}, as in {values}.",
+        aspect=Aspect.TEXTS,
     ),
     "uneven_space": Loss(
         "line ends, tabs and several blanks in a row (in some programs)",
         "Some programs, unlike LibreOffice, show line ends, tabs and several blanks in a row in {target} as one blank, "
         "and leave out those around texts, as in {values}. XLSX keeps those between words in all programs.",
+        aspect=Aspect.TEXTS,
     ),
     "carriage_returns": Loss(
-        "carriage returns", "{target} has no carriage returns; readers find line feeds in their place in {values}."
+        "carriage returns",
+        "{target} has no carriage returns; readers find line feeds in their place in {values}.",
+        aspect=Aspect.TEXTS,
     ),
     "control": Loss(
         "control characters, U+FFFE and U+FFFF",
         "{target} has no control characters, nor U+FFFE and U+FFFF; they were left out of {values}.",
+        aspect=Aspect.TEXTS,
     ),
     "layer_names": Loss(
         "layer names with characters outside ASCII, or such as `/` and `:`",
         "{target} is written with names of layers in ASCII; programs show {values} with other letters, or characters "
         "such as / and :, differently.",
         count=lambda field, _: field.no_layer_names if field.name == LAYER else 0,
+        aspect=Aspect.TEXTS,
     ),
     "like_json": Loss(
         "texts that are JSON as distinct from objects and arrays",
         "Texts that are JSON objects or arrays ({values}) are stored by {target} as such objects and arrays.",
+        aspect=Aspect.TEXTS,
     ),
     "like_markup": Loss(
         "texts that begin with `<`",
         "{target} is written with texts that begin like XML as elements; an apostrophe was put before {values}.",
+        aspect=Aspect.TEXTS,
     ),
     "like_formulas": Loss(
         "texts that look like formulas",
         "Programs execute a text that begins with of:= when they open {target}; an apostrophe was put before {values}.",
+        aspect=Aspect.TEXTS,
     ),
     "like_escapes": Loss(
         "texts with escapes such as `_x0041_`",
         "Programs take codes such as _x0041_ in {target} for one character; _x005F was put before those in {values}. "
         "Excel shows these texts as they were, some other programs show the added codes.",
+        aspect=Aspect.TEXTS,
     ),
     "empty_texts": Loss(
         "empty texts as distinct from missing values",
         "{target} cannot tell an empty text from a missing value; {values} became missing.",
         count="empty",
+        aspect=Aspect.TEXTS,
     ),
     "nulls": Loss(
         "missing values",
