@@ -229,14 +229,15 @@ async def _in_plain_texts(place: Workplace, file: str, plain: str, reading: Read
     sought = await in_open_run(
         place, reading, lambda session: session.ask(Sought, "seek", file, opendocument.MEMBER, *opendocument.SOUGHT)
     )
+    is_odd = sought is not None and sought.ok and sought.holds
     if sought is not None and sought.ok and not sought.holds and not sought.stops:
         return file, {}
-    return await _by_program(place, opendocument.__name__, file, plain)
+    return await _by_program(place, opendocument.__name__, file, plain, *([opendocument.IS_ODD] if is_odd else []))
 
 
-async def _by_program(place: Workplace, module: str, file: str, plain: str) -> tuple[str, FoundCells]:
+async def _by_program(place: Workplace, module: str, file: str, plain: str, *known: str) -> tuple[str, FoundCells]:
     """The same by one of our programs."""
-    told = await place.call(module, FoundCells, file, plain)
+    told = await place.call(module, FoundCells, file, plain, *known)
     return plain if await place.has(plain) else file, told
 
 

@@ -29,6 +29,7 @@ from service.engine.jailed.styles import UNREADABLE, copy_with
 from service.formats.cutting import cut
 
 MEMBER = "content.xml"
+IS_ODD = "odd"
 CHUNK = 1 << 20
 LONGEST_CELL = 1 << 16
 LONG = rb"""\soffice:value=["'](?P<long>-?\d{15,40}+)["']"""
@@ -38,17 +39,11 @@ BEYOND_64 = re.compile(rb"""(\soffice:value=["'])(-?\d{19,40}+)(?=["'])""")
 ODD_DATE = rb"""\boffice:date-value=["'](?!%b)""" % PLAIN_DATE
 ODD_NUMBER = rb"""\soffice:value\s*+=\s*+["'](?!%b)""" % PLAIN_NUMBER
 SOUGHT = (TIME, TRUTH_VALUE, *TRUTH_FORMULAS, *MARKS)
-ODD = re.compile(
-    b"|".join(
-        [
-            *(pattern.pattern for pattern in (COVERED, COVERED_RUN, EMPTY, PADDED, STRING, UNTYPED, WORDED)),
-            LONG,
-            ODD_DATE,
-            ODD_NUMBER,
-            *(re.escape(mark.encode()) for mark in SOUGHT),
-        ]
-    )
+ODD = (
+    *(COVERED, COVERED_RUN, EMPTY, PADDED, STRING, UNTYPED, WORDED),
+    *map(re.compile, (LONG, ODD_DATE, ODD_NUMBER, *(re.escape(mark.encode()) for mark in SOUGHT))),
 )
+"""One by one, since alternatives would be tried at every character."""
 ROW_OR_EXACT = re.compile(
     rb"""<table:table(?P<sheet>[\s>])|<table:table-row\b(?:[^<>]*?number-rows-repeated=["'](?P<rows>\d{1,7}+))?+|"""
     + LONG
@@ -56,19 +51,23 @@ ROW_OR_EXACT = re.compile(
 )
 """A sheet, a row, such a number, or a time of more than milliseconds."""
 MOST_ROWS = 10_000
+REPEATED_ROWS = b"number-rows-repeated"
 ROWS = re.compile(rb'\bnumber-rows-repeated="([^"]*+)"|(</table:table>)|<text:p\b|\soffice:value')
 """Rows that repeat, the end of a sheet, and the text or value of a cell that is not empty."""
 
 
-def main(workbook: str, plain: str) -> Counter[str]:
-    """Write a copy of `workbook` to `plain` unless its driver understands it, and return what is left out."""
+def main(workbook: str, plain: str, *known: str) -> Counter[str]:
+    """Write a copy of `workbook` to `plain` unless its driver understands it, and return what is left out.
+
+    With `IS_ODD`, it is known that its driver does not.
+    """
     found: Counter[str] = Counter()
     try:
         with zipfile.ZipFile(workbook) as book:
             if _stops_early(parts(book)):
                 sys.exit(Exit.REPEATED_ROWS)
-            is_odd = any(map(ODD.search, parts(book)))
-        if is_odd:
+            has_odd_cells = IS_ODD in known or any(map(is_odd, parts(book)))
+        if has_odd_cells:
             with zipfile.ZipFile(workbook) as book:
                 cells = (_plain(part, found) for part in parts(book))
                 copy_with({MEMBER: cells}, workbook, plain)
@@ -85,6 +84,11 @@ def parts(book: zipfile.ZipFile) -> Iterator[bytes]:
         yield from cut(iter(partial(file.read, CHUNK), b""), _last_tag)
 
 
+def is_odd(part: bytes) -> bool:
+    """Whether the driver does not understand all cells."""
+    return any(pattern.search(part) for pattern in ODD)
+
+
 def _last_tag(text: bytes) -> int:
     """Where the last tag of a cell or the like begins."""
     last = text.rfind(b"<table:", max(len(text) - LONGEST_CELL, 0))
@@ -94,7 +98,7 @@ def _last_tag(text: bytes) -> int:
 def _stops_early(parts: Iterator[bytes]) -> bool:
     """Whether cells follow rows, of the same sheet, at which the driver stops."""
     is_past = False
-    for found in chain.from_iterable(map(ROWS.finditer, parts)):
+    for found in chain.from_iterable(ROWS.finditer(part) for part in parts if is_past or REPEATED_ROWS in part):
         if found[1] is not None:
             is_past = is_past or not (found[1].isdigit() and 1 <= int(found[1][:20]) <= MOST_ROWS)
         elif found[2]:

@@ -253,7 +253,7 @@ def test_values_of_a_cell_without_an_end_are_read_once() -> None:
     """A search that began anew at each would take hours."""
     part = b"<table:table-cell" + b' office:value="1"' * 200_000
     assert plain_texts(part, Counter()) == part
-    assert opendocument.ODD.search(part) is None
+    assert not opendocument.is_odd(part)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_cells_of_texts_without_an_end_are_read_once(tag: bytes, after: bytes) -
     """A search that began anew at each would take hours."""
     for part in (tag + after * 200_000, (tag + after) * 200_000, tag * 200_000 + after):
         assert len(plain_texts(part, Counter())) >= len(part)
-        opendocument.ODD.search(part)
+        opendocument.is_odd(part)
 
 
 async def test_cells_are_seen_whole_wherever_a_piece_of_a_large_workbook_ends(converters: Converters) -> None:
