@@ -13,8 +13,8 @@ import httpx
 import msgspec
 
 from bench.load.documents import document, small_document
+from bench.load.paths import BATCH, SINGLE
 
-SINGLE, BATCH = "/api/geo/convert/file", "/api/geo/convert/batch"
 ASYNC = {"Prefer": "respond-async"}
 WRONG_KEY = "gm_wrong"
 TARGETS = ("Csv", "Kml", "GeoPackage", "Shapefile")

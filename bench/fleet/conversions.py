@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from bench.load.client import Address, LoadRequest, upload
+from bench.load.paths import SINGLE
 from tests.fleet.site import Site
 
-_PATH = "/api/geo/convert/file"
 _SUMS = """
 SELECT (SELECT count(*) FROM job WHERE status = 'Completed') AS completed, (SELECT count(*) FROM ledger) AS charged,
        (SELECT count(*) FROM job WHERE status <> 'Completed') AS others
@@ -17,7 +17,7 @@ def conversion(
 ) -> LoadRequest:
     """Return a request to convert this file, to a Shapefile unless the `fields` of the form tell something else."""
     fields = fields or {"outputFormat": "Shapefile"}
-    return upload(address, _PATH, {"X-API-Key": key}, name=name, content=content, fields=fields, copy=False)
+    return upload(address, SINGLE, {"X-API-Key": key}, name=name, content=content, fields=fields, copy=False)
 
 
 def is_right(site: Site) -> bool:

@@ -17,6 +17,7 @@ from nats.aio.msg import Msg
 from bench.fleet.conversions import verdict
 from bench.fleet.hosts import LOOPBACK
 from bench.fleet.site import WholeFleet, whole_fleet
+from bench.load.paths import JOBS
 from service.jobs.stream import STIRRED
 from service.usecases.take_over import PLACES_EACH
 from tests.fleet.site import WORKER
@@ -61,7 +62,7 @@ def _stop_once(fleet: WholeFleet, client: Client) -> float:
     wait_until(lambda: site.rows(_HELD, jobs) == [{"claimed": len(jobs), "begun": CONVERTERS}])
     seconds = asyncio.run(_stop(site.nats.url, site.workers[0].process.pid, len(jobs) - CONVERTERS))
     for job in jobs:  # and not wait for the conversions
-        client.delete(f"/api/geo/convert/jobs/{job}").raise_for_status()
+        client.delete(f"{JOBS}/{job}").raise_for_status()
     site.workers[0].process.wait()
     site.workers[0] = site.start(site.workers[0].data_dir.name, WORKER)
     wait_until(lambda: not site.messages())

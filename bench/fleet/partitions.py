@@ -13,6 +13,7 @@ import httpx
 from bench.fleet.hosts import Network, network
 from bench.fleet.site import WholeFleet, whole_fleet
 from bench.load.documents import small_document
+from bench.load.paths import SINGLE
 from tests.fleet.site import LEASE_SECONDS, Site
 
 GATEWAYS, WORKERS = ("gateway-1", "gateway-2"), ("worker-1", "worker-2")
@@ -74,7 +75,7 @@ def _promise(site: Site, key: str) -> list[str]:
     for gateway, number in itertools.product(site.gateways, range(FEW)):
         try:
             answer = httpx.post(
-                f"{gateway.url}/api/geo/convert/file",
+                gateway.url + SINGLE,
                 files={"file": (f"{number}.geojson", small_document())},
                 data={"outputFormat": "Csv"},
                 headers={"X-API-Key": key, "Prefer": "respond-async"},

@@ -19,21 +19,10 @@ from bench.load.client import Address, LoadRequest, upload
 from bench.load.documents import document, small_document
 from bench.load.load import OK
 from bench.load.page import PAGE
-from bench.load.scenarios import JOBS, WRONG_KEY
+from bench.load.paths import ANALYZE, BATCH, JOBS, SINGLE
+from bench.load.scenarios import WRONG_KEY
 from bench.load.site import Site
-from bench.load.visitor import (
-    ANALYZE,
-    BATCH,
-    SINGLE,
-    TARGETS,
-    Row,
-    Visitor,
-    converted,
-    first_wrong,
-    rejected,
-    what,
-    with_status,
-)
+from bench.load.visitor import TARGETS, Row, Visitor, converted, first_wrong, rejected, what, with_status
 from bench.measure.meter import MEGABYTE
 
 LARGE_MB = (1, 2, 8)

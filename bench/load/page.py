@@ -6,8 +6,8 @@ from typing import Any
 
 from bench.load.documents import document, small_document
 from bench.load.load import OK
-from bench.load.scenarios import JOBS
-from bench.load.visitor import SINGLE, Row, Visitor, first_wrong, what, with_status
+from bench.load.paths import JOBS, SINGLE
+from bench.load.visitor import Row, Visitor, first_wrong, what, with_status
 from bench.measure.meter import MEGABYTE
 
 WAIT_SECONDS = 30

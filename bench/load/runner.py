@@ -9,7 +9,8 @@ import msgspec
 
 from bench.load.client import connect, get
 from bench.load.load import Load, LoadTally, put_load
-from bench.load.scenarios import JOBS, SCENARIOS
+from bench.load.paths import JOBS
+from bench.load.scenarios import SCENARIOS
 from bench.load.site import Site
 from bench.measure.baselines import BASELINES, run_baseline
 from bench.measure.figures import Figures, Round, figures_of

@@ -9,6 +9,7 @@ import msgspec
 from bench.load.client import LoadRequest, LoadResponse, get, upload
 from bench.load.documents import document, small_document
 from bench.load.load import OK, Judge, Load, LoadShape
+from bench.load.paths import JOBS, SINGLE
 from bench.load.site import Site
 from bench.measure.meter import MEGABYTE
 
@@ -24,8 +25,6 @@ LEAD_SECONDS = 2.0
 Without it, the conversions that wait when the load ends were missing, a fifth of a window of four seconds.
 """
 REFUSED_UPLOADS = 300
-CONVERT = "/api/geo/convert/file"
-JOBS = "/api/geo/convert/jobs"
 MIXED_KB = ((1, 60), (100, 30), (1000, 9), (10_000, 1))
 """Sizes and how many of a hundred requests have them."""
 
@@ -96,7 +95,7 @@ def _conversion(site: Site, key: str, content: bytes, query: str = "") -> LoadRe
     large = len(content) > MEGABYTE
     return upload(
         site.address,
-        site.prefix + CONVERT + query,
+        site.prefix + SINGLE + query,
         {"X-API-Key": key},
         name="places.geojson",
         content=content,

@@ -12,9 +12,9 @@ import msgspec
 
 from bench.load.documents import small_document
 from bench.load.load import OK
+from bench.load.paths import SINGLE
 from bench.load.site import Site
 
-SINGLE, BATCH, ANALYZE = (f"/api/geo/convert/{name}" for name in ("file", "batch", "analyze"))
 TARGETS = {
     "Shapefile": "shapefile",
     "Csv": "csv",

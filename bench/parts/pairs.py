@@ -26,6 +26,7 @@ from pathlib import Path
 import httpx
 import msgspec
 
+from bench.load.paths import SINGLE
 from bench.load.site import Site, own_site
 from bench.measure.meter import CONVERTERS, load_average
 from bench.report.results import DIRECTORY, write_json
@@ -74,19 +75,8 @@ RUNS = re.compile(r'^geomill_converter_runs_total\{ending="\w+"\} ([0-9.e+]+)', 
 CORNERS = 12
 WIDE = 100
 WORDS = (
-    "a",
-    "street",
-    "of",
-    "the",
-    "old",
-    "town",
-    "<where>",
-    "Käse & Brot",
-    'is "sold"',
-    "daily",
-    "until",
-    "noon,",
-    "or",
+    *("a", "street", "of", "the", "old", "town", "<where>", "Käse & Brot", 'is "sold"'),
+    *("daily", "until", "noon,", "or"),
 )
 
 
@@ -289,9 +279,7 @@ def _measure(site: Site, files: Files, pair: str, figures: PairFigures, conversi
 
 def _convert(client: httpx.Client, name: str, content: bytes, target: str) -> None:
     system = {"sourceEpsg": "4326"} if Path(name).suffix in NO_SYSTEM else {}
-    answer = client.post(
-        "/api/geo/convert/file", files={"file": (name, content)}, data={"outputFormat": target, **system}
-    ).json()
+    answer = client.post(SINGLE, files={"file": (name, content)}, data={"outputFormat": target, **system}).json()
     assert answer["success"], answer
 
 
@@ -309,18 +297,8 @@ def _bare(path: Path, target: str) -> float:
         written = f"{directory}/out{writing.member or writing.extension}".replace(".zip", ".shp")
         before = os.times()
         source = _unpacked(path, Path(directory)) if path.suffix == ".zip" else path
-        _ogr2ogr(
-            "-f",
-            writing.driver,
-            *AS_OURS.get(target, ()),
-            *opens,
-            *system,
-            "-t_srs",
-            "EPSG:4326",
-            written,
-            source,
-            check=False,
-        )  # GPX has layers that GeoJSON has not
+        made = ("-f", writing.driver, *AS_OURS.get(target, ()), *opens, *system, "-t_srs", "EPSG:4326", written, source)
+        _ogr2ogr(*made, check=False)  # GPX has layers that GeoJSON has not
         after = os.times()
     return sum(after[:CPU_FIGURES]) - sum(before[:CPU_FIGURES])
 
