@@ -165,7 +165,7 @@ class Exchange:
             "type": "http",
             "http_version": request.version.decode("ascii"),
             "asgi": {"spec_version": "2.1", "version": "3.0"},
-            "method": request.method.decode("ascii").upper(),
+            "method": request.method.decode("ascii"),
             "scheme": "http",
             "path": unquote(path.decode("ascii")),
             "raw_path": path,

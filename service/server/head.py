@@ -65,10 +65,13 @@ def target_of(request: RequestHead) -> bytes:
     """Return the path and query of an unambiguous request.
 
     Raises:
-        Refused: the request names two hosts, or its target is not a path.
+        Refused: the request names two hosts, its target is not a path, or its method has small letters, which gateways
+            take for another method.
     """
     if request.version not in _VERSIONS:
         raise Refused(UNREADABLE)
+    if request.method != request.method.upper():
+        raise refused("The method of the request has small letters. Send it in capital letters, such as GET.")
     if request.fields.get(b"upgrade", b"").lower() == b"websocket":
         raise Refused(WEBSOCKET)
     target = request.target

@@ -55,6 +55,8 @@ AMBIGUOUS = {
     "identity": POST + b"Transfer-Encoding: identity\r\n\r\n",
     "chunked and something": POST + b"Transfer-Encoding: chunkedx\r\n\r\n0\r\n\r\n",
     "chunks of HTTP/1.0": POST.replace(b"1.1", b"1.0") + CHUNKED + b"\r\n0\r\n\r\n",
+    "a method in small letters": b"get /healthz HTTP/1.1\r\nHost: here\r\n\r\n",
+    "a method with a small letter": b"HEAd /healthz HTTP/1.1\r\nHost: here\r\n\r\n",
     "another version": b"GET /healthz HTTP/1.2\r\nHost: here\r\n\r\n",
     "a version of three numbers": b"GET /healthz HTTP/1.1.1\r\nHost: here\r\n\r\n",
     "a version in small letters": b"GET /healthz http/1.1\r\nHost: here\r\n\r\n",
