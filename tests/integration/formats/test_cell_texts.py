@@ -11,7 +11,7 @@ from service.engine.jailed.cell_texts import COMMENTS, plain_texts
 from service.engine.workbooks import Sought
 from tests.integration.formats import readers
 from tests.integration.formats.pipeline import Pipeline
-from tests.integration.formats.test_opendocument_times import DATE, text_cell, workbook
+from tests.integration.formats.test_opendocument_times import DATE, HEAD, TAIL, text_cell, workbook
 from tests.integration.formats.test_sessions import Counted
 from tests.support.converters import Converters
 
@@ -64,6 +64,33 @@ async def test_merged_cells_of_ods_are_told(either: Pipeline, tmp_path: Path, ro
     assert [row["g"] for row in readers.table(done.path)] == ["a", "", ""]
     assert len(done.output.warnings) == told
     assert all(warning.startswith("Merged cells (1) have their value in the first") for warning in done.output.warnings)
+
+
+async def test_what_an_ods_workbook_hides_is_told(either: Pipeline, tmp_path: Path) -> None:
+    """Sheets, columns and rows with values, which the driver reads like all others; others are no loss."""
+    cells = [[text_cell("a"), text_cell("b")], [text_cell("c"), text_cell("d")]]
+    plain = "<table:table-row>".join(["", *("".join(row) + "</table:table-row>" for row in cells)])
+    columns = '<table:table-column/><table:table-column table:visibility="collapse" table:number-columns-repeated="9"/>'
+    first, _, last = plain.rpartition("<table:table-row>")
+    filtered = f'{first}<table:table-row table:visibility="filter">{last}'
+    empty = '<table:table-row table:visibility="collapse"><table:table-cell/></table:table-row>'
+    display = '<style:style style:name="h"><style:table-properties table:display="false"/></style:style>'
+    content = HEAD.replace("<office:body>", f"{display}<office:body>").replace(
+        "xmlns:text=", 'xmlns:style="s" xmlns:text='
+    )
+    hidden = content.replace('table:name="a"', 'table:name="a" table:style-name="h"')
+    for head, rows, told in (
+        (content, plain + empty, []),
+        (content, filtered, ["Rows that the workbook hides, such as by a filter (1), were read"]),
+        (content + columns, plain, ["Columns that the workbook hides (1) were read"]),
+        (hidden, plain, ["Sheets that the workbook hides (1) were read"]),
+    ):
+        with zipfile.ZipFile(tmp_path / "a.ods", "w") as book:
+            book.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+            book.writestr(opendocument.MEMBER, head + rows + TAIL)
+        done = await either.to("Csv", tmp_path / "a.ods")
+        assert [row["b"] for row in readers.table(done.path)] == ["d"]
+        assert [warning.partition(" like")[0] for warning in done.output.warnings] == told
 
 
 BOX = (
