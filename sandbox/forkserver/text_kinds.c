@@ -3,6 +3,7 @@
  * service/engine/jailed/kinds.py and places.py.
  */
 #define _GNU_SOURCE
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -52,6 +53,19 @@ int is_number(const char *text)
     return !*past_space(past_exponent(end));
 }
 
+/* Whether the driver finds no value in a number: if it is infinite and has an exponent of four characters or more. */
+static int is_unread(const char *number, const char *exponent)
+{
+    if (!*exponent || exponent[1] == '-' || strlen(exponent + 1) <= 3)
+        return 0;
+    char *copy = strdup(number), *comma = copy ? strchr(copy, ',') : NULL;
+    if (comma)
+        *comma = '.';
+    int is_infinite = copy && isinf(strtod(copy, NULL));
+    free(copy);
+    return is_infinite;
+}
+
 /* A number as a column of numbers may hold it: without leading zeros, and without a sign but a minus. */
 static enum kind number_kind(const char *text)
 {
@@ -62,13 +76,13 @@ static enum kind number_kind(const char *text)
         return !digits || digits > MOST_DIGITS ? TEXT : digits > WHOLE_DIGITS ? LONG : WHOLE;
     if (*at == '.' || *at == ',') {
         end = past_digits(at + 1);
-        if (end == at + 1 || *past_exponent(end))
+        if (end == at + 1 || *past_exponent(end) || is_unread(text, end))
             return TEXT;
         int is_group = *text != '0' && digits && digits <= GROUP && end == at + 1 + GROUP && !*end;
         return *at == '.' ? (is_group ? POINTED : DECIMAL) : is_group ? GROUPED : COMMA;
     }
     end = past_exponent(at);
-    return !digits || end == at || *end ? TEXT : *at == 'E' && is_digit(at[1]) ? CODE : DECIMAL;
+    return !digits || end == at || *end || is_unread(text, at) ? TEXT : *at == 'E' && is_digit(at[1]) ? CODE : DECIMAL;
 }
 
 const char *past_pattern(const char *at, const char *pattern)

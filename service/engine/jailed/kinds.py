@@ -7,10 +7,12 @@ import re
 from datetime import date
 from decimal import Context, Decimal, InvalidOperation
 from enum import IntFlag, auto
+from math import isinf
 
 NUMBER = re.compile(r"\s*[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][-+]?\d+)?\s*$", re.ASCII)
 
 
+_GREAT_EXPONENT = re.compile(r"[eE](?:\+\d{3}|\d{4})", re.ASCII)
 NO_DIGITS = re.compile(r"[eE].*|[-.,]")
 EXACT_DIGITS = 17
 """How many digits of a decimal its nearest floating-point number shows."""
@@ -64,6 +66,7 @@ _KINDS = (
 )
 _SEPARATED = re.compile(r"\s*[-+]?[1-9]\d{0,2}(?:(?P<points>(?:\.\d{3})+),|(?:,\d{3})+\.)\d+\s*$", re.ASCII)
 _DATES = Kind.DAY | Kind.MOMENT
+_WITH_EXPONENT = Kind.POINT | Kind.COMMA | Kind.CODE
 _DECIMALS = Kind.POINT | Kind.POINTED | Kind.COMMA | Kind.GROUPED
 _TYPES = (
     ("Date", Kind.DAY),
@@ -79,7 +82,13 @@ DECIMAL_COMMA = ";"
 def kind_of_cell(cell: str) -> Kind:
     """What a filled `cell` looks like."""
     kind = next((kind for kind, pattern in _KINDS if pattern.match(cell)), Kind.TEXT | separators_in(cell))
-    return Kind.TEXT if kind & _DATES and not is_in_calendar(cell) else kind
+    is_none = kind & _DATES and not is_in_calendar(cell)
+    return Kind.TEXT if is_none or (kind & _WITH_EXPONENT and _is_unread(cell)) else kind
+
+
+def _is_unread(number: str) -> bool:
+    """Whether the driver finds no value in a number: if it is infinite and its exponent has four characters or more."""
+    return _GREAT_EXPONENT.search(number) is not None and isinf(float(number.replace(",", ".")))
 
 
 def separators_in(text: str) -> Kind:

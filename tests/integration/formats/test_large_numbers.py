@@ -40,6 +40,16 @@ async def test_numbers_that_become_infinite_are_told(either: Pipeline, tmp_path:
     assert (await either.to(target, large)).output.warnings == ()
 
 
+@pytest.mark.parametrize("number", ["1e+400", "-1.79769313486232e+308", "1.8e0308"])
+async def test_numbers_without_a_value_to_the_driver_stay_texts(either: Pipeline, tmp_path: Path, number: str) -> None:
+    """It takes infinite ones for texts if their exponent is long, and gave missing values for them, without a word."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"x,y,n\n1,2,{number}\n3,4,2.5\n")
+    done = await either.to("GeoJson", path, source_epsg=4326)
+    assert [found["properties"] for found in readers.geojson(done.path)] == [{"n": number}, {"n": "2.5"}]
+    assert done.output.warnings == ()
+
+
 @pytest.mark.parametrize("target", ["FlatGeobuf", "GeoJson", "GeoJsonSeq", "GeoPackage", "MapInfo", "SpatiaLite"])
 async def test_the_largest_number_is_kept_by_other_targets(pipeline: Pipeline, tmp_path: Path, target: str) -> None:
     """Those that are binary, or write all digits."""
