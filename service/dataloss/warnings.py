@@ -19,6 +19,7 @@ _FIELD_LOSSES = {
     "times": "{count} in {fields}: times are written as text, because a Shapefile has only dates.",
     "empty": "{count} in {fields}: a Shapefile cannot tell empty text from a missing value.",
     "trailing_blanks": "{count} in {fields}: trailing blanks are lost.",
+    "leading_blanks": "{count} in {fields}: programs such as QGIS leave out leading blanks.",
 }
 _SCAN_LOSSES = {
     "null_geometries": "{count} without geometry: the row is written with an empty shape.",

@@ -34,6 +34,7 @@ KNOWN_BY_SCAN = TYPE_LOSSES | frozenset(
         "moments",
         "near_infinite",
         "nulls",
+        "trailing_blanks",
     }
 )
 """What a scan of GeoJSON finds; the other kinds must be counted in a work file."""
@@ -217,6 +218,11 @@ VALUE_LOSSES: Mapping[str, Loss] = {
     "leading_blanks": Loss(
         "leading blanks",
         "{target} is written without blanks at the beginning of texts; they were left out of {values}.",
+        aspect=Aspect.TEXTS,
+    ),
+    "trailing_blanks": Loss(
+        "trailing blanks",
+        "Programs such as QGIS leave out blanks at the end of texts in {target}, as in {values}.",
         aspect=Aspect.TEXTS,
     ),
     "space_around": Loss(

@@ -264,7 +264,9 @@ _KML = Writing(
     driver="KML",
     reread=Reread(drivers=("LIBKML",), environment=_ENVIRONMENT),
     empty_columns_lost=frozenset({"name", "description"}),
-    value_losses=XML_LOSSES | {"beyond_15_digits", "booleans", "moments", "leading_blanks", "long_integers"},
+    value_losses=XML_LOSSES
+    | {"beyond_15_digits", "booleans", "moments", "long_integers"}
+    | {"leading_blanks", "trailing_blanks"},
     extension=".kml",
     media_type="application/vnd.google-earth.kml+xml",
     writer=Writer.AT_ONCE,

@@ -61,7 +61,7 @@ COUNTS = {
 }
 TOLD = {
     "Gml": {"lead", "windows", "control", "markup", "lead_formula"},
-    "Kml": {"lead", "windows", "control", "markup", "lead_formula"},
+    "Kml": {"lead", "windows", "control", "markup", "lead_formula", "behind"},
     "Gpx": {"windows", "control", "markup"},
     "Xlsx": {"lead", "windows", "control", "markup", "lead_formula", "behind", "ended"},
     "Ods": set(TEXTS) - {"json"},

@@ -173,6 +173,7 @@ def test_elements_that_are_no_features_are_a_loss() -> None:
         ("2020-01-01T10:00:00Z", "1 value in x: times are written as text, because a Shapefile has only dates."),
         ("", "1 value in x: a Shapefile cannot tell empty text from a missing value."),
         ("x ", "1 value in x: trailing blanks are lost."),
+        (" x", "1 value in x: programs such as QGIS leave out leading blanks."),
     ],
 )
 def test_other_losses_are_warnings(value: Any, sentence: str) -> None:
