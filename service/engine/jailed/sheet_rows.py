@@ -34,7 +34,7 @@ SUBTOTAL, OF_TABLE = b"SUBTOTAL(", b"])"
 """How a formula begins and ends that adds up a column of a table."""
 
 
-class _Sheet:
+class _SheetRows:
     """The rows of a sheet so far."""
 
     def __init__(self, found: Counter[str]) -> None:
@@ -138,7 +138,7 @@ def _tags(book: zipfile.ZipFile, part: str) -> Iterator[Iterator[re.Match[bytes]
 
 def _look(tags: Iterator[re.Match[bytes]], found: Counter[str]) -> bool:
     """Count what is in a sheet; return whether it has values."""
-    sheet = _Sheet(found)
+    sheet = _SheetRows(found)
     for tag in tags:
         if tag["cell"] is not None:
             sheet.add_cell(tag)
