@@ -179,15 +179,18 @@ class FurtherGeometries:
 
     def _wait_for(self, pattern: re.Pattern[bytes]) -> Generator[None, None, re.Match[bytes]]:
         """The next tag that `pattern` finds outside of comments and the like."""
-        while (tag := self._find(pattern)) is None:
-            if found := pattern.search(self._text, self._at):
-                self._at = found.end()
-                yield from self._wait_behind(b"-->" if found["comment"] else b"]]>")
-            else:
+        while True:
+            found = pattern.search(self._text, self._at)
+            if found is None:
                 last = self._text.rfind(b"<", max(self._at, len(self._text) - LONGEST_TAG))
                 self._at = len(self._text) if last < 0 else last
                 yield
-        return tag
+            elif found[0].startswith(b"<!"):
+                self._at = found.end()
+                yield from self._wait_behind(b"-->" if found["comment"] else b"]]>")
+            else:
+                self._at = found.end()
+                return found
 
     def _wait_behind(self, end: bytes) -> Generator[None, None, None]:
         while (at := self._text.find(end, self._at)) < 0:
