@@ -205,8 +205,8 @@ ADDITIONS = (
         inserted={
             "service/engine/diagnostics.py": (
                 (
-                    '    _row(\n        r"source layer has no coordinate system",',
-                    '    _row(r"flux capacitor", "The file travels in time."),\n',
+                    '        r"source layer has no coordinate system": ',
+                    '        r"flux capacitor": "The file travels in time.",\n',
                 ),
             )
         },
