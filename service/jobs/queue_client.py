@@ -24,3 +24,8 @@ class QueueClient(Client):
                 raise NoTlsError
             info["tls_required"] = True
         await super()._process_info(info, initial_connection)
+
+    async def close(self) -> None:
+        """Close the connection, unless none was begun, because its URL names no server."""
+        if self._flush_queue is not None:
+            await super().close()

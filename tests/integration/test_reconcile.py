@@ -53,8 +53,7 @@ async def test_jobs_and_store_are_compared_while_the_queue_is_away(database_url:
             1,
             [f"The stored output {orphan.name} belongs to no job.", f"The output of job {lost} is not in the store."],
         ), audited
-        assert away.startswith("The queue could not be compared with the jobs: The NATS server does not accept")
-        assert "GEOMILL_NATS_URL" in away
+        assert away.startswith("The queue could not be compared with the jobs: The NATS server of GEOMILL_NATS_URL")
 
         mended = await anyio.to_thread.run_sync(geomill, "reconcile", "--json")
         told = json.loads(mended.stdout)
