@@ -30,6 +30,13 @@ from service.formats.facts import MAX_COLUMNS, Count, Name
 GEOPACKAGE = "geopackage"
 COUNTED = ("mistyped", "spelled", "cut", "rounded", "unread", "second", "foreign")
 NOT_DATA = ("gpkg_", "rtree_", "sqlite_")
+GEOMETRY_COLUMNS = """
+    CREATE TABLE IF NOT EXISTS gpkg_geometry_columns (
+        table_name TEXT NOT NULL PRIMARY KEY, column_name TEXT NOT NULL, geometry_type_name TEXT NOT NULL,
+        srs_id INTEGER NOT NULL, z TINYINT NOT NULL, m TINYINT NOT NULL
+    )
+"""
+"""Adds what a GeoPackage may lack if none of its tables has geometries, although its driver then reads none of them."""
 CONTENTS = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY rowid"
 
 TableNames = Annotated[tuple[Name, ...], Meta(max_length=MAX_LAYERS)]
@@ -75,13 +82,27 @@ def main(database: str, copy: str, kind: str = "", prefix: str = "") -> Examined
     If `kind` is "geopackage", its tables are its layers; else the copy has `prefix` before names of columns that the
     driver does not read.
     """
+    is_geopackage = kind == GEOPACKAGE
     try:
-        found, definitions = _examine(database, is_geopackage=kind == GEOPACKAGE)
+        is_complete = not is_geopackage or _lists_geometries(database)
+        if not is_complete:
+            _copy(database, copy, {}, prefix, is_geopackage=True)
+        found, definitions = _examine(database if is_complete else copy, is_geopackage=is_geopackage)
     except UnicodeDecodeError:  # of the message of an error, which quotes the damaged schema
         sys.exit(Exit.DAMAGED)
     if definitions:
-        _copy(database, copy, definitions, prefix)
+        _copy(database, copy, definitions, prefix, is_geopackage=is_geopackage)
     return found
+
+
+def _lists_geometries(database: str) -> bool:
+    """Whether a GeoPackage has the table that lists geometries; also if that cannot be read."""
+    query = "SELECT count(*) FROM sqlite_master WHERE lower(name) = 'gpkg_geometry_columns'"
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        try:
+            return bool(connection.execute(query).fetchone()[0])
+        except sqlite3.DatabaseError:
+            return True  # the driver reports what is wrong
 
 
 def _examine(database: str, *, is_geopackage: bool) -> tuple[ExaminedDatabase, dict[str, Mapping[str, str]]]:
@@ -161,10 +182,14 @@ def _total(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
     return total
 
 
-def _copy(database: str, copy: str, definitions: Mapping[str, Mapping[str, str]], prefix: str) -> None:
+def _copy(
+    database: str, copy: str, definitions: Mapping[str, Mapping[str, str]], prefix: str, *, is_geopackage: bool
+) -> None:
     shutil.copyfile(database, copy)
     try:
         with closing(open_work_file(copy)) as connection:
+            if is_geopackage:
+                connection.execute(GEOMETRY_COLUMNS)
             connection.execute("ATTACH ? AS former", (f"file:{database}?mode=ro",))
             connection.create_function("exact", 1, _exact, deterministic=True)
             (encoding,) = connection.execute("PRAGMA encoding").fetchone()

@@ -141,6 +141,24 @@ async def test_a_table_without_numbers_of_rows_is_refused_as_such(either: Pipeli
     assert [row["c"] for row in readers.table((await either.to("Csv", path)).path)] == ["ab"]
 
 
+@pytest.mark.parametrize("declared", ["TEXT", "VARCHAR"])
+async def test_a_geopackage_of_nothing_but_attributes_needs_no_list_of_geometries(
+    either: Pipeline, tmp_path: Path, declared: str
+) -> None:
+    """The standard requires that table of one with features; of another, its driver reads nothing without it."""
+    path = await database(either, tmp_path, ["c TEXT"], ("a",))
+    with edited(path) as connection:
+        connection.execute(f"CREATE TABLE listed (k INTEGER PRIMARY KEY, v {declared})")
+        connection.execute("INSERT INTO listed VALUES (1, 'b')")
+        connection.execute("INSERT INTO gpkg_contents (table_name, data_type) VALUES ('listed', 'attributes')")
+        connection.execute("DROP TABLE gpkg_geometry_columns")
+    assert readers.table((await either.to("Csv", path, layer="listed")).path) == [{"v": "b"}]
+    with edited(path) as connection:
+        connection.execute("DELETE FROM gpkg_contents WHERE table_name = 'listed'")
+    with pytest.raises(Rejection, match="does not say which columns have the geometries"):
+        await either.to("Csv", path)
+
+
 VIEWS: Mapping[str, Sequence[Mapping[str, object]]] = {
     "fid, geom, n * 0.5 AS half, n || '!' AS said": [{"half": 2.5, "said": "5!"}, {"half": 3.5, "said": "7!"}],
     "n, geom": [{"n": 5}, {"n": 7}],
