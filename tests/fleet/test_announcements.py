@@ -223,10 +223,11 @@ async def test_a_worker_that_gets_room_looks_where_it_has_heard_of_jobs(server: 
         async with anyio.create_task_group() as tasks:
             for _ in range(ROUNDS):
                 tasks.start_soon(here.take, worker, lambda: room[0])
-            await until(lambda: waits(worker))
             for _ in range(ROUNDS):
+                await until(lambda: worker.deliveries._announcements._has_room)
                 room[0] = 0
                 worker.deliveries.wake()
+                await until(lambda: not worker.deliveries._announcements._has_room)  # what it still asked for, it takes
                 await here.offer(job := handover())
                 await until(partial(worker.deliveries._lanes._stirred.__contains__, job.lane))
                 room[0] = 1
