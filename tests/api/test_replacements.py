@@ -9,12 +9,16 @@ from typing import Any
 
 from sandbox import forkserver
 from service.accounts.administration import Terms
+from service.jobs.promises import FEW_EACH
 from tests.sandbox.processes import command_line, processes_below
 from tests.support.data import collection, feature, point
 from tests.support.server import Client, Server, create_account, running_server
 from tests.support.tuned import tuned
 
-CLIENTS, ACCOUNTS = 64, 16
+CONVERTERS = 4
+CLIENTS = CONVERTERS + CONVERTERS * FEW_EACH
+"""As many as are not refused, however slow the host."""
+ACCOUNTS = 10
 COMMANDS_PER_SERVER = 2
 MANY = 12
 """Three for each converter."""
@@ -48,8 +52,8 @@ def _directory(pid: int) -> Path | None:
 
 
 def test_no_conversion_fails_for_a_server_that_is_replaced(tmp_path: Path, database_url: str) -> None:
-    """64 clients, a replacement after every second run: all succeed at the first attempt."""
-    settings = {"GEOMILL_CONVERTERS": "4", "GEOMILL_WAITING_ROOM": "256"}
+    """Twenty clients, a replacement after every second run: all succeed at the first attempt."""
+    settings = {"GEOMILL_CONVERTERS": str(CONVERTERS), "GEOMILL_WAITING_ROOM": "256"}
     program = tuned(Config={"commands_per_server": COMMANDS_PER_SERVER})
     with ExitStack() as stack:
         server = stack.enter_context(running_server(tmp_path, database_url, settings, program=program))
