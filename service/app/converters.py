@@ -63,7 +63,7 @@ def open_converters(settings: Settings, capabilities: Capabilities) -> AbstractA
     work_root.mkdir(parents=True, exist_ok=True)
     work_root.chmod(0o711)  # the users of slots pass through; the umask is the host's
     converters = converters_of(settings)
-    metrics.CONVERTERS.set(converters)
+    metrics.CONVERTERS.set(converters if capabilities.ogr2ogr else 0)  # a gateway leaves conversions to workers
     metrics.SEATS.set(converters + settings.waiting_room)
     return open_sandbox(
         Config(

@@ -55,6 +55,7 @@ def test_a_gateway_shows_what_waits_for_workers(fleet: Site) -> None:
         assert_each_ended_once(fleet, jobs)
     wait_until(lambda: samples(fleet.gateway.private_url, "geomill_fleet_jobs_waiting") == [0.0])
     assert sum(sum(samples(worker.url, "geomill_fleet_deliveries_total")) for worker in fleet.workers) >= len(jobs)
+    assert samples(fleet.gateway.private_url, "geomill_converters") == [0.0]  # by which alerts divide what waits
     for worker in fleet.workers:
         assert httpx.get(f"{worker.url}/healthz").status_code == httpx.codes.OK
         wait_until(partial(is_ready, worker.url))
