@@ -117,6 +117,7 @@ GDAL void OGR_F_SetFID(handle, int64_t);
 GDAL union value *OGR_F_GetRawFieldRef(handle, int);
 GDAL int OGR_F_SetFromWithMap(handle, handle, int, const int *);
 GDAL int OGR_G_GetGeometryType(handle);
+GDAL int OGR_G_GetDimension(handle);
 GDAL int OGR_G_IsEmpty(handle);
 GDAL int OGR_G_WkbSize(handle);
 GDAL double OGR_G_Length(handle);

@@ -22,8 +22,8 @@ static const double ORIGIN_METERS = 5.0e7;
 
 /* There and back: the transformations, and what is still the same place or still on the map, in units of each system. */
 struct trip {
-    handle there, back;
-    int in_degrees, to_degrees, wraps, is_shortest, may_stray, may_tear;
+    handle there, back, transformer;
+    int in_degrees, to_degrees, is_shortest, may_stray, may_tear;
     double same, farthest, leap;
     struct reach reach;
     handle poles[POLES];
@@ -144,12 +144,15 @@ static int is_as_wide(handle geometry, double width)
 /* A geometry as the converter makes it of another one, which it may cut at the date line; NULL if it cannot. */
 static handle as_made(handle geometry, const struct trip *trip)
 {
-    const char *const wrap[] = {"WRAPDATELINE=YES", trip->is_shortest ? "DATELINEOFFSET=180" : NULL, NULL};
-    handle transformer = OGR_GeomTransformer_Create(trip->there, trip->wraps ? wrap : NULL);
-    handle made = transformer ? OGR_GeomTransformer_Transform(transformer, geometry) : NULL;
-    if (transformer)
-        OGR_GeomTransformer_Destroy(transformer);
-    return made;
+    return trip->transformer ? OGR_GeomTransformer_Transform(trip->transformer, geometry) : NULL;
+}
+
+/* The converter cuts no points, in GDAL 3.10, before it has seen other geometries of the layer. */
+static void show(handle geometry, const struct trip *trip)
+{
+    handle made = as_made(geometry, trip);
+    if (made)
+        OGR_G_DestroyGeometry(made);
 }
 
 static int is_torn(const struct trip *trip, handle geometry)
@@ -224,7 +227,19 @@ static int reaches(const struct trip *trip, handle geometry, handle place)
     return is_near && OGR_G_Distance(geometry, place) <= same;
 }
 
-/* Whether a geometry that reaches a pole does not reach it as the converter makes it, or has shorter lines. */
+/* How many points a geometry of points has that are not empty; 0 of others. */
+static int64_t count_points(handle geometry)
+{
+    int64_t found = 0;
+    int parts = OGR_G_GetGeometryCount(geometry);
+    if (OGR_G_GetDimension(geometry) != 0)
+        return 0;
+    for (int part = 0; part < parts; part++)
+        found += count_points(OGR_G_GetGeometryRef(geometry, part));
+    return parts ? found : !OGR_G_IsEmpty(geometry);
+}
+
+/* Whether a geometry that reaches a pole does not reach it as the converter makes it, or has fewer points or shorter lines. */
 static int loses(const struct trip *trip, handle geometry)
 {
     double box[EDGES] = {0};
@@ -236,9 +251,10 @@ static int loses(const struct trip *trip, handle geometry)
             return 1;
         OGR_G_GetEnvelope(made, box);
         double latitude = number ? box[NORTH] : -box[SOUTH], length = OGR_G_Length(geometry);
-        /* An empty point still has the latitude of the one that was cut. */
-        int is_lost = OGR_G_IsEmpty(made) || !(latitude >= POLE - trip->same * DEGREES_A_METER) ||
-                      OGR_G_Transform(made, trip->back) != 0 || OGR_G_Length(made) < length - trip->same;
+        /* An empty point still has the latitude of the one that was cut, also among others. */
+        int is_lost = OGR_G_IsEmpty(made) || count_points(made) < count_points(geometry) ||
+                      !(latitude >= POLE - trip->same * DEGREES_A_METER) || OGR_G_Transform(made, trip->back) != 0 ||
+                      OGR_G_Length(made) < length - trip->same;
         OGR_G_DestroyGeometry(made);
         if (is_lost)
             return 1;
@@ -271,12 +287,16 @@ static void count(const struct trip *trip, handle layer, struct found *stray, st
 {
     handle feature;
     int64_t number = 0;
-    int has_pole = trip->poles[0] || trip->poles[1];
+    int has_pole = trip->poles[0] || trip->poles[1], is_shown = !has_pole;
     OGR_L_ResetReading(layer);
     while ((feature = OGR_L_GetNextFeature(layer))) {
         handle geometry = OGR_F_GetGeometryRef(feature);
         number++;
         if (geometry && !OGR_G_IsEmpty(geometry)) {
+            if (!is_shown && OGR_G_GetDimension(geometry) > 0) {
+                show(geometry, trip);
+                is_shown = 1;
+            }
             if (trip->may_stray && strays(trip, geometry))
                 find(stray, number);
             if (trip->may_tear && is_torn(trip, geometry))
@@ -309,6 +329,8 @@ static void end_trip(const struct trip *trip)
     for (int number = 0; number < POLES; number++)
         if (trip->poles[number])
             OGR_G_DestroyGeometry(trip->poles[number]);
+    if (trip->transformer)
+        OGR_GeomTransformer_Destroy(trip->transformer);
     if (trip->there)
         OCTDestroyCoordinateTransformation(trip->there);
     if (trip->back)
@@ -319,7 +341,7 @@ void tell_strays(handle layer, int source, int target, double meters, struct rea
 {
     handle given = source ? system_of_code(source) : NULL, from = source ? given : OGR_L_GetSpatialRef(layer), to = system_of_code(target);
     struct found stray = {0}, torn = {0}, lost = {0};
-    struct trip trip = {.reach = reach, .wraps = wraps, .is_shortest = is_shortest, .may_tear = is_shortest};
+    struct trip trip = {.reach = reach, .is_shortest = is_shortest, .may_tear = is_shortest};
     CPLPushErrorHandler(CPLQuietErrorHandler);
     if (from && to) {
         prepare(&trip, from, to);
@@ -328,6 +350,10 @@ void tell_strays(handle layer, int source, int target, double meters, struct rea
     if (trip.there && trip.back) {
         foresee(&trip, layer);
         find_poles(&trip, layer);
+    }
+    if (trip.there && (trip.may_tear || trip.poles[0] || trip.poles[1])) {
+        const char *const wrap[] = {"WRAPDATELINE=YES", is_shortest ? "DATELINEOFFSET=180" : NULL, NULL};
+        trip.transformer = OGR_GeomTransformer_Create(trip.there, wraps ? wrap : NULL);
     }
     if (trip.may_stray || trip.may_tear || trip.poles[0] || trip.poles[1])
         count(&trip, layer, &stray, &torn, &lost);

@@ -165,7 +165,9 @@ def _losing(meters: int) -> str:
         f"SELECT o.{FID} AS number, o.{GEOMETRY} AS old, n.{GEOMETRY} AS made, "  # noqa: S608 -- ours
         f"ST_Transform(n.{GEOMETRY}, ST_SRID(o.{GEOMETRY})) AS back FROM {COPY} o, {WRITTEN} n WHERE n.{FID} = o.{FID}"
     )
-    is_in = " AND ".join(f"ST_Min{axis}(pole) BETWEEN ST_Min{axis}(old) AND ST_Max{axis}(old)" for axis in "XY")
+    is_in = " AND ".join(
+        f"ST_Min{axis}(pole) BETWEEN ST_Min{axis}(old) - {meters} AND ST_Max{axis}(old) + {meters}" for axis in "XY"
+    )
     is_less = " OR ".join(
         f"ST_Min{axis}(back) > ST_Min{axis}(old) + {meters} OR ST_Max{axis}(back) < ST_Max{axis}(old) - {meters}"
         for axis in "XY"
@@ -174,7 +176,7 @@ def _losing(meters: int) -> str:
     is_around = f"ST_GeometryType(old) LIKE '%POLYGON' AND ST_MaxX(made) - ST_MinX(made) >= {2 * HALF_WAY_AROUND[True]}"
     return (
         f"SELECT number FROM ({places}), ({both}) WHERE {is_one} AND {is_in} "  # noqa: S608 -- ours
-        f"AND (back IS NULL OR {is_less} OR ({is_around} AND {latitude} < {POLE - meters * DEGREES_A_METER}))"
+        f"AND (ST_MinX(back) IS NULL OR {is_less} OR ({is_around} AND {latitude} < {POLE - meters * DEGREES_A_METER}))"
     )
 
 
