@@ -129,8 +129,16 @@ def _value(feature: dict[str, Any], name: str, *, has_ids: bool) -> Any:
 
 def _text(value: Any) -> str:
     """The text that a column holds for a value, with U+FFFD for a lone surrogate."""
-    text = value.partition("\0")[0] if isinstance(value, str) else json_text(value)
-    return HALF_LETTER.sub("\ufffd", text)
+    return _whole(value.partition("\0")[0]) if isinstance(value, str) else json_text(_whole(value))
+
+
+def _whole(value: Any) -> Any:
+    """A value with U+FFFD for each lone surrogate; of members whose names become one, the last remains."""
+    if isinstance(value, dict):
+        return {_whole(name): _whole(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return list(map(_whole, value))
+    return HALF_LETTER.sub("\ufffd", value) if isinstance(value, str) else value
 
 
 def _clipped(value: Any) -> set[str]:
