@@ -26,7 +26,8 @@ static const char DELIMITERS[] = ",;\t|", NUMBERISH[] = "0123456789+-.,:/eETZ \t
 
 struct cells {
     int kinds, is_pointed; /* whether points in it may separate thousands */
-    int64_t filled, numbers, geometries, finer, returned;
+    int others;              /* the kinds of cells other than those set aside, since the first of these */
+    int64_t filled, numbers, geometries, finer, returned, aside;
 };
 
 struct table {
@@ -35,6 +36,7 @@ struct table {
     int is_odd, width, first_width, has_header, has_commas;
     int is_of_lines;  /* whether its delimiter is known, so that a single column is no failure to find it */
     const char *data; /* what follows the header */
+    int64_t rows, blank, first_blank; /* below it, those of separators alone, and the first of these, from 1 */
     struct cells columns[MOST_CELLS];
 };
 
@@ -240,8 +242,36 @@ static int has_attached_z(const char *cell)
     return 0;
 }
 
-static void examine_cell(struct table *table, struct cells *column, const char *cell)
+/* Whether a cell is no unit, as in 12 km, 2024-01-02 and -7. */
+static int begins_with_digit(const char *cell)
 {
+    return isdigit((unsigned char)cell[strspn(cell, " \t\r\n+-.,")]);
+}
+
+static int may_hold_units(const struct table *table, const struct row *row)
+{
+    int has_digits = 0;
+    for (int number = 0; number < row->count; number++)
+        has_digits |= begins_with_digit(row->cells[number]);
+    return table->has_header && table->rows == 1 && !has_digits;
+}
+
+/* Count a text beside which all others of the column, whose kinds were `before`, may be of another type. */
+static void set_aside(struct cells *column, const char *cell, int before, int may_be_unit)
+{
+    if (!(before & TEXT) && (column->kinds & TEXT) && (may_be_unit || stands_in(cell))) {
+        column->others = before;
+        column->aside = 1;
+    } else if (column->aside && !(column->others & TEXT)) {
+        int is_aside = stands_in(cell);
+        column->aside += is_aside;
+        column->others |= is_aside ? 0 : (int)kind_of(cell);
+    }
+}
+
+static void examine_cell(struct table *table, struct cells *column, const char *cell, int may_be_unit)
+{
+    int before = column->kinds;
     column->filled++;
     if (!(column->kinds & TEXT)) {
         enum kind kind = kind_of(cell);
@@ -249,6 +279,7 @@ static void examine_cell(struct table *table, struct cells *column, const char *
         column->finer += kind == MOMENT && is_finer(cell);
         table->is_odd |= (kind & (DECIMAL | COMMA | CODE)) && has_many_digits(cell);
     }
+    set_aside(column, cell, before, may_be_unit);
     column->returned += (column->kinds & TEXT) && strchr(cell, '\r');
     int number = is_number(cell), geometry = is_geometry(cell);
     column->numbers += number;
@@ -264,15 +295,21 @@ static void examine_cell(struct table *table, struct cells *column, const char *
 
 static void examine_row(struct table *table, const struct row *row)
 {
-    int last = row->count;
+    int last = row->count, may_be_units, is_filled = 0;
+    table->rows += last > 0;
+    may_be_units = may_hold_units(table, row);
     table->is_odd |= row->has_bare_quote || row->is_open;
     while (last > table->width && !*row->cells[last - 1])
         last--;
     if (last > table->width)
         table->width = row->count;
     for (int number = 0; number < last; number++)
-        if (*row->cells[number])
-            examine_cell(table, table->columns + number, row->cells[number]);
+        if (*row->cells[number]) {
+            is_filled = 1;
+            examine_cell(table, table->columns + number, row->cells[number], may_be_units);
+        }
+    if (row->count > 1 && !is_filled && !table->blank++)
+        table->first_blank = table->rows;
 }
 
 static void tell_columns(const struct table *table)
@@ -280,11 +317,13 @@ static void tell_columns(const struct table *table)
     put(",\"columns\":[");
     for (int number = 0; number < table->width; number++) {
         const struct cells *column = table->columns + number;
-        put("%s{\"filled\":%lld,\"numbers\":%lld,\"geometries\":%lld,\"finer\":%lld,\"returned\":%lld,\"type\":\"%s\"}", number ? "," : "",
-            (long long)column->filled, (long long)column->numbers, (long long)column->geometries,
-            (long long)column->finer, (long long)column->returned, type_of(table, column->kinds));
+        int is_text_alone = !column->aside || !strcmp(type_of(table, column->others), "String");
+        put("%s{\"filled\":%lld,\"numbers\":%lld,\"geometries\":%lld,\"finer\":%lld,\"returned\":%lld,", number ? "," : "",
+            (long long)column->filled, (long long)column->numbers, (long long)column->geometries, (long long)column->finer,
+            (long long)column->returned);
+        put("\"aside\":%lld,\"type\":\"%s\"}", is_text_alone ? 0 : (long long)column->aside, type_of(table, column->kinds));
     }
-    put("]");
+    put("],\"blank\":%lld,\"first_blank\":%lld", (long long)table->blank, (long long)table->first_blank);
 }
 
 /* The first row that is not empty, as a header or as data. */

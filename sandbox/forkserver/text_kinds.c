@@ -190,6 +190,23 @@ enum kind kind_of(const char *text)
     return !rest ? TEXT : !*rest ? DAY : is_moment(rest) ? MOMENT : TEXT;
 }
 
+int stands_in(const char *text)
+{
+    static const char *const SAID[] = {
+        "-", "--", "---", "\xe2\x80\x93", "\xe2\x80\x94", "\xe2\x88\x92", "*", ".", "..", "...", "?", "n/a", "na", "n.a.", "n.d.",
+        "nd", "nan", "null", "none", "nil", "\\n", "missing", "unknown", "k.a.", "no data", "n. a.",
+        "#n/a", "#div/0!", "#value!", "#ref!", "#num!", "#name?", "#null!"};
+    static const char BLANKS[] = " \t\r\n";
+    text += strspn(text, BLANKS);
+    size_t size = strlen(text);
+    while (size && strchr(BLANKS, text[size - 1]))
+        size--;
+    for (size_t number = 0; number < sizeof SAID / sizeof *SAID; number++)
+        if (strlen(SAID[number]) == size && !strncasecmp(text, SAID[number], size))
+            return 1;
+    return 0;
+}
+
 static int is_word(char letter)
 {
     return is_digit(letter) || letter == '_' || (letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z');

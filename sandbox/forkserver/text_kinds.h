@@ -14,6 +14,9 @@ int is_geometry(const char *text);
 /* Whether a decimal has so many digits that it may not be the floating-point number that a column holds. */
 int has_many_digits(const char *text);
 
+/* Whether a text says that there is no value, such as n/a. */
+int stands_in(const char *text);
+
 /* Whether a moment has fractions of milliseconds. */
 int is_finer(const char *text);
 

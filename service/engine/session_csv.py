@@ -25,7 +25,8 @@ TYPES_OF_OURS = f"{OURS}t"
 class CellCounts(msgspec.Struct, frozen=True):
     """A column: how many cells are filled, look like numbers or like geometries; the type that fits all cells.
 
-    `finer` is the number of times with fractions of milliseconds, `returned` that of texts with carriage returns.
+    `finer` is the number of times with fractions of milliseconds, `returned` that of texts with carriage returns,
+    `aside` that of texts that alone made texts of the others.
     """
 
     filled: Count
@@ -33,6 +34,7 @@ class CellCounts(msgspec.Struct, frozen=True):
     geometries: Count
     finer: Count
     returned: Count
+    aside: Count
     type: Literal["String", "Integer64", "Real", "Date", "DateTime"]
 
 
@@ -49,6 +51,8 @@ class Looked(Answer, frozen=True):
     data_at: Count = 0
     """The offset of the data in bytes."""
     delimiter: Annotated[str, Meta(max_length=1)] = ""
+    blank: Count = 0
+    first_blank: Count = 0
 
 
 async def tabulate(place: Workplace, file: str, wanted: Wanted, delimiter: str, reading: Reading) -> Table | None:
@@ -74,7 +78,8 @@ async def make_table(session: Session, file: str, wanted: Wanted, delimiter: str
     write_rows(written, looked.delimiter, layout.names, ())
     head = (OURS, str(looked.data_at), written.getvalue(), TYPES_OF_OURS, layout.types)
     done = await session.ask(Answer, "head", file, *head)
-    return msgspec.structs.replace(layout.table, delimiter=looked.delimiter) if done.ok else None
+    seen = {"delimiter": looked.delimiter, "blank": looked.blank, "first_blank": looked.first_blank}
+    return msgspec.structs.replace(layout.table, **seen) if done.ok else None
 
 
 def columns_of(looked: Looked, wanted: Wanted) -> Sequence[Column]:
@@ -87,4 +92,5 @@ def columns_of(looked: Looked, wanted: Wanted) -> Sequence[Column]:
         column.geometries = seen.geometries
         column.finer = seen.finer
         column.returned = seen.returned
+        column.aside = seen.aside
     return columns

@@ -21,7 +21,7 @@ import msgspec
 
 from service.engine.jailed.bare_quotes import quotes_in
 from service.engine.jailed.exits import Exit
-from service.engine.jailed.kinds import NUMBER, Kind, kind_of_cell, loses_digits, separators_in, type_of
+from service.engine.jailed.kinds import NUMBER, Kind, kind_of_cell, loses_digits, separators_in, stands_in, type_of
 from service.engine.jailed.places import (
     FINER,
     GEOMETRY_TEXT,
@@ -66,6 +66,19 @@ END = "\x04 end of the file"
 MAX_COLUMNS = 2000
 
 
+class _Looked(msgspec.Struct):
+    """The columns with their types, the header row, empty if there is none, and the number of a row without end.
+
+    And how many rows have separators alone, and the first of these.
+    """
+
+    columns: list[Column]
+    header: list[str]
+    open_row: int = 0
+    blank: int = 0
+    first_blank: int = 0
+
+
 def main(csv_file: str, wanted: str = "{}", known_delimiter: str = "") -> list[Table]:
     """Write a normalized copy of `csv_file`, and return its description; `wanted` is JSON of `Wanted`."""
     csv.field_size_limit(Path(csv_file).stat().st_size + 1 + len(END))
@@ -75,7 +88,8 @@ def main(csv_file: str, wanted: str = "{}", known_delimiter: str = "") -> list[T
         declared, start = _declared(file)
         delimiter = known_delimiter or declared or _delimiter(file)
         file.seek(start)
-        columns, header, open_row = _look(file, delimiter, asked, is_of_lines=bool(known_delimiter))
+        looked = _look(file, delimiter, asked, is_of_lines=bool(known_delimiter))
+        columns, header, open_row = looked.columns, looked.header, looked.open_row
         layout = lay_out("", header, columns, wanted=asked, delimiter=delimiter)
         file.seek(start)
         zeros, first_zero, has_marks = _unseen(file)
@@ -92,6 +106,8 @@ def main(csv_file: str, wanted: str = "{}", known_delimiter: str = "") -> list[T
         zeros=zeros,
         first_zero=first_zero,
         open_row=open_row,
+        blank=looked.blank,
+        first_blank=looked.first_blank,
         unquoted=quotes.lost,
         first_unquoted=quotes.first_lost,
     )
@@ -163,8 +179,7 @@ def _are_names(row: Sequence[str], below: Sequence[str]) -> bool:
     return all(row) and not any(map(NUMBER.match, row)) and any(map(NUMBER.match, below))
 
 
-def _look(file: TextIO, delimiter: str, wanted: Wanted, *, is_of_lines: bool) -> tuple[list[Column], list[str], int]:
-    """The columns with their types, the header row, empty if there is none, and the number of a row without end."""
+def _look(file: TextIO, delimiter: str, wanted: Wanted, *, is_of_lines: bool) -> _Looked:
     ends: list[int] = []
     rows = _until_end(_rows(chain(file, [END]), delimiter), ends)
     first = next(rows, None)
@@ -179,12 +194,20 @@ def _look(file: TextIO, delimiter: str, wanted: Wanted, *, is_of_lines: bool) ->
     header = first if not is_line and _is_header(first, second) else []
     columns = [Column(name) for name in unique_names(header or [""] * len(first))]
     expect(columns, wanted)
-    for row in chain([second] if header else [first, second], rows):
-        _take(columns, row)
+    looked = _Looked(columns, header)
+    for number, row in enumerate(chain([second] if header else [first, second], rows), 1):
+        _take(columns, row, may_be_units=number == 1 and bool(header) and not any(map(_begins_with_digit, row)))
+        if len(row) > 1 and not any(row):
+            looked.blank += 1
+            looked.first_blank = looked.first_blank or number
     every = reduce(or_, (column.kinds for column in columns), Kind.NONE)
+    others = reduce(or_, (column.others or Kind.NONE for column in columns), every)
     for column in columns:
         column.type = type_of(column.kinds, delimiter, every)
-    return columns, header, ends[0] - bool(header) if ends else 0
+        if type_of(column.others or Kind.NONE, delimiter, others) == "String":
+            column.aside = 0
+    looked.open_row = ends[0] - bool(header) if ends else 0
+    return looked
 
 
 def _until_end(rows: Iterator[list[str]], ends: list[int]) -> Iterator[list[str]]:
@@ -233,24 +256,42 @@ def _rows(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
         sys.exit(Exit.DAMAGED)
 
 
-def _take(columns: list[Column], row: Sequence[str]) -> None:
+def _begins_with_digit(cell: str) -> bool:
+    """Whether a cell is no unit, as in 12 km, 2024-01-02 and -7."""
+    return "0" <= cell.lstrip(" \t\r\n+-.,")[:1] <= "9"
+
+
+def _take(columns: list[Column], row: Sequence[str], *, may_be_units: bool = False) -> None:
     if len(row) > len(columns) and any(row[len(columns) :]):
         _widen(columns, row)
     for column, cell in zip(columns, row, strict=False):
         if not cell:
             continue
         column.filled += 1
+        before = column.kinds
         if Kind.TEXT not in column.kinds or column.may_be_coordinate:
             kind = kind_of_cell(cell)
             column.kinds |= kind
             column.rounded += loses_digits(cell, kind)
         else:
             column.kinds |= separators_in(cell)
+        _set_aside(column, cell, before, may_be_unit=may_be_units)
         if Kind.MOMENT in column.kinds and FINER.match(cell):
             column.finer += 1
         column.returned += "\r" in cell
         if Kind.TEXT in column.kinds or column.may_be_coordinate:
             look_at_cell(column, cell)
+
+
+def _set_aside(column: Column, cell: str, before: Kind, *, may_be_unit: bool) -> None:
+    """Count a text beside which all others of the column, whose kinds were `before`, may be of another type."""
+    if Kind.TEXT not in before and Kind.TEXT in column.kinds and (may_be_unit or stands_in(cell)):
+        column.others, column.aside = before, 1
+    elif column.others is not None and Kind.TEXT not in column.others:
+        if stands_in(cell):
+            column.aside += 1
+        else:
+            column.others |= kind_of_cell(cell)
 
 
 def _widen(columns: list[Column], row: Sequence[str]) -> None:

@@ -12,6 +12,32 @@ from math import isinf
 NUMBER = re.compile(r"\s*[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][-+]?\d+)?\s*$", re.ASCII)
 
 
+STAND_INS = frozenset(
+    {
+        *(
+            "-",
+            "--",
+            "---",
+            "\u2013",
+            "\u2014",
+            "\u2212",
+            "*",
+            ".",
+            "..",
+            "...",
+            "?",
+            "n/a",
+            "na",
+            "n.a.",
+            "n. a.",
+            "n.d.",
+            "nd",
+        ),
+        *("nan", "null", "none", "nil", "\\n", "missing", "unknown", "no data", "k.a."),
+        *("#n/a", "#div/0!", "#value!", "#ref!", "#num!", "#name?", "#null!"),
+    }
+)
+"""What cells say, in small letters, that have no value, in columns of numbers as well."""
 _GREAT_EXPONENT = re.compile(r"[eE](?:\+\d{3}|\d{4})", re.ASCII)
 NO_DIGITS = re.compile(r"[eE].*|[-.,]")
 EXACT_DIGITS = 17
@@ -84,6 +110,11 @@ def kind_of_cell(cell: str) -> Kind:
     kind = next((kind for kind, pattern in _KINDS if pattern.match(cell)), Kind.TEXT | separators_in(cell))
     is_none = kind & _DATES and not is_in_calendar(cell)
     return Kind.TEXT if is_none or (kind & _WITH_EXPONENT and _is_unread(cell)) else kind
+
+
+def stands_in(cell: str) -> bool:
+    """Whether a text says that there is no value."""
+    return cell.strip(" \t\r\n").lower() in STAND_INS
 
 
 def _is_unread(number: str) -> bool:

@@ -96,6 +96,10 @@ class Column:
     """How many of its decimals lose digits as floating-point numbers."""
     returned: int = 0
     """How many of its texts have carriage returns."""
+    aside: int = 0
+    """How many cells, that stand in for a value or name a unit, made texts of `others`."""
+    others: Kind | None = None
+    """What its other cells look like, since the first of these."""
     srids: set[int] = field(default_factory=set)
     """The systems that its geometries name."""
     named: int = 0
@@ -134,6 +138,8 @@ class Table(msgspec.Struct, frozen=True):
     """How many decimals in each of the columns of numbers lose digits; in those of coordinates, they do not matter."""
     returned: Counts = {}
     """How many texts in each column have carriage returns, which become line feeds."""
+    stood_in: Counts = {}
+    """How many numbers, dates or times are texts because others of their column have no value, or name a unit."""
     longer: Counts = {}
     """How many cells in the column of geometries have something behind their geometry."""
     assumed: Counts = {}
@@ -162,6 +168,10 @@ class Table(msgspec.Struct, frozen=True):
     """How many cells go on behind a text in quotation marks, which are left out."""
     first_unquoted: Count = 0
     """The row of the first of them, from 1, not counting a header."""
+    blank: Count = 0
+    """How many rows have separators alone."""
+    first_blank: Count = 0
+    """The first of them, from 1, not counting a header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +328,11 @@ def describe(name: str, columns: Sequence[Column], found: tuple[Mapping[int, Our
             column.name: column.rounded
             for at, column in enumerate(columns)
             if column.rounded and column.type == "Real" and at not in places
+        },
+        stood_in={
+            column.name: column.filled - column.aside
+            for at, column in enumerate(columns)
+            if column.aside and at not in places
         },
         longer={column.name: column.longer for column in geometries},
         assumed={column.name: column.geometries - column.named for column in geometries if srids},

@@ -27,6 +27,9 @@ _OF_COLUMNS = {
     "finer": ROUNDED,
     "rounded": "Decimals with more digits than floating-point numbers have ({values}) lost the last ones.",
     "returned": "Carriage returns in {values} became line feeds.",
+    "stood_in": "Texts that stand for missing values, such as n/a or -, or name units below the header, made texts of "
+    "the numbers, dates or times in their columns ({values}). To keep numbers, empty these cells, and send the file "
+    "again.",
     "longer": "Of {values}, only the first geometry was read, not what follows it. Put each into a row of its own.",
     "assumed": "Geometries without a coordinate system (SRID) beside others that name one ({values}) were taken for "
     "coordinates in the same system.",
@@ -39,6 +42,8 @@ _OF_ROWS = {
     "unquoted": "Quotation marks at the beginning of cells that go on behind a second one ({count}, first in row "
     "{0.first_unquoted:,}, not counting a header) were left out. To keep them, double them, and put the whole cell "
     'into others, such as """Old"" town".',
+    "blank": "Rows of separators alone ({count}, first in row {0.first_blank:,}, not counting a header) became "
+    "features without values. To leave them out, delete them, and send the file again.",
     "open_row": "The quotation mark before a text in row {count}, not counting a header, has no counterpart: all that "
     "follows it, to the end of the file, became one cell.",
 }

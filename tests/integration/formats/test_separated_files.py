@@ -35,7 +35,8 @@ CELLS = (
     "2024-01-02 03:04:05.123456", "2024-01-02T03:04:05.1230", "2024-01-02T03:04+05:30", "2024-01-02T03:04+05:17",
     "2024-01-02T03:04:05-15", "2024-01-02T03:04:05+5", "2024-01-02T03:04:05+05:", "sep=;",
     "TRIANGLEM ((0 0))", "GEOMETRYCOLLECTION Z", "0101000000000000000000F03F0000000000000040", "010100000000000000",
-    '{"type": "Point", "coordinates": [1, 2]}', "{", "ä", "Ж", "日本", "50°30", "true", "e5", "-", "1-2", "5—7", "😀",
+    '{"type": "Point", "coordinates": [1, 2]}', "{", "ä", "Ж", "日本", "50°30", "true", "e5", "-", "1-2", "m",
+    " NULL", "#N/A", "\u2013", "k.a.", "5—7", "😀",
 )  # fmt: skip
 ODD = (
     "SRID=4326;POINT (1 2)",
@@ -227,3 +228,62 @@ async def test_quotation_marks_before_the_end_of_a_cell_are_told(either: Pipelin
     kept = [line for line, (_, is_lost) in zip(lines, QUOTED.values(), strict=True) if not is_lost]
     path.write_text("\n".join(["text,n", *kept, ""]))
     assert not any("go on behind" in words for words in (await either.to("GeoJson", path)).output.warnings)
+
+
+STOOD_IN = {
+    "n": ("5", "n/a", "", "7", " NULL "),
+    "d": ("2024-01-02", "-", "2024-01-03", "", "\u2013"),
+    "c": ("5,5", "#DIV/0!", "6,5", "k.a.", "7,25"),
+}
+UNITS = {
+    "n": ("m", "5", "7", "9"),
+    "name": ("long name", "a", "b", "c"),
+    "d": ("date", "2024-01-02", "", "2024-01-02 03:04"),
+}
+NONE_STAND_IN = {
+    "house": ("12", "12a", "-", "14"),
+    "code": ("007", "n/a", "008", "9"),
+    "word": ("-", "n/a", "x", ""),
+    "none": ("-", "n/a", "", "NULL"),
+    "number": ("5", "6", "", "7"),
+    "first": ("7a", "5", "6", "8"),
+    "n.a.": ("1.234", "n.a.", "1,5", "5"),
+}
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        (STOOD_IN, "(7 values of 'n', 'd', 'c')"),
+        (UNITS, "(5 values of 'n', 'd')"),
+        (NONE_STAND_IN, ""),
+    ],
+)
+async def test_texts_that_make_texts_of_numbers_are_told(
+    either: Pipeline, tmp_path: Path, columns: dict[str, tuple[str, ...]], told: str
+) -> None:
+    """Those that say that a value is missing, and units below the header; codes and house numbers are texts anyway."""
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(map(";".join, [tuple(columns), *zip(*columns.values(), strict=True), ()])))
+    for content in (
+        path.read_text(),
+        path.read_text().replace("name", "na\ufeffme"),
+    ):  # which the open run does not read
+        path.write_text(content)
+        done = await either.to("GeoJson", path)
+        words = [words for words in done.output.warnings if "made texts of the numbers" in words]
+        assert [told in words for words in words] == [True] * bool(told)
+
+
+@pytest.mark.parametrize("separator", ",;\t|")
+async def test_rows_of_separators_alone_are_told(either: Pipeline, tmp_path: Path, separator: str) -> None:
+    """Spreadsheet programs write them for empty rows; empty lines are no rows, single columns have no separators."""
+    path = tmp_path / "a.csv"
+    path.write_text("n,m\n1,2\n\n,\n3,\n,,\n".replace(",", separator))
+    done = await either.to("GeoJson", path)
+    assert len(json.loads(done.path.read_text())["features"]) == 4
+    (told,) = (words for words in done.output.warnings if "separators" in words)
+    assert told.startswith("Rows of separators alone (2, first in row 2, not counting a header) became features")
+    for silent in ('n\n1\n""\n3\n', f"n{separator}m\n1{separator}2\n\n{separator}4\n\n"):
+        path.write_text(silent)
+        assert not any("separators" in words for words in (await either.to("GeoJson", path)).output.warnings)
