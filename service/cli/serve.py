@@ -99,7 +99,7 @@ async def _serve_all(
     async with serving_operators(services, settings, ports.private):
         async with anyio.create_task_group() as serving:
             serving.start_soon(_shut_down, settings, services, stop, closing, serving.cancel_scope)
-            await serve(front, ports.main, limits, closing, gate=gate, siblings=services.siblings)
+            await serve(front, ports.main, limits, closing, ending=stop.ending, gate=gate, siblings=services.siblings)
             serving.cancel_scope.cancel()
         await end_jobs(services, settings.drain_seconds)
 
@@ -107,7 +107,7 @@ async def _serve_all(
 async def _shut_down(
     settings: Settings, services: Services, stop: StopRequest, closing: anyio.Event, serving: anyio.CancelScope
 ) -> None:
-    """Shut down in order: report not ready, close the port, then end the remaining jobs."""
+    """Shut down in order: report not ready, close the port, then end the remaining jobs and uploads."""
     await stop.in_order.wait()
     _log.info(events.SERVER_STOPPING, jobs=len(services.runner.active))
     begin_shutdown(services, settings.drain_delay_seconds + settings.drain_seconds)
@@ -115,6 +115,7 @@ async def _shut_down(
     await stop.sleep(settings.drain_delay_seconds)
     closing.set()
     await stop.sleep(settings.drain_seconds)
+    stop.ending.set()
     await end_jobs(services, 0)
     if stop.at_once.is_set():
         await anyio.sleep(LAST_WORDS_SECONDS)

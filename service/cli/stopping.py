@@ -18,12 +18,14 @@ class StopRequest:
     """The request to stop: in order, or at once.
 
     The first signal requests a stop in order, and a second one, or SIGQUIT, a stop at once. A member receives SIGTERM
-    from its parent, perhaps also from a service manager, so only SIGQUIT makes it stop at once.
+    from its parent, perhaps also from a service manager, so only SIGQUIT makes it stop at once. What is in progress
+    when `ending` is set, ends then.
     """
 
     def __init__(self, *, is_member: bool) -> None:
         self.in_order = anyio.Event()
         self.at_once = anyio.Event()
+        self.ending = anyio.Event()
         self._is_member = is_member
 
     async def obey_signals(self) -> None:

@@ -33,6 +33,8 @@ class Channel(ABC):
         """The client's address."""
         self.has_ended = False
         """Whether the client sends no more."""
+        self.gives_up_body = False
+        """Whether it is too late for the rest of a request's body."""
         self._loop = site.loop
         self._wire = Wire(client, self, site.sockets)
         self._pieces: deque[bytes] = deque()
@@ -100,8 +102,8 @@ class Channel(ABC):
         self._unread_since = math.inf
 
     async def read(self) -> bytes:
-        """Wait for unread bytes and return them; empty once the client has finished sending."""
-        while not self._pieces and not self.has_ended:
+        """Wait for unread bytes and return them; empty once the client has finished sending or its body is given up."""
+        while not (self._pieces or self.has_ended or self.gives_up_body):
             self._arrival = self._loop.create_future()
             await self._arrival
         return self.take()
@@ -121,6 +123,11 @@ class Channel(ABC):
         if self._waiting_bytes < _LARGE_BYTES and not self.has_ended:
             self._wire.resume_reading()
         return data
+
+    def give_up_body(self) -> None:
+        """Wait no longer for the body of a request that has not arrived as a whole."""
+        self.gives_up_body = True
+        self._wake()
 
     async def until_end(self) -> None:
         """Wait until the client sends no more."""

@@ -22,10 +22,11 @@ import h11
 import structlog
 from starlette.types import Message, Scope
 
-from service.errors import MalformedRequest, RequestFault
+from service.errors import MalformedRequest, Overloaded, RequestFault
 from service.http.middleware.draining import ENDS_BODIES
 from service.http.promised import EXTENSION
 from service.http.unserved import UNREADABLE
+from service.jobs.dispatch import AGAIN, RESTARTING, RETRY_AFTER_SECONDS
 from service.jobs.promises import Promise
 from service.server.channel import Channel
 from service.server.head import DECLARED, RequestHead
@@ -39,6 +40,7 @@ _PIECE_BYTES = 64 * 1024
 _DEFECT = 500
 _DEFECT_HEADERS: tuple[Header, ...] = ((DECLARED, b"0"), (CONNECTION, b"close"))
 BODY_CUT_SHORT = MalformedRequest("The body of the request ends before its length. Send it whole.")
+BODY_TOO_LATE = Overloaded(f"{RESTARTING} {AGAIN}", RETRY_AFTER_SECONDS)
 
 
 class Exchange:
@@ -106,7 +108,9 @@ class Exchange:
                 self._waits_to_be_asked = False
                 await connection.write(CONTINUE)
             received = await connection.read()
-            if not received:
+            if connection.gives_up_body:
+                self._fault = BODY_TOO_LATE
+            elif not received:
                 self._fault = BODY_CUT_SHORT
             self._inbox += received
         return b""

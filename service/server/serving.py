@@ -23,6 +23,7 @@ _SWEEP_SECONDS = 1.0
 """How often connections are checked for idleness: a timer for each would cost a tenth of a refusal."""
 _MOMENT_SECONDS = 0.02
 """How long a request that was sent before the service stops may be on its way."""
+_LEAST_PARTING_SECONDS = 0.5
 _BETWEEN_ROOMS_SECONDS = 0.1
 _ROOM_SHARE = 16
 """Room is made for a share of the connections at once, and not again for a moment: finding it means looking at all."""
@@ -63,12 +64,12 @@ class Server:
         self._has_closed.set()
         self.door.note_closed(too_many=connection.is_one_too_many)
 
-    async def stop(self, seconds: float) -> None:
+    async def stop(self, seconds: float, ending: anyio.Event | None = None) -> None:
         """Accept no more connections; close idle ones at once, the others after their responses, within `seconds`.
 
         Clients that have just connected, or sent a part of a request's header, have `LAST_WORDS_SECONDS` of these to
-        send the rest. Those that are still sending data that is discarded have as long after `seconds` to read their
-        responses.
+        send the rest. Those that are still sending data that is discarded have as long to read their responses, and at
+        least a moment after `seconds`. Once `ending` is set, uploads that are still arriving are refused.
         """
         end_at = self.site.loop.time() + seconds
         self.door.close()
@@ -76,13 +77,24 @@ class Server:
         await self._receive_what_comes(min(seconds, LAST_WORDS_SECONDS))
         for connection in tuple(self.connections):
             connection.close_if_resting()
-        if self.site.tasks:
-            await asyncio.wait(self.site.tasks, timeout=max(0.0, end_at - self.site.loop.time()))
+        giving_up = self.site.loop.create_task(self._give_up_uploads(ending or anyio.Event()))
+        try:
+            if self.site.tasks:
+                await asyncio.wait(self.site.tasks, timeout=max(0.0, end_at - self.site.loop.time()))
+        finally:
+            giving_up.cancel()
         with suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WORDS_SECONDS):
+            left = end_at - self.site.loop.time()
+            async with asyncio.timeout(min(LAST_WORDS_SECONDS, max(_LEAST_PARTING_SECONDS, left))):
                 while any(each.is_parting for each in self.connections):
                     self._has_closed.clear()
                     await self._has_closed.wait()
+
+    async def _give_up_uploads(self, ending: anyio.Event) -> None:
+        """Refuse the uploads that are still arriving when it is too late for their conversions."""
+        await ending.wait()
+        for connection in self.connections:
+            connection.give_up_body()
 
     async def _receive_what_comes(self, seconds: float) -> None:
         """Let requests begin that have arrived or are likely to be on their way: nobody else would answer them."""
@@ -141,11 +153,13 @@ async def serve(
     limits: ServerLimits,
     closing: anyio.Event,
     *,
+    ending: anyio.Event | None = None,
     gate: Gate | None = None,
     siblings: Siblings | None = None,
 ) -> None:
     """Serve `application` until `closing` is set, then let open requests finish within the limits.
 
+    Requests whose bodies are still arriving when `ending` is set are refused.
     With a `gate`, uploads are refused before they are parsed if the service is full. `siblings` are the other processes
     that accept connections from `listening`.
     """
@@ -154,7 +168,7 @@ async def serve(
         server.door.open()
         try:
             await closing.wait()
-            await server.stop(limits.drain_seconds + 2 * LAST_WORDS_SECONDS)
+            await server.stop(limits.drain_seconds + 2 * LAST_WORDS_SECONDS, ending)
         finally:
             server.cut_off()
 

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import cast
 
+import anyio
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
@@ -439,6 +440,23 @@ async def test_a_server_that_stops_lets_a_client_come_to_its_answer(client: Clie
     assert (await client.reader.read()).endswith(b"done")
     client.writer.close()
     await asyncio.wait_for(stopping, WORK_SECONDS)
+
+
+async def test_a_server_that_stops_refuses_an_upload_that_does_not_end(client: Client) -> None:
+    """Once it is too late for a conversion: its client learns that it may send the file elsewhere."""
+    client.application.read.set()
+    client.writer.write(UPLOAD % (b"/upload", len(LARGE)) + b"first")
+    ending = anyio.Event()
+    stopping = asyncio.get_running_loop().create_task(client.server.stop(20, ending))
+    await until(lambda: bool(client.application.received))
+    assert not client.application.left.is_set()
+    ending.set()
+    answer = await client.reader.read()
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b"retry-after" in answer.lower()
+    assert b"restarting" in answer
+    client.writer.close()
+    await asyncio.wait_for(stopping, 10)
 
 
 async def test_a_client_that_sends_first_and_reads_later_gets_a_large_answer(client: Client) -> None:
