@@ -1,6 +1,7 @@
 """The checked and packed result of a conversion."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -8,8 +9,9 @@ import msgspec
 from service.engine.arguments import dataset_name, result_name
 from service.engine.diagnostics import EngineDefect
 from service.engine.files import NO_RESULT, size_of_written, written_files
+from service.engine.jailed.parallels import HEAD_BYTES, swapped_in_america
 from service.engine.kmz import with_schemas
-from service.engine.pack import Entry, write_zip
+from service.engine.pack import CHUNK, Entry, write_zip
 from service.engine.workspace import OUT
 from service.errors import Rejection
 from service.formats.datasets import Dataset
@@ -18,6 +20,16 @@ from service.formats.plan import ConversionPlan
 from service.formats.verify import expected_in
 
 PACKED = "packed"
+
+
+def _with_swapped_parallels(descriptor: int, _: int) -> Iterator[bytes]:
+    yield swapped_in_america(os.read(descriptor, HEAD_BYTES))
+    while piece := os.read(descriptor, CHUNK):
+        yield piece
+
+
+EDITED = {".kml": with_schemas, ".map": _with_swapped_parallels}
+"""What is packed of files with these extensions in place of their content."""
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,19 +84,14 @@ def _packed(place: str, plan: ConversionPlan) -> tuple[str, int]:
 
 
 def _entries(place: str, plan: ConversionPlan) -> list[Entry]:
-    is_kmz = plan.writing.delivery is Packaging.KMZ
-    if is_kmz or plan.writing.one_file_per_layer:
+    if plan.writing.delivery is Packaging.KMZ or plan.writing.one_file_per_layer:
         for dataset in plan.datasets:
             size_of_written(f"{place}/{dataset_name(plan, dataset)}", plan.writing.trailer)
             _require_crs(place, plan, dataset)
         return [
-            Entry(
-                file.path,
-                file.name,
-                plan.writing.endings.get(file.name[file.name.rfind(".") :], b""),
-                with_schemas if is_kmz else None,
-            )
+            Entry(file.path, file.name, plan.writing.endings.get(extension, b""), EDITED.get(extension))
             for file in written_files(f"{place}/{OUT}")
+            for extension in (file.name[file.name.rfind(".") :],)
         ]
     folder = f"{place}/{result_name(plan)}"
     name = folder.rpartition("/")[2]

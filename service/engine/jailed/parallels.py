@@ -20,13 +20,14 @@ TEXT = re.compile(
 )
 """A conic system of a .mif."""
 MAGIC, CONIC = struct.pack("<I", 42_424_242), 3
-MAGIC_AT, PROJECTION_AT, PARALLELS_AT = 0x100, 0x16D, 0x1A0
-PARALLELS = struct.Struct("<dd")
+MAGIC_AT, PROJECTION_AT, ORIGIN_AT, PARALLELS_AT = 0x100, 0x16D, 0x190, 0x1A0
+ORIGIN = PARALLELS = struct.Struct("<dd")
 """Where the header of a .map says what it is, and how it describes such a system."""
 
 SOUTH_OF_KANSAS = (37.266667, 38.566667)
 """The only ones that the driver exchanges if the greater one is first."""
 SAME = 1e-5
+EAST_OF_AMERICA = -50
 
 
 def swapped(head: bytes) -> bytes:
@@ -48,6 +49,17 @@ def swapped(head: bytes) -> bytes:
 def _are_exchanged(one: float, other: float) -> bool:
     known = zip(sorted((one, other)), SOUTH_OF_KANSAS, strict=True)
     return (abs(one) < abs(other)) is not all(abs(own - same) < SAME for own, same in known)
+
+
+def swapped_in_america(head: bytes) -> bytes:
+    """The beginning of a .map with the parallels as all drivers leave them, if its system may be that of a state.
+
+    Drivers since 3.7.1, too, call a system of a state in meters by the code of the one in feet, by which programs go.
+    """
+    if len(head) < PARALLELS_AT + PARALLELS.size or not head[MAGIC_AT:].startswith(MAGIC):
+        return head
+    longitude, latitude = ORIGIN.unpack_from(head, ORIGIN_AT)
+    return swapped(head) if longitude < EAST_OF_AMERICA and latitude > 0 else head
 
 
 def main(file: str, copy: str) -> None:

@@ -4,7 +4,17 @@ import struct
 
 import pytest
 
-from service.engine.jailed.parallels import CONIC, MAGIC, MAGIC_AT, PARALLELS_AT, PROJECTION_AT, swapped
+from service.engine.jailed.parallels import (
+    CONIC,
+    MAGIC,
+    MAGIC_AT,
+    ORIGIN,
+    ORIGIN_AT,
+    PARALLELS_AT,
+    PROJECTION_AT,
+    swapped,
+    swapped_in_america,
+)
 
 TEXTS = {
     b'coordsys earth projection 3,62,"ft",-74,40.5, 40.6 ,+4.1e1,1,2': (
@@ -43,6 +53,18 @@ def test_the_greater_parallel_comes_first_in_a_map(kind: int, parallels: tuple[f
     found = struct.unpack_from("<dd", swapped(bytes(head)), PARALLELS_AT)
     assert found == (tuple(sorted(parallels, reverse=True)) if kind == CONIC else parallels)
     assert swapped(bytes(head[: PARALLELS_AT + 9])) == head[: PARALLELS_AT + 9]
+
+
+@pytest.mark.parametrize(("origin", "is_swapped"), [((-71.5, 41), True), ((3, 46.5), False), ((-60, -30), False)])
+def test_results_are_swapped_where_states_are(origin: tuple[float, float], *, is_swapped: bool) -> None:
+    """Elsewhere, MapInfo may know systems by the parallels in its own order. A header that is cut off stays, too."""
+    head = bytearray(1024)
+    head[MAGIC_AT : MAGIC_AT + len(MAGIC)] = MAGIC
+    head[PROJECTION_AT] = CONIC
+    ORIGIN.pack_into(head, ORIGIN_AT, *origin)
+    struct.pack_into("<dd", head, PARALLELS_AT, 30, 40)
+    assert swapped_in_america(bytes(head)) == (swapped(bytes(head)) if is_swapped else head)
+    assert swapped_in_america(bytes(head[: PARALLELS_AT + 9])) == head[: PARALLELS_AT + 9]
 
 
 def test_long_lines_take_no_longer_than_they_are() -> None:
