@@ -29,6 +29,8 @@ OF_PROBES = frozenset({335, 336})
 HERE = -100
 """AT_FDCWD, the directory of the run."""
 IN_WAYS = os.O_WRONLY | os.O_CREAT
+AT_NOTHING = (-1,) * 6
+"""With these, no call does anything to the host, should the filter fail to hold it."""
 LEVELS: dict[str, frozenset[str]] = {"every layer": frozenset(), "no namespaces": frozenset({"namespaces"})}
 
 Argument = int | str | bytes
@@ -42,8 +44,8 @@ REFUSED_FOR_THEIR_ARGUMENTS: dict[str, tuple[tuple[int, tuple[Argument, ...]], .
     "clone3": ((errno.ENOSYS, (BUFFER, 88)),),
     "execve": ((errno.EPERM, ("/bin/sh",)), (errno.EPERM, ("/usr/bin/ogr2ogr",)), (errno.EPERM, ("/proc/self/exe",))),
     "fallocate": ((errno.EOPNOTSUPP, (1, 0, 0, 4096)), (errno.EOPNOTSUPP, (1, 1, 0, 1 << 30))),
-    "prlimit64": ((errno.EPERM, (1, 7, 0, BUFFER)), (errno.EPERM, (2, 9, BUFFER, 0))),
-    "tgkill": ((errno.EPERM, (1, 1, 9)), (errno.EPERM, (2, 2, 19)), (errno.EPERM, (-1, -1, 9))),
+    "prlimit64": ((errno.EPERM, (1, 7, 0, BUFFER)), (errno.EPERM, (2, 9, 0, BUFFER))),
+    "tgkill": tuple((errno.EPERM, (pid, pid, 0)) for pid in (1, 2, -1)),
     # PR_SET_PDEATHSIG, _DUMPABLE, _SECCOMP, _SECUREBITS, _MM, _NO_NEW_PRIVS, _CHILD_SUBREAPER, _PTRACER, ambient rights
     "prctl": tuple((errno.EPERM, (option, 1)) for option in (1, 4, 8, 22, 24, 28, 35, 36, 38, 47, 0x59616D61)),
     # TIOCSTI, TIOCLINUX, TIOCSCTTY, FS_IOC_SETFLAGS, FICLONE, FIBMAP, FIFREEZE, BLKRRPART, SIOCGIFCONF
@@ -82,20 +84,24 @@ def refused_calls() -> Iterator[tuple[Attempt, int]]:
     """Every call that a run must not make, with the error that it must get."""
     listed = listed_calls()
     for number in sorted(set(range(BEYOND_THE_LAST_CALL)) - set(listed.values()) - OF_PROBES):
-        yield (f"call {number}", number, ()), errno.EPERM if number < FIRST_SHARED else errno.ENOSYS
+        yield (f"call {number}", number, AT_NOTHING), errno.EPERM if number < FIRST_SHARED else errno.ENOSYS
     for name, attempts in REFUSED_FOR_THEIR_ARGUMENTS.items():
         for error, arguments in attempts:
             yield (f"{name}{arguments}", name, arguments), error
 
 
 def ways_to(path: str) -> Iterator[Attempt]:
-    """What would take, change or add something at a path."""
-    new = f"{path}/new"
+    """What would take something at a path; harmless where it succeeds."""
     yield f"read {path}", "openat", (HERE, path, os.O_RDONLY | os.O_NONBLOCK)
     yield f"list {path}", "openat", (HERE, path, os.O_RDONLY | os.O_DIRECTORY)
     yield f"write {path}", "openat", (HERE, path, os.O_WRONLY | os.O_NONBLOCK)
-    yield f"create {new}", "openat", (HERE, new, IN_WAYS, 0o644)
     yield f"create a file without a name in {path}", "openat", (HERE, path, os.O_RDWR | os.O_TMPFILE, 0o600)
+
+
+def ways_to_change(path: str) -> Iterator[Attempt]:
+    """What would change or add something there; only at paths of the test, since a layer might fail to hold it."""
+    new = f"{path}/new"
+    yield f"create {new}", "openat", (HERE, new, IN_WAYS, 0o644)
     yield f"make {new}", "mkdirat", (HERE, new, 0o755)
     yield f"move to {new}", "renameat2", (HERE, "in", HERE, new, 0)
     yield f"move {path}", "renameat2", (HERE, path, HERE, "taken", 0)
@@ -115,10 +121,10 @@ def ways_to_see(path: str) -> Iterator[Attempt]:
 
 
 def outside(work_root: Path, elsewhere: Path) -> tuple[str, ...]:
-    """What exists on the host and not for a run."""
+    """What the test has made, which exists on the host and not for a run."""
     own = (elsewhere, elsewhere / "canary", elsewhere / "writable", elsewhere / "socket")
     other = (work_root / "other", work_root / "other" / "secret")
-    return (*map(str, (*own, *other)), "/etc/passwd", "/etc/shadow", "/run", "/sys", "/boot")
+    return tuple(map(str, (*own, *other)))
 
 
 _PATHS = (
@@ -126,6 +132,8 @@ _PATHS = (
     "/dev/tty /dev/ptmx /dev/fuse /dev/kvm /dev/net/tun /proc/1/environ /proc/1/mem /proc/self/mem /proc/kcore "
     "../../etc/passwd /proc/sys/kernel/core_pattern /proc/self/root/etc/passwd /proc/self/cwd/../other"
 )
+HIDDEN = ("/etc/passwd", "/etc/shadow", "/run", "/sys", "/boot")
+"""What else exists on the host and not for a run."""
 UNTOUCHABLE = _PATHS.split()
 """What a run may know of, and not change; and what nobody may read of it."""
 READABLE = frozenset({"/usr", "/usr/lib", "/etc/ld.so.cache"})
@@ -133,10 +141,12 @@ READABLE = frozenset({"/usr", "/usr/lib", "/etc/ld.so.cache"})
 
 def attempts_on(work_root: Path, elsewhere: Path, *, can_hide: bool) -> Iterator[Attempt]:
     """All attempts on what is not the run's; where nothing `can_hide` paths, none to see whether they exist."""
-    hidden = outside(work_root, elsewhere)
-    for path in (*hidden, *UNTOUCHABLE):
+    made = outside(work_root, elsewhere)
+    for path in made:
+        yield from ways_to_change(path)
+    for path in (*made, *HIDDEN, *UNTOUCHABLE):
         yield from (each for each in ways_to(path) if not (path in READABLE and each[0].startswith(("read ", "list "))))
-    for path in hidden if can_hide else ():
+    for path in (*made, *HIDDEN) if can_hide else ():
         yield from ways_to_see(path)
     for number in range(64):
         yield f"hold what is above descriptor {number}", "openat", (number, "..", os.O_PATH)
