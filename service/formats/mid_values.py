@@ -1,10 +1,12 @@
 """Finds what the driver leaves out of a .mid or makes up: rows and values beyond its .mif, empty numbers, odd dates."""
 
 import csv
+import operator
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import NamedTuple, TextIO
@@ -18,6 +20,8 @@ HEAD_BYTES = 256 << 10
 """More than a header of 2,000 columns has."""
 LONGEST_LINE = 1 << 20
 """Longer lines, and rows that go on over more lines, are of another kind of file; what follows is not looked at."""
+MOST_WAITING = 256 << 10
+"""How many characters of rows are looked at together."""
 COLUMNS = re.compile(rb"^[ \t]*(?:columns|fields)[ \t]+(\d{1,5})[ \t]*\r?\n", re.IGNORECASE | re.MULTILINE)
 """What comes before the columns in a .mif or a .tab."""
 COLUMN = re.compile(rb"[ \t]*(\S+)[ \t]+([a-z]+)", re.IGNORECASE)
@@ -142,6 +146,15 @@ class _Lines:
             yield line
 
 
+class _Check(NamedTuple):
+    """What is told of the values of a column that are odd."""
+
+    column: _MidColumn
+    sentence: str
+    is_odd: Callable[[str], bool]
+    kind: str = ""
+
+
 class _Odd(NamedTuple):
     """How often something is odd in which columns, and the number of the first row."""
 
@@ -154,14 +167,15 @@ class _Rows:
 
     def __init__(self, columns: Sequence[_MidColumn], objects: int, *, reads_logical: bool) -> None:
         self._width = len(columns)
-        self._logical = [column for column in columns if reads_logical and column.kind == LOGICAL]
-        self._numbers = [column for column in columns if column.kind in NUMBERS]
-        self._reals = [column for column in columns if column.kind in REALS]
-        self._dates = [(column, DIGITS[column.kind]) for column in columns if column.kind in DIGITS]
+        self._checks = [check for column in columns for check in _checks(column, reads_logical=reads_logical)]
         self._objects = objects
         self._found: dict[tuple[str, str], _Odd] = {}
         """By sentence and type of column."""
         self._surplus = 0
+        self._rows: list[list[str]] = []
+        """Those that are still to be looked at, together, since each column of them takes as long as a row."""
+        self._numbers: list[int] = []
+        self._waiting = 0
 
     def read(self, mid: Path, delimiter: str) -> None:
         """Look through the rows of `mid`.
@@ -170,43 +184,45 @@ class _Rows:
             csv.Error: a row, or a text in one, is too long.
         """
         with TextIOWrapper(opened(mid), encoding="latin-1", newline="") as file:
-            lines = _Lines(file)
-            for number, row in enumerate(csv.reader(lines, delimiter=delimiter), 1):
-                lines.row_length = 0
-                if not row and self._width > 1:  # the driver reads no further
-                    return
-                if number <= self._objects:
-                    self._look(number, row or [""])
-                elif any(row):
-                    self._surplus += 1
+            try:
+                self._take_all(file, delimiter)
+            finally:
+                self._look()
 
-    def _look(self, number: int, row: Sequence[str]) -> None:
-        if len(row) > self._width:
-            self._note(SURPLUS_VALUES, number)
-        if len(row) != self._width:
-            return
-        self._look_at_numbers(number, row)
-        for column in self._logical:
-            if row[column.place][:1] not in TRUE_OR_FALSE:
-                self._note(NEITHER, number, column.name)
-        for column, digits in self._dates:
-            if (text := row[column.place]) and (len(text) != digits or not text.isdecimal()):
-                self._note(NO_DATES, number, column.name, column.kind)
+    def _take_all(self, file: TextIO, delimiter: str) -> None:
+        lines = _Lines(file)
+        for number, row in enumerate(csv.reader(lines, delimiter=delimiter), 1):
+            if not row and self._width > 1:  # the driver reads no further
+                return
+            values = row or [""]
+            if number > self._objects:
+                self._surplus += any(row)
+            elif len(values) == self._width:
+                self._rows.append(values)
+                self._numbers.append(number)
+                self._waiting += lines.row_length
+                if self._waiting > MOST_WAITING:
+                    self._look()
+            elif len(values) > self._width:
+                self._note(SURPLUS_VALUES, number)
+            lines.row_length = 0
 
-    def _look_at_numbers(self, number: int, row: Sequence[str]) -> None:
-        for column in self._numbers if "" in row else ():
-            if not row[column.place]:
-                self._note(EMPTY_NUMBERS, number, column.name)
-        for column in self._reals:
-            text = row[column.place]
-            if MAY_BE_INEXACT.fullmatch(text) and int(float(text)) != int(text.partition(".")[0]):
-                self._note(ROUNDED, number, column.name)
+    def _look(self) -> None:
+        """Look at the values of the rows that wait, column by column, and at equal values of one once."""
+        columns = list(zip(*self._rows, strict=True))
+        for check in self._checks if columns else ():
+            values = columns[check.column.place]
+            if odd := set(filter(check.is_odd, set(values))):
+                first = next(number for number, value in zip(self._numbers, values, strict=True) if value in odd)
+                count = sum(map(odd.__contains__, values))
+                self._note(check.sentence, first, check.column.name, check.kind, count)
+        self._rows, self._numbers, self._waiting = [], [], 0
 
-    def _note(self, sentence: str, number: int, name: str = "", kind: str = "") -> None:
+    def _note(self, sentence: str, number: int, name: str = "", kind: str = "", count: int = 1) -> None:
         odd = self._found.get((sentence, kind))
-        if odd is None:  # a counter for each value would take ten times as long as counting it
-            odd = self._found[sentence, kind] = _Odd(Counter(), number)
-        odd.counts[name] += 1
+        if odd is None or number < odd.first:
+            odd = self._found[sentence, kind] = _Odd(odd.counts if odd else Counter(), number)
+        odd.counts[name] += count
 
     def sentences(self, layer: str) -> Iterator[str]:
         """What was found in the rows of `layer`."""
@@ -217,3 +233,22 @@ class _Rows:
         if self._surplus:
             objects = counted(self._objects, "object")
             yield SURPLUS_ROWS.format(rows=counted(self._surplus, "row"), layer=layer, objects=objects)
+
+
+def _checks(column: _MidColumn, *, reads_logical: bool) -> Iterator[_Check]:
+    if column.kind in NUMBERS:
+        yield _Check(column, EMPTY_NUMBERS, operator.not_)
+    if column.kind in REALS:
+        yield _Check(column, ROUNDED, _is_rounded)
+    if column.kind == LOGICAL and reads_logical:
+        yield _Check(column, NEITHER, lambda text: text[:1] not in TRUE_OR_FALSE)
+    if digits := DIGITS.get(column.kind):
+        yield _Check(column, NO_DATES, partial(_is_no_date, digits), column.kind)
+
+
+def _is_rounded(text: str) -> bool:
+    return bool(MAY_BE_INEXACT.fullmatch(text)) and int(float(text)) != int(text.partition(".")[0])
+
+
+def _is_no_date(digits: int, text: str) -> bool:
+    return text != "" and (len(text) != digits or not text.isdecimal())
