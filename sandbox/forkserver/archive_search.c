@@ -8,6 +8,7 @@
 
 #include "archive_search.h"
 #include "gdal.h"
+#include "opendocument_rows.h"
 #include "text_kinds.h"
 #include "xml_tags.h"
 
@@ -189,6 +190,8 @@ struct part_search search_part(const char *file, const char *part, char *const *
     char path[LONGEST_PATH], *piece = malloc(PIECE + 1);
     size_t rest = 0, got = 1;
     struct part_search found = {0, 0};
+    struct sheet_rows *rows = make_sheet_rows();
+    struct ods_place place = {0, 0, 0};
     int is_past = 0;
     if (!piece)
         _exit(1);
@@ -202,6 +205,8 @@ struct part_search search_part(const char *file, const char *part, char *const *
             found.text = find(piece, cut, *text) != NULL;
         found.text = found.text || has_odd_cover(piece, cut) || lacks_result(piece, cut) || has_odd_value(piece, cut) ||
                      shows_zeros(piece, cut) || has_odd_text(piece, cut);
+        if (!found.text)
+            examine_ods_rows(rows, &place, piece, cut);
         found.rows = has_rows_past(piece, cut, &is_past);
         *cut = next;
         rest = (size_t)(end - cut);
@@ -209,6 +214,9 @@ struct part_search search_part(const char *file, const char *part, char *const *
     }
     if (opened)
         VSIFCloseL(opened);
+    struct rows_found of_rows = rows_of_all(rows);
+    found.text = found.text || of_rows.blank_rows.count || of_rows.mixed.count;
+    free(rows);
     free(piece);
     return found;
 }

@@ -1,6 +1,6 @@
 /*
- * Finds what the rows and columns of the sheets of a workbook (XLSX) hold that its driver does not tell. The counts are those of
- * service/engine/jailed/sheet_rows.py.
+ * Finds what the rows and columns of the sheets of a workbook hold that its driver does not tell. The rules and counts are
+ * those of service/engine/jailed/sheet_rows.py.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -20,7 +20,7 @@ struct cells {
 
 struct sheet_rows {
     struct rows_found found;
-    int row, last_filled, last_hidden, column; /* from 1; 0 before the first */
+    int row, times, last_filled, last_hidden, column; /* from 1; 0 before the first */
     char is_hidden, is_counted, is_total;
     int width; /* how many columns are in use */
     struct cells columns[MOST_COLUMNS];
@@ -65,11 +65,10 @@ static int is_true(struct tag tag, const char *name)
 }
 
 /* Columns are listed in order; others are not looked at, so that each is hidden once. */
-void examine_hidden_columns(struct sheet_rows *rows, struct tag columns)
+void hide_columns(struct sheet_rows *rows, int first, int last)
 {
-    int first = number_of(columns, "min", 0), last = number_of(columns, "max", 0);
     last = last < MOST_COLUMNS ? last : MOST_COLUMNS;
-    if (first <= rows->last_hidden || last < first || !is_true(columns, "hidden"))
+    if (first <= rows->last_hidden || last < first)
         return;
     for (int number = first; number <= last; number++)
         rows->columns[number - 1].is_hidden = 1;
@@ -77,11 +76,23 @@ void examine_hidden_columns(struct sheet_rows *rows, struct tag columns)
     rows->width = last > rows->width ? last : rows->width;
 }
 
-void examine_row_of(struct sheet_rows *rows, struct tag row, int number)
+void examine_hidden_columns(struct sheet_rows *rows, struct tag columns)
+{
+    if (is_true(columns, "hidden"))
+        hide_columns(rows, number_of(columns, "min", 0), number_of(columns, "max", 0));
+}
+
+void begin_row_of(struct sheet_rows *rows, int number, int times, int is_hidden)
 {
     rows->row = number;
-    rows->is_hidden = (char)is_true(row, "hidden");
+    rows->times = times;
+    rows->is_hidden = (char)is_hidden;
     rows->column = rows->is_counted = rows->is_total = 0;
+}
+
+void examine_row_of(struct sheet_rows *rows, struct tag row, int number)
+{
+    begin_row_of(rows, number, 1, is_true(row, "hidden"));
 }
 
 /* The column that a reference to a cell names, such as 27 for AB7; 0 if it is none. */
@@ -136,10 +147,24 @@ static void examine_filled_row(struct sheet_rows *rows)
     if (rows->is_counted)
         return;
     rows->is_counted = 1;
-    add(&rows->found.hidden_rows, rows->is_hidden, rows->row);
+    add(&rows->found.hidden_rows, rows->is_hidden ? rows->times : 0, rows->row);
     if (rows->last_filled && rows->row > rows->last_filled + 1)
         add(&rows->found.blank_rows, rows->row - rows->last_filled - 1, rows->last_filled + 1);
-    rows->last_filled = rows->row;
+    rows->last_filled = rows->row + rows->times - 1;
+}
+
+void add_cell(struct sheet_rows *rows, int number, int is_number, int is_text)
+{
+    struct cells *column = rows->columns + number - 1;
+    examine_filled_row(rows);
+    rows->width = number > rows->width ? number : rows->width;
+    add(&rows->found.hidden_columns, column->is_hidden && !column->is_counted, 0);
+    column->is_counted = 1;
+    if (rows->row < 2)
+        return;
+    column->numbers += is_number ? rows->times : 0;
+    column->texts += is_text ? rows->times : 0;
+    column->first_text = !is_text || column->first_text ? column->first_text : rows->row;
 }
 
 void examine_cell_of(struct sheet_rows *rows, struct tag cell, struct tag type, const char *end, int is_filled)
@@ -150,17 +175,10 @@ void examine_cell_of(struct sheet_rows *rows, struct tag cell, struct tag type, 
     rows->column = named ? named : rows->column + 1;
     if (!is_filled || rows->column > MOST_COLUMNS)
         return;
-    examine_filled_row(rows);
-    struct cells *column = rows->columns + rows->column - 1;
-    rows->width = rows->column > rows->width ? rows->column : rows->width;
-    add(&rows->found.hidden_columns, column->is_hidden && !column->is_counted, 0);
-    column->is_counted = 1;
-    if (rows->row < 2 || begins(type.start, type.end, "b"))
+    int is_truth = begins(type.start, type.end, "b"), is_number = !type.end || begins(type.start, type.end, "n");
+    add_cell(rows, rows->column, is_number, !is_number && !is_truth);
+    if (rows->row < 2 || is_truth)
         return;
-    int is_number = !type.end || begins(type.start, type.end, "n");
-    column->numbers += is_number;
-    column->texts += !is_number;
-    column->first_text = is_number || column->first_text ? column->first_text : rows->row;
     formula = tag_at(past_blanks(cell.end + 1, end), end, "<f");
     if (formula.end && formula.end[-1] != '/' && !rows->is_total && is_total(formula.end + 1, end, rows->row, rows->column)) {
         rows->is_total = 1;

@@ -1,4 +1,5 @@
-/* What the rows and columns of the sheets of a workbook (XLSX) hold that its driver does not tell; see sheet_rows.c. */
+/* What the rows and columns of the sheets of a workbook hold that its driver does not tell; see sheet_rows.c. */
+#pragma once
 #include <stdint.h>
 
 #include "xml_tags.h"
@@ -16,9 +17,17 @@ struct rows_found {
 
 struct sheet_rows;
 
-/* For one workbook; sheets are examined one after the other. */
+/* For one workbook; sheets are examined one after the other, and their columns before their rows. */
 struct sheet_rows *make_sheet_rows(void);
 void begin_sheet_rows(struct sheet_rows *rows);
+
+/* Columns and rows count from 1; a row may stand for several. Cells have a value;
+   true and false are neither numbers nor texts. */
+void hide_columns(struct sheet_rows *rows, int first, int last);
+void begin_row_of(struct sheet_rows *rows, int number, int times, int is_hidden);
+void add_cell(struct sheet_rows *rows, int column, int is_number, int is_text);
+
+/* The same by the tags of XLSX. */
 void examine_hidden_columns(struct sheet_rows *rows, struct tag columns);
 void examine_row_of(struct sheet_rows *rows, struct tag row, int number);
 void examine_cell_of(struct sheet_rows *rows, struct tag cell, struct tag type, const char *end, int is_filled);

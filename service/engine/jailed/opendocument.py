@@ -24,8 +24,8 @@ from service.engine.jailed.durations import (
     times_as_texts,
 )
 from service.engine.jailed.exits import Exit
-from service.engine.jailed.hidden_cells import MARKS as HIDING
-from service.engine.jailed.hidden_cells import count_hidden
+from service.engine.jailed.opendocument_rows import MARKS as OF_ROWS
+from service.engine.jailed.opendocument_rows import count_rows
 from service.engine.jailed.results import EMPTY, TRUTH_FORMULAS, TRUTH_VALUE, plain_results
 from service.engine.jailed.styles import UNREADABLE, copy_with
 from service.formats.cutting import cut
@@ -40,10 +40,11 @@ BEYOND_64 = re.compile(rb"""(\soffice:value=["'])(-?\d{19,40}+)(?=["'])""")
 """A whole number that may have more than 64 bits, of which the driver makes the largest one of these."""
 ODD_DATE = rb"""\boffice:date-value=["'](?!%b)""" % PLAIN_DATE
 ODD_NUMBER = rb"""\soffice:value\s*+=\s*+["'](?!%b)""" % PLAIN_NUMBER
-SOUGHT = (TIME, TRUTH_VALUE, *TRUTH_FORMULAS, *MARKS, *HIDING)
+OF_CELLS = (TIME, TRUTH_VALUE, *TRUTH_FORMULAS, *MARKS)
+SOUGHT = (*OF_CELLS, *OF_ROWS)
 ODD = (
     *(COVERED, COVERED_RUN, EMPTY, PADDED, STRING, UNTYPED, WORDED),
-    *map(re.compile, (LONG, ODD_DATE, ODD_NUMBER, *(re.escape(mark.encode()) for mark in SOUGHT))),
+    *map(re.compile, (LONG, ODD_DATE, ODD_NUMBER, *(re.escape(mark.encode()) for mark in OF_CELLS))),
 )
 """One by one, since alternatives would be tried at every character."""
 ROW_OR_EXACT = re.compile(
@@ -69,12 +70,12 @@ def main(workbook: str, plain: str, *known: str) -> Counter[str]:
             if _stops_early(parts(book)):
                 sys.exit(Exit.REPEATED_ROWS)
             has_odd_cells = IS_ODD in known or any(map(is_odd, parts(book)))
+            count_rows(parts(book), found)
         if has_odd_cells:
             with zipfile.ZipFile(workbook) as book:
                 cells = (_plain(part, found) for part in parts(book))
                 copy_with({MEMBER: cells}, workbook, plain)
                 _count_exact(parts(book), found)
-                count_hidden(parts(book), found)
     except UNREADABLE:
         Path(plain).unlink(missing_ok=True)  # the driver reports what is wrong
         found.clear()

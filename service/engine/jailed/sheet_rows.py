@@ -1,12 +1,14 @@
 """Finds what the rows and columns of the sheets of a workbook hold that its driver does not tell. Runs in the sandbox.
 
-`sheet_rows.c` in the fork server counts the same. Uses only the standard library.
+`SheetRows` has the rules for all workbooks; the rest reads the sheets of XLSX. `sheet_rows.c` in the fork server counts
+the same. Uses only the standard library.
 """
 
 import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
+from enum import Enum, auto
 from itertools import chain
 
 from service.engine.jailed.cells import SHEET, cut_pieces, pieces
@@ -34,52 +36,56 @@ SUBTOTAL, OF_TABLE = b"SUBTOTAL(", b"])"
 """How a formula begins and ends that adds up a column of a table."""
 
 
-class _SheetRows:
-    """The rows of a sheet so far."""
+class Cell(Enum):
+    """What counts in columns of numbers or texts. Dates and times are numbers; true and false are neither."""
+
+    NUMBER = auto()
+    TEXT = auto()
+    NEITHER = auto()
+
+
+KINDS = {b"n": Cell.NUMBER, b"b": Cell.NEITHER}
+"""What cells of XLSX are by their type; others are texts."""
+
+
+class SheetRows:
+    """The rows of a sheet so far, and what they add to `found`."""
 
     def __init__(self, found: Counter[str]) -> None:
         self._found = found
         self.has_values = False
-        self.row = self._column = self._last_filled = self._last_hidden = 0
+        self.row = self._last_filled = self._last_hidden = 0
+        self._times = 1
         self._hidden: set[int] = set()
         self._is_hidden = self._is_filled = self._has_total = False
         self._numbers, self._texts = Counter[int](), Counter[int]()
         self._first_texts: dict[int, int] = {}
 
-    def hide_columns(self, said: bytes) -> None:
+    def hide_columns(self, first: int, last: int) -> None:
         """Columns are listed in order; others are not looked at, so that each is hidden once."""
-        bounds = {found[1]: int(found[2]) for found in RANGE.finditer(said)} if HIDDEN.search(said) else {}
-        first, last = bounds.get(b"min", 0), min(bounds.get(b"max", 0), MOST_COLUMNS)
+        last = min(last, MOST_COLUMNS)
         if self._last_hidden < first <= last:
             self._hidden.update(range(first, last + 1))
             self._last_hidden = last
 
-    def begin_row(self, said: bytes) -> None:
-        number = ROW.search(said)
-        self.row = int(number[1]) if number else self.row + 1
-        self._is_hidden = HIDDEN.search(said) is not None
+    def begin_row(self, number: int, times: int = 1, *, is_hidden: bool) -> None:
+        """Begin the row with this `number`, from 1, which stands for several."""
+        self.row, self._times, self._is_hidden = number, times, is_hidden
         self._is_filled = self._has_total = False
-        self._column = 0
 
-    def add_cell(self, cell: re.Match[bytes]) -> None:
-        said = cell["cell"]
-        named = COLUMN.search(said)
-        self._column = column_number(named[1]) if named else self._column + 1
-        if said.endswith(b"/") or cell["empty"] is not None or self._column > MOST_COLUMNS:
-            return
+    def add_cell(self, column: int, kind: Cell, formula: bytes | None = None) -> None:
+        """Count a cell with a value in a `column`, from 1."""
         self.has_values = True
         self._fill_row()
-        if self._column in self._hidden:
-            self._hidden.remove(self._column)
+        if column in self._hidden:
+            self._hidden.remove(column)
             self._found["hidden_columns"] += 1
-        of_type = TYPE.search(said)
-        if self.row <= HEADER or (of_type and of_type[1] == b"b"):
+        if self.row <= HEADER or kind is Cell.NEITHER:
             return
-        is_number = of_type is None or of_type[1] == b"n"
-        (self._numbers if is_number else self._texts)[self._column] += 1
-        if not is_number:
-            self._first_texts.setdefault(self._column, self.row)
-        if cell["formula"] and not self._has_total and self._is_total(cell["formula"]):
+        (self._numbers if kind is Cell.NUMBER else self._texts)[column] += self._times
+        if kind is Cell.TEXT:
+            self._first_texts.setdefault(column, self.row)
+        if formula and not self._has_total and self._is_total(column, formula):
             self._has_total = True
             self._add("totals", 1, self.row)
 
@@ -93,17 +99,17 @@ class _SheetRows:
         if self._is_filled:
             return
         self._is_filled = True
-        self._add("hidden_rows", int(self._is_hidden), self.row)
+        self._add("hidden_rows", self._is_hidden * self._times, self.row)
         if self._last_filled and self.row > self._last_filled + 1:
             self._add("blank_rows", self.row - self._last_filled - 1, self._last_filled + 1)
-        self._last_filled = self.row
+        self._last_filled = self.row + self._times - 1
 
-    def _is_total(self, formula: bytes) -> bool:
+    def _is_total(self, column: int, formula: bytes) -> bool:
         """Whether a formula adds up other cells of its column, or a column of its table."""
         if formula.startswith(SUBTOTAL) and formula.endswith(OF_TABLE) and b"[" in formula:
             return True
         total = TOTAL.fullmatch(formula)
-        if total is None or column_number(total["column"]) != self._column:
+        if total is None or column_number(total["column"]) != column:
             return False
         first, last = int(total["first"]), int(total["last"])
         return 0 < first < last and not first <= self.row <= last
@@ -138,16 +144,32 @@ def _tags(book: zipfile.ZipFile, part: str) -> Iterator[Iterator[re.Match[bytes]
 
 def _look(tags: Iterator[re.Match[bytes]], found: Counter[str]) -> bool:
     """Count what is in a sheet; return whether it has values."""
-    sheet = _SheetRows(found)
+    sheet = SheetRows(found)
+    column = 0
     for tag in tags:
         if tag["cell"] is not None:
-            sheet.add_cell(tag)
-        elif tag["row"] is not None:
-            sheet.begin_row(tag["row"])
-        else:
-            sheet.hide_columns(tag["columns"])
+            column = _add_cell(sheet, column + 1, tag)
+        elif (row := tag["row"]) is not None:
+            number = ROW.search(row)
+            sheet.begin_row(int(number[1]) if number else sheet.row + 1, is_hidden=HIDDEN.search(row) is not None)
+            column = 0
+        elif HIDDEN.search(tag["columns"]):
+            bounds = {bound[1]: int(bound[2]) for bound in RANGE.finditer(tag["columns"])}
+            sheet.hide_columns(bounds.get(b"min", 0), bounds.get(b"max", 0))
     sheet.end()
     return sheet.has_values
+
+
+def _add_cell(sheet: SheetRows, column: int, cell: re.Match[bytes]) -> int:
+    """Count a cell, in this `column` unless it names another, and return its column."""
+    said = cell["cell"]
+    named = COLUMN.search(said)
+    column = column_number(named[1]) if named else column
+    if not said.endswith(b"/") and cell["empty"] is None and column <= MOST_COLUMNS:
+        of_type = TYPE.search(said)
+        kind = of_type[1] if of_type else b"n"
+        sheet.add_cell(column, KINDS.get(kind, Cell.TEXT), cell["formula"])
+    return column
 
 
 def column_number(letters: bytes) -> int:

@@ -1,5 +1,6 @@
 """What the open run finds in the parts of a workbook is what `jailed.cells` and `jailed.styles` find."""
 
+import re
 import shutil
 import zipfile
 from collections import Counter
@@ -9,9 +10,10 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 
-from service.engine.jailed import cells, styles
+from service.engine.jailed import cells, opendocument, styles
 from service.engine.session import Answer
-from service.engine.workbooks import ROWS_FOUND, Examined, workbook_warnings
+from service.engine.workbooks import ROWS_FOUND, Examined, Sought, workbook_warnings
+from tests.integration.formats.test_opendocument_times import HEAD, TAIL
 from tests.support.converters import Converters
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -433,6 +435,68 @@ async def test_what_rows_and_columns_hold_is_seen_by_both_programs(converters: C
         found = await found_by_both(converters, {SHEET: sheet, TEXTS: b"<si><t>x</t></si>"})
         told = {name: count for name, count in found.items() if count and name in ROWS_FOUND}
         assert told == expected, sheet
+
+
+def ods_rows(*cells: str) -> str:
+    """Rows of ODS with an x for each text, an n for a number, = and a formula of one, - for none, t for true.
+
+    And an e for a text that is empty; digits before a row or cell repeat it.
+    """
+
+    def tag(name: str, said: str, content: str) -> str:
+        digits = re.match(r"\d*", said)
+        repeated = f' table:number-{name.split("-")[1]}s-repeated="{digits[0]}"' if digits and digits[0] else ""
+        return f"<table:{name}{repeated.replace('cells', 'columns')}{content}"
+
+    def cell(said: str) -> str:
+        number = ' office:value-type="float" office:value="1"><text:p>1</text:p></table:table-cell>'
+        kinds = {
+            "x": ' office:value-type="string"><text:p>x</text:p></table:table-cell>',
+            "n": number,
+            "t": ' table:formula="of:=TRUE()" office:value-type="float" office:value="1"/>',
+            "-": "/>",
+            "e": ' office:value-type="string"><text:p/> <text:p></text:p></table:table-cell>',
+            "d": " office:value-type='date' office:date-value='2024-01-02'/>",
+            "u": "><text:p>x</text:p></table:table-cell>",
+        }
+        kind, _, formula = said.lstrip("0123456789").partition("=")
+        return tag("table-cell", said, f' table:formula="of:={formula}"{number}' if formula else kinds[kind])
+
+    def row(said: str) -> str:
+        times = re.match(r"(\d+)\*", said)
+        content = said[times.end() :] if times else said
+        return tag("table-row", times[1] if times else "", f">{''.join(map(cell, content.split()))}</table:table-row>")
+
+    return "".join(map(row, cells))
+
+
+OF_ODS_ROWS: Mapping[str, dict[str, int]] = {
+    ods_rows("x x", "n x", "n n", "- x", "n n", "1000*20-"): {},
+    ods_rows("x x", "x n", "n n", "n n", "n t"): {"mixed": 3, "first_mixed": 2},
+    ods_rows("x x", "2*n -", "d u", "n n", "n n"): {"mixed": 2, "first_mixed": 4},
+    ods_rows("x 3x", "n x", "5*2n e", "4n"): {"mixed": 6, "first_mixed": 2},
+    ods_rows("x", "x", "x", "n"): {},
+    ods_rows("x x", "- -", "x x", "2*- e", "n -", "x x", "-"): {"blank_rows": 3, "first_blank_rows": 2},
+    ods_rows("x", "n", "n", "=SUM([.A2:.A3])"): {"totals": 1, "first_totals": 4},
+    ods_rows("x x", "n n", "n n", "n =SUBTOTAL(9;[.B$2:.$B3])"): {"totals": 1, "first_totals": 4},
+    ods_rows("x", "n", "n", "=SUM([.A2:.A4])", "=SUM([.B2:.B3])", "=SUM([.A2:.A3])/2"): {},
+}
+"""Sheets of ODS, and what is told of their rows and columns."""
+
+
+@pytest.mark.parametrize(("sheet", "expected"), OF_ODS_ROWS.items(), ids=range(len(OF_ODS_ROWS)))
+async def test_what_rows_of_ods_hold_is_told_as_of_xlsx(
+    converters: Converters, tmp_path: Path, sheet: str, expected: dict[str, int]
+) -> None:
+    """By the same rules; the open run tells whether the program has to look, which it never has to in vain."""
+    async with converters.open_run(("ODS",)) as (held, directory):
+        with zipfile.ZipFile(directory / "in.ods", "w") as book:
+            book.writestr(opendocument.MEMBER, f"{HEAD}{sheet}{TAIL}")
+        sought = await held.ask(Sought, "seek", "in.ods", opendocument.MEMBER, "\n", *opendocument.SOUGHT)
+        found = opendocument.main(str(directory / "in.ods"), str(tmp_path / "plain.ods"))
+    assert {name: count for name, count in found.items() if count and name in ROWS_FOUND} == expected
+    may_be_odd = any(mark in sheet for mark in opendocument.SOUGHT)
+    assert sought.holds == (bool(expected) or may_be_odd)
 
 
 @pytest.mark.parametrize("text", [b"<si/>", b"<si><t/></si>", b"<si>\n<t xml:space='preserve'></t></si>"])
