@@ -43,8 +43,6 @@ class Announcements:
         self._heard = 0
         self._owed: Counter[str] = Counter()
         """How often this worker alone has heard of lanes of which it has not found the end since."""
-        self._doubted: set[str] = set()
-        """Those of them where it has found fewer jobs than it has heard of."""
         self._changing = anyio.Lock(fast_acquire=True)
 
     async def announce(self, lane: str) -> None:
@@ -96,18 +94,12 @@ class Announcements:
         """Of how many jobs this worker alone has heard since it has found the end of a lane."""
         return self._owed[lane]
 
-    def note_end(self, lane: str, found: int) -> bool:
-        """Note the end of a lane after so many jobs; return whether to look again, once, for one that may be late.
-
-        Until then, this worker owes what it alone has heard of, and passes it on if it has no room.
-        """
-        left = self._owed.pop(lane, 0) - found
-        if left <= 0 or lane in self._doubted:
-            self._doubted.discard(lane)
-            return False
-        self._owed[lane] = left
-        self._doubted.add(lane)
-        return True
+    def note_end(self, lane: str, taken: int) -> bool:
+        """Note the end of a lane, of which so many jobs were taken; return whether this worker has heard of more."""
+        left = self._owed.pop(lane, 0) - taken
+        if left > 0:
+            self._owed[lane] = left
+        return left > 0
 
     async def _hear_of_large(self, message: Msg) -> None:
         self._hear(_lane_in(message))
@@ -124,7 +116,6 @@ class Announcements:
 
     async def _hear_alone(self, message: Msg) -> None:
         self._owed[lane := _lane_in(message)] += 1
-        self._doubted.discard(lane)
         self._hear(lane)
         self._heard += 1
         if not self._has_room:
@@ -140,7 +131,6 @@ class Announcements:
             await self.expect(_SMALL)
             await self._send(_stop(self._alone))
             passed_on, self._owed = self._owed, Counter()
-            self._doubted.clear()
             for lane in passed_on:
                 await self.announce(lane)
 

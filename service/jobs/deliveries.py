@@ -1,6 +1,5 @@
 """What a worker takes from the queue: it looks into the lanes in turn, as far as they may contain a job."""
 
-import asyncio
 import math
 import random
 import time
@@ -26,8 +25,9 @@ from service.jobs.stream import ALL_LANES, LIST_LANES, job_in, lane_in, name_of,
 
 MOST_AT_ONCE: Final = 64
 """The most jobs that a worker asks for at once."""
-LATE_SECONDS: Final = 0.01
-"""How long the consumer of a lane may not have a job yet that is already stored and announced."""
+LATE_SECONDS: Final = 0.004
+"""How long the consumer of a lane may not count a job yet that is already stored and announced: until then, the server
+is asked to wait for it. Then it also finds what is stored and not counted."""
 LOOK_AGAIN_SECONDS: Final = 1.0
 """How often a worker checks all lanes, however much it finds in some: redelivered messages are not announced."""
 
@@ -126,6 +126,8 @@ class Deliveries:
         self._looking = anyio.Lock(fast_acquire=True)
         self._stirred = anyio.Event()
         self._announcements = Announcements(connection, self._on_announced)
+        self._heard_at: dict[str, float] = {}
+        """When this worker has last heard of each lane."""
         self._left: dict[str, int] = {}
         """How many jobs were left in lanes of which this worker has not found the end."""
         self._subscription: Subscription | None = None
@@ -236,13 +238,13 @@ class Deliveries:
             self._answers = _Answers()
             inbox = self._connection.new_inbox()
             self._subscription = await self._connection.subscribe(inbox, cb=self._answers.receive)
-        empty, may_have_more, asked = 0, set[str](), dict(left)
+        empty, may_have_more, asked, now = 0, set[str](), dict(left), time.monotonic()
+        heard = {lane: self._announcements.heard(lane) for lane in left}
         try:
             await self._announcements.expect(lane for lane, most in left.items() if self._left.get(lane, 0) <= most)
             for lane, most in left.items():
-                question = b'{"batch":%d,"no_wait":true}' % most
-                subject = next_of(lane)
-                await self._connection.publish(subject, question, reply=self._subscription.subject)
+                question = _question(most, LATE_SECONDS - (now - self._heard_at.get(lane, -math.inf)))
+                await self._connection.publish(next_of(lane), question, reply=self._subscription.subject)
             while empty < sum(missing > 0 for missing in left.values()):
                 answer = await self._answers.next()
                 if answer.headers and api.Header.STATUS in answer.headers:
@@ -256,7 +258,9 @@ class Deliveries:
                         if not left[delivery.lane] and delivery.is_followed:
                             self._lanes.stir(delivery.lane)
                             may_have_more.add(delivery.lane)
-            self._note_ends({lane: most - left[lane] for lane, most in asked.items() if lane not in may_have_more})
+            # Where there is none, others have taken those of which this worker had heard.
+            taken = {lane: most - left[lane] or heard[lane] for lane, most in asked.items()}
+            self._note_ends({lane: number for lane, number in taken.items() if lane not in may_have_more})
         except (nats.errors.Error, TimeoutError):  # a late answer must not be taken for that to another question
             stale, self._subscription = self._subscription, None
             with suppress(nats.errors.Error):
@@ -265,14 +269,21 @@ class Deliveries:
                 raise
 
     def _note_ends(self, lanes: Mapping[str, int]) -> None:
-        """Note that these lanes have no more jobs than those that were found; look again where one may be late."""
-        for lane, found in lanes.items():
+        """Note the ends of these lanes, of each of which so many jobs were taken."""
+        for lane, taken in lanes.items():
             self._left.pop(lane, None)
-            if self._announcements.note_end(lane, found):
-                asyncio.get_running_loop().call_later(LATE_SECONDS, self._on_announced, lane)
-            if not self._announcements.expects(lane):  # others have taken what was left, and another job may have come
+            is_owed = self._announcements.note_end(lane, taken)
+            # If it does not expect the next one, others have taken what was left, and another job may have come.
+            if is_owed or not self._announcements.expects(lane):
                 self._lanes.stir(lane)
 
     def _on_announced(self, lane: str) -> None:
+        self._heard_at[lane] = time.monotonic()
         self._lanes.stir(lane)
         self._stirred.set()
+
+
+def _question(most: int, seconds: float) -> bytes:
+    """Return the question for up to so many jobs, of which the server awaits the first for some seconds, if any."""
+    expires = b',"expires":%d' % (seconds * 1e9) if seconds > 0 else b""
+    return b'{"batch":%d,"no_wait":true%b}' % (most, expires)

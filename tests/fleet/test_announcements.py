@@ -20,8 +20,8 @@ from service.ids import JobId
 from service.jobs import deliveries
 from service.jobs.announcements import MOST_UNHEARD, WAITING, Announcements, _resume, _stop
 from service.jobs.deliveries import Delivery
-from service.jobs.handover import HandOver, message_of
-from service.jobs.stream import STIRRED, STREAM, next_of, subject_of
+from service.jobs.handover import LARGE_BYTES, HandOver, message_of
+from service.jobs.stream import CONFIG, STIRRED, STREAM, next_of, subject_of
 from service.jobs.work_queue import WorkQueue, open_work_queue
 from tests.fleet.nats import NatsServer, caught_up, nats_server
 from tests.support.patience import PATIENCE_SECONDS, until
@@ -180,7 +180,7 @@ async def test_one_worker_asks_for_a_job_after_clients_have_connected_again(serv
             await caught_up(worker._connection)
         await here.offer(first := handover())  # of which all hear
         await here.have_taken(first)
-        await anyio.sleep(3 * deliveries.LATE_SECONDS)  # who has found nothing looks once more
+        await anyio.sleep(3 * deliveries.LATE_SECONDS)  # who has found nothing waits
         await here.all_wait()
         assert await questions(here, server.url) <= ROUNDS
         tasks.cancel_scope.cancel()
@@ -230,29 +230,40 @@ async def test_a_worker_that_gets_room_looks_where_it_has_heard_of_jobs(server: 
                 await until(lambda: not worker.deliveries._announcements._has_room)  # what it still asked for, it takes
                 await here.offer(job := handover())
                 await until(partial(worker.deliveries._lanes._stirred.__contains__, job.lane))
-                while job.lane not in await here.gateway.deliveries._occupied():
-                    await checkpoint()  # its consumer may get it later than the worker hears of it
                 room[0] = 1
                 worker.deliveries.wake()
                 await here.have_taken(job)
 
 
-async def test_a_worker_looks_again_for_a_job_that_its_consumer_gets_late(
-    server: NatsServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("size_bytes", "has_room"), [(2, True), (2, False), (LARGE_BYTES + 1, True)])
+async def test_a_worker_gets_a_job_that_its_consumer_gets_late(
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch, size_bytes: int, has_room: bool
 ) -> None:
-    """The server stores it, and says so, before its lane's consumer counts it."""
-    monkeypatch.setattr(deliveries, "LATE_SECONDS", 1.0)
+    """The server says that it has it before its lane's consumer counts it; here, the worker even asks before."""
+    monkeypatch.setattr(deliveries, "LATE_SECONDS", PATIENCE_SECONDS / 2)
     async with crew(server.url, 1) as here, anyio.create_task_group() as tasks:
         [worker] = here.workers
-        tasks.start_soon(here.take_all, worker)
+        room = [1]
+        tasks.start_soon(here.take, worker, lambda: room[0])
         await here.all_wait()
-        late = message_of(handover())
+        if not has_room:
+            room[0] = 0
+            worker.deliveries.wake()
+            await until(lambda: not worker.deliveries._announcements._has_room)
+        told = handover()
+        late = message_of(
+            msgspec.structs.replace(told, job=msgspec.structs.replace(told.job, input_size_bytes=size_bytes))
+        )
+        await here.gateway._stream.update_stream(CONFIG.evolve(republish=None))
         async with asked_for(late.lane, server.url) as was_asked:
             await here.gateway.deliveries.announce(late.lane)
+            if not has_room:
+                await until(partial(worker.deliveries._lanes._stirred.__contains__, late.lane))
+                room[0] = 1
+                worker.deliveries.wake()
             await was_asked.wait()
         await here.gateway._stream.publish(subject_of(late.lane, late.job_id), late.data)
         await until(lambda: [delivery.job_id for delivery in here.taken] == [late.job_id])
-        tasks.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("connects_again", [False, True])
