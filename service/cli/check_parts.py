@@ -253,14 +253,25 @@ async def check_queue(settings: Settings, role: Role) -> AsyncIterator[Finding]:
     yield judged(
         "message size",
         f"up to {found.message_bytes} bytes",
-        f"GEOMILL_INLINE_BYTES needs {needed}; some inputs take the slower way through the bucket until max_payload of "
-        "the NATS server and max_msg_size of the stream are larger, or GEOMILL_INLINE_BYTES smaller.",
+        f"GEOMILL_INLINE_BYTES needs {needed}, and jobs without their inputs {MESSAGE_BYTES}; some inputs take the "
+        "slower way through the bucket until max_payload of the NATS server and max_msg_size of the stream are larger, "
+        "or GEOMILL_INLINE_BYTES smaller.",
         holds=found.message_bytes >= needed,
+        otherwise="warn" if found.message_bytes >= MESSAGE_BYTES else "fail",
     )
     if found.lanes is None:
         yield Finding("stream", "ok", "none yet; the first gateway or worker creates it")
         return
-    yield Finding("stream", "ok", f"{found.messages} messages, {found.replicas} replicas")
+    yield judged(
+        "stream",
+        f"{found.messages} messages, {found.replicas} replicas",
+        "It is full or sealed, and takes no jobs: nats stream edit GEOMILL --max-msgs=-1 --max-bytes=-1",
+        holds=not found.is_full,
+        otherwise="fail",
+    )
+    if found.loses_jobs:
+        advice = "Jobs that it drops wait for a lease: nats stream edit GEOMILL --max-age=0 --discard=new"
+        yield Finding("limits of the stream", "warn", "it drops jobs that no worker has taken", advice)
     yield judged(
         "lanes",
         f"{found.lanes} of {found.all_lanes}",

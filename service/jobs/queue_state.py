@@ -7,6 +7,7 @@ import anyio
 import msgspec
 import nats.errors
 from nats.aio.client import Client
+from nats.js import api
 from nats.js.errors import APIError, NotFoundError
 
 from service.errors import QueueUnusable
@@ -33,6 +34,10 @@ class QueueState(msgspec.Struct, frozen=True, kw_only=True):
     all_lanes: int = LANES * len(SIZES)
     lease_seconds: float = 0.0
     """How long the queue waits for a sign of life from a worker."""
+    is_full: bool = False
+    """Whether the stream has no room for a further job within its own limits, if it has any."""
+    loses_jobs: bool = False
+    """Whether it drops jobs that no worker has taken."""
 
 
 def _told_of_jetstream(error: Exception) -> str:
@@ -97,4 +102,12 @@ async def look_at_queue(url: str) -> QueueState:
             replicas=found.config.num_replicas or 1,
             lanes=len(consumers),
             lease_seconds=min(waits, default=0.0),
+            is_full=_is_full(found),
+            loses_jobs=bool(found.config.max_age) or found.config.discard != api.DiscardPolicy.NEW,
         )
+
+
+def _is_full(stream: api.StreamInfo) -> bool:
+    config, state = stream.config, stream.state
+    limits = ((config.max_msgs, state.messages + 1), (config.max_bytes, state.bytes + MESSAGE_BYTES))
+    return bool(config.sealed) or any(0 < (most or 0) < needed for most, needed in limits)

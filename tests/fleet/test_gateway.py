@@ -8,7 +8,7 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from uuid import uuid4
 
 import anyio
@@ -17,6 +17,7 @@ import msgspec
 import nats as nats_client
 import pytest
 import pytest_asyncio
+from nats.js import api
 
 from sandbox.command import Limits
 from service.cli.check_parts import check_queue
@@ -35,7 +36,7 @@ from service.jobs.notices import Notice, notice_of
 from service.jobs.queue_contents import open_contents
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec, SourceSpec, source_spec
-from service.jobs.stream import STIRRED, STREAM
+from service.jobs.stream import CONFIG, STIRRED, STREAM
 from service.jobs.windows import Windows
 from service.jobs.work_queue import WorkQueue, open_work_queue
 from service.jobs.workers import MOST_EACH, KnownWorkers
@@ -552,6 +553,37 @@ async def test_a_limit_of_messages_that_is_too_small_is_named(tmp_path: Path, na
         for server, expected in ((limited, "warn"), (nats, "ok")):
             found = {one.name: one.state async for one in check_queue(Settings(nats_url=server.url), "gateway")}
             assert found["message size"] == expected
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({}, {"message size": "ok", "stream": "ok"}),
+        ({"max_msgs": 10**6, "max_bytes": 10**9}, {"message size": "ok", "stream": "ok"}),
+        ({"max_msgs": 1}, {"message size": "ok", "stream": "fail"}),
+        ({"max_bytes": 1}, {"message size": "ok", "stream": "fail"}),
+        ({"max_msg_size": 100}, {"message size": "fail", "stream": "ok"}),
+        ({"max_age": 60.0}, {"message size": "ok", "stream": "ok", "limits of the stream": "warn"}),
+        (
+            {"discard": api.DiscardPolicy.OLD, "discard_new_per_subject": False},
+            {"message size": "ok", "stream": "ok", "limits of the stream": "warn"},
+        ),
+    ],
+)
+async def test_limits_of_a_stream_that_takes_or_keeps_no_jobs_are_named(
+    nats: NatsServer, limits: dict[str, Any], expected: dict[str, str]
+) -> None:
+    """By `geomill doctor`, which finds a stream with one job; an operator may have limited it."""
+    async with open_work_queue(nats.url, NEVER) as queue:
+        try:
+            await queue.offer(message_of(handover()))
+            await queue._stream.update_stream(CONFIG.evolve(**limits))
+            found = {one.name: one.state async for one in check_queue(Settings(nats_url=nats.url), "gateway")}
+            assert {
+                name: state for name, state in found.items() if name in {*expected, "limits of the stream"}
+            } == expected
+        finally:
+            await queue._stream.delete_stream(STREAM)
 
 
 async def test_the_known_jobs_are_hashed(shared: World, nats: NatsServer) -> None:
