@@ -149,6 +149,7 @@ _EXITS = {
     Exit.NOT_UTF8: "Texts or names in the file are not UTF-8 text: the file is damaged, or in another "
     "encoding. Save it in UTF-8 and send it again.",
     Exit.DAMAGED: _INVALID,
+    Exit.ENCRYPTED: "The {input} file, or a part of it, is encrypted. Save it without encryption and send it again.",
     Exit.NO_LAYERS: "The {input} holds no layers, so there is nothing to convert.",
     Exit.SEVERAL_SYSTEMS: "The geometries of a table name different coordinate systems (SRID). Split the table by "
     "system, and send each file on its own.",

@@ -6,13 +6,15 @@ import re
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
+
+from service.engine.jailed.encodings import mended
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 UTC = "UTC"
@@ -32,7 +34,11 @@ def storage(values: pa.Array) -> pa.Array:
 
 
 def _decoded(values: pa.Array) -> pa.Array:
-    values = storage(values)
+    return without_dictionary(storage(values))
+
+
+def without_dictionary(values: pa.Array) -> pa.Array:
+    """`values` themselves in place of their numbers in a dictionary."""
     return values.dictionary_decode() if types.is_dictionary(values.type) else values
 
 
@@ -58,14 +64,17 @@ def plain(values: pa.Array, binary: Convert) -> pa.Array:
 
 
 def _is_binary(kind: Any) -> bool:
-    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
+    is_long = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
+    return bool(is_long or types.is_fixed_size_binary(kind))
 
 
 def _is_text(kind: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def _without_zeros(values: pa.Array) -> pa.Array:
+def _plain_text(values: pa.Array) -> pa.Array:
+    if count_foreign(values):
+        values = mapped(values.cast(pa.binary()), lambda text: mended(text) or text.decode())
     return pc.replace_substring(values.cast(pa.string()), "\0", "") if count_zeros(values) else values.cast(pa.string())
 
 
@@ -74,9 +83,21 @@ def _is_uuid(kind: Any) -> bool:
 
 
 def _to_json(values: pa.Array) -> pa.Array:
-    for change in (_in_known_zone, _spelled_time):
+    values = _as_list(values)
+    kind = values.type
+    has_durations = any(types.is_duration(leaf.type) for leaf in _leaves(values))
+    for change in (_in_known_zone, _spelled_time, _counted):
         values = values.cast(_with_leaves(values.type, change))
-    return mapped(values, _json_of)
+    return mapped(values, (lambda value: _json_of(_with_durations(value, kind))) if has_durations else _json_of)
+
+
+def _as_list(values: pa.Array) -> pa.Array:
+    """A list of which pyarrow casts what is in it, in place of a view of one."""
+    if not (types.is_list_view(values.type) or types.is_large_list_view(values.type)):
+        return values
+    lengths = pc.fill_null(pc.list_value_length(values), 0).to_pylist()
+    offsets = pa.array([0, *accumulate(lengths)], pa.int64())
+    return pa.LargeListArray.from_arrays(offsets, values.flatten(), mask=values.is_null())
 
 
 def _in_known_zone(kind: Any) -> Any:
@@ -88,6 +109,24 @@ def _in_known_zone(kind: Any) -> Any:
 def _spelled_time(kind: Any) -> Any:
     """Text in place of dates and times: Python's have neither nanoseconds nor years beyond 9999."""
     return pa.string() if types.is_timestamp(kind) or types.is_date(kind) or types.is_time(kind) else kind
+
+
+def _counted(kind: Any) -> Any:
+    """Whole numbers in place of durations: Python's have no nanoseconds and end at a thousand million days."""
+    return pa.int64() if types.is_duration(kind) else kind
+
+
+def _with_durations(value: Any, kind: Any) -> Any:
+    """A `value` of the type `kind` with durations as texts in place of numbers."""
+    if value is None:
+        return None
+    if types.is_duration(kind):
+        return _duration(value, kind)
+    if types.is_struct(kind):
+        return {field.name: _with_durations(value[field.name], field.type) for field in kind}
+    if types.is_map(kind):
+        return [(_with_durations(key, kind.key_type), _with_durations(item, kind.item_type)) for key, item in value]
+    return [_with_durations(each, kind.value_type) for each in value] if types.is_nested(kind) else value
 
 
 def _with_leaves(kind: Any, change: Callable[[Any], Any]) -> Any:
@@ -125,9 +164,12 @@ def _spelled(value: Any) -> str:
 
 
 def _to_durations(values: pa.Array) -> pa.Array:
-    """Durations in ISO 8601; Python's objects for them would lose nanoseconds."""
-    per_second = PER_SECOND[values.type.unit]
-    return mapped(values.cast(pa.int64()), lambda count: f"PT{Decimal(count) / per_second:f}S")
+    return mapped(values.cast(pa.int64()), lambda count: _duration(count, values.type))
+
+
+def _duration(count: int, kind: Any) -> str:
+    """A duration in ISO 8601; Python's objects for them would lose nanoseconds."""
+    return f"PT{Decimal(count) / PER_SECOND[kind.unit]:f}S"
 
 
 def to_periods(values: pa.Array) -> pa.Array:
@@ -168,10 +210,19 @@ def without_late_fractions(values: pa.Array) -> tuple[pa.Array, list[tuple[int, 
 
 def count_moved(values: pa.Array) -> int:
     """How many of `values` are times of other zones that become the same moments in UTC."""
-    values = storage(values)
-    if not types.is_timestamp(values.type) or _written_zone(values.type.tz) == values.type.tz:
-        return 0
-    return 0 if NAMES_OF_UTC.fullmatch(values.type.tz) else len(values) - int(values.null_count)
+    moved = (each for each in _leaves(values) if types.is_timestamp(each.type) and _is_moved(each.type.tz))
+    return sum(len(each) - int(each.null_count) for each in moved)
+
+
+def _is_moved(zone: str | None) -> bool:
+    return zone is not None and _written_zone(zone) != zone and not NAMES_OF_UTC.fullmatch(zone)
+
+
+def count_spelled_in_lists(values: pa.Array) -> int:
+    """How many decimals and binary values in lists and structures become texts, since JSON lacks such values."""
+    leaves = _leaves(values) if types.is_nested(storage(values).type) else ()
+    spelled = (each for each in leaves if types.is_decimal(each.type) or _is_binary(each.type))
+    return sum(len(each) - int(each.null_count) for each in spelled)
 
 
 def _written_zone(zone: str | None) -> str | None:
@@ -239,6 +290,18 @@ def count_zeros(values: pa.Array) -> int:
     return int(pc.sum(pc.match_substring(values.cast(pa.large_string()), "\0")).as_py() or 0)
 
 
+def count_foreign(values: pa.Array) -> int:
+    """How many of `values` are texts that are not UTF-8, which no program that writes Arrow checks."""
+    values = _decoded(values)
+    if not _is_text(values.type):
+        return 0
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        return sum(text is not None and mended(text) is not None for text in values.cast(pa.binary()).to_pylist())
+    return 0
+
+
 def count_nans(values: pa.Array) -> int:
     """How many numbers in `values` are NaN, which become missing in a GeoPackage and in JSON."""
     return sum(int(pc.sum(pc.is_nan(numbers)).as_py() or 0) for numbers in _numbers_in(values))
@@ -252,15 +315,20 @@ def count_infinite_in_lists(values: pa.Array) -> int:
 
 def _numbers_in(values: pa.Array) -> Iterator[pa.Array]:
     """The floating-point numbers of an array, also those in its lists and structures."""
-    values = storage(values)
-    if types.is_floating(values.type):
-        yield values.cast(pa.float64())
-    elif types.is_map(values.type):
-        yield from chain(_numbers_in(values.keys), _numbers_in(values.items))
+    return (each.cast(pa.float64()) for each in _leaves(values) if types.is_floating(each.type))
+
+
+def _leaves(values: pa.Array) -> Iterator[pa.Array]:
+    """The values of an array, or those in its lists and structures."""
+    values = _decoded(values)
+    if types.is_map(values.type):
+        yield from chain(_leaves(values.keys), _leaves(values.items))
     elif types.is_struct(values.type):
-        yield from chain.from_iterable(map(_numbers_in, values.flatten()))
+        yield from chain.from_iterable(map(_leaves, values.flatten()))
     elif types.is_nested(values.type):
-        yield from _numbers_in(values.flatten())
+        yield from _leaves(values.flatten())
+    else:
+        yield values
 
 
 def count_infinite(values: pa.Array) -> int:
@@ -281,7 +349,7 @@ _FORMER_TYPES: Mapping[str, Callable[[Any], bool]] = {
 _BECOME_TEXTS = (types.is_uint64, types.is_time, types.is_null)
 _CONVERSIONS: tuple[tuple[Callable[[Any], bool], Convert], ...] = (
     (types.is_nested, _to_json),
-    (_is_text, _without_zeros),
+    (_is_text, _plain_text),
     (types.is_decimal, lambda values: values.cast(pa.string()).cast(pa.float64())),  # a direct cast makes 47.3 inexact
     (types.is_float16, lambda values: values.cast(pa.float64())),
     (lambda kind: types.is_int8(kind) or types.is_uint8(kind), lambda values: values.cast(pa.int16())),

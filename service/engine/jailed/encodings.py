@@ -16,7 +16,7 @@ def mend_texts(connection: sqlite3.Connection, table: str) -> tuple[int, int]:
     names = text_columns(connection, table)
     if _are_utf8(connection, table, names):
         return 0, 0
-    connection.create_function("mended", 1, _mended, deterministic=True)
+    connection.create_function("mended", 1, mended, deterministic=True)
     count, first = 0, 0
     for name in names:
         query = (
@@ -42,7 +42,7 @@ def _are_utf8(connection: sqlite3.Connection, table: str, names: list[str]) -> b
     return True
 
 
-def _mended(text: bytes) -> str | None:
+def mended(text: bytes) -> str | None:
     """The text, None if it is UTF-8.
 
     Some programs cut long texts at the width of their column; U+FFFD replaces what remains of the last character.

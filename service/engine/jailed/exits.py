@@ -21,3 +21,4 @@ class Exit(IntEnum):
     REPEATED_ROWS = 52
     OPEN_HEADER = 53
     NO_LAYERS = 54
+    ENCRYPTED = 55

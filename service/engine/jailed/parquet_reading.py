@@ -22,11 +22,13 @@ from pyogrio import write_arrow
 from service.engine.jailed.arrow_columns import (
     count_binary,
     count_emptied,
+    count_foreign,
     count_infinite,
     count_infinite_in_lists,
     count_moved,
     count_nans,
     count_rounded,
+    count_spelled_in_lists,
     count_unheld,
     count_zeros,
     former_type,
@@ -34,6 +36,7 @@ from service.engine.jailed.arrow_columns import (
     plain,
     storage,
     to_periods,
+    without_dictionary,
     without_late_fractions,
 )
 from service.engine.jailed.crs84 import CRS84, WGS84_CODES, identifier
@@ -61,6 +64,8 @@ COUNTS: Mapping[str, Callable[[pa.Array], int]] = {
     "unheld": count_unheld,
     "nan": count_nans,
     "infinite_in_lists": count_infinite_in_lists,
+    "spelled_in_lists": count_spelled_in_lists,
+    "foreign": count_foreign,
     "zeros": count_zeros,
 }
 """The kinds of changes, and how many of the values in an array are changed so."""
@@ -104,6 +109,9 @@ TOO_LARGE = "overflowed binary array capacity"
 """What pyarrow says of texts that take more than 2 GiB in a batch, which no run has."""
 
 
+ENCRYPTED = re.compile(r"encrypted metadata|[Cc]annot decrypt")
+
+
 def main(parquet: str, work_file: str, sheets_file: str) -> dict[str, object]:
     """Write the content of `parquet` to `work_file`, or, as a table, to `sheets_file` if it declares no geometry.
 
@@ -126,7 +134,7 @@ def main(parquet: str, work_file: str, sheets_file: str) -> dict[str, object]:
     except MALFORMED as error:
         if TOO_LARGE in str(error):
             raise MemoryError from None
-        sys.exit(Exit.DAMAGED)
+        sys.exit(Exit.ENCRYPTED if ENCRYPTED.search(str(error)) else Exit.DAMAGED)
     counted = {kind: +columns for kind, columns in changes.items()}
     schema = file.schema_arrow
     beside = {
@@ -248,7 +256,10 @@ def _write_gpkg(
 
     def converted(batch: pa.RecordBatch) -> pa.RecordBatch:
         nonlocal rows
-        read = [_signed(batch.column(place), former.get(name)) for name, place in zip(names, places, strict=True)]
+        read = [
+            _signed(without_dictionary(batch.column(place)), former.get(name))
+            for name, place in zip(names, places, strict=True)
+        ]
         values = [convert(name, column) for name, column in zip(names, read, strict=True)]
         for number, name in enumerate(named[: len(names)]):
             values[number], late = without_late_fractions(values[number])

@@ -84,6 +84,8 @@ class _Changes(msgspec.Struct, frozen=True):
     unheld: Counts
     nan: Counts
     infinite_in_lists: Counts
+    spelled_in_lists: Counts
+    foreign: Counts
     zeros: Counts
     emptied: Counts
     infinite: Counts
@@ -117,6 +119,9 @@ _CHANGED = {
     "unheld": "Dates before the year 1 or after 9999, and infinite ones ({values}), became missing.",
     "nan": "Numbers that are NaN ({values}) became missing.",
     "infinite_in_lists": "Infinite numbers in lists and structures ({values}) became missing: JSON has none.",
+    "spelled_in_lists": "Decimals and binary values in lists and structures ({values}) became texts, such as 1.10 and "
+    "00FF: JSON has none.",
+    "foreign": "Texts that are not UTF-8, which the format requires ({values}), were taken for Windows-1252.",
     "zeros": ZEROS_LEFT_OUT,
     "emptied": "Tables without geometry of their own cannot tell an empty text from a missing value; {values} became "
     "missing.",

@@ -1,5 +1,7 @@
 """Parquet files without geometry of their own, as pandas, polars and DuckDB write them."""
 
+import base64
+import datetime as dt
 import json
 import math
 import struct
@@ -11,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.parquet import encryption
 
 from service.errors import Rejection
 from tests.integration.formats import readers
@@ -243,6 +246,92 @@ async def test_binary_values_of_tables_become_texts_and_are_told(pipeline: Pipel
     assert [text for text in done.facts.warnings if "Binary" in text] == [
         "Binary values (1 value of 'b') became hexadecimal texts."
     ]
+
+
+SPELLED = "Decimals and binary values in lists and structures ({}) became texts, such as 1.10 and 00FF: JSON has none."
+MOVED = "Times in zones that have names, or with offsets that are not quarters of an hour ({}), were converted to UTC."
+HEXADECIMAL = "Binary values ({}) became hexadecimal texts."
+FOREIGN = "Texts that are not UTF-8, which the format requires ({}), were taken for Windows-1252."
+ONE, TWO = "1 value of 'v'", "2 values of 'v'"
+MONEY, NOON = Decimal("1.10"), dt.datetime(2024, 7, 1, 12, tzinfo=dt.UTC)
+BERLIN = pa.timestamp("us", "Europe/Berlin")
+UNUSUAL: dict[str, tuple[pa.Array, object, str, str]] = {
+    "decimals in a list": (pa.array([[MONEY, MONEY], None], pa.list_(pa.decimal128(9, 2))), ["1.10"] * 2, SPELLED, TWO),
+    "bytes in a structure": (
+        pa.array([{"a": b"\0\xff"}, None], pa.struct({"a": pa.binary()})),
+        {"a": "00FF"},
+        SPELLED,
+        ONE,
+    ),
+    "decimals in a map": (
+        pa.array([[("k", MONEY)], None], pa.map_("string", pa.decimal128(9, 2))),
+        [["k", "1.10"]],
+        SPELLED,
+        ONE,
+    ),
+    "times in a list": (pa.array([[NOON], None], pa.list_(BERLIN)), ["2024-07-01 12:00:00.000000+0000"], MOVED, ONE),
+    "a view of times": (
+        pa.array([[NOON], None], pa.list_view(BERLIN)),
+        ["2024-07-01 12:00:00.000000+0000"],
+        MOVED,
+        ONE,
+    ),
+    "a view of bytes": (pa.array([b"\0\xff", None], pa.binary_view()), "00FF", HEXADECIMAL, ONE),
+    "listed bytes": (pa.array([b"a", b"a"]).dictionary_encode(), "61", HEXADECIMAL, TWO),
+    "nanoseconds in a list": (
+        pa.array([[1_500_000_001], None], pa.list_(pa.duration("ns"))),
+        ["PT1.500000001S"],
+        "",
+        "",
+    ),
+    "long durations": (
+        pa.array([{"a": 2**60}, None], pa.struct({"a": pa.duration("s")})),
+        {"a": f"PT{2**60}S"},
+        "",
+        "",
+    ),
+    "other texts": (pa.array([b"Stra\xdfe", "Straße".encode()]).view(pa.string()), "Straße", FOREIGN, ONE),
+}
+"""Columns as few programs write them, their first value, and what is told of how many values."""
+
+
+@pytest.mark.parametrize("kind", UNUSUAL)
+async def test_values_of_unusual_types_are_kept_or_told(pipeline: Pipeline, tmp_path: Path, kind: str) -> None:
+    """They were refused as damage, changed without a word, or made the result no valid JSON."""
+    values, first, told, count = UNUSUAL[kind]
+    pq.write_table(pa.table({"n": [1, 2], "v": values}), tmp_path / "a.parquet")
+    done = await pipeline.to("GeoJson", tmp_path / "a.parquet")
+    assert json.loads(done.path.read_text())["features"][0]["properties"]["v"] == first
+    assert done.facts.warnings == ((told.format(count),) if told else ())
+
+
+async def test_texts_beside_geometries_that_are_not_utf_8_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
+    """They were copied as they were, so that no program could read the result."""
+    values, first, told, count = UNUSUAL["other texts"]
+    pq.write_table(pa.table({"v": values, "place": pa.array([POINT, None])}), tmp_path / "a.parquet")
+    done = await pipeline.to("GeoJson", tmp_path / "a.parquet", source_epsg=4326)
+    assert readers.geojson(done.path)[0]["properties"] == {"v": first}
+    assert told.format(count) in done.facts.warnings
+
+
+class Keys(encryption.KmsClient):  # type: ignore[misc]  # its module has no types
+    """Keys that are no secret."""
+
+    def wrap_key(self, key_bytes: bytes, _: str) -> str:
+        """The key as a text."""
+        return base64.b64encode(key_bytes).decode()
+
+
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+async def test_encrypted_files_are_refused_as_such(
+    pipeline: Pipeline, tmp_path: Path, *, plaintext_footer: bool
+) -> None:
+    """They were called damaged, whether the footer or only a column is encrypted."""
+    keys = encryption.EncryptionConfiguration("a", column_keys={"b": ["v"]}, plaintext_footer=plaintext_footer)
+    made = encryption.CryptoFactory(lambda _: Keys()).file_encryption_properties(encryption.KmsConnectionConfig(), keys)
+    pq.write_table(pa.table({"n": [1, 2], "v": ["a", "b"]}), tmp_path / "a.parquet", encryption_properties=made)
+    with pytest.raises(Rejection, match=r"The GeoParquet file, or a part of it, is encrypted\. Save it without"):
+        await pipeline.to("GeoJson", tmp_path / "a.parquet")
 
 
 async def test_identifiers_are_written_as_usual(pipeline: Pipeline, tmp_path: Path) -> None:
