@@ -28,13 +28,22 @@ def remove_tree(root: Path) -> None:
     Raises:
         OSError: something cannot be deleted.
     """
-    pending = [str(root)]
+    remove_trees([str(root)])
+
+
+def remove_trees(pending: list[str]) -> None:
+    """Delete the directories in a list as `remove_tree` does, and take them out of it.
+
+    Raises:
+        OSError: something cannot be deleted; the list then has all directories that are left.
+    """
     names = _new_names(pending[0].rpartition("/")[0])
     while pending:
-        directory = pending.pop()
+        place, directory = len(pending) - 1, pending[-1]
         with suppress(FileNotFoundError):
-            pending.extend(_empty(directory, names))
+            _empty(directory, names, pending)
             os.rmdir(directory)  # noqa: PTH106 -- creating a Path for every directory costs more than deleting it
+        del pending[place]
 
 
 def tree_bytes(root: Path) -> int:
@@ -48,19 +57,17 @@ def _new_names(outside: str) -> Iterator[str]:
         yield f"{first}-{number}"
 
 
-def _empty(directory: str, names: Iterator[str]) -> list[str]:
-    """Delete the files in `directory`, and give its subdirectories other `names` and return these."""
+def _empty(directory: str, names: Iterator[str], moved: list[str]) -> None:
+    """Delete the files in `directory`, and give its subdirectories other `names`, which are added to `moved`."""
     descriptor = _open(directory)
     try:
         os.fchmod(descriptor, 0o700)
-        directories: list[str] = []
         with os.scandir(descriptor) as listing:
             for entry in list(listing):
                 if entry.is_dir(follow_symlinks=False):
-                    directories.append(_move(entry.name, descriptor, next(names)))
+                    moved.append(_move(entry.name, descriptor, next(names)))
                 else:
                     os.unlink(entry.name, dir_fd=descriptor)
-        return directories
     finally:
         os.close(descriptor)
 

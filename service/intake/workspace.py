@@ -24,7 +24,7 @@ from service.intake.areas import claim_area, sweep
 from service.intake.disk_space import DiskSpace
 from service.intake.form import MEBIBYTE, Upload
 from service.intake.memory import has_room, leave_memory_root
-from service.intake.trees import new_name, remove_tree
+from service.intake.trees import new_name, remove_tree, remove_trees
 from service.telemetry import events
 
 DISK_THREADS = 2
@@ -68,6 +68,8 @@ class WorkArea:
         """The space on the disk that accounts share."""
         self.workspaces = 0
         """How many workspaces are open."""
+        self._left: list[list[str]] = []
+        """The directories that could not be deleted, each with those that were in it."""
 
     def workspace(self, account_id: AccountId | None = None) -> "Workspace":
         """Return a workspace for one request, of the account, to be entered."""
@@ -121,14 +123,29 @@ class WorkArea:
     async def remove(self, directory: Path, *, inline: bool = False) -> None:
         """Delete a directory of `new_directory` and its contents; `inline` if there is little in it.
 
-        What cannot be deleted now is deleted with the area.
+        What cannot be deleted now is deleted by `remove_left`.
         """
+        trees = [[str(directory)]]
         if inline:
-            _remove_or_log(directory)
+            self._remove(trees, _tell_of_left)
         else:
             with CancelScope(shield=True):
-                await self.run_blocking(lambda: _remove_or_log(directory))
+                await self.run_blocking(lambda: self._remove(trees, _tell_of_left))
         self.space.leave(directory)
+
+    async def remove_left(self) -> None:
+        """Try again to delete what could not be deleted, as while the system allowed no more open files."""
+        trees, self._left = self._left, []
+        if trees:
+            await self.run_blocking(lambda: self._remove(trees))
+
+    def _remove(self, trees: list[list[str]], tell: Callable[[OSError], None] = lambda _error: None) -> None:
+        for pending in trees:
+            try:
+                remove_trees(pending)
+            except OSError as error:
+                tell(error)
+                self._left.append(pending)
 
 
 class Workspace:
@@ -249,4 +266,8 @@ def _remove_or_log(directory: Path) -> None:
     try:
         remove_tree(directory)
     except OSError as error:
-        _log.error(events.DIRECTORY_LEFT, reason=error.strerror)
+        _tell_of_left(error)
+
+
+def _tell_of_left(error: OSError) -> None:
+    _log.error(events.DIRECTORY_LEFT, reason=error.strerror)

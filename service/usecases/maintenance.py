@@ -128,7 +128,8 @@ async def know_store(services: Services) -> None:
 
 
 async def sweep_work_area(services: Services) -> None:
-    """Remove the uploads of services that were killed and have not been started again."""
+    """Remove the uploads that could not be removed, and those of services that were killed and not started again."""
+    await services.work_area.remove_left()
     if services.siblings.leads:
         await services.work_area.sweep()
 
@@ -238,7 +239,7 @@ PERIODIC_TASKS: tuple[PeriodicTask, ...] = (
     PeriodicTask(recover, lambda services: 2 * services.leases.heartbeat),
     PeriodicTask(know_store, lambda _services: timedelta(seconds=60)),
     PeriodicTask(sweep, lambda _services: timedelta(seconds=60), needs_agreement=True),
-    PeriodicTask(sweep_work_area, lambda _services: timedelta(minutes=10)),
+    PeriodicTask(sweep_work_area, lambda _services: timedelta(minutes=1)),
     PeriodicTask(notice_usage, lambda _services: timedelta(seconds=60)),
     PeriodicTask(forget, lambda _services: timedelta(hours=1), needs_agreement=True),
     PeriodicTask(prune, lambda _services: timedelta(hours=1), needs_agreement=True),

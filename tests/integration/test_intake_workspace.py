@@ -1,6 +1,7 @@
 """Who removes the directories of uploads: the request, the job, or the next start."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -231,14 +232,33 @@ def test_closed_directories_are_removed() -> None:
 
 
 async def test_what_cannot_be_removed_does_not_fail_the_request(root: Path) -> None:
-    """A directory that cannot be removed is left for the next sweep; its request gets its response."""
+    """Its request gets its response, and it is removed a while later."""
     async with open_work_area(root) as area:
         async with area.workspace() as workspace:
             directory = workspace.new_directory()
             directory.rmdir()
             directory.write_bytes(b"")
         assert directory.exists()
+        await area.remove_left()
+        assert directory.exists()
         directory.unlink()
+        directory.mkdir()
+        await area.remove_left()
+        assert not directory.exists()
+
+
+async def test_uploads_are_removed_once_the_system_allows_open_files_again(root: Path) -> None:
+    """Those that ended while it did not filled the memory, because they were kept until the next start."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    async with open_work_area(root) as area:
+        async with area.workspace() as workspace:
+            directory = workspace.new_directory()
+            (directory / "in" / "it").mkdir(parents=True)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        assert directory.exists()
+        await area.remove_left()
+        assert not entries(directory.parent)
 
 
 async def test_many_uploads_share_their_memory(root: Path) -> None:
