@@ -23,6 +23,8 @@ _AS_IT_IS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 _NO_FILE = frozenset({errno.EISDIR, errno.ELOOP, errno.ENXIO})
 """Errors of opening a directory, a link or a pipe that nobody reads, to write to it."""
+_OF_THE_HOST = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO})
+"""Errors that say nothing of what a converter wrote."""
 PathLike = str | os.PathLike[str]
 NO_RESULT = "The conversion gave no result: the file holds nothing that could be written."
 TOO_MUCH_FOUND = "The file has too many layers or columns to be converted."
@@ -49,10 +51,13 @@ def open_written(path: PathLike) -> tuple[int, int]:
 
     Raises:
         Rejection: it does not exist or is not a regular file.
+        OSError: the host cannot open any file.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | _AS_IT_IS)
-    except OSError:
+    except OSError as error:
+        if error.errno in _OF_THE_HOST:
+            raise
         raise Rejection(NO_RESULT) from None
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):

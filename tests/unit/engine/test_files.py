@@ -1,11 +1,12 @@
 """A converter's output is examined before it is touched in the event loop."""
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
 
-from service.engine.files import LITTLE_BYTES, LITTLE_FILES, holds_little, write_for_runs
+from service.engine.files import LITTLE_BYTES, LITTLE_FILES, holds_little, open_written, write_for_runs
 from service.errors import Rejection
 from service.intake.trees import remove_tree
 
@@ -57,6 +58,19 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     left.mkdir()
     (left / "link").symlink_to(full)
     assert holds_little(left)
+
+
+def test_a_host_without_open_files_does_not_blame_the_file(tmp_path: Path) -> None:
+    """What could not be opened was said to hold nothing that could be written."""
+    result = tmp_path / "out.csv"
+    result.touch()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            open_written(result)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_what_is_written_for_runs_is_readable_for_their_users(tmp_path: Path) -> None:
