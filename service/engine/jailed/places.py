@@ -287,7 +287,7 @@ def _make_readable(columns: Sequence[Column], places: Mapping[int, str]) -> None
 
 
 def _readable(column: Column, *, is_before: bool) -> str:
-    is_taken = is_before and column.type == "String" and column.filled and TAKEN.match(column.name)
+    is_taken = is_before and column.type == "String" and TAKEN.match(column.name)
     name = without_quotes(column.name)
     return f"{name.lstrip('_')}_" if is_taken else name
 

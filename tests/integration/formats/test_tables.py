@@ -331,6 +331,8 @@ async def test_texts_in_columns_named_like_geometries_are_kept(
     done = await either.to("GeoJson", path, source_epsg=4326 if place else None)
     assert [row[renamed] for row in rows(done)] == ["POINT (5 6) or so", None, "x", "y"]
     assert any(f"{name!r} became {renamed!r}" in told for told in done.output.warnings) == (name != renamed)
+    done = await either.to("GeoJson", table(path, f"{columns},b\n{place},7\n"), source_epsg=4326 if place else None)
+    assert rows(done) == [{renamed: None, "b": 7}], "a column without values vanished"
 
 
 @pytest.mark.parametrize("header", ["WKT,lon,lat", "lon,WKT,lat", "lat,_wktA,lon"])
