@@ -15,14 +15,12 @@ from service.formats.names import listed, shown
 NOT_READ = GEOMETRIES | {"boundedBy"}
 """The names of elements whose text the driver does not read."""
 END, LONGEST = b"</", 1 << 20
-_TAG = (
-    rb"<(?!gml:)(?P<name>(?:[\w.-]++:)?+(?=[A-Zb])(?:"
-    + "|".join(sorted(NOT_READ)).encode()
-    + rb"))(?P<rest>(?:\s[^<>]*+)?+(?<!/)>"
-)
-TEXT = re.compile(_TAG + rb"\s*+[^<\s][^<]*+</)")
-"""An element with a text and nothing else."""
-WHOLE = re.compile(_TAG + rb"[^<]*+</)(?P<end>(?P=name)(?=[\s>])|\Z)")
+_NAME = rb"<(?!gml:)(?P<name>(?:[\w.-]++:)?+(?=[A-Zb])(?:" + "|".join(sorted(NOT_READ)).encode() + rb"))"
+_TAG = _NAME + rb"(?:(?P<rest>(?:\s[^<>]*+)?+(?<!/)>"
+_NIL = rb"|(?P<nil>\s[^<>]{0,200}?\bnil\s?=\s?[\"'](?:true|1)[\"'][^<>]{0,200}+(?<=/)>))"
+TEXT = re.compile(_TAG + rb"\s*+[^<\s][^<]*+</)" + _NIL)
+"""An element with a text and nothing else, or one that says that it has none."""
+WHOLE = re.compile(_TAG + rb"[^<]*+</)(?P<end>(?P=name)(?=[\s>])|\Z)" + _NIL)
 """The same, or one with nothing in it, to the name in its end tag, which may be in the next piece."""
 NAME = re.compile(rb"[\w:.-]++")
 TOLD = "Values in elements named like geometries of GML were read into columns with a _ behind the name: {}."
@@ -43,11 +41,13 @@ def _renamed(pieces: Iterable[bytes], names: set[bytes]) -> Iterator[bytes]:
 
     def renamed(value: re.Match[bytes]) -> bytes:
         names.add(value["name"])
+        if value["nil"]:
+            return b"<%b_%b" % (value["name"], value["nil"])
         return b"<%b_%b%b" % (value["name"], value["rest"], value["end"] and value["end"] + b"_")
 
     is_within = False
     for piece in filter(None, pieces):
         text = NAME.sub(rb"\g<0>_", piece, count=1) if is_within else piece
         last = WHOLE.match(text, max(text.rfind(b"<", 0, -len(END)), 0))
-        is_within = last is not None and not last["end"]
+        is_within = last is not None and last["end"] == b""
         yield WHOLE.sub(renamed, text)

@@ -12,6 +12,7 @@ VALUES = {
     "<Point uom='m' > 7\n</Point >": "<Point_ uom='m' > 7\n</Point_ >",
     "<a:boundedBy>x &lt; y</a:boundedBy><a:Surface></a:Surface>": "<a:boundedBy_>x &lt; y</a:boundedBy_>"
     "<a:Surface_></a:Surface_>",
+    '<a:Point b="c" xsi:nil="true"/><Surface nil="1" />': '<a:Point_ b="c" xsi:nil="true"/><Surface_ nil="1" />',
     "<Point>7</Point><Point><pos>1 2</pos></Point>": "<Point_>7</Point_><Point><pos>1 2</pos></Point>",
 }
 """Values, and what becomes of them."""
@@ -21,6 +22,7 @@ KEPT = [
     "<a:SurfaceType>gravel</a:SurfaceType><a:surface>1</a:surface>",
     "<Point><pos>1 2</pos></Point><boundedBy><Envelope><lowerCorner>1 2</lowerCorner></Envelope></boundedBy>",
     "<a:Surface/>gravel</a:b>",
+    '<gml:Point xsi:nil="true"/><a:Surface xsi:nil="false"/><a:SurfaceType xsi:nil="true"/>',
 ]
 
 
@@ -53,9 +55,22 @@ def test_values_across_pieces_get_other_names(tmp_path: Path, shift: int) -> Non
 
 
 @pytest.mark.parametrize(
-    "crafted", ["<Point>", "<Point ", "<Point>a", "<Point>a</", "<a:", "<a.b:Point> ", "<Point a='", "</", " "]
+    "crafted",
+    [
+        "<Point>",
+        "<Point ",
+        "<Point>a",
+        "<Point>a</",
+        "<a:",
+        "<a.b:Point> ",
+        "<Point a='",
+        "</",
+        " ",
+        "<Point nil='1'",
+        " nil='1'",
+    ],
 )
 def test_each_part_of_a_crafted_file_is_passed_once(tmp_path: Path, crafted: str) -> None:
     """The value behind it gets another name."""
-    text, _ = read(tmp_path, crafted * REPEATED + ">\n<Surface>gravel</Surface>")
+    text, _ = read(tmp_path, "<Point" + crafted * REPEATED + ">\n<Surface>gravel</Surface>")
     assert text.endswith("<Surface_>gravel</Surface_>")
