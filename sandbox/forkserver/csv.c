@@ -242,18 +242,19 @@ static int has_attached_z(const char *cell)
     return 0;
 }
 
-/* Whether a cell is no unit, as in 12 km, 2024-01-02 and -7. */
-static int begins_with_digit(const char *cell)
+/* Whether a cell is no unit, as in 12 km, 2024-01-02 and -inf. */
+static int is_no_unit(const char *cell)
 {
-    return isdigit((unsigned char)cell[strspn(cell, " \t\r\n+-.,")]);
+    cell += strspn(cell, " \t\r\n+-.,");
+    return isdigit((unsigned char)*cell) || !strncasecmp(cell, "inf", strlen("inf"));
 }
 
 static int may_hold_units(const struct table *table, const struct row *row)
 {
-    int has_digits = 0;
+    int has_values = 0;
     for (int number = 0; number < row->count; number++)
-        has_digits |= begins_with_digit(row->cells[number]);
-    return table->has_header && table->rows == 1 && !has_digits;
+        has_values |= is_no_unit(row->cells[number]);
+    return table->has_header && table->rows == 1 && !has_values;
 }
 
 /* Count a text beside which all others of the column, whose kinds were `before`, may be of another type. */

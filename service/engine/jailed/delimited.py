@@ -52,6 +52,8 @@ STEPS = frozenset({1, 2, 5, 10})
 """How far apart years beside each other are."""
 NO_NAME = re.compile(r"[^(]*+\(")
 """What no name of a geometry has, in a file of one geometry a line: coordinates, whatever they are."""
+NO_UNIT = re.compile(r"[ \t\r\n+\-.,]*+(?:\d|inf)", re.ASCII | re.IGNORECASE)
+"""What a cell with a unit does not begin with, unlike 12 km, 2024-01-02 and -inf."""
 SAMPLE_ROWS = 30
 FEWEST_BELOW_TITLE = 3
 """How many rows, with a title, show which delimiter those below it have.
@@ -196,7 +198,7 @@ def _look(file: TextIO, delimiter: str, wanted: Wanted, *, is_of_lines: bool) ->
     expect(columns, wanted)
     looked = _Looked(columns, header)
     for number, row in enumerate(chain([second] if header else [first, second], rows), 1):
-        _take(columns, row, may_be_units=number == 1 and bool(header) and not any(map(_begins_with_digit, row)))
+        _take(columns, row, may_be_units=number == 1 and bool(header) and not any(map(NO_UNIT.match, row)))
         if len(row) > 1 and not any(row):
             looked.blank += 1
             looked.first_blank = looked.first_blank or number
@@ -254,11 +256,6 @@ def _rows(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
         yield from filter(_is_row, csv.reader(texts, delimiter=delimiter))
     except csv.Error:
         sys.exit(Exit.DAMAGED)
-
-
-def _begins_with_digit(cell: str) -> bool:
-    """Whether a cell is no unit, as in 12 km, 2024-01-02 and -7."""
-    return "0" <= cell.lstrip(" \t\r\n+-.,")[:1] <= "9"
 
 
 def _take(columns: list[Column], row: Sequence[str], *, may_be_units: bool = False) -> None:

@@ -247,6 +247,7 @@ NONE_STAND_IN = {
     "none": ("-", "n/a", "", "NULL"),
     "number": ("5", "6", "", "7"),
     "first": ("7a", "5", "6", "8"),
+    "endless": ("-Infinity", "5", "6", "8"),
     "n.a.": ("1.234", "n.a.", "1,5", "5"),
 }
 
@@ -257,6 +258,7 @@ NONE_STAND_IN = {
         (STOOD_IN, "(7 values of 'n', 'd', 'c')"),
         (UNITS, "(5 values of 'n', 'd')"),
         (NONE_STAND_IN, ""),
+        ({"endless": ("-Infinity", "5", "6"), "name": ("a", "b", "c")}, ""),
     ],
 )
 async def test_texts_that_make_texts_of_numbers_are_told(
