@@ -28,6 +28,7 @@
 #include "progress.h"
 #include "question.h"
 #include "session.h"
+#include "sheet_writing.h"
 #include "straying.h"
 #include "translating.h"
 #include "usual_values.h"
@@ -203,6 +204,7 @@ static const struct {
     {"stray", stray},
     {"configure", configure},
     {"translate", translate},
+    {"sheets", write_sheets},
     {"declare", declare},
     {"gather", gather},
     {"lines", lines},

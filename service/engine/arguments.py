@@ -98,6 +98,8 @@ class Places(msgspec.Struct, frozen=True):
 
     arguments: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    columns: str = ""
+    """The letters of the columns of points, or the only column of other geometries."""
 
 
 def places_of(dataset: Dataset) -> Places:
@@ -111,9 +113,9 @@ def places_of(dataset: Dataset) -> Places:
     if dataset.geometry_type == "Point" and fits:
         z = "Z" if dataset.declares_z else ""
         # without a declared type, the driver writes no coordinates of points with elevations
-        return Places(("-lco", f"GEOMETRY=AS_XY{z}", "-nlt", f"POINT{z}"), ("Real",) * len(f"XY{z}"))
+        return Places(("-lco", f"GEOMETRY=AS_XY{z}", "-nlt", f"POINT{z}"), ("Real",) * len(f"XY{z}"), f"XY{z}")
     linear = LINEAR if dataset.linearise else ()
-    return Places(("-lco", "GEOMETRY=AS_WKT", "-lco", f"GEOMETRY_NAME={WKT_COLUMN}", *linear), ("String",))
+    return Places(("-lco", "GEOMETRY=AS_WKT", "-lco", f"GEOMETRY_NAME={WKT_COLUMN}", *linear), ("String",), WKT_COLUMN)
 
 
 def opening(plan: ConversionPlan, *, is_in_place: bool = False, adds: bool = False) -> list[str]:

@@ -17,8 +17,7 @@ def bounds_of(plan: ConversionPlan, dataset: Dataset) -> Area | None:
     if plan.in_degrees:
         return None
     layer = dataset.layer
-    moves = not plan.keeps_coordinates and plan.output_epsg != (plan.source_epsg or layer.crs.epsg)
-    return PLANE if layer.extent is None or moves else _around(*layer.extent)
+    return PLANE if layer.extent is None or plan.reprojects(layer) else _around(*layer.extent)
 
 
 def _around(west: float, south: float, east: float, north: float) -> Area:

@@ -265,7 +265,11 @@ class Session:
             opened = await self.carry_out(*_opening(detour, (VIRTUAL_DRIVER,), ()))
             if opened.ending is not Ending.OK:
                 return opened
-        return await self.carry_out("translate", target, *arguments, then=self.foreseen.pop(target, ()))
+        return await self.write("translate", target, *arguments)
+
+    async def write(self, command: str, target: str, *texts: str) -> Verdict:
+        """Write the result `target` by a command of the open run; return the verdict that ogr2ogr would get."""
+        return await self.carry_out(command, target, *texts, then=self.foreseen.pop(target, ()))
 
     async def carry_out(self, *question: str, then: tuple[str, ...] = ()) -> Verdict:
         """Have the open run do what `question` says; return the verdict that a run of its own would get. See `ask`."""

@@ -191,6 +191,14 @@ class Workplace:
             return messages
         return require_success(verdict, self._subject)
 
+    async def write_held(self, session: Session, command: str, target: str, *texts: str) -> None:
+        """Have the open run write the result `target` from what it holds, by a command of its own.
+
+        Raises:
+            Rejection: as `ogr2ogr`.
+        """
+        require_success(await session.write(command, target, *texts), self._subject)
+
     async def call(self, module: str, kind: type[T], *arguments: str) -> T:
         """Call our program `module` in the sandbox; return what it returns, untrusted until it fits `kind`.
 

@@ -172,8 +172,15 @@ async def _write_places(place: Workplace, plan: ConversionPlan, origin: Origin) 
 async def _write_workbook(place: Workplace, plan: ConversionPlan, origin: Origin) -> None:
     """Write each dataset to CSV, with its geometry in columns; then all of them into sheets in one run.
 
-    In one run, because the drivers rewrite the whole workbook for each sheet that is added.
+    In one run, because the drivers rewrite the whole workbook for each sheet that is added. An open run writes the same
+    cells directly, unless it would have to reproject.
     """
+    session = place.session
+    stays = not plan.wraps and not any(systems(plan, [each]) and plan.reprojects(each.layer) for each in plan.datasets)
+    if session is not None and session.is_open and origin.is_shaped and stays:
+        tables = [(table_of(plan, each), each.name, places_of(each).columns) for each in plan.datasets]
+        await place.write_held(session, "sheets", result_name(plan), plan.writing.driver, *chain.from_iterable(tables))
+        return
     sheets = [await _sheet(place, plan, origin, number) for number in range(len(plan.datasets))]
     await place.write_text(SHEETS_FILE, f"<OGRVRTDataSource>{''.join(sheets)}</OGRVRTDataSource>")
     arguments = [*opening(plan), "-nlt", "NONE", result_name(plan), SHEETS_FILE]

@@ -107,6 +107,10 @@ class ConversionPlan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Whether what lies across the date line is cut there: lines if they are near it on both sides, and areas."""
         return self.wraps or (bool(self.writing.lines_driver) and not self.gathers_lines)
 
+    def reprojects(self, layer: Layer) -> bool:
+        """Whether the coordinates of a layer become those of another system."""
+        return not self.keeps_coordinates and self.output_epsg != (self.source_epsg or layer.crs.epsg)
+
     @cached_property
     def writing(self) -> Writing:
         """How the target is written."""

@@ -414,6 +414,31 @@ async def test_one_run_selects_features(ways: Ways, output: str, features: int) 
     assert await ways.compare(source, output) == 1
 
 
+ODD_CELLS: Mapping[str, list[object]] = {
+    "text": ["a\rb", "a\r\nb\r", "a\n\rb", "\n", " ", "", "x" * 300, 'a, "b"', None],
+    "number": [0.1 + 0.2, 1 / 3, 1.7976931348623157e308, 5e-324, 1234567890.1234567, 2.0**53 + 2, 1e22, None],
+    "whole": [2**53 + 1, -(2**63), 0, None],
+    "truth": [True, False, None],
+    "day": ["2020-02-29", "1899-12-31", None],
+    "moment": ["2020-02-29T01:02:03.456Z", "1900-01-01T00:00:00", "2020-02-29T23:59:59.999+05:45", None],
+}
+
+
+@pytest.mark.parametrize(
+    "places", [[[1 / 3, 1e-10], [0.1 + 0.2, 45]], [[1 / 3, 1e-10, 7.000000000000001]], [None, [1, 2]]]
+)
+@pytest.mark.parametrize("output", ["Ods", "Xlsx"])
+async def test_an_open_run_writes_the_cells_that_others_write(
+    ways: Ways, output: str, places: list[Json | None]
+) -> None:
+    """They reach the workbook through CSV there."""
+    shapes = [place and geometry("Point", place) for place in places]
+    cells = [{name: values[n % len(values)] for name, values in ODD_CELLS.items()} for n in range(36)]
+    features = [feature(shapes[n % len(shapes)], **values) for n, values in enumerate(cells)]
+    for kind in ("geojson", "gpkg", "fgb"):
+        assert await ways.compare(await as_source(ways, kind, features), output) == 1
+
+
 @pytest.mark.parametrize("output", ["Ods", "Xlsx"])
 async def test_markup_in_workbooks_takes_one_run(ways: Ways, output: str) -> None:
     """Only where a program would take it for markup, it must be changed."""
