@@ -291,7 +291,7 @@ def test_values_of_a_cell_without_an_end_are_read_once() -> None:
 )
 def test_cells_of_texts_without_an_end_are_read_once(tag: bytes, after: bytes) -> None:
     """A search that began anew at each would take hours."""
-    for part in (tag + after * 200_000, (tag + after) * 200_000, tag * 200_000 + after):
+    for part in (tag + after * 60_000, (tag + after) * 60_000, tag * 60_000 + after):
         assert len(plain_texts(part, Counter())) >= len(part)
         opendocument.is_odd(part)
 
