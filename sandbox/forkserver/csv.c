@@ -251,10 +251,12 @@ static int is_no_unit(const char *cell)
 
 static int may_hold_units(const struct table *table, const struct row *row)
 {
-    int has_values = 0;
+    if (!table->has_header || table->rows != 1)
+        return 0;
     for (int number = 0; number < row->count; number++)
-        has_values |= is_no_unit(row->cells[number]);
-    return table->has_header && table->rows == 1 && !has_values;
+        if (is_no_unit(row->cells[number]))
+            return 0;
+    return 1;
 }
 
 /* Count a text beside which all others of the column, whose kinds were `before`, may be of another type. */

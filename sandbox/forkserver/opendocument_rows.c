@@ -9,7 +9,7 @@ enum { MOST_COUNTED = 2000, MOST_ROWS = 1 << 30 };
 /* How often something in `place` repeats, so that the next one is at most at `most`. */
 static int times_of(struct tag tag, const char *name, int place, int most)
 {
-    int times = number_of(tag, name, 1);
+    int times = find(tag.start, tag.end, "repeated") ? number_of(tag, name, 1) : 1;
     return times < most - place ? times : most - place;
 }
 
@@ -39,16 +39,24 @@ static int shows_nothing(const char *at, const char *end)
     }
 }
 
+/* Whether a cell says in its tag that it holds a text. */
+static int holds_string(struct tag cell)
+{
+    struct tag said = {0};
+    if (find(cell.start, cell.end, "string-value"))
+        said = attribute(cell, "office:string-value");
+    return said.end && said.end > said.start;
+}
+
 static void examine_cell(struct sheet_rows *rows, struct ods_place *place, struct tag cell, const char *end)
 {
-    struct tag type = attribute(cell, "office:value-type"), formula = attribute(cell, "table:formula");
-    struct tag said = attribute(cell, "office:string-value");
+    struct tag type = attribute(cell, "office:value-type");
     const char *content = cell.end + 1;
     int first = place->column, has_value = 1;
     int is_text = !type.end || begins(type.start, type.end, "string");
-    int is_truth = !is_text && (begins(type.start, type.end, "boolean") || begins(formula.start, formula.end, "of:=TRUE()") ||
-                                begins(formula.start, formula.end, "of:=FALSE()"));
-    if (is_text && (!said.end || said.end == said.start)) {
+    int is_truth = !is_text && (begins(type.start, type.end, "boolean") || find(cell.start, cell.end, "\"of:=TRUE()") ||
+                                find(cell.start, cell.end, "\"of:=FALSE()"));
+    if (is_text && !holds_string(cell)) {
         int is_shown = type.end || begins(past_blanks(content, end), end, "<text:p");
         has_value = is_shown && cell.end[-1] != '/' && !shows_nothing(content, end);
     }
@@ -59,19 +67,17 @@ static void examine_cell(struct sheet_rows *rows, struct ods_place *place, struc
 
 void examine_ods_rows(struct sheet_rows *rows, struct ods_place *place, const char *at, const char *end)
 {
-    for (; (at = find(at, end, "<table:")); at++) {
-        struct tag cell = named(at, end, "<table:table-cell"), row = named(at, end, "<table:table-row");
-        struct tag covered = named(at, end, "<table:covered-table-cell"), sheet = named(at, end, "<table:table");
-        if (cell.end)
-            examine_cell(rows, place, cell, end);
-        else if (covered.end)
-            place->column += times_of(covered, "table:number-columns-repeated", place->column, MOST_COUNTED);
-        else if (row.end) {
+    for (struct tag tag; (at = find(at, end, "<table:")); at++) {
+        if ((tag = named(at, end, "<table:table-cell")).end)
+            examine_cell(rows, place, tag, end);
+        else if ((tag = named(at, end, "<table:covered-table-cell")).end)
+            place->column += times_of(tag, "table:number-columns-repeated", place->column, MOST_COUNTED);
+        else if ((tag = named(at, end, "<table:table-row")).end) {
             place->row += place->row ? place->times : 1;
-            place->times = times_of(row, "table:number-rows-repeated", place->row, MOST_ROWS);
+            place->times = times_of(tag, "table:number-rows-repeated", place->row, MOST_ROWS);
             place->column = 0;
             begin_row_of(rows, place->row, place->times, 0);
-        } else if (sheet.end) {
+        } else if (named(at, end, "<table:table").end) {
             *place = (struct ods_place){0, 0, 0};
             begin_sheet_rows(rows);
         }

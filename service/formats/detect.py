@@ -43,7 +43,7 @@ REMEDIES: Mapping[str, str] = {
         (".ewkt", "Name it .wkt."),
         (".db .db3 .sqlite3 .spatialite", "Name an SQLite database .sqlite."),
         (".7z .rar .tar .tgz .bz2 .xz .zst", "Put the files in it into a ZIP."),
-        (".xls .xlsm .xlsb .fods .numbers", "Save a workbook as .xlsx."),
+        (".xls .xlsm .xlsb .xltx .xltm .fods .ots .numbers", "Save a workbook as .xlsx."),
         (".dwg .dgn", "Save a drawing as DXF."),
         (".gdb", "Put the folder of a File Geodatabase into a ZIP."),
         (".shz", "Name it .zip."),

@@ -492,7 +492,7 @@ async def test_what_rows_of_ods_hold_is_told_as_of_xlsx(
     async with converters.open_run(("ODS",)) as (held, directory):
         with zipfile.ZipFile(directory / "in.ods", "w") as book:
             book.writestr(opendocument.MEMBER, f"{HEAD}{sheet}{TAIL}")
-        sought = await held.ask(Sought, "seek", "in.ods", opendocument.MEMBER, "\n", *opendocument.SOUGHT)
+        sought = await held.ask(Sought, "seek", "in.ods", opendocument.MEMBER, *opendocument.SOUGHT)
         found = opendocument.main(str(directory / "in.ods"), str(tmp_path / "plain.ods"))
     assert {name: count for name, count in found.items() if count and name in ROWS_FOUND} == expected
     may_be_odd = any(mark in sheet for mark in opendocument.SOUGHT)
