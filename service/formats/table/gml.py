@@ -100,7 +100,8 @@ _NUMBER = rb"[+-]?+[\d.]++(?:(?<=[\d.])[eE][+-]?+\d++)?+"
 _NUMBERS = rb"(?:[\d.,+\-\s]++(?:(?<=[\d.])[eE])?+)++"
 _ALIKE = Alike(
     elements=(
-        rb"<((?:\w{1,20}+:)?+(?:featureM|m)ember)[\s>]|<(?:\w{1,20}+:)?+featureMembers\b[^<>]*+>\s*+<([\w:.-]++)[\s>]"
+        rb"<(?=\w)(?:((?:\w{1,20}+:)?+(?:featureM|m)ember)[\s>]"
+        rb"|(?:\w{1,20}+:)?+featureMembers\b[^<>]*+>\s*+<([\w:.-]++)[\s>])"
     ),
     text=rb"(?!\s)(?:[^<>=]++|" + _NO_WORD + rb")++",
     texts={
