@@ -16,6 +16,8 @@ MARKS = ('table:visibility="collapse"', 'table:visibility="filter"', 'table:disp
 """The texts that show that there may be something hidden, or totals."""
 MOST_COUNTED = 2_000
 """Workbooks with values in further columns are refused."""
+MOST_REPEATED = 1 << 20
+"""How many cells are counted that stand for several: the driver reads less."""
 TAG = re.compile(
     rb"<(?:style:style\b(?P<style>[^<>]*+)>\s*+<style:table-properties\b(?P<shown>[^<>]*+)|table:table(?P<sheet>\s[^<>]*+)>"
     rb"|table:table-column\b(?P<column>[^<>]*+)>|table:table-row(?P<row>(?!-)\b[^<>]*+)>"
@@ -47,6 +49,7 @@ class _Counting:
         self._found = found
         self._styles: set[bytes] = set()
         self._sheets = self._filled = self._hidden_sheets = 0
+        self._left = MOST_REPEATED
         self._begin_sheet()
 
     def _begin_sheet(self) -> None:
@@ -96,7 +99,9 @@ class _Counting:
         if kind is not None:
             formula = FORMULA.search(tag["cell"])
             plain = formula[1].translate(AS_XLSX, b"[.]") if formula else None
-            for column in range(first, min(self._place, MOST_COUNTED)):
+            end = min(self._place, MOST_COUNTED, first + 1 + max(self._left, 0))
+            self._left -= max(end - first - 1, 0)
+            for column in range(first, end):
                 self._sheet.add_cell(column + 1, kind, plain)
 
 

@@ -499,6 +499,18 @@ async def test_what_rows_of_ods_hold_is_told_as_of_xlsx(
     assert sought.holds == (bool(expected) or may_be_odd)
 
 
+def test_repeated_cells_of_ods_are_counted_up_to_what_its_driver_reads(tmp_path: Path) -> None:
+    """A file of some kilobytes may have thousands of millions, which took as long as a job may."""
+    with zipfile.ZipFile(tmp_path / "in.ods", "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr(opendocument.MEMBER, f"{HEAD}{ods_rows('2000x', *['2000n'] * 1_000, 'x')}{TAIL}")
+    found = opendocument.main(str(tmp_path / "in.ods"), str(tmp_path / "plain.ods"))
+    assert found["mixed"] == 1_000
+    with zipfile.ZipFile(tmp_path / "in.ods", "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr(opendocument.MEMBER, f"{HEAD}{ods_rows('2000x', '2000x', *['2000n'] * 1_000)}{TAIL}")
+    found = opendocument.main(str(tmp_path / "in.ods"), str(tmp_path / "plain.ods"))
+    assert 1_000 < found["mixed"] < 2_000 * 1_000
+
+
 @pytest.mark.parametrize("text", [b"<si/>", b"<si><t/></si>", b"<si>\n<t xml:space='preserve'></t></si>"])
 async def test_texts_that_may_be_empty_change_no_numbers(converters: Converters, text: bytes) -> None:
     """The driver takes their cells for empty ones, and only looking at each text would show which these are."""
