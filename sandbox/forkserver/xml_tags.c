@@ -8,6 +8,11 @@
 
 enum { FEW_DIGITS = 9 };
 
+static int is_blank(char byte)
+{
+    return byte == ' ' || (byte >= '\t' && byte <= '\r');
+}
+
 static int is_word(char byte)
 {
     return isalnum((unsigned char)byte) || byte == '_';
@@ -18,25 +23,19 @@ const char *find(const char *start, const char *end, const char *text)
     return start < end ? memmem(start, (size_t)(end - start), text, strlen(text)) : NULL;
 }
 
-int begins(const char *at, const char *end, const char *text)
-{
-    size_t size = strlen(text);
-    return (size_t)(end - at) >= size && memcmp(at, text, size) == 0;
-}
-
 const char *past_blanks(const char *at, const char *end)
 {
-    while (at < end && isspace((unsigned char)*at))
+    while (at < end && is_blank(*at))
         at++;
     return at;
 }
 
-struct tag tag_at(const char *at, const char *end, const char *name)
+struct tag tag_from(const char *at, const char *end)
 {
-    struct tag tag = {.start = at + strlen(name)};
-    if (!begins(at, end, name) || tag.start == end || is_word(*tag.start))
+    struct tag tag = {.start = at};
+    if (at == end || is_word(*at))
         return tag;
-    for (at = tag.start; at < end && *at != '<' && *at != '>'; at++)
+    for (; at < end && *at != '<' && *at != '>'; at++)
         continue;
     tag.end = at < end && *at == '>' ? at : NULL;
     return tag;
@@ -45,11 +44,12 @@ struct tag tag_at(const char *at, const char *end, const char *name)
 struct tag attribute(struct tag tag, const char *name)
 {
     struct tag value = {0}, none = {0};
+    size_t size = strlen(name);
     for (const char *at = past_blanks(tag.start, tag.end); at < tag.end; at = past_blanks(value.end + 1, tag.end)) {
         const char *own_name = at;
-        while (at < tag.end && *at != '=' && !isspace((unsigned char)*at))
+        while (at < tag.end && *at != '=' && !is_blank(*at))
             at++;
-        int is_it = (size_t)(at - own_name) == strlen(name) && begins(own_name, at, name);
+        int is_it = (size_t)(at - own_name) == size && memcmp(own_name, name, size) == 0;
         at = past_blanks(at, tag.end);
         if (at == tag.end || *at != '=')
             break;
