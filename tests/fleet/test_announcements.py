@@ -230,6 +230,8 @@ async def test_a_worker_that_gets_room_looks_where_it_has_heard_of_jobs(server: 
                 await until(lambda: not worker.deliveries._announcements._has_room)  # what it still asked for, it takes
                 await here.offer(job := handover())
                 await until(partial(worker.deliveries._lanes._stirred.__contains__, job.lane))
+                while job.lane not in await here.gateway.deliveries._occupied():
+                    await checkpoint()  # its consumer may get it later than the server is asked to wait for it
                 room[0] = 1
                 worker.deliveries.wake()
                 await here.have_taken(job)
