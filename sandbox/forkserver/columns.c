@@ -10,7 +10,7 @@
 #include "text_kinds.h"
 #include "utf_8.h"
 
-enum { DBF_BYTES = 254, LEAST_WKB = 18 };
+enum { DBF_BYTES = 254, LEAST_WKB = 18, UNSET = -21121 /* in place of a value that is missing */ };
 
 enum { MOST_EXACT = 17, MOST_EXACT_WHOLE = 15, LONGEST_EXACT = 800 }; /* no floating-point number has more than 767 digits */
 
@@ -151,6 +151,7 @@ static void examine_integer(struct column *column, int64_t value)
 {
     column->total += fabs((double)value);
     column->at_32_bits += value == INT32_MIN || value == INT32_MAX;
+    column->like_unset += value == UNSET;
     column->beyond_32_bits += value < INT32_MIN || value > INT32_MAX;
     column->beyond_53_bits += value < -(1LL << 53) || value > 1LL << 53;
     column->inexact_whole += value < -99999999999999999 || value > 999999999999999999;

@@ -12,7 +12,7 @@ enum { MOST_COLUMNS = 2000, DISTINCT = 3 };
     each(carriage_returns) each(control) each(no_layer_names) each(like_json) each(like_markup) each(like_formulas) \
     each(like_geometries) each(like_numbers) \
     each(like_escapes) each(first_like_escapes) each(exponents) each(first_exponents) each(beyond_15_digits) each(first_beyond_15_digits) \
-    each(infinite) each(nans) each(near_infinite) each(tiny) each(at_32_bits) each(beyond_32_bits) each(beyond_53_bits) \
+    each(infinite) each(nans) each(near_infinite) each(tiny) each(at_32_bits) each(like_unset) each(beyond_32_bits) each(beyond_53_bits) \
     each(no_day) each(first_no_day) each(before_1000) each(before_march_1900) each(until_1970) each(fractions) each(zoned) each(offsets) \
     each(unsteady) each(unnumbered) each(beyond_dbf) each(first_near_infinite) each(first_beyond_dbf)
 #define DECLARE(name) int64_t name;

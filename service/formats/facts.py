@@ -125,6 +125,8 @@ class Field(msgspec.Struct, frozen=True, gc=False):
     that holds the upload they are missing, and so they are in a work file, for which the upload is asked."""
     at_32_bits: Count = 0
     """Integers that are the largest or the smallest of 32 bits."""
+    like_unset: Count = 0
+    """Integers that mark a value that is missing in some formats."""
     beyond_32_bits: Count = 0
     beyond_53_bits: Count = 0
     """Integers that a floating-point number cannot represent exactly."""

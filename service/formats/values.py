@@ -132,6 +132,12 @@ VALUE_LOSSES: Mapping[str, Loss] = {
     "beyond_32_bits": Loss(
         "integers beyond 32 bits", "{target} stores integers of 32 bits; {values} became floating-point numbers."
     ),
+    "like_unset": Loss(
+        "the number -21121",
+        "{target} is written with the number -21121 for a value that is missing; {values} became none. Store them as "
+        "texts, or all of the column with decimals, to keep them.",
+        count=lambda field, _: 0 if field.beyond_32_bits else field.like_unset,
+    ),
     "long_integers": Loss(
         "integers beyond 32 bits as a type",
         "{target} is written without integers beyond 32 bits as a type; {values}, in columns with such numbers, became "

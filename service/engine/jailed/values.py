@@ -52,6 +52,7 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
     },
     "integer": {
         "at_32_bits": "{0} IN (-2147483648, 2147483647)",
+        "like_unset": "{0} = -21121",
         "beyond_32_bits": "{0} NOT BETWEEN -2147483648 AND 2147483647",
         "beyond_53_bits": "{0} NOT BETWEEN -9007199254740992 AND 9007199254740992",
         "inexact_in_dbf": "{0} NOT BETWEEN -99999999999999999 AND 999999999999999999",

@@ -169,7 +169,17 @@ OPENFILEGDB = Format(
         declares=True,
         reread=Reread(drivers=("OpenFileGDB",)),
         value_losses=TYPE_LOSSES
-        | {"booleans", "beyond_32_bits", "beyond_53_bits", "fractions", "leap_seconds", "offsets", "unzoned", "dates"},
+        | {
+            "booleans",
+            "beyond_32_bits",
+            "beyond_53_bits",
+            "like_unset",
+            "fractions",
+            "leap_seconds",
+            "offsets",
+            "unzoned",
+            "dates",
+        },
         options=("-mapFieldType", "Integer64=Real", "-lco", "GEOMETRY_NAME=SHAPE"),
         column_names=ColumnRule.GEODATABASE,
         reserved_columns=GEODATABASE_WORDS,

@@ -508,6 +508,21 @@ async def test_numbers_that_the_driver_of_flatgeobuf_takes_for_none_are_told(
     assert done.output.warnings == (sentence,) * bool(told)
 
 
+@pytest.mark.parametrize("source", ["GeoJson", "Gml", "Csv"])
+@pytest.mark.parametrize(("largest", "told"), [(7, 2), (1 << 40, 0)])
+async def test_numbers_that_the_driver_of_geodatabases_takes_for_none_are_told(
+    either: Pipeline, tmp_path: Path, source: str, largest: int, told: int
+) -> None:
+    """Its columns of integers that need more than 32 bits hold floating-point numbers."""
+    numbers = [-21121, 5, -21122, largest, -21121]
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, a=number) for number in numbers])
+    if source != "GeoJson":
+        path = (await either.to(source, path)).path
+    done = await either.to("OpenFileGdb", path, source_epsg=4326)
+    said = [warning for warning in done.output.warnings if "21121" in warning or "filled" in warning]
+    assert [warning.partition(";")[2].split()[0] for warning in said] == [f"{told}"] * bool(told), said
+
+
 ELEVATED = {
     "Point": ("<gml:pos>48 9</gml:pos>", "[9.0, 48.0]"),
     "Curve": (f"<gml:segments>{SEGMENT}</gml:segments>", "[[9.0, 48.0], [9.0, 49.0]]"),
