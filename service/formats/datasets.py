@@ -205,7 +205,14 @@ def written_names(writing: Writing, layer: Layer) -> tuple[str, ...]:
         apart = [_apart(writing, name) for name in names]
     if "like_escapes" in writing.value_losses:
         apart = [ESCAPE.sub(ESCAPED_MARK, name) for name in apart]
-    return column_names(writing.column_names, apart, (*writing.reserved_columns, *unheld))
+    written = column_names(writing.column_names, apart, (*writing.reserved_columns, *unheld))
+    return written if layer.families else _with_header(writing, written)
+
+
+def _with_header(writing: Writing, names: tuple[str, ...]) -> tuple[str, ...]:
+    """`names`, the first of which is changed if the driver would write none of them."""
+    numbered = tuple(f"{writing.unwritten_names}{number}" for number in range(1, len(names) + 1))
+    return (f"{names[0]}_", *names[1:]) if writing.unwritten_names and names and names == numbered else names
 
 
 def _apart(writing: Writing, name: str) -> str:

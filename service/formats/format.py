@@ -407,6 +407,8 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
     column_names: ColumnRule = ColumnRule.ANY
     reserved_columns: tuple[str, ...] = ()
     """Names that the driver uses for its own columns."""
+    unwritten_names: str = ""
+    """With what names begin that number the columns from 1: if those of a layer all do, its driver writes none."""
     geometry_elements: frozenset[str] = frozenset()
     """Names that would make a column a geometry, in exactly these letters."""
     stripped_prefix: str = ""

@@ -103,9 +103,7 @@ def test_a_trace_names_what_a_conversion_asked_and_ran(tmp_path: Path, database_
         workbook = client.convert("a.csv", POINTS, sourceEpsg="4326", outputFormat="Xlsx")["jobId"]
         columns = client.convert("a.geojson", lakes(), outputFormat="GeoParquet")["jobId"]
         assert server.stop() == 0
-    assert {("inspecting", "load"), ("converting", "translate"), ("verifying", "count")} <= questions(
-        collector, workbook
-    )
+    assert {("inspecting", "load"), ("converting", "sheets"), ("verifying", "count")} <= questions(collector, workbook)
     ran = {(run["program"], run["part"]) for run in map(attributes_of, spans_of(collector, columns, "run"))}
     assert ("ogr2ogr", "inspecting") in ran
     assert ("parquet_writing", "converting") in ran

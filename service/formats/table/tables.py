@@ -87,6 +87,7 @@ ODS = Format(
         columns_elsewhere=1_024,
         max_layer_name=31,
         reserved_columns=("WKT",),
+        unwritten_names="Field",
         max_rows=1_048_575,
     ),
 )
@@ -126,6 +127,7 @@ XLSX = Format(
         records_crs=False,
         max_layer_name=31,
         reserved_columns=("WKT",),
+        unwritten_names="Field",
         max_rows=1_048_575,
         max_cell=32_767,
     ),

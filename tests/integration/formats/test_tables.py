@@ -289,6 +289,21 @@ async def test_fractions_of_milliseconds_in_a_table_are_told(either: Pipeline, t
     assert [words for words in done.output.warnings if words.startswith("1 value of 'at' lost digits")]
 
 
+@pytest.mark.parametrize("target", ["Xlsx", "Ods"])
+@pytest.mark.parametrize("names", ["Field1,Field2", "Field1", "Field2,Field1", "field1,field2"])
+async def test_a_workbook_has_a_header_whatever_its_columns_are_called(
+    either: Pipeline, tmp_path: Path, target: str, names: str
+) -> None:
+    """The drivers write none of the names that they would give to columns without one."""
+    values = names.translate(str.maketrans("Fieldf", "abcdea"))
+    path = table(tmp_path / "a.csv", f"{names}\n{values}\n{values}\n")
+    written = await either.to(target, path)
+    assert (written.output.warnings == ()) == (not names.startswith("Field1"))
+    back = await either.to("Csv", written.path)
+    names = names.replace("Field1", "Field1_") if names.startswith("Field1") else names
+    assert back.path.read_text() == f"{names}\n{values}\n{values}\n"
+
+
 @pytest.mark.parametrize("separator", [",", "|"])
 async def test_quotation_marks_in_a_header_are_replaced_and_told(
     either: Pipeline, tmp_path: Path, separator: str
