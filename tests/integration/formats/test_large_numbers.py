@@ -40,6 +40,16 @@ async def test_numbers_that_become_infinite_are_told(either: Pipeline, tmp_path:
     assert (await either.to(target, large)).output.warnings == ()
 
 
+@pytest.mark.parametrize("target", ["Ods", "Xlsx"])
+async def test_what_is_infinite_with_15_digits_is_missing_in_workbooks(
+    pipeline: Pipeline, tmp_path: Path, target: str
+) -> None:
+    """By way of CSV, newer drivers write cells whose number is the text inf."""
+    path = write_geojson(tmp_path / "a.geojson", [point(1, 2, n=LARGEST), point(1, 2, n=0.5)])
+    back = await pipeline.to("Csv", (await pipeline.to(target, path)).path, source_epsg=4326)
+    assert [row["n"] for row in readers.table(back.path)] == ["", "0.5"]
+
+
 @pytest.mark.parametrize("number", ["1e+400", "-1.79769313486232e+308", "1.8e0308"])
 async def test_numbers_without_a_value_to_the_driver_stay_texts(either: Pipeline, tmp_path: Path, number: str) -> None:
     """It takes infinite ones for texts if their exponent is long, and gave missing values for them, without a word."""

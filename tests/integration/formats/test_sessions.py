@@ -416,7 +416,7 @@ async def test_one_run_selects_features(ways: Ways, output: str, features: int) 
 
 ODD_CELLS: Mapping[str, list[object]] = {
     "text": ["a\rb", "a\r\nb\r", "a\n\rb", "\n", " ", "", "x" * 300, 'a, "b"', None],
-    "number": [0.1 + 0.2, 1 / 3, 1.7976931348623157e308, 5e-324, 1234567890.1234567, 2.0**53 + 2, 1e22, None],
+    "number": [0.1 + 0.2, 1 / 3, 5e-324, 1234567890.1234567, 2.0**53 + 2, 1e22, None],
     "whole": [2**53 + 1, -(2**63), 0, None],
     "truth": [True, False, None],
     "day": ["2020-02-29", "1899-12-31", None],
