@@ -104,7 +104,8 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
     staged = zip(source.parts, staged_names(source), strict=True)
     ways = [await how_to_read(place, part, reading, name) for part, name in staged]
     openings = [
-        Opening(name, (*reading.options, *way.options)) for name, way in zip(staged_names(source), ways, strict=True)
+        Opening(name, (*reading.options, *way.options), way.srid)
+        for name, way in zip(staged_names(source), ways, strict=True)
     ]
     environments = [{**reading.environment, **way.environment} for way in ways]
     warnings = tuple(told for way in ways for told in way.warnings)
@@ -131,19 +132,21 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
     messages = []
     for number, (opening, environment) in enumerate(zip(openings, environments, strict=True)):
         own = msgspec.structs.replace(reading, environment=environment)
-        messages.append(await add_table(place, own, number, opening))
+        told, unknown = await add_table(place, own, number, opening)
+        system = system or unknown
+        messages.append(told)
     for number, part in enumerate(source.parts):
         if ".shp" not in part.files:  # the work file does not say of which texts the driver made these
             place.clock_times[f"t{number}"] = await place.look(partial(clock_times, part.path))
     if reading.has_labels:
         labels = sum([await _count_labels(place, reading, opening) for opening in openings])
-    told = "\n".join(messages)
+    every = "\n".join(messages)
     changes = (
         *warnings,
-        *find_changes(told, values=not source.parts[0].files.keys() & {".dbf"}),
+        *find_changes(every, values=not source.parts[0].files.keys() & {".dbf"}),
         *_label_warnings(labels),
     )
-    texts, was = has_other_texts(told), former_types(told)
+    texts, was = has_other_texts(every), former_types(every)
     return WorkFile(changes, names, logical=logical, has_other_texts=texts, was=was, system=system)
 
 

@@ -26,11 +26,16 @@ INDEX_ANEW: Mapping[str, str] = {"SHAPE_RESTORE_SHX": "YES"}
 also those that a program has replaced and left there, so that records would get the shapes of others."""
 
 
-HEAD_BYTES = 4096
-SYSTEM = re.compile(rb"\s*+(?P<kind>\w{4,20}+)\s*+\[\s*+\"(?P<name>[\w:. /-]{1,60}+)\"", re.ASCII)
+MOST_PRJ_BYTES = 1 << 16
+SYSTEM = re.compile(rb"\s*+(?P<kind>\w{4,20}+)\s*+\[\s*+\"(?P<name>[\w:. /+()-]{1,60}+)\"", re.ASCII)
 """How a .prj begins."""
 KINDS: Mapping[bytes, str] = {b"GEOCCS": "geocentric ", b"LOCAL_CS": "local ", b"ENGCRS": "local "}
 """What is told of kinds of systems that have no maps."""
+OF_2019 = frozenset({b"PROJCRS", b"GEOGCRS", b"GEODCRS", b"COMPOUNDCRS"})
+"""Kinds in a newer form of WKT, of which the driver reads nothing, although pyproj writes it unless told otherwise."""
+CODE = re.compile(rb'\bID\s*+\[\s*+"EPSG"\s*+,\s*+(?P<code>\d{4,6}+)\s*+\]\s*+\]\s*+\Z')
+"""How a system ends there that has a code: those of its parts are not the last."""
+CODE_BYTES = 200
 
 
 class Way(NamedTuple):
@@ -43,6 +48,8 @@ class Way(NamedTuple):
     """The positions of its logical columns, which some releases of the driver report as texts."""
     system: str = ""
     """What its .prj calls its system."""
+    srid: int | None = None
+    """The EPSG code of its system, if its driver does not read how the .prj describes it."""
 
 
 async def how_to_read(place: Workplace, part: Part, reading: Reading, name: str) -> Way:
@@ -55,17 +62,22 @@ async def how_to_read(place: Workplace, part: Part, reading: Reading, name: str)
     environment = {} if await has_index(place, part, name) else INDEX_ANEW
     columns = partial(_how_to_read_columns, part, reads_logical=place.host.is_of(reading.reads_logical))
     options, told, logical = await place.look(columns)
-    return Way(options, told, environment, logical, await place.look(partial(_system, part)))
+    system, srid = await place.look(partial(_system, part))
+    return Way(options, told, environment, logical, system, srid)
 
 
-def _system(part: Part) -> str:
-    """What a .prj calls the system that it describes, if that is a plain name. Blocking."""
+def _system(part: Part) -> tuple[str, int | None]:
+    """What a .prj calls the system that it describes, if that is a plain name, and `Way.srid`. Blocking."""
     prj = part.files.get(".prj")
     if prj is None:
-        return ""
+        return "", None
     with opened(prj) as file:
-        found = SYSTEM.match(file.read(HEAD_BYTES))
-    return f"{KINDS.get(found['kind'].upper(), '')}{found['name'].decode('ascii')}" if found else ""
+        text = file.read(MOST_PRJ_BYTES)
+    if not (found := SYSTEM.match(text)):
+        return "", None
+    kind = found["kind"].upper()
+    code = CODE.search(text[-CODE_BYTES:]) if kind in OF_2019 else None
+    return f"{KINDS.get(kind, '')}{found['name'].decode('ascii')}", int(code["code"]) if code else None
 
 
 def _how_to_read_columns(

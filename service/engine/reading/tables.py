@@ -22,7 +22,6 @@ from service.engine.reading.table_checks import (
 )
 from service.engine.reading.work_file import (
     LISTED,
-    NO_SYSTEM,
     WORK_DRIVER,
     FormerTypes,
     WorkFile,
@@ -248,11 +247,8 @@ async def _read_tables(place: Workplace, request: ConversionRequest, tables: Seq
         return WorkFile(tuple(table_warnings(tables)), names, facts, is_unplaced=is_unplaced(tables))
     messages, unknown = [], ""
     for number, opening in enumerate(openings):
-        system = f"EPSG:{opening.srid}" if opening.srid is not None else ""
-        told = await add_table(place, OURS, number, opening, system=system)
-        if system and NO_SYSTEM.search(told):
-            unknown = unknown or system
-            told = await add_table(place, OURS, number, opening)
+        told, unplaced = await add_table(place, OURS, number, opening)
+        unknown = unknown or unplaced
         messages.append(told)
     return WorkFile(
         (*table_warnings(tables), *find_changes("\n".join(messages))),

@@ -39,7 +39,7 @@ async def read_topojson(place: Workplace, source: Source) -> WorkFile:
     facts = await hold(place, reading, openings)
     messages = []
     for number, opening in enumerate(openings if facts is None else ()):
-        messages.append(await add_table(place, reading, number, opening))
+        messages.append((await add_table(place, reading, number, opening))[0])
     names = {f"t{number}": name for number, (name, _) in enumerate(found.layers)}
     system = found.layers[0][1]  # all documents have that of the topology
     is_known = found.has_system and system.crs_epsg is not None

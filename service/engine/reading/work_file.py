@@ -126,14 +126,22 @@ async def facts_of(place: Workplace, gpkg: str) -> Facts:
     return await place.call(facts_program.__name__, Facts, gpkg, NOTHING_KNOWN)
 
 
-async def add_table(place: Workplace, reading: Reading, number: int, opening: Opening, *, system: str = "") -> str:
-    """Add the layer of a file to the work file as a table with this number, unless its `system` is unknown.
+async def add_table(place: Workplace, reading: Reading, number: int, opening: Opening) -> tuple[str, str]:
+    """Add the layer of a file to the work file as a table with this number.
 
-    The first one, 0, makes the work file. Returns the messages, which say if the system is unknown.
+    The first one, 0, makes the work file. Returns the messages, and the system of the opening if that is not known.
 
     Raises:
         Rejection: the file cannot be read.
     """
+    system = f"EPSG:{opening.srid}" if opening.srid is not None else ""
+    messages = await _add_table(place, reading, number, opening, system)
+    if not (system and NO_SYSTEM.search(messages)):
+        return messages, ""
+    return await _add_table(place, reading, number, opening, ""), system
+
+
+async def _add_table(place: Workplace, reading: Reading, number: int, opening: Opening, system: str) -> str:
     assigned, tolerated = (("-a_srs", system), NO_SYSTEM_OR_BOUNDS) if system else ((), NO_BOUNDS)
     arguments = [*INTO_WORK_FILE, *(ADD if number else ()), *open_options(*opening.options), *assigned]
     arguments += [WORK_FILE, opening.name, "-nln", f"t{number}"]

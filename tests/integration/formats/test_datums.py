@@ -469,3 +469,35 @@ async def test_a_prj_of_no_map_is_named(either: Pipeline, tmp_path: Path, system
     replace_in(made, path, rb"(?s)\AGEOGCS\[.*", system.encode())
     with pytest.raises(Rejection, match=f"in {WITHOUT_MAPS[system]}, which is not a known system"):
         await either.to("GeoPackage", path)
+
+
+OF_2019 = (
+    'GEOGCRS["{}",DATUM["European Terrestrial Reference System 1989",ELLIPSOID["GRS 1980",6378137,'
+    '298.257222101,LENGTHUNIT["metre",1]]],PRIMEM["Greenwich",0,ANGLEUNIT["degree",0.0174532925199433]],'
+    'CS[ellipsoidal,2],AXIS["latitude",north,ORDER[1],ANGLEUNIT["degree",0.0174532925199433]],AXIS["longitude",east,'
+    'ORDER[2],ANGLEUNIT["degree",0.0174532925199433{}]]{}]'
+)
+
+
+@pytest.mark.parametrize("target", ["GeoJson", "GeoPackage"])
+async def test_a_prj_in_the_form_of_2019_has_a_code(either: Pipeline, tmp_path: Path, target: str) -> None:
+    """Its driver reads nothing of it, and the file was said to record no system."""
+    made = (await either.to("Shapefile", write_geojson(tmp_path / "a.geojson", [point(1, 2, a=1)]))).path
+    path = tmp_path / "b.zip"
+    replace_in(made, path, rb"(?s)\AGEOGCS\[.*", OF_2019.format("CH1903+ / LV95", "", ',ID["EPSG",4258]').encode())
+    done = await either.to(target, path)
+    assert done.facts.layers[0].crs.epsg == 4258
+    assert done.output.warnings == ()
+
+
+@pytest.mark.parametrize("codes", [(',ID["EPSG",9102]', ""), ("", ',ID["EPSG",999999]')])
+@pytest.mark.parametrize(("name", "told"), [("My grid", "'My grid'"), ("CH1903+ (own)", "a system of its own")])
+async def test_a_prj_in_the_form_of_2019_without_a_code_that_is_known_is_named(
+    either: Pipeline, tmp_path: Path, codes: tuple[str, str], name: str, told: str
+) -> None:
+    """The code of a part is none of the system."""
+    made = (await either.to("Shapefile", write_geojson(tmp_path / "a.geojson", [point(1, 2, a=1)]))).path
+    path = tmp_path / "b.zip"
+    replace_in(made, path, rb"(?s)\AGEOGCS\[.*", OF_2019.format(name, *codes).encode())
+    with pytest.raises(Rejection, match=f"in {told}, which is not a known system"):
+        await either.to("GeoPackage", path)
