@@ -431,11 +431,11 @@ ODD_CELLS: Mapping[str, list[object]] = {
 async def test_an_open_run_writes_the_cells_that_others_write(
     ways: Ways, output: str, places: list[Json | None]
 ) -> None:
-    """They reach the workbook through CSV there."""
+    """They reach the workbook through CSV there. FlatGeobuf of newer releases holds no features without geometry."""
     shapes = [place and geometry("Point", place) for place in places]
     cells = [{name: values[n % len(values)] for name, values in ODD_CELLS.items()} for n in range(36)]
     features = [feature(shapes[n % len(shapes)], **values) for n, values in enumerate(cells)]
-    for kind in ("geojson", "gpkg", "fgb"):
+    for kind in ("geojson", "gpkg", *["fgb"] * all(places)):
         assert await ways.compare(await as_source(ways, kind, features), output) == 1
 
 
