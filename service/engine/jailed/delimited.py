@@ -272,7 +272,8 @@ def _take(columns: list[Column], row: Sequence[str], *, may_be_units: bool = Fal
             column.rounded += loses_digits(cell, kind)
         else:
             column.kinds |= separators_in(cell)
-        _set_aside(column, cell, before, may_be_unit=may_be_units)
+        if column.kinds != before or column.others is not None:
+            _set_aside(column, cell, before, may_be_unit=may_be_units)
         if Kind.MOMENT in column.kinds and FINER.match(cell):
             column.finer += 1
         column.returned += "\r" in cell

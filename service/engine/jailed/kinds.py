@@ -12,31 +12,9 @@ from math import isinf
 NUMBER = re.compile(r"\s*[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][-+]?\d+)?\s*$", re.ASCII)
 
 
-STAND_INS = frozenset(
-    {
-        *(
-            "-",
-            "--",
-            "---",
-            "\u2013",
-            "\u2014",
-            "\u2212",
-            "*",
-            ".",
-            "..",
-            "...",
-            "?",
-            "n/a",
-            "na",
-            "n.a.",
-            "n. a.",
-            "n.d.",
-            "nd",
-        ),
-        *("nan", "null", "none", "nil", "\\n", "missing", "unknown", "no data", "k.a."),
-        *("#n/a", "#div/0!", "#value!", "#ref!", "#num!", "#name?", "#null!"),
-    }
-)
+_WORDS = "- -- --- \u2013 \u2014 \u2212 * . .. ... ? n/a na n.a. n.d. nd nan null none nil \\n missing unknown k.a."
+_ERRORS = "#n/a #div/0! #value! #ref! #num! #name? #null!"
+STAND_INS = frozenset((*_WORDS.split(), *_ERRORS.split(), "n. a.", "no data"))
 """What cells say, in small letters, that have no value, in columns of numbers as well."""
 _GREAT_EXPONENT = re.compile(r"[eE](?:\+\d{3}|\d{4})", re.ASCII)
 NO_DIGITS = re.compile(r"[eE].*|[-.,]")

@@ -107,9 +107,8 @@ MALFORMED = (
 """What pyarrow raises, and what follows from metadata that does not match the format."""
 TOO_LARGE = "overflowed binary array capacity"
 """What pyarrow says of texts that take more than 2 GiB in a batch, which no run has."""
-
-
 ENCRYPTED = re.compile(r"encrypted metadata|[Cc]annot decrypt")
+"""What it says of files that are encrypted as a whole, or have columns that are."""
 
 
 def main(parquet: str, work_file: str, sheets_file: str) -> dict[str, object]:
