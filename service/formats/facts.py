@@ -64,6 +64,8 @@ class FieldType(StrEnum):
 
 MOMENTS = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIME})
 """The types of dates and times."""
+UNSET = -21121
+"""The integer with which GDAL marks fields that are not set."""
 
 
 class FormerType(StrEnum):
@@ -126,7 +128,7 @@ class Field(msgspec.Struct, frozen=True, gc=False):
     at_32_bits: Count = 0
     """Integers that are the largest or the smallest of 32 bits."""
     like_unset: Count = 0
-    """Integers that mark a value that is missing in some formats."""
+    """Integers that are `UNSET`."""
     beyond_32_bits: Count = 0
     beyond_53_bits: Count = 0
     """Integers that a floating-point number cannot represent exactly."""

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from service.errors import Rejection
 from service.formats.datasets import Dataset
-from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, MOST_COMMAS, Count, Facts, Field, Name
+from service.formats.facts import MAX_COLUMNS, MAX_LAYERS, MOST_COMMAS, UNSET, Count, Facts, Field, Name
 from service.formats.format import Writing
 from service.formats.names import counted, listed, quotes, shown
 from service.formats.plan import ConversionPlan
@@ -204,7 +204,8 @@ def _is_kept(writing: Writing, field: Field) -> bool:
 
 
 def _value_differences(writing: Writing, field: Field, found: VerifiedColumn) -> Iterator[str]:
-    filled = (field.filled or 0) - (field.empty if writing.empty_is_null else 0)
+    unset = field.like_unset if "like_unset" in writing.value_losses and not field.beyond_32_bits else 0
+    filled = (field.filled or 0) - (field.empty if writing.empty_is_null else 0) - unset
     if found.filled is not None and not filled - field.nans <= found.filled <= filled:
         blank = 0 < filled - found.filled <= min(field.leading_blanks, field.trailing_blanks)
         yield (
@@ -213,8 +214,8 @@ def _value_differences(writing: Writing, field: Field, found: VerifiedColumn) ->
         )
     exact = not (field.inexact_in_dbf or field.beyond_dbf or field.beyond_53_bits)
     if found.total is not None and field.total is not None and exact:
-        larger = max(abs(found.total), abs(field.total))
-        if abs(found.total - field.total) > RELATIVE * larger:
+        total = field.total - abs(UNSET) * unset
+        if abs(found.total - total) > RELATIVE * max(abs(found.total), abs(total)):
             yield f"Read back, the numbers in {shown(field.name)!r} add up differently; some were changed."
 
 

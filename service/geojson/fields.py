@@ -22,8 +22,6 @@ from service.geojson.jsontext import LONG_NEGATIVE, holds_clamped, holds_long_ne
 INT64_MIN = -INT64_MAX - 1
 INTEGER_WIDTH = 18
 LARGEST_OF_32_BITS = (1 << 31) - 1
-UNSET = -21121
-"""In place of a value that is missing, in some formats."""
 EXACT_IN_REAL = 1 << 53
 SMALLEST_LONG = 1e15
 """From here on, whole numbers may be others with 15 digits."""
@@ -45,7 +43,7 @@ _LENGTHS = ("longest_bytes", "over_dbf_limit")
 _OF_MOMENTS = (*_LENGTHS, "reworded_moments", "rounded_moments", "rounded_up")
 _TOLD_OF_TYPE: Mapping[FieldType, tuple[str, ...]] = {
     FieldType.TEXT: _LENGTHS,
-    FieldType.INTEGER: ("beyond_32_bits", "like_unset"),
+    FieldType.INTEGER: ("beyond_32_bits",),
     FieldType.REAL: (
         "integers_as_reals",
         "infinite",
@@ -113,7 +111,6 @@ class FieldTally:
     clamped_integers = 0
     wide_integers = 0
     beyond_32_bits = 0
-    like_unset = 0
     long_negatives = 0
     tiny = 0
     beyond_dbf = 0
@@ -201,8 +198,6 @@ class FieldTally:
         self.type = joined_type(self.type, FieldType.INTEGER)
         self.integers += len(values)
         largest = max(map(abs, values))
-        if largest >= -UNSET:
-            self.like_unset += values.count(UNSET)
         if largest > LARGEST_OF_32_BITS:
             self.beyond_32_bits += sum(not ~LARGEST_OF_32_BITS <= value <= LARGEST_OF_32_BITS for value in values)
         if largest >= SMALLEST_LONG:
