@@ -100,6 +100,10 @@ class TextTally:
         self._counts = counts
         self._searches = _searches(reading.left_out, reading.entity)
         self._tail = b""
+        self._passed = 0
+        """How many bytes of the text come before the tail."""
+        self._searched: dict[_EntrySearch, int] = {}
+        """Where in the text the last match of each ended that was counted: the next one begins behind it."""
         self._entity = b""
         """The last one that has begun, which may go on in the next part."""
 
@@ -118,9 +122,13 @@ class TextTally:
             pattern = search.pattern
             if (search.is_once and self._counts[pattern.pattern]) or not search.may_match(text, entities):
                 continue
-            matches = (match for match in pattern.finditer(text) if match.lastindex or not pattern.groups)
-            self._counts[pattern.pattern] += sum(match.end() > old for match in matches)
+            start = max(0, self._searched.get(search, 0) - self._passed)
+            for match in pattern.finditer(text, start):
+                if match.end() > old and (match.lastindex or not pattern.groups):
+                    self._counts[pattern.pattern] += 1
+                    self._searched[search] = self._passed + match.end()
         self._tail = text[-LONGEST_MATCH:]
+        self._passed += len(text) - len(self._tail)
 
     def _count_entities(self, text: bytes, old: int) -> frozenset[bytes]:
         """Return the names of the entities of which `text` has a part; its first `old` bytes have been counted."""

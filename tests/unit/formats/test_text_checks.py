@@ -15,6 +15,7 @@ from service.formats.condensed import LEAST, Condenser
 from service.formats.format import reading_of
 from service.formats.left_out import CHUNK, TextTally, warn_of_left_out
 from service.formats.registry import find_output
+from service.formats.table.gpx import REPEATED_IN_GPX
 from service.formats.text_checks import TEXT_CHECKS, TextChecks
 
 PLAIN = ("a", "1,2", "b c", "\u00e9\n\u00e9", "clampToGroundwork", "&lt;a&gt;", "b &amp; c")
@@ -240,6 +241,15 @@ def test_what_is_told_of_one_of_several_is_told_of_all(directory: Path, name: st
     of_all = [told for check in checks for told in check.told()]
     with TemporaryDirectory(dir=directory) as shorter:
         assert TextChecks(row, Path(shorter)).tell([path]) == (of_all, warn_of_left_out(row, counts, [path]))
+
+
+@pytest.mark.parametrize("blanks", [1, LEAST])
+def test_each_element_that_is_repeated_is_counted_once(blanks: int) -> None:
+    """Also where a search for the next one begins within a point of the piece before."""
+    point = b"<wpt lat='1' lon='1'><ele>a</ele>\n<time>a</time><time>a</time><ele>a</ele>\n</wpt>\n"
+    counts: Counter[bytes] = Counter()
+    TextTally(reading_of(find_output("Gpx")), counts).add(b" " * blanks + 9940 * point)
+    assert counts[REPEATED_IN_GPX] == 9940
 
 
 @pytest.mark.parametrize("shape", ALIKE)
