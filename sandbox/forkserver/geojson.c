@@ -31,7 +31,8 @@ struct tally {
     struct mapped file;
     const char *at, *end, *checked;
     int is_broken, has_z, count, expected;
-    int64_t features, geometries;
+    int64_t features, geometries, ids_alone;
+    int has_id_column, ids_make_column, ids_are_numbers;
     struct property properties[MOST_PROPERTIES];
 };
 
@@ -182,29 +183,65 @@ static struct property *property_of(struct tally *tally, const struct text *name
     return tally->properties + tally->count++;
 }
 
-static void take_properties(struct tally *tally)
+enum { NO_ID, EMPTY_ID, FILLED_ID };
+
+/* Count the values of the properties of a feature; whether one of them is called id, and is filled. */
+static int take_properties(struct tally *tally)
 {
+    int id = NO_ID;
     tally->expected = 0;
     skip_space(tally);
     if (takes_word(tally, "null"))
-        return;
+        return id;
     need(tally, '{');
     if (takes(tally, '}'))
-        return;
+        return id;
     do {
         skip_space(tally);
         struct text name = take_text(tally);
         if (tally->is_broken)
-            return;
+            return id;
         struct property *property = property_of(tally, &name);
         need(tally, ':');
         skip_space(tally);
-        if (!takes_word(tally, "null")) {
+        int is_filled = !takes_word(tally, "null");
+        if (is_filled) {
             property->filled++;
             take_value(tally, 2, 0);
         }
+        if (is_text(&name, "id"))
+            id = is_filled ? FILLED_ID : EMPTY_ID;
     } while (!tally->is_broken && takes(tally, ','));
     need(tally, '}');
+    return id;
+}
+
+/* Count the id of a feature, which may be a value of a column, as `service/geojson/ids.py` does. */
+static void note_id(struct tally *tally, const struct text *id, int among_properties)
+{
+    if (id->size && !tally->has_id_column) {
+        size_t digits = 0;
+        while (digits < id->size && id->start[digits] >= '0' && id->start[digits] <= '9')
+            digits++;
+        if (digits == id->size)
+            tally->ids_are_numbers = 1;
+        else if (id->start[0] == '-')
+            tally->ids_are_numbers = 0;
+        if (!tally->ids_are_numbers && among_properties != FILLED_ID)
+            tally->ids_make_column = tally->has_id_column = 1;
+    }
+    tally->has_id_column |= among_properties != NO_ID;
+    tally->ids_alone += id->size && among_properties == NO_ID;
+}
+
+/* Add the ids that are values of a column; whether they are depends on types that another program knows, if there is one. */
+static void add_ids(struct tally *tally)
+{
+    if (!tally->ids_alone || tally->ids_are_numbers)
+        return;
+    tally->is_broken |= !tally->ids_make_column;
+    struct text name = {.start = "id", .size = 2};
+    property_of(tally, &name)->filled += tally->ids_alone;
 }
 
 static int take_geometry(struct tally *tally)
@@ -227,7 +264,8 @@ static void check_text(struct tally *tally)
 /* A feature, or a collection of features, which has others in it. */
 static void take_feature(struct tally *tally, int is_inside)
 {
-    int is_feature = 0, has_geometry = 0;
+    int is_feature = 0, has_geometry = 0, property = NO_ID;
+    struct text id = {.size = 0};
     need(tally, '{');
     do {
         struct text name = take_text(tally);
@@ -238,8 +276,15 @@ static void take_feature(struct tally *tally, int is_inside)
             struct text type = take_text(tally);
             is_feature = is_text(&type, "Feature");
         } else if (is_text(&name, "properties"))
-            take_properties(tally);
-        else if (is_text(&name, "geometry"))
+            property = take_properties(tally);
+        else if (is_text(&name, "id")) {
+            skip_space(tally);
+            id.start = tally->at;
+            if (!takes_word(tally, "null")) {
+                take_value(tally, 1, 0);
+                id.size = (size_t)(tally->at - id.start);
+            }
+        } else if (is_text(&name, "geometry"))
             has_geometry = take_geometry(tally);
         else if (is_text(&name, "features") && !is_inside) {
             need(tally, '[');
@@ -253,6 +298,8 @@ static void take_feature(struct tally *tally, int is_inside)
             take_value(tally, 1, 0);
     } while (!tally->is_broken && takes(tally, ','));
     need(tally, '}');
+    if (is_feature)
+        note_id(tally, &id, property);
     tally->features += is_feature;
     tally->geometries += is_feature && has_geometry;
     if (tally->at - tally->checked > CHECKED_AT_ONCE)
@@ -286,6 +333,7 @@ void count_geojson(const char *file)
     }
     if (tally->file.size)
         check_text(tally);
+    add_ids(tally);
     if (!tally->file.size || tally->is_broken)
         put("{\"ok\":false");
     else

@@ -67,6 +67,8 @@ __all__ = ["Engine", "OddTimes", "Output"]
 
 UNASKED = ConversionRequest()
 OPEN_OPTION = "-oo"
+AS_WRITTEN = "NATIVE_DATA=YES"
+"""With this option, which ogr2ogr always adds, features of JSON keep what their columns do not hold."""
 JAILED_PROGRAMS = (
     CALLER,
     facts_program.__name__,
@@ -444,22 +446,23 @@ async def _held(place: Workplace, plan: ConversionPlan, source: Source, origin: 
 async def _opened(
     place: Workplace, session: Session, plan: ConversionPlan, source: Source, origin: Origin
 ) -> Origin | None:
-    """Have a session open the upload; between JSON formats, ogr2ogr preserves more than a session can.
+    """Have a session open the upload, whatever its run has held.
 
     An upload without features needs none: some writers would ask it nothing.
     """
+    await session.abandon()
     is_empty = not any(dataset.features for dataset in plan.datasets)
-    if is_empty or plan.writing.json or needs_work_file(plan):
-        await session.abandon()
+    if is_empty or needs_work_file(plan):
         return None
-    _begin_with_upload(place, session, source, origin)
+    _begin_with_upload(place, session, source, origin, *((AS_WRITTEN,) if plan.writing.json else ()))
     place.held_name = origin.name
     return msgspec.structs.replace(origin, options=())
 
 
-def _begin_with_upload(place: Workplace, session: Session, source: Source, origin: Origin) -> None:
+def _begin_with_upload(place: Workplace, session: Session, source: Source, origin: Origin, *options: str) -> None:
     begin(place, session, origin.drivers, reading_of(source.format))
-    session.open_first(origin.name, origin.drivers, [option for option in origin.options if option != OPEN_OPTION])
+    options += tuple(option for option in origin.options if option != OPEN_OPTION)
+    session.open_first(origin.name, origin.drivers, options)
 
 
 async def _let_go(place: Workplace, plan: ConversionPlan) -> None:

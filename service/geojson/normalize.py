@@ -2,14 +2,12 @@
 
 Unpaired surrogates are replaced, and numbers beyond 64 bits by the nearest within them. A single object or a sequence
 of objects becomes a FeatureCollection, because the converter would read it with another parser, which formats numbers
-in objects differently and has fewer options. Runs in the sandbox as
-`python -m service.geojson.normalize FILE OUTPUT wrap|mend|keep`.
+in objects differently and has fewer options.
 """
 
 import codecs
 import json
 import mmap
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -21,6 +19,7 @@ from service.formats.geometry import FAMILIES
 from service.geojson.cursor import SPACE_OR_SEPARATOR, Cursor, text_of
 from service.geojson.document import COLLECTION
 from service.geojson.features import lenient_decode
+from service.geojson.findings import Scan
 from service.geojson.numbers import pieces_within_64_bits
 from service.geojson.surrogates import REPLACEMENT, find_lone, replace_lone
 
@@ -32,6 +31,14 @@ WRAP, MEND, KEEP = "wrap", "mend", "keep"
 """Wrap a sequence that needs nothing else; mend its objects as well; mend a collection."""
 WINDOW_BYTES = 256 << 10
 _GEOMETRIES = frozenset(map(str.lower, FAMILIES))
+
+
+def mode_for(found: Scan) -> str | None:
+    """How a document that was scanned must be normalized; None if it needs no copy."""
+    needs_mending = found.half_letters or found.is_beyond_64_bits
+    if found.is_collection:
+        return KEEP if needs_mending else None
+    return MEND if needs_mending else WRAP
 
 
 def normalize(document: Path, target: Path, mode: str) -> None:
@@ -117,7 +124,3 @@ def _feature(text: bytes, members: dict[str, Raw]) -> bytes:
     if kind == _FEATURE and bytes(members["type"]) != _AS_WRITTEN:
         return msgspec.json.encode(members | {"type": Raw(_AS_WRITTEN)})
     return text
-
-
-if __name__ == "__main__":
-    normalize(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

@@ -1,7 +1,7 @@
 """One streaming pass over a GeoJSON document.
 
-Small files are scanned by calling `scan`; for others `python -m service.geojson.scan FILE OUTPUT [edges]` runs in the
-sandbox and writes its outcome to OUTPUT.
+Small files are scanned by calling `scan`; for others `python -m service.geojson.scan FILE OUTPUT [edges] [COPY]` runs
+in the sandbox and writes its outcome to OUTPUT, and a normalized copy to COPY if the converter needs one.
 """
 
 import gc
@@ -16,6 +16,7 @@ from service.geojson.document import Document
 from service.geojson.features import Feature
 from service.geojson.findings import Scan, ScanOutcome, read_scan, write_outcome
 from service.geojson.geometries import SAMPLE_BYTES
+from service.geojson.normalize import mode_for, normalize
 from service.geojson.refusals import Reason, Unreadable
 from service.geojson.tally import Tally
 
@@ -103,14 +104,22 @@ def _scan(document: Document, batches: Iterable[Sequence[Feature]], *, seeks_edg
 
 
 def main(arguments: list[str]) -> None:
-    """Scan the file given first, and write the outcome to the file given second; a third argument is `EDGES`."""
+    """Scan the file given first, and write the outcome to the file given second.
+
+    Of further arguments, `EDGES` seeks edges, and another one is where a normalized copy goes, if one is needed.
+    """
     gc.disable()  # there are no cycles, and traversing the features of a window is wasted time
     document, output = map(Path, arguments[:2])
     try:
-        outcome = ScanOutcome(scan=scan(document, seeks_edges=EDGES in arguments[2:]))
+        found = scan(document, seeks_edges=EDGES in arguments[2:])
     except Unreadable as refusal:
-        outcome = ScanOutcome(refused=refusal.reason, line=refusal.line)
-    write_outcome(output, outcome)
+        write_outcome(output, ScanOutcome(refused=refusal.reason, line=refusal.line))
+        return
+    write_outcome(output, ScanOutcome(scan=found))
+    mode = mode_for(found)
+    for copy in arguments[2:]:
+        if mode is not None and copy != EDGES:
+            normalize(document, Path(copy), mode)
 
 
 if __name__ == "__main__":

@@ -26,10 +26,9 @@ from service.formats.plan import can_go_direct, most_to_read
 from service.formats.request import ConversionRequest
 from service.formats.source import Part, Source
 from service.formats.systems import is_projected
-from service.geojson import normalize as normalize_program
 from service.geojson import scan as scan_program
 from service.geojson.findings import Scan, read_scan
-from service.geojson.normalize import KEEP, MEND, WRAP, normalize
+from service.geojson.normalize import mode_for, normalize
 from service.geojson.refusals import Reason, Unreadable
 from service.geojson.scan import EDGES, is_quick, read_light, scan_bytes
 from service.geojson.warnings import reading_warnings
@@ -46,7 +45,7 @@ UNKNOWN_JSON = frozenset({Reason.NOT_GEOJSON, Reason.ESRI_JSON})
 UNFIT_NAMES = frozenset({Reason.TOO_MANY_FIELDS, Reason.LONG_NAMES, Reason.ZERO_IN_NAMES})
 """Why a document cannot be analyzed of whose properties the converter would make too many columns, or wrong ones."""
 _FAULTY = frozenset({Flaw.UNCLOSED, Flaw.SINGLE})
-JAILED_PROGRAMS = (scan_program.__name__, normalize_program.__name__)
+JAILED_PROGRAMS = (scan_program.__name__,)
 """The modules that run in the sandbox, for a launcher that keeps them loaded."""
 
 
@@ -66,7 +65,7 @@ async def inspect_source(
     seeks_edges = is_projected(target, request, engine.catalogue)
     try:
         is_json = reading_of(source.format).json
-        found = await scan_document(engine, run, source, seeks_edges=seeks_edges) if is_json else None
+        found = await scan_document(engine, run, source, seeks_edges=seeks_edges, copies=True) if is_json else None
     except Unreadable as unreadable:
         if unreadable.reason in MISREAD | UNFIT_NAMES:
             raise
@@ -83,7 +82,7 @@ async def inspect_source(
             if reading_of(source.format).told_by:  # a description may have the same members but no features
                 await require_features(source)
             raise
-    fit = await normalized(engine, run, source, found)
+    fit = await normalized(source, found)
     facts = await run_for_columns(partial(found.facts, source.stem), [found.fields])
     # Only the converter can tell whether a system that is not in the catalogue exists.
     is_odd = found.crs_epsg is None or not engine.catalogue.has(found.crs_epsg)
@@ -167,17 +166,20 @@ def is_document(source: Source) -> bool:
     return reading_of(source.format).reader is Reader.DOCUMENT
 
 
-async def scan_document(engine: Engine, run: Run, source: Source, *, seeks_edges: bool = False) -> Scan:
+async def scan_document(
+    engine: Engine, run: Run, source: Source, *, seeks_edges: bool = False, copies: bool = False
+) -> Scan:
     """Scan GeoJSON: in this process if it is small, otherwise in the sandbox, which writes its outcome beside it.
 
-    With `seeks_edges`, the findings tell whether positions may be where maps of the world end.
+    With `seeks_edges`, the findings tell whether positions may be where maps of the world end. With `copies`, the same
+    run writes the copy that `normalized` requires of a large document.
 
     Raises:
         Unreadable: the converter could not read it as GeoJSON.
         Rejection: it is JSON of another kind that has a name or in another encoding, or the scan exceeds the limits.
     """
     try:
-        return await scan_file(engine, run, source.path, seeks_edges=seeks_edges)
+        return await scan_file(engine, run, source.path, *(EDGES,) * seeks_edges, *(NORMALIZED_FILE,) * copies)
     except Unreadable as unreadable:
         if unreadable.reason in UNKNOWN_JSON:
             await require_features(source)
@@ -186,8 +188,10 @@ async def scan_document(engine: Engine, run: Run, source: Source, *, seeks_edges
         raise
 
 
-async def scan_file(engine: Engine, run: Run, path: Path, *, seeks_edges: bool = False) -> Scan:
+async def scan_file(engine: Engine, run: Run, path: Path, *options: str) -> Scan:
     """Scan the GeoJSON at `path` as `scan_document` does, which finds out why one cannot be read.
+
+    `options` are further arguments of the program for large documents.
 
     Raises:
         Unreadable: it is no GeoJSON.
@@ -195,38 +199,36 @@ async def scan_file(engine: Engine, run: Run, path: Path, *, seeks_edges: bool =
     """
     document = read_light(path)
     if document is not None:
-        found = await run_blocking(partial(scan_bytes, document, seeks_edges=seeks_edges), inline=is_quick(document))
+        seeking = partial(scan_bytes, document, seeks_edges=EDGES in options)
+        found = await run_blocking(seeking, inline=is_quick(document))
     else:
-        await _run_program(engine, run, scan_program.__name__, path, SCAN_FILE, *(EDGES,) * seeks_edges)
+        await _scan_in_sandbox(engine, run, path, *options)
         found = await run_blocking(partial(read_scan, path.parent / SCAN_FILE), inline=False)
     return found.keeping_texts()
 
 
-async def normalized(engine: Engine, run: Run, source: Source, found: Scan) -> Source:
-    """`source` in a form that the converter reads completely, as far as possible."""
+async def normalized(source: Source, found: Scan) -> Source:
+    """`source` in a form that the converter reads completely, as far as possible; a scan has copied large ones."""
     reading = reading_of(source.format)
     options = (
         *(reading.text_options if found.dates_are_texts else ()),
         *(reading.options if found.lists_are_texts else ()),
     )
-    needs_mending = bool(found.half_letters or found.is_beyond_64_bits)
-    if found.is_collection and not needs_mending:
+    mode = mode_for(found)
+    if mode is None:
         return msgspec.structs.replace(source, options=options)
     target = source.path.parent / NORMALIZED_FILE
-    mode = KEEP if found.is_collection else MEND if needs_mending else WRAP
     document = read_light(source.path)
     if document is not None:
         await run_blocking(partial(normalize, source.path, target, mode), inline=is_quick(document))
-    else:
-        await _run_program(engine, run, normalize_program.__name__, source.path, NORMALIZED_FILE, mode)
     part = Part({NORMALIZED_EXTENSION: target}, source.parts[0].layer)
     return msgspec.structs.replace(source, options=options, parts=(part,), prefix="")
 
 
-async def _run_program(engine: Engine, run: Run, module: str, path: Path, *arguments: str) -> None:
-    """Run one of our modules in the sandbox on the file at `path`; it writes its output next to that file."""
+async def _scan_in_sandbox(engine: Engine, run: Run, path: Path, *options: str) -> None:
+    """Scan the file at `path` in the sandbox; the outcome is written next to it."""
     command = Command(
-        argv=(engine.capabilities.python, "-m", module, path.name, *arguments),
+        argv=(engine.capabilities.python, "-m", scan_program.__name__, path.name, SCAN_FILE, *options),
         directory=path.parent,
         environment=python_environment(engine.capabilities),
         limits=engine.limits,

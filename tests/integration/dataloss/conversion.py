@@ -43,8 +43,8 @@ async def _convert(converters: Converters, document: bytes, *, direct: bool) -> 
     upload.write_bytes(document)
     received = detect(upload, "upload.geojson", directory / "unpacked")
     target = find_output("Shapefile")
-    found = await scan_document(engine, converters.run, received)
-    source = await normalized(engine, converters.run, received, found)
+    found = await scan_document(engine, converters.run, received, copies=True)
+    source = await normalized(received, found)
     facts = found.facts(source.stem)
     if not direct:
         facts = await engine.inspect(converters.run, source, directory)

@@ -25,6 +25,7 @@ from service.geojson.refusals import MAX_FIELDS
 from service.geojson.scan import scan
 from service.geojson.warnings import reading_warnings
 from service.usecases.inspect_source import inspect_source, scan_document
+from service.usecases.verify_output import verify_output
 from tests.support.converters import Converters
 from tests.support.geojson import POINT, collection, feature, flaw, geometry
 
@@ -306,6 +307,45 @@ async def test_json_with_features_somewhere_is_refused(converters: Converters) -
     umap = {"type": "umap", "geometry": POINT, "layers": [json.loads(collection(feature({"a": "x"})))]}
     with pytest.raises(Rejection, match="JSON but not GeoJSON"):
         await convert(converters, json.dumps(umap).encode(), "Csv", "upload.json")
+
+
+@pytest.mark.parametrize("ids", ["f", None], ids=["of features", "after properties"])
+@pytest.mark.parametrize(("name", "output"), [("in.geojson", "GeoJsonSeq"), ("in.geojsonl", "GeoJson")])
+async def test_json_keeps_what_columns_do_not_hold_in_a_scan_and_one_run(
+    converters: Converters, name: str, output: str, ids: str | None
+) -> None:
+    """The scan also makes lines a collection. Ids count as the column that they become."""
+    features = [
+        feature({"a": n, "b": {"c": [n, 1.5]}} | ({} if ids or n % 2 else {"id": f"p{n}"}))
+        | {"id": f"{ids or 'p'}{n}", "bbox": [0, 1, 2, 3], "by": {"n": n}}
+        for n in range(2500)
+    ]
+    folder, outcomes = converters.new_directory(), []
+    (folder / name).write_text("\n".join(map(json.dumps, features)))
+    if name == "in.geojson":
+        (folder / name).write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    source, target = detect(folder / name, name, folder / "unpacked"), find_output(output)
+    for engine in converters.engines.values():
+        commands = list[Command]()
+
+        async def run(command: Command, commands: list[Command] = commands) -> Verdict:
+            commands.append(command)
+            return await converters.run(command)
+
+        async with engine.session(run, target) as held:
+            look = await inspect_source(engine, held, source, target, folder)
+            plan = plan_conversion(look.source, target, look.facts, UNASKED, engine.catalogue)
+            await engine.convert(held, look.source, plan, folder)
+            told = await verify_output(engine, held, look.source, plan, folder)
+        outcomes.append(((await engine.collect(plan, folder)).path.read_bytes(), told))
+    assert len(commands) == 2
+    assert outcomes[0] == outcomes[1]
+    text = outcomes[0][0]
+    found = list(map(json.loads, text.splitlines())) if output == "GeoJsonSeq" else json.loads(text)["features"]
+    assert [(each["id"], each["by"], each["properties"]["b"]) for each in found] == [
+        (each["id"], each["by"], each["properties"]["b"]) for each in features
+    ]
+    assert not any("lacks" in difference for difference in outcomes[0][1])
 
 
 @pytest.mark.parametrize("name", ["upload.geojson", "upload.geojsonl"])
