@@ -36,7 +36,8 @@ class Opening(msgspec.Struct, frozen=True):
     options: tuple[str, ...] = ()
     srid: int | None = None
     is_placed: bool = False
-    """Whether every row must have a geometry."""
+    """Whether every row must have a geometry, or as many as are `placed`."""
+    placed: int | None = None
     layers: tuple[str, ...] = ()
     """The layers to read; all if there are none."""
 
@@ -144,7 +145,7 @@ async def _load(
         messages = opened.messages + seen.messages
         if not seen.ok or any(pattern.search(messages) for pattern in NEED_WORK_FILE):
             return None
-        if opening.is_placed and any(layer.geometries != layer.features for layer in seen.layers):
+        if opening.is_placed and any(layer.geometries not in {layer.features, opening.placed} for layer in seen.layers):
             return None
         for layer in seen.layers:
             require_short_names(column.name for column in layer.columns)

@@ -1,7 +1,7 @@
 """Makes points from the columns of a workbook in an open run, with the same result as `jailed.sheets` on a work file.
 
-It does so only if the results cannot differ: the coordinates are plain numbers, every row has them, and no text could
-be a geometry or another notation of a coordinate. All other workbooks go through the work file.
+It does so only if the results cannot differ: the coordinates are plain numbers, no row has only some of them, and no
+text could be a geometry or another notation of a coordinate. All other workbooks go through the work file.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from service.engine.session import Session
 from service.engine.session_facts import NUMBERS, Placed, SeenColumn, SeenLayer
 from service.formats.facts import FieldType
 
-MAX_COLUMNS = 100
-"""The cost of finding pairs of names grows with the square of their number."""
+MAX_COLUMNS = 1000
+"""Finding pairs among the names of more takes the event loop ten milliseconds."""
 
 
 class Placing:
@@ -58,7 +58,7 @@ class Placing:
         found = find_places(columns, self._wanted)
         by_name = {ours: at for at, ours in found[0].items()}
         axes = [by_name[ours] for ours in (X, Y, Z) if ours in by_name]
-        if len(axes) != len(by_name) or not all(_is_complete(layer, layer.columns[at]) for at in axes):
+        if len(axes) != len(by_name) or not all(_holds_coordinates(layer.columns[at]) for at in axes):
             return None
         return describe(layer.name, columns, found), axes
 
@@ -73,13 +73,15 @@ def _is_odd(column: SeenColumn) -> bool:
     return bool(column.like_geometries or column.empty)
 
 
-def _is_complete(layer: SeenLayer, column: SeenColumn) -> bool:
-    return _holds_numbers(column) and column.filled == layer.features and not column.infinite
+def _holds_coordinates(column: SeenColumn) -> bool:
+    return _holds_numbers(column) and bool(column.filled) and not column.infinite
 
 
 async def _place(session: Session, layer: SeenLayer, axes: Sequence[int]) -> SeenLayer | None:
-    placed = await session.ask(Placed, "place", layer.table, *map(str, axes))
-    if not placed.ok:
+    """The layer with points; None if there are fewer than values in a column, so that these would be lost."""
+    filled = {layer.columns[at].filled for at in axes}
+    placed = await session.ask(Placed, "place", layer.table, *map(str, axes)) if len(filled) == 1 else None
+    if placed is None or not placed.ok or filled != {placed.layer.geometries}:
         return None
     left = tuple(column for at, column in enumerate(layer.columns) if at not in axes)
     shapes = msgspec.structs.asdict(placed.layer)

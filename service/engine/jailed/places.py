@@ -129,6 +129,8 @@ class Table(msgspec.Struct, frozen=True):
     """The names in the input of the columns that hold the geometry, by their new names."""
     others: Pairs = ()
     """Further pairs of columns that could be coordinates, which stay data."""
+    placed: Count | None = None
+    """How many rows must become a geometry, for the others lack all of what makes one; None if that is unknown."""
     srid: Annotated[int, Meta(ge=1, le=MAX_CODE)] | None = None
     renamed: Pairs = ()
     """Columns whose name is repeated, or has line ends or quotation marks, and their new names."""
@@ -320,6 +322,7 @@ def describe(name: str, columns: Sequence[Column], found: tuple[Mapping[int, Our
     return Table(
         name,
         kind_of(places),
+        placed=_count_placed(columns, places),
         columns=tuple(column.name for column in columns),
         originals={ours: columns[at].name for at, ours in places.items()},
         others=tuple((columns[x].name, columns[y].name) for x, y in others),
@@ -347,6 +350,12 @@ def describe(name: str, columns: Sequence[Column], found: tuple[Mapping[int, Our
         has_only_texts=all(column.type == "String" for column in columns),
         is_empty=not any(column.filled for column in columns),
     )
+
+
+def _count_placed(columns: Sequence[Column], places: Mapping[int, Ours]) -> int | None:
+    """How many rows must become a geometry; a lone elevation would be lost, and is not looked for."""
+    counts = {count for at in places for count in (columns[at].filled, columns[at].numbers or columns[at].geometries)}
+    return counts.pop() if len(counts) == 1 and Z not in places.values() else None
 
 
 def kind_of(places: Mapping[int, str]) -> Holding:

@@ -239,7 +239,7 @@ async def _read_tables(place: Workplace, request: ConversionRequest, tables: Seq
     require_places(tables, request)
     names = {f"t{number}": table.name for number, table in enumerate(tables)}
     openings = [
-        Opening(f"t{number}.csv", PLACES[table.places], table.srid, is_placed=bool(table.places))
+        Opening(f"t{number}.csv", PLACES[table.places], table.srid, is_placed=bool(table.places), placed=table.placed)
         for number, table in enumerate(tables)
     ]
     facts = await hold(place, OURS, openings)

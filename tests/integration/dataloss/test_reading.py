@@ -320,18 +320,18 @@ async def test_json_keeps_what_columns_do_not_hold_in_a_scan_and_one_run(
         | {"id": f"{ids or 'p'}{n}", "bbox": [0, 1, 2, 3], "by": {"n": n}}
         for n in range(2500)
     ]
-    folder, outcomes = converters.new_directory(), []
+    folder, outcomes, commands = converters.new_directory(), [], list[Command]()
     (folder / name).write_text("\n".join(map(json.dumps, features)))
     if name == "in.geojson":
         (folder / name).write_text(json.dumps({"type": "FeatureCollection", "features": features}))
     source, target = detect(folder / name, name, folder / "unpacked"), find_output(output)
+
+    async def run(command: Command) -> Verdict:
+        commands.append(command)
+        return await converters.run(command)
+
     for engine in converters.engines.values():
-        commands = list[Command]()
-
-        async def run(command: Command, commands: list[Command] = commands) -> Verdict:
-            commands.append(command)
-            return await converters.run(command)
-
+        commands.clear()
         async with engine.session(run, target) as held:
             look = await inspect_source(engine, held, source, target, folder)
             plan = plan_conversion(look.source, target, look.facts, UNASKED, engine.catalogue)
