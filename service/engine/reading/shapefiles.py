@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from functools import partial
+from pathlib import PurePath
 from typing import NamedTuple
 
 from service.engine.reading.work_file import TAKEN_FOR_WINDOWS
@@ -27,12 +28,25 @@ also those that a program has replaced and left there, so that records would get
 
 
 MOST_PRJ_BYTES = 1 << 16
-SYSTEM = re.compile(rb"\s*+(?P<kind>\w{4,20}+)\s*+\[\s*+\"(?P<name>[\w:. /+()-]{1,60}+)\"", re.ASCII)
+SYSTEM = re.compile(
+    rb"(?:\xef\xbb\xbf)?+\s*+(?P<kind>\w{4,20}+)\s*+\[\s*+(?:\"(?P<name>[\w:. /+()-]{1,60}+)\")?+", re.ASCII
+)
 """How a .prj begins."""
 KINDS: Mapping[bytes, str] = {b"GEOCCS": "geocentric ", b"LOCAL_CS": "local ", b"ENGCRS": "local "}
 """What is told of kinds of systems that have no maps."""
-OF_2019 = frozenset({b"PROJCRS", b"GEOGCRS", b"GEODCRS", b"COMPOUNDCRS"})
-"""Kinds in a newer form of WKT, of which the driver reads nothing, although pyproj writes it unless told otherwise."""
+FORMER: Mapping[bytes, str] = {
+    **dict.fromkeys((b"PROJCRS", b"PROJECTEDCRS"), "PROJCS"),
+    **dict.fromkeys((b"GEOGCRS", b"GEOGRAPHICCRS", b"GEODCRS", b"GEODETICCRS"), "GEOGCS"),
+    b"COMPOUNDCRS": "COMPD_CS",
+}
+"""What systems are called in a newer form of WKT, which pyproj writes unless told otherwise, and in the former one. The
+driver reads nothing that begins so, although PROJ reads all the rest, whatever the word."""
+GEOCENTRIC = re.compile(rb"\bCS\s*+\[\s*+Cartesian", re.IGNORECASE)
+"""The axes of a system without a map that begins as one in degrees."""
+NO_UNIT = re.compile(rb'\bPARAMETER\s*+\[\s*+"[^"]*+"\s*+,[^],]*+\]')
+"""A parameter in the unit of the system, which PROJ takes for degrees or meters."""
+OTHER_UNIT = re.compile(rb'UNIT\s*+\[\s*+"(?!metre"|degree"|unity")')
+"""A unit for which that is wrong."""
 CODE = re.compile(rb'\bID\s*+\[\s*+"EPSG"\s*+,\s*+(?P<code>\d{4,6}+)\s*+\]\s*+\]\s*+\Z')
 """How a system ends there that has a code: those of its parts are not the last."""
 CODE_BYTES = 200
@@ -52,6 +66,15 @@ class Way(NamedTuple):
     """The EPSG code of its system, if its driver does not read how the .prj describes it."""
 
 
+class _System(NamedTuple):
+    name: str = ""
+    """What a .prj calls the system that it describes, if that is a plain name."""
+    srid: int | None = None
+    """As in `Way`."""
+    prj: str = ""
+    """What the driver reads instead of the .prj, if not nothing."""
+
+
 async def how_to_read(place: Workplace, part: Part, reading: Reading, name: str) -> Way:
     """How to read a shapefile, or a table of MapInfo, which may have logical columns, too; raises as `has_index`.
 
@@ -62,22 +85,33 @@ async def how_to_read(place: Workplace, part: Part, reading: Reading, name: str)
     environment = {} if await has_index(place, part, name) else INDEX_ANEW
     columns = partial(_how_to_read_columns, part, reads_logical=place.host.is_of(reading.reads_logical))
     options, told, logical = await place.look(columns)
-    system, srid = await place.look(partial(_system, part))
-    return Way(options, told, environment, logical, system, srid)
+    system = await place.look(partial(_system, part))
+    if system.prj:
+        prj = str(PurePath(name).with_suffix(".prj"))
+        await place.discard(prj)
+        await place.write_text(prj, system.prj)
+    return Way(options, told, environment, logical, system.name, system.srid)
 
 
-def _system(part: Part) -> tuple[str, int | None]:
-    """What a .prj calls the system that it describes, if that is a plain name, and `Way.srid`. Blocking."""
+def _system(part: Part) -> _System:
+    """What a .prj says. Blocking."""
     prj = part.files.get(".prj")
     if prj is None:
-        return "", None
+        return _System()
     with opened(prj) as file:
         text = file.read(MOST_PRJ_BYTES)
     if not (found := SYSTEM.match(text)):
-        return "", None
+        return _System()
     kind = found["kind"].upper()
-    code = CODE.search(text[-CODE_BYTES:]) if kind in OF_2019 else None
-    return f"{KINDS.get(kind, '')}{found['name'].decode('ascii')}", int(code["code"]) if code else None
+    if kind in {b"GEODCRS", b"GEODETICCRS"} and GEOCENTRIC.search(text):
+        kind = b"GEOCCS"
+    name = f"{KINDS.get(kind, '')}{found['name'].decode('ascii')}" if found["name"] else ""
+    if kind not in FORMER:
+        return _System(name)
+    if code := CODE.search(text[-CODE_BYTES:]):
+        return _System(name, int(code["code"]))
+    is_read = not (NO_UNIT.search(text) and OTHER_UNIT.search(text))
+    return _System(name, prj=FORMER[kind] + text[found.end("kind") :].decode("utf-8", "replace") if is_read else "")
 
 
 def _how_to_read_columns(

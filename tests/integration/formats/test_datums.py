@@ -2,6 +2,7 @@
 
 import json
 import struct
+from codecs import BOM_UTF8
 from itertools import combinations
 from math import inf
 from pathlib import Path
@@ -457,6 +458,10 @@ WITHOUT_MAPS = {
     'LOCAL_CS["Site grid",UNIT["metre",1]]': "'local Site grid'",
     'GEOCCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["metre",1],'
     'AXIS["Geocentric X",OTHER],AXIS["Geocentric Y",OTHER],AXIS["Geocentric Z",NORTH]]': "'geocentric WGS 84'",
+    'GEODCRS["WGS 84",DATUM["World Geodetic System 1984",ELLIPSOID["WGS 84",6378137,298.257223563]],CS[Cartesian,3],'
+    'AXIS["(X)",geocentricX],AXIS["(Y)",geocentricY],AXIS["(Z)",geocentricZ],LENGTHUNIT["metre",1]]': (
+        "'geocentric WGS 84'"
+    ),
 }
 """What a .prj may say, and what it is called."""
 
@@ -490,14 +495,51 @@ async def test_a_prj_in_the_form_of_2019_has_a_code(either: Pipeline, tmp_path: 
     assert done.output.warnings == ()
 
 
-@pytest.mark.parametrize("codes", [(',ID["EPSG",9102]', ""), ("", ',ID["EPSG",999999]')])
 @pytest.mark.parametrize(("name", "told"), [("My grid", "'My grid'"), ("CH1903+ (own)", "a system of its own")])
-async def test_a_prj_in_the_form_of_2019_without_a_code_that_is_known_is_named(
-    either: Pipeline, tmp_path: Path, codes: tuple[str, str], name: str, told: str
+async def test_a_prj_in_the_form_of_2019_with_a_code_that_is_not_known_is_named(
+    either: Pipeline, tmp_path: Path, name: str, told: str
 ) -> None:
-    """The code of a part is none of the system."""
+    """What else it says is not read."""
     made = (await either.to("Shapefile", write_geojson(tmp_path / "a.geojson", [point(1, 2, a=1)]))).path
     path = tmp_path / "b.zip"
-    replace_in(made, path, rb"(?s)\AGEOGCS\[.*", OF_2019.format(name, *codes).encode())
+    replace_in(made, path, rb"(?s)\AGEOGCS\[.*", OF_2019.format(name, "", ',ID["EPSG",999999]').encode())
     with pytest.raises(Rejection, match=f"in {told}, which is not a known system"):
+        await either.to("GeoPackage", path)
+
+
+METER, FEET = 'LENGTHUNIT["metre",1]', 'LENGTHUNIT["US survey foot",0.304800609601219]'
+DEGREE = 'ANGLEUNIT["degree",0.0174532925199433]'
+NEW_JERSEY = (
+    'PROJCRS["{}",BASEGEOGCRS["NAD83",DATUM["North American Datum 1983",ELLIPSOID["GRS 1980",6378137,298.257222101,'
+    f'{METER}]],PRIMEM["Greenwich",0,{DEGREE}],ID["EPSG",4269]],CONVERSION["of New Jersey",'
+    f'METHOD["Transverse Mercator",ID["EPSG",9807]],PARAMETER["Latitude of natural origin",38.8333333333333,{DEGREE}],'
+    f'PARAMETER["Longitude of natural origin",-74.5,{DEGREE}],'
+    'PARAMETER["Scale factor at natural origin",0.9999,SCALEUNIT["unity",1]],PARAMETER["False easting",492125{}],'
+    f'PARAMETER["False northing",0,{FEET}]],CS[Cartesian,2],AXIS["easting (X)",east,ORDER[1],{FEET}],'
+    f'AXIS["northing (Y)",north,ORDER[2],{FEET}]]'
+)
+
+
+@pytest.mark.parametrize(("name", "epsg"), [("NAD83 / New Jersey (ftUS)", 3424), ("Née là-bas", None)])
+async def test_a_prj_in_the_form_of_2019_needs_no_code(
+    either: Pipeline, tmp_path: Path, name: str, epsg: int | None
+) -> None:
+    """It was refused, whatever it describes; the code of a part is none of the system."""
+    given = write_geojson(tmp_path / "a.geojson", [point(-74.5, 40.25, a=1)])
+    made = (await either.to("Shapefile", given, target_epsg=3424)).path
+    path = tmp_path / "b.zip"
+    replace_in(made, path, rb"(?s)\APROJCS\[.*", BOM_UTF8 + NEW_JERSEY.format(name, f",{FEET}").encode())
+    done = await either.to("GeoJson", path)
+    ((x, y),) = (each["geometry"]["coordinates"] for each in json.loads(done.path.read_bytes())["features"])
+    assert (x, y) == pytest.approx((-74.5, 40.25), abs=1e-6)
+    assert done.output.warnings == ()
+    assert (await either.to("GeoPackage", path)).facts.layers[0].crs.epsg == epsg
+
+
+async def test_a_prj_in_the_form_of_2019_says_the_units_of_its_parameters(either: Pipeline, tmp_path: Path) -> None:
+    """They may be those of the system, which would be taken for meters."""
+    made = (await either.to("Shapefile", write_geojson(tmp_path / "a.geojson", [point(1, 2, a=1)]))).path
+    path = tmp_path / "b.zip"
+    replace_in(made, path, rb"(?s)\AGEOGCS\[.*", NEW_JERSEY.format("NAD83 (own)", "").encode())
+    with pytest.raises(Rejection, match="in a system of its own, which is not a known system"):
         await either.to("GeoPackage", path)
