@@ -4,7 +4,7 @@ import math
 import random
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -28,6 +28,9 @@ MOST_AT_ONCE: Final = 64
 LATE_SECONDS: Final = 0.004
 """How long the consumer of a lane may not count a job yet that is already stored and announced: until then, the server
 is asked to wait for it. Then it also finds what is stored and not counted."""
+AGAIN_SECONDS: Final = 0.1
+"""After how long a worker looks once more where it has found none of the jobs of which it had just heard. On a busy
+host, the server itself waits for a core between announcing a job and counting it: for up to 0.2 s, rarely."""
 LOOK_AGAIN_SECONDS: Final = 1.0
 """How often a worker checks all lanes, however much it finds in some: redelivered messages are not announced."""
 
@@ -130,6 +133,8 @@ class Deliveries:
         """When this worker has last heard of each lane."""
         self._left: dict[str, int] = {}
         """How many jobs were left in lanes of which this worker has not found the end."""
+        self._doubted: dict[str, float] = {}
+        """The lanes where it has found none of the jobs of which it had just heard, and when."""
         self._subscription: Subscription | None = None
         self._answers = _Answers()
         self._takers = 0
@@ -172,7 +177,7 @@ class Deliveries:
                             continue
                         else:
                             await self._announcements.wait()
-                    with anyio.move_on_after(LOOK_AGAIN_SECONDS):
+                    with anyio.move_on_after(AGAIN_SECONDS if self._doubted else LOOK_AGAIN_SECONDS):
                         await self._stirred.wait()
         finally:
             self._takers -= 1
@@ -183,8 +188,12 @@ class Deliveries:
     async def _poll_lanes(self, most: int, may_be_large: Callable[[], bool]) -> bool:
         """Look for jobs in one lane after the other; return whether there were any."""
         await self._announcements.listen()
-        if time.monotonic() - self._looked_at >= LOOK_AGAIN_SECONDS:
-            self._looked_at = time.monotonic()
+        now = time.monotonic()
+        for lane in [lane for lane, at in self._doubted.items() if now - at >= AGAIN_SECONDS]:
+            del self._doubted[lane]
+            self._lanes.stir(lane)
+        if now - self._looked_at >= LOOK_AGAIN_SECONDS:
+            self._looked_at = now
             if await self._check():  # one question instead of one for each lane
                 for lane in await self._occupied():
                     self._lanes.stir(lane)
@@ -259,6 +268,7 @@ class Deliveries:
                             self._lanes.stir(delivery.lane)
                             may_have_more.add(delivery.lane)
             # Where there is none, others have taken those of which this worker had heard.
+            self._doubt(lane for lane, most in asked.items() if left[lane] == most and (heard[lane] or is_large(lane)))
             taken = {lane: most - left[lane] or heard[lane] for lane, most in asked.items()}
             self._note_ends({lane: number for lane, number in taken.items() if lane not in may_have_more})
         except (nats.errors.Error, TimeoutError):  # a late answer must not be taken for that to another question
@@ -267,6 +277,13 @@ class Deliveries:
                 await stale.unsubscribe()
             if not self._found:
                 raise
+
+    def _doubt(self, lanes: Iterable[str]) -> None:
+        """Look once more later into those of these lanes of which this worker has just heard, and where none was."""
+        now = time.monotonic()
+        for lane in lanes:
+            if now - self._heard_at.get(lane, -math.inf) < AGAIN_SECONDS:
+                self._doubted[lane] = now
 
     def _note_ends(self, lanes: Mapping[str, int]) -> None:
         """Note the ends of these lanes, of each of which so many jobs were taken."""

@@ -111,6 +111,11 @@ def beside(job: HandOver) -> HandOver:
     return msgspec.structs.replace(job, job=msgspec.structs.replace(job.job, id=JobId(uuid4())))
 
 
+def of_size(job: HandOver, size_bytes: int) -> HandOver:
+    """The same job, with an input of so many bytes."""
+    return msgspec.structs.replace(job, job=msgspec.structs.replace(job.job, input_size_bytes=size_bytes))
+
+
 async def questions(here: Crew, url: str) -> int:
     """How often workers ask for some jobs, `ROUNDS` of them, which are handed over one after the other."""
     asked = list[str]()
@@ -180,7 +185,7 @@ async def test_one_worker_asks_for_a_job_after_clients_have_connected_again(serv
             await caught_up(worker._connection)
         await here.offer(first := handover())  # of which all hear
         await here.have_taken(first)
-        await anyio.sleep(3 * deliveries.LATE_SECONDS)  # who has found nothing waits
+        await anyio.sleep(2 * deliveries.AGAIN_SECONDS)  # who has found nothing looks once more, and waits
         await here.all_wait()
         assert await questions(here, server.url) <= ROUNDS
         tasks.cancel_scope.cancel()
@@ -252,10 +257,7 @@ async def test_a_worker_gets_a_job_that_its_consumer_gets_late(
             room[0] = 0
             worker.deliveries.wake()
             await until(lambda: not worker.deliveries._announcements._has_room)
-        told = handover()
-        late = message_of(
-            msgspec.structs.replace(told, job=msgspec.structs.replace(told.job, input_size_bytes=size_bytes))
-        )
+        late = message_of(of_size(handover(), size_bytes))
         await here.gateway._stream.update_stream(CONFIG.evolve(republish=None))
         async with asked_for(late.lane, server.url) as was_asked:
             await here.gateway.deliveries.announce(late.lane)
@@ -266,6 +268,28 @@ async def test_a_worker_gets_a_job_that_its_consumer_gets_late(
             await was_asked.wait()
         await here.gateway._stream.publish(subject_of(late.lane, late.job_id), late.data)
         await until(lambda: [delivery.job_id for delivery in here.taken] == [late.job_id])
+
+
+@pytest.mark.parametrize("size_bytes", [2, LARGE_BYTES + 1])
+async def test_a_worker_that_finds_none_of_what_it_has_heard_of_looks_once_more(
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch, size_bytes: int
+) -> None:
+    """The server itself waited for a core, for longer than it was asked to wait for the job."""
+    monkeypatch.setattr(deliveries, "LATE_SECONDS", 0.0)
+    monkeypatch.setattr(deliveries, "AGAIN_SECONDS", PATIENCE_SECONDS)
+    async with crew(server.url, 1) as here, anyio.create_task_group() as tasks:
+        [worker] = here.workers
+        tasks.start_soon(here.take, worker)
+        await here.all_wait()
+        late = message_of(of_size(handover(), size_bytes))
+        await here.gateway._stream.update_stream(CONFIG.evolve(republish=None))
+        await here.gateway.deliveries.announce(late.lane)
+        await until(lambda: late.lane in worker.deliveries._doubted)
+        await here.gateway._stream.publish(subject_of(late.lane, late.job_id), late.data)
+        monkeypatch.setattr(deliveries, "AGAIN_SECONDS", 0.0)
+        worker.deliveries.wake()
+        await until(lambda: [delivery.job_id for delivery in here.taken] == [late.job_id])
+        assert not worker.deliveries._doubted
 
 
 @pytest.mark.parametrize("connects_again", [False, True])
