@@ -18,7 +18,14 @@ from anyio import TaskHandle
 from anyio.abc import TaskGroup
 
 from sandbox.pool import Pool, QueueFull, QueueTicket, TenantLimit
-from service.errors import DatabaseUnavailable, Overloaded, QueueUnavailable, StorageUnavailable, TooManyRequests
+from service.errors import (
+    DatabaseUnavailable,
+    NoRoom,
+    Overloaded,
+    QueueUnavailable,
+    StorageUnavailable,
+    TooManyRequests,
+)
 from service.ids import AccountId, JobId
 from service.jobs.ends import EndWatch
 from service.jobs.promises import FULL
@@ -61,8 +68,8 @@ class Submission:
         self._lost: str | None = None
         self._refusal: Overloaded | None = None
         self._was_kept = False
-        self.unstored: StorageUnavailable | None = None
-        """Why the output of a lost job could not be stored, if that is why it was lost."""
+        self.unstored: StorageUnavailable | NoRoom | None = None
+        """Why this host could not store the output of a lost job, or had no room for it, if that is why it was lost."""
 
     def keep(self) -> None:
         """Note that the client may be told of the job, which will end whatever happens to this process."""
@@ -262,7 +269,7 @@ class JobRunner:
         lost = RESTARTING
         try:
             submission.finish(await self._run_job(spec, directory, ticket, submission.keep))
-        except StorageUnavailable as error:
+        except (StorageUnavailable, NoRoom) as error:
             lost, submission.unstored = UNSTORED, error
         except QueueUnavailable as refusal:
             submission.refuse(refusal)

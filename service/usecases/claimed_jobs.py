@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 from sandbox.pool import QueueTicket
 from sandbox.queue import State
 from service.blocking import INLINE_BYTES
-from service.errors import Overloaded, Rejection, RetryableFault, StorageUnavailable
+from service.errors import NoRoom, Overloaded, Rejection, RetryableFault, StorageUnavailable
 from service.formats.offer import Offer
 from service.formats.target import choose_target
 from service.ids import JobId
@@ -36,6 +36,8 @@ from service.usecases.run_lock import Displaced, RunLock
 _log = structlog.get_logger()
 
 MOST_ATTEMPTS = 12
+MOST_ATTEMPTS_WITHOUT_ROOM = 3
+"""A result may need more room than any worker has, and each attempt takes the time of a whole conversion."""
 """A job fails once a fault of the service has ended so many attempts to fetch its input or to store its output."""
 REPLACED = "The stored file is not the one that was received. Nothing was counted; send the file again."
 UNFETCHED = "The file could not be fetched for its conversion. Nothing was counted; send the file again."
@@ -129,6 +131,8 @@ class ClaimedJobs:
         try:
             submission = await self._submit(handover, claim, ticket)
         except Rejection as rejection:
+            if isinstance(rejection, NoRoom) and not await self._was_last(job, MOST_ATTEMPTS_WITHOUT_ROOM):
+                raise
             await self._fail(job, rejection, rejection.message)
         except _OtherInputError as error:
             _log.error(events.INPUT_REPLACED, job_id=job.id)
@@ -143,25 +147,26 @@ class ClaimedJobs:
         return None
 
     async def _end_of(self, submission: Submission, claim: Claim) -> Job | None:
-        """Wait for the end of a job; if its output cannot be stored, this was the last attempt or it is left to others.
+        """Wait for the end of a job; if this host has no room for its output, or cannot store it, others may try it.
 
         Raises:
-            RetryableFault, StorageUnavailable: it has not ended.
+            RetryableFault, StorageUnavailable, NoRoom: it has not ended.
         """
         try:
             return await submission.outcome()
         except Overloaded:
             if submission.unstored is None:
                 raise
-            if not await self._was_last(submission.job):
+            most = MOST_ATTEMPTS_WITHOUT_ROOM if isinstance(submission.unstored, NoRoom) else MOST_ATTEMPTS
+            if not await self._was_last(submission.job, most):
                 raise submission.unstored from None
             await self._fail(submission.job, submission.unstored, submission.unstored.message, claim.output)
             return None
 
-    async def _was_last(self, job: Job) -> bool:
+    async def _was_last(self, job: Job, most: int | None = None) -> bool:
         """Count an attempt that a fault has ended, unless the database is away; return whether it was the last one."""
         with suppress(RetryableFault):
-            return await self._parts.jobs.count_failure(job) >= MOST_ATTEMPTS
+            return await self._parts.jobs.count_failure(job) >= (most or MOST_ATTEMPTS)
         return False
 
     async def _submit(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> Submission:
@@ -244,7 +249,7 @@ class ClaimedJobs:
             error_message=message,
             details=details_of(error).encode(),
             object_key=output,
-            interrupted=not isinstance(error, Rejection),
+            interrupted=isinstance(error, NoRoom) or not isinstance(error, Rejection),
         )
         if await retry_while_unavailable(lambda: self._parts.ledger.release(change)) is not None:
             metrics.JOBS_ENDED.labels(_outcome(error)).inc()
@@ -270,5 +275,7 @@ def report(error: BaseException) -> None:
     """Log why a job could not be run here, unless that is an ordinary part of a worker's life."""
     if isinstance(error, StorageUnavailable):
         _log.warning(events.STORAGE_FAILED, fault=error.fault, detail=error.detail)
+    elif isinstance(error, NoRoom):
+        _log.error(events.DISK_FULL, reason=error.message)
     elif isinstance(error, Exception) and not isinstance(error, RetryableFault):
         _log.exception(events.DELIVERY_FAILED, exc_info=error)

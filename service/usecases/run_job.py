@@ -17,7 +17,7 @@ from sandbox.command import Command
 from sandbox.pool import QueueTicket
 from sandbox.verdict import Ending, Verdict
 from service.engine.workspace import Run
-from service.errors import StorageUnavailable
+from service.errors import NoRoom, StorageUnavailable
 from service.jobs.lifecycle import Status
 from service.jobs.records import Job
 from service.jobs.spec import JobSpec
@@ -63,7 +63,7 @@ async def run_job(
 
     Raises:
         RetryableFault: the job's end could not be recorded, so recovery will end it.
-        StorageUnavailable: the output could not be stored, and the job is to be given back.
+        StorageUnavailable, NoRoom: the output could not be stored here, and the job is to be given back.
         ForgottenError: the claim of this attempt was undone, and the job is to be given back.
     """
     keep()
@@ -74,7 +74,8 @@ async def run_job(
         ended: Ended = await progress.run(DELIVER, Outbound(parts, stopwatch.elapsed_ms))
     except BaseException as error:
         failure = progress.failure(error)
-        if failure is None or failure.outcome == "unknown" or (failure.outcome in _OF_THIS_HOST and parts.gives_back):
+        is_of_this_host = failure is not None and (failure.outcome in _OF_THIS_HOST or isinstance(error, NoRoom))
+        if failure is None or failure.outcome == "unknown" or (is_of_this_host and parts.gives_back):
             raise
         _report(spec, failure, error)
         with anyio.CancelScope(shield=True):

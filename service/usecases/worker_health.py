@@ -7,7 +7,7 @@ from functools import partial
 import anyio
 import structlog
 
-from service.errors import DatabaseUnavailable, ObjectMissing, StorageUnavailable
+from service.errors import DatabaseUnavailable, NoRoom, ObjectMissing, StorageUnavailable
 from service.jobs.leases import Leases
 from service.storage.observed import observed
 from service.telemetry import events
@@ -21,7 +21,7 @@ PAUSE_SECONDS = 5.0
 """The pause before the first probe; each further failure adds the same again."""
 LONGEST_PAUSE_SECONDS = 60.0
 _PROBE = b"geomill"
-_MEANS = (StorageUnavailable, DatabaseUnavailable, OSError)
+_MEANS = (StorageUnavailable, DatabaseUnavailable, NoRoom, OSError)
 
 
 class WorkerHealth:

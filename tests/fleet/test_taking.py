@@ -13,9 +13,11 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
+from sandbox.verdict import Ending, Verdict
 from service.app.services import open_services
 from service.app.storage import open_storage
 from service.clock import utc_now
+from service.engine.diagnostics import rejection
 from service.errors import StorageUnavailable, TooManyRequests
 from service.formats.offer import Availability
 from service.ids import JobId, ServerId, uuid7
@@ -37,6 +39,7 @@ from service.usecases.check_readiness import check_readiness
 from service.usecases.claimed_jobs import UNFETCHED
 from service.usecases.hand_over_again import hand_over_again
 from service.usecases.outdated import OUTDATED
+from service.usecases.pipeline import CONVERT, Step
 from service.usecases.run_job import run_job
 from service.usecases.take_over import Worker
 from service.usecases.worker_health import probe_means
@@ -373,6 +376,40 @@ async def test_a_worker_without_its_store_takes_no_jobs(
         for told in (stored, waiting):
             job = await here.services.jobs.find(told.job.id, here.account.account_id)
             assert job.status is Status.COMPLETED
+
+
+@pytest.mark.parametrize("full_for", [2, 100])
+async def test_a_job_that_has_no_room_here_is_left_to_others(
+    database_url: str, tmp_path: Path, server: NatsServer, monkeypatch: pytest.MonkeyPatch, full_for: int
+) -> None:
+    """But not without end, because it may need more room than any worker has."""
+    monkeypatch.setattr(take_over, "LATER_SECONDS", 0.0)
+    monkeypatch.setattr(worker_health, "PAUSE_SECONDS", 0.05)
+    disk_full = rejection(Verdict(ending=Ending.DISK_FULL))
+    attempts = 0
+
+    async def find_room(_bench: object, record: Any) -> Any:
+        nonlocal attempts
+        attempts += 1
+        if attempts <= full_for:
+            raise disk_full
+        return record
+
+    first = Step(find_room, CONVERT[0].failures)
+    monkeypatch.setattr("service.usecases.run_job.CONVERT", (first, *CONVERT))
+    async with world(database_url, tmp_path / "data") as here:
+        giving_back = msgspec.structs.replace(parts_of(here.services), gives_back=True)
+        monkeypatch.setattr(here.services.runner, "_run_job", partial(run_job, giving_back))
+        async with working(here, server) as queue:
+            told = await admitted(here, POINT)
+            await queue.offer(message_of(told))
+            await until_empty(queue)
+        job = await here.services.jobs.find(told.job.id, here.account.account_id)
+        assert attempts == 3
+        assert job.status is (Status.COMPLETED if full_for == 2 else Status.FAILED)
+        assert job.error_message == (None if full_for == 2 else disk_full.message)
+        assert await here.services.ledger.reservations() == 0
+        assert await audit(here.services.database, here.services.storage) == []
 
 
 def failures(log: list[Any]) -> int:
