@@ -54,7 +54,9 @@ def run(options: argparse.Namespace) -> bool:
             content = _file(kind)
             about = f"{len(content) / 1e6:.0f} MB of {kind.extension} to {kind.target}"
             request = partial(_request, key=key, content=content, kind=kind)
-            rates = Rates(about, request, CLIENTS, math.ceil(FILES * share), math.ceil(ROUNDS * share), GOAL)
+            rates = Rates(
+                about, request, CLIENTS, math.ceil(FILES * share), math.ceil(ROUNDS * share), GOAL, by_cpu=True
+            )
             outcomes.append(asyncio.run(compare_rates(sides, rates)))
         outcomes.append(is_right(fleet.site))
     return all(outcomes)
