@@ -36,9 +36,9 @@ from service.usecases.run_lock import Displaced, RunLock
 _log = structlog.get_logger()
 
 MOST_ATTEMPTS = 12
+"""A job fails once a fault of the service has ended so many attempts to fetch its input or to store its output."""
 MOST_ATTEMPTS_WITHOUT_ROOM = 3
 """A result may need more room than any worker has, and each attempt takes the time of a whole conversion."""
-"""A job fails once a fault of the service has ended so many attempts to fetch its input or to store its output."""
 REPLACED = "The stored file is not the one that was received. Nothing was counted; send the file again."
 UNFETCHED = "The file could not be fetched for its conversion. Nothing was counted; send the file again."
 _UPLOAD = "upload"
@@ -138,7 +138,7 @@ class ClaimedJobs:
             _log.error(events.INPUT_REPLACED, job_id=job.id)
             await self._fail(job, error, REPLACED)
         except Exception as error:
-            if isinstance(error, Displaced) or not await self._was_last(job):
+            if isinstance(error, Displaced) or not await self._was_last(job, MOST_ATTEMPTS):
                 raise
             report(error)
             await self._fail(job, error, UNFETCHED)
@@ -163,10 +163,10 @@ class ClaimedJobs:
             await self._fail(submission.job, submission.unstored, submission.unstored.message, claim.output)
             return None
 
-    async def _was_last(self, job: Job, most: int | None = None) -> bool:
+    async def _was_last(self, job: Job, most: int) -> bool:
         """Count an attempt that a fault has ended, unless the database is away; return whether it was the last one."""
         with suppress(RetryableFault):
-            return await self._parts.jobs.count_failure(job) >= (most or MOST_ATTEMPTS)
+            return await self._parts.jobs.count_failure(job) >= most
         return False
 
     async def _submit(self, handover: HandOver, claim: Claim, ticket: QueueTicket) -> Submission:
