@@ -150,7 +150,7 @@ class IdempotencyKeyInUse(RetryableFault):
 
     def __init__(self, job_ids: Sequence[str] = ()) -> None:
         """Name the jobs that the first request has, as far as they are known."""
-        query = f" Query the jobs that it has: {', '.join(job_ids)}." if job_ids else ""
+        query = f" Query its jobs: {', '.join(job_ids)}." if job_ids else ""
         super().__init__(
             f"The first request with this Idempotency-Key is still running.{query} Try again in a moment.",
             retry_after_seconds=2,

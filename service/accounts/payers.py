@@ -146,8 +146,8 @@ class _Change:
             return
         state.plan_payer_id, state.organization = found.payer_id, found.name
         self.effects.append(
-            f"From now on conversions count for the organization {found.name}. "
-            "What the account used before, and what is due of it, stays with the account."
+            f"From now on conversions count for the organization {found.name}. Earlier usage, and any amount due for "
+            "it, stays with the account."
         )
 
     async def _leave(self) -> None:
@@ -159,13 +159,13 @@ class _Change:
             await self._connection.execute(_SQL["delete_organization"], state.organization_id)
             state.own_payer_id, state.own_owner = state.plan_payer_id, state.owner
             self.effects.append(
-                f"The organization {state.organization} had no other member and is dissolved; "
-                "its use of this month, and what is due of it, is the account's own now."
+                f"The organization {state.organization} had no other member and is dissolved; its usage of this month, "
+                "and any amount due for it, now belongs to the account."
             )
         else:
             self.effects.append(
-                f"What was used in the organization {state.organization}, and what is due of it, stays there; "
-                "from now on conversions count for the account alone."
+                f"Usage in the organization {state.organization}, and any amount due for it, stays there; from now on "
+                "conversions count for the account alone."
             )
         state.plan_payer_id, state.organization, state.organization_id = state.own_payer_id, None, None
 
@@ -281,4 +281,4 @@ def _own_name(account_name: str, now: datetime) -> str:
 
 
 _NO_ORGANIZATION = "Only the plans team and business are held by an organization."
-_KEPT = "What was used this month, and what is due, stays and counts against the new plan."
+_KEPT = "This month's usage, and any amount due, is kept and counts against the new plan."

@@ -97,7 +97,7 @@ _MESSAGES: Mapping[re.Pattern[str], str] = {
         r"Failed to parse field definition": "A column has a type that cannot be read, such as LargeInt. Give it "
         "another one, such as Float or Char, and send the file again.",
         r"Unexpected EOF while reading attribute record|Error during reading Record": "A .mid has fewer rows than its "
-        ".mif has objects, or an empty row between others. Send the .mid that belongs to it, whole.",
+        ".mif has objects, or an empty row between others. Send the complete .mid that belongs to it.",
         r"ogrdxf\w{1,40}\.cpp, \d{1,6}: error at line": "The drawing is damaged, cut off, or has an entity that cannot "
         "be read, such as a block that is inserted in 0 rows or columns (70 and 71 of INSERT). Make these 1, or save "
         "the drawing anew, and send it again.",
@@ -140,12 +140,12 @@ _EXITS = {
     Exit.NOT_A_TABLE: "The file is not a valid {input} file: no table was found in it.",
     Exit.NO_GEOMETRY_COLUMN: "No column of the file holds geometry that could be read.",
     Exit.STOPPED_EARLY: NOT_ALL_FEATURES,
-    Exit.TOO_REPETITIVE: "The geometries of the file use the same lines so often that they are too large when each has "
-    "its own. Split the file.",
+    Exit.TOO_REPETITIVE: "The geometries of the file share lines so often that they become too large when each gets a "
+    "copy. Split the file.",
     Exit.REPEATED_ROWS: "A sheet of the workbook has rows that follow more than 10,000 empty or equal ones, where its "
     "reader stops. Delete the empty rows, or save the sheet as CSV and send that.",
-    Exit.OPEN_HEADER: "A quotation mark in the first row of the file has no counterpart, so that all rows below belong "
-    "to it. Remove it or add the other, and send the file again.",
+    Exit.OPEN_HEADER: "A quotation mark in the first row of the file is not closed, so all rows below belong to the "
+    "same cell. Remove it or add the other, and send the file again.",
     Exit.NOT_UTF8: "Texts or names in the file are not UTF-8 text: the file is damaged, or in another "
     "encoding. Save it in UTF-8 and send it again.",
     Exit.DAMAGED: _INVALID,

@@ -94,9 +94,9 @@ _SENTENCES = {
     "another table follow, delete these or move them to another sheet, and send the workbook again.",
     "totals": "Rows with sums of the values in other rows ({count:,}) were read like all others.{first} "
     + TO_LEAVE_OUT,
-    "mixed": "Texts below the header made texts of the numbers, dates or times in their columns ({count:,}), unless "
-    "these are coordinates.{first} To keep numbers, empty the cells with these texts, such as units or n/a, and send "
-    "the workbook again.",
+    "mixed": "Texts below the header turned the numbers, dates or times in their columns into texts ({count:,}), "
+    "unless these are coordinates.{first} To keep numbers, empty the cells with these texts, such as units or n/a, and "
+    "send the workbook again.",
     "links": LINKS,
     "finer": "Times with more digits than those of milliseconds ({count:,}) were rounded.{first}",
 }

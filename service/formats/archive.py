@@ -231,7 +231,7 @@ def _checked(zip_file: zipfile.ZipFile, bounds: Bounds) -> Iterator[Member]:
         if not info.is_dir() and not member.is_clutter:
             _refuse_unreadable(member)
             if bounds.in_steps and info.compress_type == zipfile.ZIP_BZIP2:
-                raise TooMuch("A file in the ZIP is packed by bzip2. Create the ZIP with ordinary deflate.")
+                raise TooMuch("A file in the ZIP is compressed with bzip2. Create the ZIP with Deflate compression.")
             yield member
 
 
@@ -262,7 +262,7 @@ def _refuse_dangerous(member: Member) -> None:
         )
     leaves = member.path.startswith("/") or ".." in member.parts or member.path[1:2] == ":"
     if leaves or not member.path or not member.path.isprintable():
-        raise Rejection(f"{shown(member.path)!r} in the ZIP is not a name inside the ZIP. Create the ZIP again.")
+        raise Rejection(f"{shown(member.path)!r} is not a valid path inside a ZIP. Create the ZIP again.")
 
 
 def _refuse_unreadable(member: Member) -> None:
@@ -272,5 +272,6 @@ def _refuse_unreadable(member: Member) -> None:
         raise Rejection(f"{shown(member.path)!r} in the ZIP is itself an archive. Put its files into the ZIP directly.")
     if member.info.compress_type not in METHODS:
         raise Rejection(
-            f"{shown(member.path)!r} in the ZIP is packed by an unusual method. Create the ZIP with ordinary deflate."
+            f"{shown(member.path)!r} in the ZIP is compressed with an unsupported method. Create the ZIP with Deflate "
+            "compression."
         )

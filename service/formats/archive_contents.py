@@ -23,8 +23,8 @@ HEAD_BYTES = 1 << 16
 """How much of the main file of a dataset is searched: more than lists of columns take."""
 FOLDERS = tuple((row, folder) for row in READ if (folder := reading_of(row).folder) is not None)
 SEND_ALONE = (
-    "Or send the {main} alone, outside a ZIP, for its geometries without attributes, and its coordinate system in "
-    "sourceEpsg."
+    "Or send the {main} alone, outside a ZIP, to convert its geometries without attributes; send its coordinate system "
+    "as sourceEpsg."
 )
 
 

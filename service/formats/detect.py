@@ -32,7 +32,7 @@ from service.formats.xml_root import require_root
 ZIP = SHARED_EXTENSION
 GZ = ".gz"
 LISTED = 50
-NO_EXTENSION = "The name of the file has no extension, which tells its format."
+NO_EXTENSION = "The file name has no extension, which determines the format."
 REMEDIES: Mapping[str, str] = {
     extension: sentence
     for extensions, sentence in (

@@ -57,9 +57,8 @@ def dxf_in_utf8(path: Path, target: Path, all_bytes: int) -> tuple[Path, str]:
     lost = write_utf8(path, target, used, "replace", declare, change=partial(ESCAPED.sub, _character))
     if line:
         return target, (
-            f"Text that is not UTF-8, first in line {line:,}, was taken for Windows-1252, because the file names no "
-            "code page for it. If letters are wrong, save it as DXF 2007 or later, and send it "
-            "again."
+            f"Text that is not UTF-8, first in line {line:,}, was read as Windows-1252, because the file names no code "
+            "page for it. If letters are wrong, save it as DXF 2007 or later, and send it again."
         )
     return target, f"{lost:,} characters that the code page of the file does not have became U+FFFD." if lost else ""
 

@@ -14,7 +14,7 @@ MAX_PARTS = 50_000
 """A .gz may consist of several parts in a row; programs that compress in blocks write one for every 64 KiB."""
 WITH_HEADER = zlib.MAX_WBITS | 16
 MAGIC = b"\x1f\x8b"
-DAMAGED = "The .gz is damaged. Pack the file again, and send the whole of it."
+DAMAGED = "The .gz is damaged. Compress the file again, and send the complete .gz."
 
 
 def gunzip(path: Path, target: Path, bounds: Bounds) -> None:
@@ -35,7 +35,7 @@ def _pieces(packed: BufferedReader) -> Iterator[bytes]:
         while not part.eof:
             rest = rest or packed.read(CHUNK)
             if not rest:
-                raise Rejection("The .gz is cut off. Send the whole of it.")
+                raise Rejection("The .gz is cut off. Send the complete file.")
             yield _inflate(part, rest)
             rest = part.unconsumed_tail
         rest = _next_part(packed, part.unused_data)

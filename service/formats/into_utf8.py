@@ -22,7 +22,7 @@ def require_few(all_bytes: int) -> None:
     """
     if all_bytes > MOST_BYTES:
         raise Rejection(
-            f"The file has {-(-all_bytes >> 20):,} MiB of text that is not, or not said to be, UTF-8; at most "
+            f"The file has {-(-all_bytes >> 20):,} MiB of text that is not UTF-8, or not declared as UTF-8; at most "
             f"{MOST_BYTES >> 20} MiB are converted from another encoding. Save it as UTF-8 and send it again."
         )
 

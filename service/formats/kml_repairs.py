@@ -61,8 +61,9 @@ NO_MODEL = b"NoModel"
 UNTYPED = "Typed data was read as texts, because the Document has no Schema for it."
 UNDECLARED = "Typed data that no Schema of the file declares ({}) was read as texts."
 TOO_LONG = (
-    "The file lacks so much that it would be several times as long with it: the id of a Schema in each SchemaData, "
-    "for instance, or a boundary around each ring. Shorten the ids, or add what is missing, and send the file again."
+    "The file lacks so many required parts, such as the id of a Schema in each SchemaData or a boundary around each "
+    "ring, that adding them would make it several times as long. Shorten the ids, or add what is missing, and send the "
+    "file again."
 )
 NO_TIME = b"<when/>"
 EMPTY = "Empty positions of tracks ({count:,}) became those before them, or the first one of the track."

@@ -347,8 +347,8 @@ def _geometries(
 
 
 _UNLESS_FIRST = (
-    " If Windows-1252 has all characters of all texts, values of up to {limit} characters are whole; otherwise bytes "
-    "are those of UTF-8, and the last character of a cut value may be damaged."
+    " If Windows-1252 has every character of the texts, {limit} characters of each are kept; otherwise the limit "
+    "applies to bytes of UTF-8, and the last character of a cut value may be damaged."
 )
 
 

@@ -115,7 +115,7 @@ def _refuse_to_keep(target: Format, spatial: Sequence[Layer], unknown: Sequence[
     if fixed is not None:
         raise Rejection(
             f"{target.title} is always in EPSG:{fixed}, so coordinates of an unknown system cannot be kept in it. Send "
-            "the EPSG code that they are in as sourceEpsg, or choose another outputFormat, such as GeoPackage or DXF."
+            "their EPSG code as sourceEpsg, or choose another outputFormat, such as GeoPackage or DXF."
         )
     if len(unknown) < len(spatial):
         known = next(layer for layer in spatial if layer not in unknown)
@@ -213,8 +213,8 @@ def _less_accurate(
             name = grid.name if grid else catalogue.defining_grid(source, output_epsg)
             yield (
                 f"No transformation between the datums of EPSG:{source} and EPSG:{output_epsg} is known{where}, so "
-                "they were taken for the same: places may be off by hundreds of meters. If you know the transformation "
-                f"for your area, apply it first; or choose a targetEpsg with the datum of EPSG:{source}."
+                "they were treated as the same: places may be off by hundreds of meters. If you know the "
+                f"transformation for your area, apply it first; or choose a targetEpsg with the datum of EPSG:{source}."
             ) + (f" The operator may install the grid {name}, which is for such transformations." if name else "")
         elif grid is not None:
             few = "by one or two meters" if catalogue.are_modern(source, output_epsg) else "by several meters or more"
@@ -239,7 +239,7 @@ def _unknown_datums(spatial: Sequence[Layer], output_epsg: int, catalogue: CrsCa
     for name, datum in sorted(named.items()):
         if not catalogue.knows_datum(datum):
             yield (
-                f"The datum {shown(name)!r} of the file is not known, so it was taken for that of EPSG:{output_epsg}: "
+                f"The datum {shown(name)!r} of the file is unknown, so it was treated as that of EPSG:{output_epsg}: "
                 "places may be off by hundreds of meters. If the system of the file has an EPSG code, send it as "
                 "sourceEpsg."
             )
@@ -260,18 +260,18 @@ def _kept_heights(sources: Sequence[int], output_epsg: int, catalogue: CrsCatalo
         if old and new and not catalogue.relates_heights(source, output_epsg):
             yield (
                 f"No transformation from {old!r} (EPSG:{source}) to {new!r} (EPSG:{output_epsg}) is known here, so "
-                "elevations were kept as they are, except for their unit: they may be off by tens of meters. Choose a "
+                "elevations were kept unchanged, except for their unit: they may be off by tens of meters. Choose a "
                 f"targetEpsg with {old!r}, or transform them first."
             )
         elif old and not new and catalogue.is_compound(source):
             yield (
-                f"Elevations were kept as they are: {old!r} in EPSG:{source}. The result is in EPSG:{output_epsg}, "
-                "which does not say what they are."
+                f"Elevations were kept unchanged: they are {old!r} in EPSG:{source}, and EPSG:{output_epsg}, the "
+                "system of the result, does not define them."
             )
         elif new and not old:
             yield (
-                f"Elevations were kept as they are: EPSG:{source} does not say what they are, and EPSG:{output_epsg}, "
-                f"in which the result is, says {new!r}."
+                f"Elevations were kept unchanged: EPSG:{source} does not define them, and EPSG:{output_epsg}, the "
+                f"system of the result, defines them as {new!r}."
             )
 
 
@@ -281,14 +281,14 @@ def _described_heights(described: Sequence[str], output_epsg: int, catalogue: Cr
     for old in described:
         if new:
             yield (
-                f"Elevations are {shown(old)!r}, as the file describes them, and {new!r} in EPSG:{output_epsg}, in "
-                "which the result is. Whether they could be transformed is not known: they may be off by tens of "
-                "meters. Transform them first, or choose a targetEpsg without heights."
+                f"Elevations are {shown(old)!r}, as the file describes them, and {new!r} in EPSG:{output_epsg}, the "
+                "system of the result. Whether they were transformed is unknown: they may be off by tens of meters. "
+                "Transform them first, or choose a targetEpsg without heights."
             )
         else:
             yield (
-                f"Elevations were kept as they are: {shown(old)!r}, as the file describes them. The result is in "
-                f"EPSG:{output_epsg}, which does not say what they are."
+                f"Elevations were kept unchanged: they are {shown(old)!r}, as the file describes them, and "
+                f"EPSG:{output_epsg}, the system of the result, does not define them."
             )
 
 

@@ -175,8 +175,7 @@ VALUE_LOSSES: Mapping[str, Loss] = {
     ),
     "mixed_zones": Loss(
         "times with and without a time zone in one column",
-        "{target} stores a time zone for all times of a column or for none; {values} without one will be taken for "
-        "UTC.",
+        "{target} stores a time zone for all times of a column or for none; {values} without one will be read as UTC.",
         count=lambda field, _: (field.filled or 0) - field.zoned if field.zoned else 0,
         aspect=Aspect.TIMES,
     ),
@@ -187,7 +186,7 @@ VALUE_LOSSES: Mapping[str, Loss] = {
     ),
     "unzoned": Loss(
         "times without a time zone",
-        "{target} stores times in UTC; {values} without a time zone will be taken for UTC.",
+        "{target} stores times in UTC; {values} without a time zone will be read as UTC.",
         count=lambda field, _: (field.filled or 0) - field.zoned if field.type is FieldType.DATETIME else 0,
         aspect=Aspect.TIMES,
     ),

@@ -84,9 +84,9 @@ def unturned_holes(plan: ConversionPlan) -> Iterator[str]:
     if unclear:
         names = listed(quotes(dataset.name for dataset in unclear))
         yield (
-            f"Because some rings of areas in {names} could be holes or areas, holes with elevations, also of other "
-            "areas there, may have become areas of their own. Repair these rings and send the file again, or choose "
-            "another outputFormat, such as GeoPackage."
+            f"Some rings in {names} could be either holes or areas, so holes with elevations, even of other areas "
+            "there, may have become separate areas. Repair these rings and send the file again, or choose another "
+            "outputFormat, such as GeoPackage."
         )
 
 
@@ -104,7 +104,7 @@ def _differences(
     _refuse_empty(plan, name, found, (features, geometries))
     splits = writing.splits & dataset.layer.geometry_types.keys()
     if found.features != features and not splits:
-        yield f"Read back, {name!r} holds {counted(found.features, 'feature')}; {_expected_were(features)}."
+        yield f"When read back, {name!r} holds {counted(found.features, 'feature')}; {_expected_were(features)}."
         return  # all other differences follow from it
     if found.stops_after is not None:
         part = f"{found.stops_after:,}" if found.stops_after else "some"
@@ -115,14 +115,14 @@ def _differences(
         return
     if found.geometries is not None and found.geometries != geometries and not splits:
         have = f"{counted(found.geometries, 'feature')} of {name!r} {'has' if found.geometries == 1 else 'have'}"
-        yield f"Read back, {have} geometry; {_expected_were(geometries)}."
+        yield f"When read back, {have} geometry; {_expected_were(geometries)}."
     if geometries:
         dimensions = dataset.dimensions(writing)
         if writing.z and "Z" in dimensions and found.has_z is False:
-            yield f"Read back, {name!r} has no elevations; they were lost."
+            yield f"When read back, {name!r} has no elevations; they were lost."
         may_lack_measures = dataset.layer.name in measured and geometries <= dataset.layer.unmeasured_geometries
         if "M" in dimensions and found.has_m is False and not may_lack_measures:
-            yield f"Read back, {name!r} has no measures (M); they were lost."
+            yield f"When read back, {name!r} has no measures (M); they were lost."
     if found.columns is not None and writing.attributes is None:
         yield from _column_differences(writing, dataset, found.columns)
 
@@ -184,7 +184,7 @@ def _column_differences(writing: Writing, dataset: Dataset, columns: Mapping[str
     ]
     if missing and (dataset.features or writing.empty_columns):
         kind = "columns" if any(field.filled != 0 for field in missing) else "columns without any value"
-        yield f"Read back, {name!r} lacks {kind}: {listed(quotes(field.name for field in missing))}."
+        yield f"When read back, {name!r} lacks {kind}: {listed(quotes(field.name for field in missing))}."
     if dataset.only_types or expected_in(writing, dataset)[0] != dataset.layer.features:
         return  # values are counted per layer, not for a part of its features
     for field in dataset.layer.fields:
@@ -209,14 +209,15 @@ def _value_differences(writing: Writing, field: Field, found: VerifiedColumn) ->
     if found.filled is not None and not filled - field.nans <= found.filled <= filled:
         blank = 0 < filled - found.filled <= min(field.leading_blanks, field.trailing_blanks)
         yield (
-            f"Read back, {shown(field.name)!r} has {counted(found.filled, 'filled value')}; {_expected_were(filled)}."
+            f"When read back, {shown(field.name)!r} has {counted(found.filled, 'filled value')}; "
+            f"{_expected_were(filled)}."
             f"{' The others are probably texts of blanks alone, which became missing.' if blank else ''}"
         )
     exact = not (field.inexact_in_dbf or field.beyond_dbf or field.beyond_53_bits)
     if found.total is not None and field.total is not None and exact:
         total = field.total - abs(UNSET) * unset
         if abs(found.total - total) > RELATIVE * max(abs(found.total), abs(total)):
-            yield f"Read back, the numbers in {shown(field.name)!r} add up differently; some were changed."
+            yield f"When read back, the numbers in {shown(field.name)!r} add up differently; some were changed."
 
 
 def verified_from(facts: Facts, dataset: Dataset) -> ReadBack:

@@ -34,12 +34,12 @@ SHARED = re.compile(rb"<(?:[\w.-]{1,40}:)?c\s[^<>]*\bt\s*=\s*[\"']s[\"']")
 """A cell with the number of a text."""
 ENCRYPTED = "The workbook is encrypted. Save it without a password and send it again."
 SAVE = "Open it in a spreadsheet program, save it as .xlsx, and send it again."
-ELSEWHERE = "The workbook has its main part in {!r}, but is only read if that is {}. " + SAVE
+ELSEWHERE = "The workbook has its main part in {!r}, but it can only be read from {}. " + SAVE
 NO_SHEET = (
-    "The workbook names the file of a sheet {!r}, but has none of exactly this name, so it cannot be read. " + SAVE
+    "The workbook names the file of a sheet {!r}, but has no file of exactly this name, so it cannot be read. " + SAVE
 )
-UNLINKED = "The workbook refers to its sheets by other attributes than id, so that they cannot be read. " + SAVE
-NO_TEXTS = "The workbook lacks {!r}, the texts of its cells, so that only their numbers would be read. " + SAVE
+UNLINKED = "The workbook refers to its sheets by attributes other than id, so they cannot be read. " + SAVE
+NO_TEXTS = "The workbook lacks {!r}, the texts of its cells, so only numbers would be read. " + SAVE
 
 
 def why_unread(row: Format, archive: Archive) -> str:

@@ -134,7 +134,7 @@ def _mended(path: Path, target: Path, all_bytes: int, *, is_right: bool) -> tupl
 
 def _assumed(line: int) -> str:
     return (
-        f"Text that is not UTF-8, first in line {line:,}, was taken for Windows-1252, because the file declares no "
+        f"Text that is not UTF-8, first in line {line:,}, was read as Windows-1252, because the file declares no "
         'other encoding. If letters are wrong, declare theirs in its first line, such as <?xml version="1.0" '
         'encoding="windows-1251"?>, or save it as UTF-8.'
     )

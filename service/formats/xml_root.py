@@ -33,6 +33,6 @@ def require_root(row: Format, path: Path) -> None:
     if found is not None and found["name"].decode() in reading_of(row).inside_root:
         what = f"A document of the {row.title}" if reading_of(row).member else "The file"
         raise Rejection(
-            f"{what} begins with <{shown(found['name'].decode())}>, where <{name}> has to be. Put {tag} before "
-            f"that and </{name}> at its end."
+            f"{what} begins with <{shown(found['name'].decode())}> instead of <{name}>. Put {tag} before it and "
+            f"</{name}> at the end."
         )

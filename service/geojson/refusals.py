@@ -39,17 +39,17 @@ SENTENCES: Mapping[Reason, str] = {
     Reason.EMPTY: "The file is empty.",
     Reason.NOT_UTF8: "The file is not UTF-8 text, which GeoJSON must be. Save it as UTF-8 and send it again.",
     Reason.NOT_JSON: (
-        "The file is not valid JSON{where}. Commas before a closing bracket, comments and single quotes, for instance, "
-        "are no JSON. Check it with a JSON validator and send it again."
+        "The file is not valid JSON{where}. Trailing commas, comments and single quotes, for example, are not valid "
+        "JSON. Check it with a JSON validator and send it again."
     ),
     Reason.TRUNCATED: "The GeoJSON ends in the middle of the file. It is probably cut off; send the whole file.",
-    Reason.TOO_DEEP: "Objects and arrays in the file are nested too deeply, hundreds of levels.",
+    Reason.TOO_DEEP: "Objects and arrays in the file are nested too deeply (hundreds of levels). Simplify them.",
     Reason.NOT_GEOJSON: (
         "The file is JSON but not GeoJSON: its outermost object must have a member type with the value "
         "FeatureCollection, Feature or the name of a geometry type. Export the data as GeoJSON and send it again."
     ),
     Reason.NO_FEATURES: "The FeatureCollection has no member features that is an array.",
-    Reason.BAD_GEOMETRY: "The file is one geometry, and its coordinates are not those of its type.",
+    Reason.BAD_GEOMETRY: "The file is a single geometry whose coordinates do not match its type.",
     Reason.OTHER_LINES: NOT_ALL_FEATURES,
     Reason.TOPOJSON: "The file is TopoJSON. Convert it to GeoJSON first.",
     Reason.ESRI_JSON: "The file is Esri JSON. Export it as GeoJSON.",

@@ -39,7 +39,7 @@ _ROUNDED = {
 _READ_PARTS = {Flaw.HOLLOW: HOLLOW}
 _READ_POSITIONS = {
     Flaw.OTHER_SYSTEM: "{count} with a coordinate system (crs) in the feature or its geometry: it is not read, and the "
-    "coordinates are taken for those of the document's system. Name the system in a member crs of the whole document.",
+    "coordinates are read as those of the document's system. Name the system in a member crs of the whole document.",
     Flaw.UNREADABLE: "{count} with a geometry that cannot be read, such as one without coordinates, or with texts or "
     "null in place of numbers: only the properties were kept.",
     Flaw.DAMAGED: "{count} with a geometry of which some parts cannot be read: the others were kept.",

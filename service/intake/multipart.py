@@ -185,7 +185,7 @@ class _Text:
     def complaint(self, file_field: str) -> str:
         name = ascii(self._name)
         if self._is_file:
-            return f'The part {name} carries a file, and the file is expected in the part "{file_field}".'
+            return f'The part {name} carries a file, but the file is expected in the part "{file_field}".'
         return f"The field {name} is too long."
 
     def field(self) -> TextPart:

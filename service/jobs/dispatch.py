@@ -37,7 +37,7 @@ from service.telemetry.spans import about
 RETRY_AFTER_SECONDS = 2
 RESTARTING = "The service is restarting."
 AWAY = "The service cannot reach its database at the moment."
-UNSTORED = "The store of results does not work at the moment."
+UNSTORED = "The store of results is unavailable at the moment."
 UNKNOWN = "The service does not know how the conversion ended."
 AGAIN = "Send the request again."
 CANCEL_SECONDS = 5.0

@@ -34,8 +34,8 @@ SETTLED = timedelta(hours=1)
 MOST_DEATHS = 3
 """After so many workers have died while they converted a file, it is not tried again."""
 POISON = (
-    "Three processes ended while they converted the file, so it is not tried again. Nothing was counted; the file may "
-    "be damaged in a way that the converter cannot handle."
+    "Three processes ended while converting the file, so it is not tried again. Nothing was counted; the file may be "
+    "damaged in a way that the converter cannot handle."
 )
 _AT_ONCE = 500
 _CLAIMED_AT_ONCE = 64

@@ -61,7 +61,7 @@ EXPLANATIONS: dict[str, Explanation] = {
             f"The file is {_size(seen.size_bytes, seen.terms['max_file_bytes'])} large; the plan {seen.terms['id']} "
             f"allows files of up to {_size(seen.terms['max_file_bytes'], seen.size_bytes)}. "
             + (
-                "A bigger plan lifts this limit."
+                "A larger plan allows larger files."
                 if _is_exceeded("max_file_bytes", seen)
                 else "Split it into smaller files."
             )
@@ -109,7 +109,7 @@ def refusal(name: str, seen: SeenValues) -> LimitRefusal:
 def _more(allowance: str, seen: SeenValues) -> str:
     """Return what helps someone who has used up an allowance of a month."""
     if _is_exceeded(allowance, seen):
-        return "A bigger plan has more; the allowance resets next month."
+        return "A larger plan allows more; the allowance resets next month."
     return "The allowance resets next month."
 
 

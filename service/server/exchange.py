@@ -39,7 +39,7 @@ _DISCONNECT: Message = {"type": "http.disconnect"}
 _PIECE_BYTES = 64 * 1024
 _DEFECT = 500
 _DEFECT_HEADERS: tuple[Header, ...] = ((DECLARED, b"0"), (CONNECTION, b"close"))
-BODY_CUT_SHORT = MalformedRequest("The body of the request ends before its length. Send it whole.")
+BODY_CUT_SHORT = MalformedRequest("The body of the request is incomplete. Send all of it.")
 BODY_TOO_LATE = Overloaded(f"{RESTARTING} {AGAIN}", RETRY_AFTER_SECONDS)
 
 

@@ -71,7 +71,7 @@ def target_of(request: RequestHead) -> bytes:
     if request.version not in _VERSIONS:
         raise Refused(UNREADABLE)
     if request.method != request.method.upper():
-        raise refused("The method of the request has small letters. Send it in capital letters, such as GET.")
+        raise refused("The method of the request has lower-case letters. Send it in upper case, such as GET.")
     if request.fields.get(b"upgrade", b"").lower() == b"websocket":
         raise Refused(WEBSOCKET)
     target = request.target

@@ -72,7 +72,7 @@ def naming(submissions: Sequence[Submission]) -> Iterator[None]:
         if not submissions:
             raise
         jobs = ", ".join(str(submission.job.id) for submission in submissions)
-        message = f"{error.message} Before you send files of this batch again, query the jobs that it has: {jobs}."
+        message = f"{error.message} Before you send files of this batch again, query its jobs: {jobs}."
         raise Overloaded(message, error.retry_after_seconds) from error
 
 

@@ -82,7 +82,7 @@ def listing(account_id: AccountId) -> AbstractAsyncContextManager[None]:
     Raises:
         TooManyRequests: other lists of the account do not end.
     """
-    message = f"This account has {LISTS_PER_ACCOUNT} lists of jobs in progress. Read them to their ends first."
+    message = f"This account has {LISTS_PER_ACCOUNT} lists of jobs in progress. Finish reading them first."
     return _lists.taking_one(account_id, TooManyRequests(message, RETRY_AFTER_SECONDS))
 
 

@@ -51,7 +51,7 @@ async def read_result(services: Services, account_id: AccountId, job: Job) -> As
         raise gone
     stored = read_while_kept(services, job, ObjectKey(job.object_key), gone)
     busy = Overloaded(
-        f"The file was converted, but other downloads of this account do not end. Query the job {job.id} for it.",
+        f"The file was converted, but other downloads of this account have not ended. Query the job {job.id} for it.",
         RETRY_AFTER_SECONDS,
     )
     async with _places.taking_one(account_id, busy), aclosing(stored):

@@ -47,7 +47,7 @@ async def verify_output(
     odd_times = await engine.count_odd_times(run, source, plan, directory)
     if not odd_times:
         return differences
-    times = "1 time in a zone that is" if odd_times == 1 else f"{odd_times:,} times in zones that are"
+    times = "1 time in a time zone that is" if odd_times == 1 else f"{odd_times:,} times in time zones that are"
     return (*differences, ODD_TIMES.format(times=times))
 
 

@@ -11,7 +11,7 @@ from tests.hostile.packing import Entry, assembled, bomb, deflated, packed, pack
 from tests.support.data import lakes
 
 DENSE = "times its size|more than .* MiB"
-OUTSIDE = "not a name inside"
+OUTSIDE = "not a valid path inside"
 SHAPES = ("a.shp", "a.shx", "a.dbf")
 JSON = lakes()
 SYMLINK = stat.S_IFLNK | 0o777

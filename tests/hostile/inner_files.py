@@ -17,7 +17,7 @@ GZ_HEAD = b"\x1f\x8b\x08"
 NAMED = 8
 """The flag of a .gz whose head has the name of the file."""
 NOISE = bytes(range(256)) * 8
-OUTSIDE = "not a name inside"
+OUTSIDE = "not a valid path inside"
 SYMLINK = stat.S_IFLNK | 0o777
 TABLE = (
     "!table\n!version 300\n!charset WindowsLatin1\n\nDefinition Table\n  {type}\n  Fields 1\n    secret Char (50) ;\n"

@@ -254,7 +254,7 @@ def test_a_batch_that_broke_off_is_finished_by_its_repeat(site: Site) -> None:
     response = replay_or_begin.result()
     assert response is not None
     assert response.status_code == 503
-    assert response.json()["detail"].endswith(f"query the jobs that it has: {row['id']}.")
+    assert response.json()["detail"].endswith(f"query its jobs: {row['id']}.")
     entries = request.repeat(other)
     assert entries[0]["jobId"] == str(row["id"])
     assert [entry["success"] for entry in entries] == [True, True]

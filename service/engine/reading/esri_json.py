@@ -65,6 +65,6 @@ def _warnings(found: FoundAttributes, *, is_measured: bool) -> Iterator[str]:
     if found.own_systems:
         yield (
             f"{counted(found.own_systems, 'feature')} with another coordinate system (spatialReference) in the "
-            "geometry than that of the file: it is not read, and the coordinates are taken for those of the file's "
+            "geometry than that of the file: it is not read, and the coordinates are read as those of the file's "
             f"system. Split the file by system. The first is feature {found.first_own_system:,}."
         )

@@ -58,7 +58,7 @@ FEW = 2
 ADDED = "_"
 """What the driver adds to the name of a column that another one has, ignoring case."""
 RADII_IN_METERS = (
-    "Radii of circles and arcs in meters were taken for numbers in the unit of the coordinates, which is not the meter "
+    "Radii of circles and arcs in meters were read as numbers in the unit of the coordinates, which is not the meter "
     "in {}. Write them in that unit."
 )
 LOCAL_NAMES = re.compile(rb"<(?:[\w.-]++:)?+([^\s<>/:!?]++)")
@@ -107,8 +107,8 @@ def heights_warnings(named: str, layers: Iterable[Layer], catalogue: CrsCatalogu
         code = CODE.fullmatch(name)
         if COMPOUND.search(name) or (code and catalogue.is_compound(int(code[1]))):
             yield (
-                f"Elevations are in the system of heights that {shown(name)!r} names beside that of positions. It was "
-                "not read: they were kept as they are."
+                f"Elevations are in a vertical coordinate system that {shown(name)!r} names beside that of positions. "
+                "It was not read, so elevations were kept unchanged."
             )
 
 

@@ -27,11 +27,11 @@ _OF_COLUMNS = {
     "finer": ROUNDED,
     "rounded": "Decimals with more digits than floating-point numbers have ({values}) lost the last ones.",
     "returned": "Carriage returns in {values} became line feeds.",
-    "stood_in": "Texts that stand for missing values, such as n/a or -, or name units below the header, made texts of "
-    "the numbers, dates or times in their columns ({values}). To keep numbers, empty these cells, and send the file "
+    "stood_in": "Texts that stand for missing values, such as n/a or -, or units below the header turned the numbers, "
+    "dates or times in their columns into texts ({values}). To keep numbers, empty these cells, and send the file "
     "again.",
     "longer": "Of {values}, only the first geometry was read, not what follows it. Put each into a row of its own.",
-    "assumed": "Geometries without a coordinate system (SRID) beside others that name one ({values}) were taken for "
+    "assumed": "Geometries without a coordinate system (SRID) beside others that name one ({values}) were read as "
     "coordinates in the same system.",
     "flat": "Elevations that are not decimal numbers ({values}) were left out. Write 12.5 for 12.5 m.",
 }
@@ -39,13 +39,13 @@ _OF_COLUMNS = {
 _OF_ROWS = {
     "zeros": "Zero bytes (NUL) in the file ({count}, first in line {0.first_zero:,}) were left out. If letters are "
     "wrong, save it as UTF-8 and send it again.",
-    "unquoted": "Quotation marks at the beginning of cells that go on behind a second one ({count}, first in row "
-    "{0.first_unquoted:,}, not counting a header) were left out. To keep them, double them, and put the whole cell "
-    'into others, such as """Old"" town".',
+    "unquoted": "Quotation marks around only the beginning of cells ({count}, first in row {0.first_unquoted:,}, not "
+    "counting a header) were left out. To keep them, double them, and enclose the whole cell in quotation marks, as in "
+    '"""Old"" town".',
     "blank": "Rows of separators alone ({count}, first in row {0.first_blank:,}, not counting a header) became "
     "features without values. To leave them out, delete them, and send the file again.",
-    "open_row": "The quotation mark before a text in row {count}, not counting a header, has no counterpart: all that "
-    "follows it, to the end of the file, became one cell.",
+    "open_row": "The quotation mark before a text in row {count}, not counting a header, is not closed: everything "
+    "after it, to the end of the file, became one cell.",
 }
 """What is told of rows of a table."""
 
@@ -107,8 +107,8 @@ def table_warnings(tables: Sequence[Table]) -> Iterator[str]:
     if renamed:
         pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in renamed], LISTED)
         yield (
-            "Names of columns are repeated in the header, have line ends or quotation marks, or begin like those of "
-            f"geometries in WKT: {pairs}."
+            "Columns were renamed because their names are repeated, have line ends or quotation marks, or begin like "
+            f"those of geometries in WKT: {pairs}."
         )
     for kind, sentence in _OF_COLUMNS.items():
         if counts := {name: count for table in tables for name, count in getattr(table, kind).items() if count}:
@@ -143,9 +143,9 @@ def _unnamed(tables: Sequence[Table]) -> Iterator[str]:
         what = repr(shown(table.name)) if table.name else "the file"
         if made and made == of_driver == [*table.columns]:
             yield (
-                f"The first row of {what} is empty or its only one, so that all rows count as data: the columns are "
-                f"called {listed(quotes(made), LISTED)}. If there is a header, delete the rows above it, and send the "
-                "file with rows below it."
+                f"The first row of {what} is empty or the only row, so all rows count as data: the columns are called "
+                f"{listed(quotes(made), LISTED)}. If there is a header, delete the rows above it, and send the file "
+                "with rows below it."
             )
         elif made and (is_title or not is_above_labels):
             yield (
@@ -165,7 +165,7 @@ def numbered_headers(tables: Sequence[Table]) -> Iterator[str]:
     if odd:
         first = listed(quotes(next(iter(odd.values()))), LISTED)
         yield (
-            f"The first row of {listed(quotes(odd), LISTED)} was taken for names of columns, although it holds "
-            f"numbers, such as {first}. If it is data, it is missing in the result: insert a row with names above "
-            "it, and send the file again."
+            f"The first row of {listed(quotes(odd), LISTED)} was read as names of columns, although it holds numbers, "
+            f"such as {first}. If it is data, it is missing in the result: insert a row with names above it, and send "
+            "the file again."
         )

@@ -103,7 +103,10 @@ class _Changes(msgspec.Struct, frozen=True):
         """The sentences for the client."""
         if self.renamed:
             pairs = listed([f"{shown(old)!r} became {shown(new)!r}" for old, new in self.renamed], LISTED)
-            yield f"Names of columns are empty, have zero bytes, or differ from others at most in case: {pairs}."
+            yield (
+                "Columns were renamed because their names are empty, have zero bytes, or differ from others at most in "
+                f"case: {pairs}."
+            )
         yield from told_of(self, _CHANGED)
 
 
@@ -120,7 +123,7 @@ _CHANGED = {
     "infinite_in_lists": "Infinite numbers in lists and structures ({values}) became missing: JSON has none.",
     "spelled_in_lists": "Decimals and binary values in lists and structures ({values}) became texts, such as 1.10 and "
     "00FF: JSON has none.",
-    "foreign": "Texts that are not UTF-8, which the format requires ({values}), were taken for Windows-1252.",
+    "foreign": "Texts that are not UTF-8, which the format requires ({values}), were read as Windows-1252.",
     "zeros": ZEROS_LEFT_OUT,
     "emptied": "Tables without geometry of their own cannot tell an empty text from a missing value; {values} became "
     "missing.",

@@ -245,7 +245,7 @@ _LEFT_OUT = {
         pattern=CONSTANT_TEXTS, inside=frozenset({b"ATTDEF"}), releases="-3.7.1"
     ),
     "Data that other programs added to entities (XDATA, {count}) was left out.": LeftOut(pattern=XDATA),
-    "Characters that texts hold as codes ({count}), such as %%065 or \\M+1826B, stayed codes.": LeftOut(
+    "Character codes in texts ({count}), such as %%065 or \\M+1826B, were not decoded.": LeftOut(
         words=CODED_DOUBLE_BYTES, pattern=CODED_CHARACTERS
     ),
     "Fractions and other stacked texts ({count}) lost what is between their parts: 1/2 became 12.": LeftOut(

@@ -151,9 +151,9 @@ _LEFT_OUT = {
     "Circles and arcs around a center in degrees ({count}) became lines of short segments.": LeftOut(
         pattern=CENTERED_ARCS, beside=IN_DEGREES, within=b"ByCenterPoint"
     ),
-    "Radii of circles and arcs ({count}) without a unit, or in an unknown one, were taken for numbers in the unit of "
+    "Radii of circles and arcs ({count}) without a unit, or in an unknown one, were read as numbers in the unit of "
     'the coordinates. Write them in meters (uom="m").': LeftOut(pattern=UNKNOWN_RADII, within=b"radius"),
-    "Radii of circles and arcs in feet ({count}) were taken for numbers in the unit of the coordinates, unless these "
+    "Radii of circles and arcs in feet ({count}) were read as numbers in the unit of the coordinates, unless these "
     "are degrees. If that unit is not the foot, write them "
     'in meters (uom="m").': LeftOut(pattern=RADII_IN_FEET, within=b"radius", beside=NOT_IN_DEGREES, releases="-3.10"),
     "Geodesic lines ({count}), the shortest ways on the Earth, became straight ones "

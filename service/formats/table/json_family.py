@@ -127,8 +127,8 @@ _LEFT_OUT = {
     "no geometry.": LeftOut(pattern=POINT_WITHOUT_NUMBERS),
     "The server that made the file left out features beyond its limit "
     "(exceededTransferLimit); ask it for the others.": LeftOut(pattern=rb'"exceededTransferLimit"\s{0,8}:\s{0,8}true'),
-    "The coordinates are those of a grid (transform), not of the coordinate system. Ask the server for the features "
-    "without quantizationParameters, and send them again.": LeftOut(is_refused=True, pattern=QUANTIZED),
+    "The coordinates are quantized (transform). Ask the server for the features without quantizationParameters, and "
+    "send them again.": LeftOut(is_refused=True, pattern=QUANTIZED),
     "Geometries that are envelopes ({count}) cannot be read; their features have no geometry. Send polygons in place "
     "of them.": LeftOut(pattern=ENVELOPES),
     "Titles of columns (aliases, {count}) were left out; the columns keep their names.": LeftOut(

@@ -42,8 +42,8 @@ _HEADERS: Mapping[str, str] = {
     "Link": "The address of the job's record, as describedby.",
     "Location": "The address of the job or jobs.",
     "Preference-Applied": "respond-async.",
-    "RateLimit-Policy": "How many files the account may have in progress at a time (concurrency), and with a plan "
-    "how many conversions and bytes of input it has in this month of so many seconds (conversions, data).",
+    "RateLimit-Policy": "The limits of the account: files in progress at a time (concurrency) and, with a plan, "
+    "conversions and bytes of input in this month (conversions, data), whose length is given in seconds.",
     "RateLimit": "How many more files may be started now; after a conversion also what is left of the month's "
     "conversions and data, and for how many seconds.",
     "ETag": "Identifies this version of the result.",

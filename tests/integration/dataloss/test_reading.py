@@ -399,7 +399,7 @@ REFUSED: Mapping[str, tuple[bytes, str]] = {
     "a word that is none": (BROKEN, "not valid JSON: see line 2"),
     "a program": (b"var data = " + collection(feature({}, POINT)), "not valid JSON: see line 1"),
     "blanks": (b" \n ", "The file is empty"),
-    "a point without numbers": (b'{"type": "Point", "coordinates": ["a"]}', "coordinates are not those of its type"),
+    "a point without numbers": (b'{"type": "Point", "coordinates": ["a"]}', "coordinates do not match its type"),
 }
 
 

@@ -287,14 +287,14 @@ IN_SPACE = 4979
 @pytest.mark.parametrize(
     ("systems", "height", "sentence"),
     [
-        ((DHHN92, 4326), 100, "kept as they are: 'DHHN92 height' in EPSG:5555. The result is in EPSG:4326, which"),
+        ((DHHN92, 4326), 100, "kept unchanged: they are 'DHHN92 height' in EPSG:5555, and EPSG:4326, the"),
         ((NAVD88_IN_FEET, IN_SPACE), 30.48, "No transformation from 'NAVD88 height (ft)' (EPSG:8700) to 'ellipsoidal"),
         (
             (IN_SPACE, EGM2008),
             100,
             "No transformation from 'ellipsoidal height' (EPSG:4979) to 'EGM2008 height' (EPSG:",
         ),
-        ((4326, EGM2008), 100, "EPSG:4326 does not say what they are, and EPSG:9518, in which the result is, says"),
+        ((4326, EGM2008), 100, "EPSG:4326 does not define them, and EPSG:9518, the system of the result,"),
         ((DHHN92, 5556), 100, ""),
         ((IN_SPACE, 4326), 100, ""),
         ((25832, 4326), 100, ""),
@@ -365,7 +365,7 @@ DESCRIBED = {
     ON_BESSEL.format("D_Carthage", "").replace("6377397.155,299.1528128", "6378249.2,293.46602"): "",
 }
 """Systems of a .prj without a code, and the datum that is not known."""
-NO_DATUM = "The datum {!r} of the file is not known, so it was taken for that of EPSG:4326: places may be off"
+NO_DATUM = "The datum {!r} of the file is unknown, so it was treated as that of EPSG:4326: places may be off"
 
 
 @pytest.mark.parametrize("prj", DESCRIBED)
@@ -425,7 +425,7 @@ async def test_a_datum_of_mapinfo_that_is_not_known_is_told(
         await either.convert(source, ConversionRequest(output="MapInfo", target_epsg=27700), verifies=True)
     ).differences == ()
     warnings = (await either.to("GeoJson", made.path)).output.warnings
-    [told] = [warning for warning in warnings if "is not known, so it was taken for that of EPSG:4326" in warning]
+    [told] = [warning for warning in warnings if "is unknown, so it was treated as that of EPSG:4326" in warning]
     assert datum in told.replace(" ", "_")
 
 
@@ -437,7 +437,7 @@ IN_FEET = (
 """A system of positions and heights that has no code."""
 
 
-@pytest.mark.parametrize(("target", "told"), [(4326, "does not say what they are"), (4979, "'ellipsoidal height'")])
+@pytest.mark.parametrize(("target", "told"), [(4326, "does not define them"), (4979, "'ellipsoidal height'")])
 async def test_heights_that_a_file_only_describes_are_told(
     either: Pipeline, tmp_path: Path, target: int, told: str
 ) -> None:

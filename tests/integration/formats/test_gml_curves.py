@@ -28,7 +28,7 @@ RADII = {
     (' uom="[mi_i]"', "1"): 1609.344,
 }
 """By the unit of a radius and the number: how many meters it has."""
-UNKNOWN = "Radii of circles and arcs (1) without a unit, or in an unknown one, were taken for numbers in the unit of "
+UNKNOWN = "Radii of circles and arcs (1) without a unit, or in an unknown one, were read as numbers in the unit of "
 
 
 async def extent(pipeline: Pipeline, path: Path) -> tuple[float, list[str]]:

@@ -247,7 +247,7 @@ HEIGHTS = {
         BOTH,
     ),
     "a code": ([point(WITH_HEIGHTS, "50 9 100")], WITH_HEIGHTS),
-    "a code in several ways": ([point("EPSG:7409", "9 50 100"), point(WITH_HEIGHTS, "50 9 100")], "in EPSG:7409."),
+    "a code in several ways": ([point("EPSG:7409", "9 50 100"), point(WITH_HEIGHTS, "50 9 100")], "in EPSG:7409, and"),
     "a code without heights": ([point(WITH_HEIGHTS, "50 9")], ""),
     "a code of three axes": ([point("urn:ogc:def:crs:EPSG::4979", "50 9 100")], ""),
 }
@@ -260,7 +260,7 @@ async def test_a_system_of_heights_is_told(either: Pipeline, tmp_path: Path, nam
     geometries, shown = HEIGHTS[name]
     path = document(tmp_path / "a.gml", geometries)
     done = await either.to("GeoPackage", path)
-    told = [warning for warning in done.output.warnings if "were kept as they are" in warning]
+    told = [warning for warning in done.output.warnings if "were kept unchanged" in warning]
     assert [shown in warning for warning in told] == ([True] if shown else [])
     assert len(done.output.warnings) == len(told)
     done = await either.to("GeoJson", path, source_epsg=4326)
@@ -318,7 +318,7 @@ async def test_eastings_are_first_in_systems_of_german_surveys(
         return
     done = await pipeline.to("GeoPackage", path, epsg=code)
     assert done.facts.layers[0].crs.epsg == code
-    assert any(warning.startswith("Elevations are in the system") for warning in done.output.warnings) == ("*" in name)
+    assert any(warning.startswith("Elevations are in a vertical") for warning in done.output.warnings) == ("*" in name)
     (feature,) = readers.geojson((await pipeline.to("GeoJson", path)).path)
     assert [round(number, 4) for number in feature["geometry"]["coordinates"][:2]] == [9.0, 50.0]  # type: ignore[index]  # JSON is untyped
 

@@ -334,7 +334,7 @@ async def test_times_of_other_zones_are_the_same_moment_in_a_geodatabase(pipelin
     assert done.output.warnings == (
         "Columns were renamed: 'date' to 'date_', 'AS' to 'AS_'.",
         "Times in other zones (1 value of 'off') were converted to UTC, because OpenFileGDB stores no other.",
-        "OpenFileGDB stores times in UTC; 1 value of 'local' without a time zone will be taken for UTC.",
+        "OpenFileGDB stores times in UTC; 1 value of 'local' without a time zone will be read as UTC.",
         "OpenFileGDB stores dates with times only; midnight was added to 1 value of 'date'.",
     )
     found = await read_again(pipeline, done)

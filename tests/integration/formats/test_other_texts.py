@@ -96,7 +96,7 @@ async def test_texts_in_another_encoding_than_declared_are_mended_and_told(
 async def test_an_encoding_is_known_by_every_name_that_has_one_meaning(
     either: Pipeline, tmp_path: Path, declared: str
 ) -> None:
-    """The driver knows few of them, and texts were taken for Windows-1252."""
+    """The driver knows few of them, and texts were read as Windows-1252."""
     encoding = DECLARED[declared]
     text = WORDS.get(encoding, "Привет")
     done = await either.to("GeoJson", await shapefile_of(either, tmp_path, declared, text, encoding))

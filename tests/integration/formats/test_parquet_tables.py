@@ -251,7 +251,7 @@ async def test_binary_values_of_tables_become_texts_and_are_told(pipeline: Pipel
 SPELLED = "Decimals and binary values in lists and structures ({}) became texts, such as 1.10 and 00FF: JSON has none."
 MOVED = "Times in zones that have names, or with offsets that are not quarters of an hour ({}), were converted to UTC."
 HEXADECIMAL = "Binary values ({}) became hexadecimal texts."
-FOREIGN = "Texts that are not UTF-8, which the format requires ({}), were taken for Windows-1252."
+FOREIGN = "Texts that are not UTF-8, which the format requires ({}), were read as Windows-1252."
 ONE, TWO = "1 value of 'v'", "2 values of 'v'"
 MONEY, NOON = Decimal("1.10"), dt.datetime(2024, 7, 1, 12, tzinfo=dt.UTC)
 BERLIN = pa.timestamp("us", "Europe/Berlin")

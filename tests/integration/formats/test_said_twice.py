@@ -33,7 +33,7 @@ UNDEFINED = (
     "extensions are read."
 )
 XDATA = "Data that other programs added to entities (XDATA, 1) was left out."
-CODES = "Characters that texts hold as codes (2), such as %%065 or \\M+1826B, stayed codes."
+CODES = "Character codes in texts (2), such as %%065 or \\M+1826B, were not decoded."
 STACKED = "Fractions and other stacked texts (1) lost what is between their parts: 1/2 became 12."
 GML = (
     '<f:FeatureCollection xmlns:f="http://f" xmlns:gml="http://www.opengis.net/gml/3.2"><gml:featureMember><f:a>'

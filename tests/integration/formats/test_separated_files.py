@@ -156,7 +156,7 @@ async def test_a_quoted_text_that_does_not_end_is_told(either: Pipeline, tmp_pat
     rows, expected = OPEN[content]
     found = [json.loads(json.dumps(feature["properties"])) for feature in readers.geojson(done.path)]
     assert [[str(row["a"]), str(row["b"]).rstrip()] for row in found] == rows
-    told = [text for text in done.output.warnings if "has no counterpart" in text]
+    told = [text for text in done.output.warnings if "is not closed" in text]
     assert [f"in row {expected}, not counting" in text for text in told] == [True] * bool(expected)
 
 
@@ -164,7 +164,7 @@ async def test_a_quoted_text_that_does_not_end_is_told(either: Pipeline, tmp_pat
 async def test_a_quoted_name_that_does_not_end_is_refused(either: Pipeline, tmp_path: Path, content: bytes) -> None:
     """The whole table became the name of a column, and the result had no row."""
     (tmp_path / "a.csv").write_bytes(content)
-    with pytest.raises(Rejection, match="in the first row of the file has no counterpart"):
+    with pytest.raises(Rejection, match="in the first row of the file is not closed"):
         await either.to("GeoJson", tmp_path / "a.csv")
 
 
@@ -223,11 +223,13 @@ async def test_quotation_marks_before_the_end_of_a_cell_are_told(either: Pipelin
     done = await either.to("GeoJson", path)
     read = [each["properties"]["text"] for each in json.loads(done.path.read_text())["features"]]
     assert read == [text for text, _ in QUOTED.values()]
-    (told,) = (words for words in done.output.warnings if "go on behind" in words)
+    (told,) = (words for words in done.output.warnings if "only the beginning of cells" in words)
     assert "(2, first in row 1, not counting a header) were left out" in told
     kept = [line for line, (_, is_lost) in zip(lines, QUOTED.values(), strict=True) if not is_lost]
     path.write_text("\n".join(["text,n", *kept, ""]))
-    assert not any("go on behind" in words for words in (await either.to("GeoJson", path)).output.warnings)
+    assert not any(
+        "only the beginning of cells" in words for words in (await either.to("GeoJson", path)).output.warnings
+    )
 
 
 STOOD_IN = {
@@ -273,7 +275,7 @@ async def test_texts_that_make_texts_of_numbers_are_told(
     ):  # which the open run does not read
         path.write_text(content)
         done = await either.to("GeoJson", path)
-        words = [words for words in done.output.warnings if "made texts of the numbers" in words]
+        words = [words for words in done.output.warnings if "turned the numbers" in words]
         assert [told in words for words in words] == [True] * bool(told)
 
 

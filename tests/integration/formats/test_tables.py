@@ -319,9 +319,8 @@ async def test_quotation_marks_in_a_header_are_replaced_and_told(
     assert rows(done) == [{"5_ pipe": 3, "5_ pipe_2": 4, "a _b_": 5}]
     (told,) = done.output.warnings
     assert told == (
-        "Names of columns are repeated in the header, have line ends or quotation marks, or begin like those of "
-        "geometries in WKT: "
-        "'5\" pipe' became '5_ pipe', '5_ pipe' became '5_ pipe_2', 'a \"b\"' became 'a _b_'."
+        "Columns were renamed because their names are repeated, have line ends or quotation marks, or begin like those "
+        "of geometries in WKT: '5\" pipe' became '5_ pipe', '5_ pipe' became '5_ pipe_2', 'a \"b\"' became 'a _b_'."
     )
 
 

@@ -114,8 +114,8 @@ async def test_sheets_without_a_header_say_so(either: Pipeline, tmp_path: Path, 
     replace_in(written.path, path, rb"(?<=>)(X|Y|name|kind)(?=<)", b"")
     done = await either.to("GeoPackage", path)
     (told,) = done.output.warnings
-    assert told.startswith("The first row of 'a' is empty or its only one")
-    with pytest.raises(Rejection, match="The first row of 'a' is empty or its only one"):
+    assert told.startswith("The first row of 'a' is empty or the only row")
+    with pytest.raises(Rejection, match="The first row of 'a' is empty or the only row"):
         await either.to("GeoPackage", path, source_epsg=4326)
 
 

@@ -204,5 +204,5 @@ async def test_lines_that_are_used_too_often_are_refused(pipeline: Pipeline, tmp
     arc = [[number / 7, 0] for number in range(2000)]
     uses = 2 * (SPARE_BYTES + MOST_REPEATED * 100_000) // (len(arc) * 20)
     path = write(tmp_path / "a.topojson", {"a": collection({"type": "MultiLineString", "arcs": [[0]] * uses})}, [arc])
-    with pytest.raises(Rejection, match="use the same lines so often"):
+    with pytest.raises(Rejection, match="share lines so often"):
         await pipeline.to("Csv", path, source_epsg=4326)

@@ -189,9 +189,9 @@ async def test_numbers_in_the_first_row_of_a_sheet_are_told(
     first, second = (line.split(",") for line in text.split())
     path = write_geojson(tmp_path / "a.geojson", [feature(None, **dict(zip(first, second, strict=True)))])
     done = await either.to("GeoPackage", (await either.to(output, path)).path)
-    told = [warning for warning in done.output.warnings if "was taken for names of columns" in warning]
+    told = [warning for warning in done.output.warnings if "was read as names of columns" in warning]
     expected = (
-        f"The first row of 'a' was taken for names of columns, although it holds numbers, such as {HEADERS[text]}. If"
+        f"The first row of 'a' was read as names of columns, although it holds numbers, such as {HEADERS[text]}. If"
     )
     assert [warning.startswith(expected) for warning in told] == [True] * bool(HEADERS[text])
 
@@ -806,7 +806,7 @@ async def test_times_that_get_a_zone_beside_others_are_told(pipeline: Pipeline, 
     path = tmp_path / "a.csv"
     path.write_text("id,x,y,at\n1,1,2,2024-01-02T03:04:05Z\n2,1,2,2024-01-02T03:04:05\n", encoding="utf-8")
     warnings = (await pipeline.to("GeoParquet", path, source_epsg=4326)).output.warnings
-    assert any("1 value of 'at' without one will be taken for UTC" in warning for warning in warnings), warnings
+    assert any("1 value of 'at' without one will be read as UTC" in warning for warning in warnings), warnings
 
 
 async def test_times_that_reading_a_geodatabase_may_shift_are_told(pipeline: Pipeline, tmp_path: Path) -> None:
@@ -959,7 +959,7 @@ async def test_cut_texts_of_mapinfo_are_told_with_what_their_encoding_changes(ei
     source = write_geojson(tmp_path / "a.geojson", [point(1, 2, a="\u00e9" * 130)])
     done = await either.to("MapInfo", source)
     (told,) = [warning for warning in done.output.warnings if "cut in 'a' (1 value)" in warning]
-    assert "If Windows-1252 has all characters of all texts, values of up to 254 characters are whole" in told
+    assert "If Windows-1252 has every character of the texts, 254 characters of each are kept" in told
     with zipfile.ZipFile(done.path) as archive:
         assert b"\xe9" * 130 in archive.read("a.dat")
     (told,) = (await either.to("Shapefile", source)).output.warnings or ("",)

@@ -93,9 +93,9 @@ async def test_times_in_zones_that_the_driver_changes_are_told(
             made = await pipeline.to(kind, write_geojson(tmp_path / "a.geojson", rows))
             path.write_bytes(made.path.read_bytes().replace(b"+05:30", time[-6:].encode()))
         warnings = await written(pipeline, path, "Csv", nothing)
-        assert [f"holds {count} time in a zone that is not" in warning for warning in warnings] == [True] * count, (
-            warnings
-        )
+        assert [f"holds {count} time in a time zone that is not" in warning for warning in warnings] == [
+            True
+        ] * count, warnings
 
 
 OPENED = {
@@ -114,7 +114,7 @@ async def test_hours_of_a_day_are_no_times_in_zones(pipeline: Pipeline, tmp_path
     rows = [point(1, 2, at="2024-01-02T03:04:05Z", open=text) for text in OPENED]
     made = await pipeline.to(kind, write_geojson(tmp_path / "a.geojson", rows))
     warnings = await written(pipeline, made.path, "GeoJson", nothing)
-    assert [f"holds {sum(OPENED.values())} times in zones that are" in warning for warning in warnings] == [True]
+    assert [f"holds {sum(OPENED.values())} times in time zones that are" in warning for warning in warnings] == [True]
 
 
 def _without_last_row(path: Path, _: ConversionPlan) -> None:
@@ -133,7 +133,7 @@ async def test_a_large_ods_is_told_to_be_complete(either: Pipeline, tmp_path: Pa
     assert re.match(
         r"'ä' holds all its 330 features, but programs such as QGIS read only (some|[1-9]\d*) of them", told
     )
-    assert re.match(r"Read back, 'ä' holds \d+ features; 330 were expected\.|.* could not be read back", lacking)
+    assert re.match(r"When read back, 'ä' holds \d+ features; 330 were expected\.|.* could not be read back", lacking)
 
 
 def _sql(statement: str) -> Callable[[Path, ConversionPlan], None]:
@@ -480,8 +480,8 @@ async def test_texts_of_blanks_alone_are_named_as_the_cause(either: Pipeline, tm
     """Some programs fill cells with a blank, which drivers read as nothing: no data are lost."""
     rows = [point(1, 2, name=" ", n="a"), point(3, 4, name="oak ", n="b")]
     path = write_geojson(tmp_path / "a.geojson", rows)
-    told = "Read back, 'name' has 1 filled value; 2 were expected. The others are probably texts of blanks alone, which"
-    assert await written(either, path, target, nothing) == (f"{told} became missing.",)
+    told = "When read back, 'name' has 1 filled value; 2 were expected. The others are probably texts of blanks alone,"
+    assert await written(either, path, target, nothing) == (f"{told} which became missing.",)
 
 
 async def test_columns_without_values_that_a_layer_lacks_are_called_so(converters: Converters, tmp_path: Path) -> None:
@@ -491,7 +491,7 @@ async def test_columns_without_values_that_a_layer_lacks_are_called_so(converter
             connection.execute(f"CREATE TABLE {table} (name TEXT, kind TEXT)")
             connection.execute(f"INSERT INTO {table} VALUES ('x', ?)", (value,))  # noqa: S608 -- ours
     told = await written(Pipeline(converters, has_sessions=False), tmp_path / "a.sqlite", "Kml", nothing)
-    assert told == ("Read back, 'b' lacks columns without any value: 'kind'.",)
+    assert told == ("When read back, 'b' lacks columns without any value: 'kind'.",)
 
 
 async def test_nan_that_a_result_cannot_hold_is_told_once(pipeline: Pipeline, tmp_path: Path) -> None:

@@ -21,11 +21,11 @@ UNREAD: dict[str, tuple[Change, str]] = {
             name.replace("workbook.xml", "workbook2.xml"),
             text.replace(b"xl/workbook.xml", b"xl/workbook2.xml"),
         ),
-        r"has its main part in 'xl/workbook2.xml', but is only read if that is xl/workbook.xml\. Open it",
+        r"has its main part in 'xl/workbook2.xml', but it can only be read from xl/workbook.xml\. Open it",
     ),
     "a sheet in other letters": (
         lambda name, text: (name.replace(SHEET, "xl/worksheets/Sheet1.xml"), text),
-        f"The workbook names the file of a sheet '{SHEET}', but has none of exactly this name",
+        f"The workbook names the file of a sheet '{SHEET}', but has no file of exactly this name",
     ),
     "no texts": (
         lambda name, text: (name.replace("sharedStrings", "texts"), text),
@@ -33,7 +33,7 @@ UNREAD: dict[str, tuple[Change, str]] = {
     ),
     "sheets that other attributes refer to": (
         lambda name, text: (name, text.replace(b" r:id=", b" r:part=")),
-        r"refers to its sheets by other attributes than id, so that they cannot be read\. Open it",
+        r"refers to its sheets by attributes other than id, so they cannot be read\. Open it",
     ),
 }
 """What becomes of each part, and the words of the refusal."""

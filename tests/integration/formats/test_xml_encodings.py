@@ -50,7 +50,7 @@ DECLARED = {
     "GB2312": "北京",
     "us-ascii": "abc",
 }
-ASSUMED = "Text that is not UTF-8, first in line {}, was taken for Windows-1252, because the file declares no other"
+ASSUMED = "Text that is not UTF-8, first in line {}, was read as Windows-1252, because the file declares no other"
 
 
 def write(path: Path, encoding: str, declared: str, *names: str) -> Path:
@@ -199,7 +199,9 @@ def test_a_small_archive_of_much_text_in_another_encoding_is_refused(
     path = tmp_path / "a.kml.gz"
     start = f'<?xml version="1.0" encoding="{declared}"?><kml><Placemark>'.encode()
     path.write_bytes(gzip.compress(start) + much_text())
-    refusal = pytest.raises(Rejection, match="129 MiB of text that is not, or not said to be, UTF-8; at most 128 MiB")
+    refusal = pytest.raises(
+        Rejection, match="129 MiB of text that is not UTF-8, or not declared as UTF-8; at most 128 MiB"
+    )
     with refusal if is_refused else nullcontext():
         detect(path, path.name, tmp_path / "unpacked", depth=Depth.FORMAT)
 

@@ -41,8 +41,8 @@ def test_the_element_that_is_missing_is_named(tmp_path: Path, name: str, text: s
     root = tag.split(maxsplit=1)[0]
     with pytest.raises(Rejection) as refused:
         detect(path, name, tmp_path / "unpacked")
-    assert f"begins with {found}, where {root}> has to be." in str(refused.value)
-    assert f"Put {tag} before that and </{root[1:]}> at its end." in str(refused.value)
+    assert f"begins with {found} instead of {root}>." in str(refused.value)
+    assert f"Put {tag} before it and </{root[1:]}> at the end." in str(refused.value)
 
 
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in PRESENT.items() for text in texts])

@@ -300,5 +300,5 @@ def test_text_that_is_no_json_is_refused_with_its_line(tmp_path: Path, broken: b
     with pytest.raises(Unreadable, match=f"not valid JSON: see line {BROKEN[broken]}[.]") as caught:
         scan_bytes(broken)
     write_outcome(tmp_path / "scan.json", ScanOutcome(refused=caught.value.reason, line=caught.value.line))
-    with pytest.raises(Unreadable, match=f"see line {BROKEN[broken]}[.] Commas before a closing bracket"):
+    with pytest.raises(Unreadable, match=f"see line {BROKEN[broken]}[.] Trailing commas"):
         read_scan(tmp_path / "scan.json")

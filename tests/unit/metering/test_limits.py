@@ -76,4 +76,4 @@ def test_a_bigger_plan_is_recommended_to_those_who_can_have_one(name: str, plan:
     """Others learn what helps them."""
     has_more = plan != "business" and (name, plan) != ("fileSize", "team")
     seen = msgspec.structs.replace(SEEN, terms=msgspec.structs.asdict(BY_ID[plan]))
-    assert ("bigger plan" in refusal(name, seen).message) == has_more
+    assert ("larger plan" in refusal(name, seen).message) == has_more

@@ -109,7 +109,7 @@ async def test_who_is_not_told_how_a_batch_ended_learns_its_jobs() -> None:
     done, lost = Submission(job(Status.COMPLETED)), Submission(job())
     done.finish(done.job)
     lost.mark_lost()
-    with pytest.raises(Overloaded, match=f"query the jobs that it has: {done.job.id}, {lost.job.id}"):
+    with pytest.raises(Overloaded, match=f"query its jobs: {done.job.id}, {lost.job.id}"):
         await outcomes([done, lost])
     with pytest.raises(Overloaded, match=r"for the result of the conversion\.$"):
         await outcomes([lost])
