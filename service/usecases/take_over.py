@@ -4,6 +4,7 @@ A message is acknowledged once its job has ended. Until then it is kept by signs
 or has lost its database, end, and the message is delivered to another worker.
 """
 
+from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -12,8 +13,9 @@ import msgspec
 import structlog
 from anyio.abc import TaskGroup
 
+from service.errors import NoRoom
 from service.formats.offer import Offer, can
-from service.ids import ServerId
+from service.ids import JobId, ServerId
 from service.jobs.deliveries import MOST_AT_ONCE, Delivery
 from service.jobs.dispatch import JobRunner
 from service.jobs.handover import HandOver, proof_of, read_handover
@@ -39,6 +41,9 @@ HELD_SECONDS = 1.0
 """When to check again a job whose worker may have died."""
 LATER_SECONDS = 5.0
 """When a worker may try again a job that this one cannot run now."""
+TIMES_LEFT_TO_OTHERS = 2
+"""How often a worker that had no room for a job leaves it to others before it tries it again."""
+_MOST_REMEMBERED = 1000
 _FIRST, _AGAIN = "first", "again"
 metrics.start_at_zero(metrics.JOBS_ENDED, ("poison",))
 metrics.start_at_zero(metrics.FLEET_DELIVERIES, (_FIRST, _AGAIN))
@@ -71,6 +76,8 @@ class Worker:
         leases.takes_jobs = lambda: self.fitness.is_fit
         self._claimed: ClaimedJobs | None = None
         self._kept: set[Delivery] = set()
+        self._without_room = deque[JobId](maxlen=_MOST_REMEMBERED)
+        """The jobs for which there was no room here, each as often as it is still to be left to others."""
         self._finished = anyio.Event()
 
     async def work(self, runner: JobRunner, answer: Callable[[Questions, TaskGroup], Awaitable[None]]) -> None:
@@ -110,6 +117,8 @@ class Worker:
                 except BaseException as error:
                     report(error)
                     self.fitness.note_failure(error)
+                    if isinstance(error, NoRoom) and delivery.job_id is not None:
+                        self._without_room.extend([delivery.job_id] * TIMES_LEFT_TO_OTHERS)
                     with anyio.CancelScope(shield=True):  # others may have at once what this worker leaves behind
                         await delivery.give_back(0.0 if claimed.lets_go else LATER_SECONDS)
                     if not isinstance(error, Exception):  # one job must not end the others
@@ -195,7 +204,13 @@ class Worker:
                 await delivery.keep()
 
     async def _suits_another(self, handover: HandOver) -> bool:
-        """Whether this host lacks a format of the job that another worker has, and perhaps all had until now."""
+        """Whether this host lacks a format of the job that another worker has, and perhaps all had until now.
+
+        Or has had no room for it: others may have.
+        """
+        if handover.job.id in self._without_room:
+            self._without_room.remove(handover.job.id)
+            return True
         source, target = handover.job.input_format, handover.target
         if self._offer.can(source, target):
             return False

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import msgspec
 import pytest
+from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from sandbox.verdict import Ending, Verdict
@@ -401,15 +402,21 @@ async def test_a_job_that_has_no_room_here_is_left_to_others(
         giving_back = msgspec.structs.replace(parts_of(here.services), gives_back=True)
         monkeypatch.setattr(here.services.runner, "_run_job", partial(run_job, giving_back))
         async with working(here, server) as queue:
-            told = await admitted(here, POINT)
+            told, before = await admitted(here, POINT), deliveries_again()
             await queue.offer(message_of(told))
             await until_empty(queue)
         job = await here.services.jobs.find(told.job.id, here.account.account_id)
         assert attempts == 3
+        assert deliveries_again() - before == 2 * (take_over.TIMES_LEFT_TO_OTHERS + 1)
         assert job.status is (Status.COMPLETED if full_for == 2 else Status.FAILED)
         assert job.error_message == (None if full_for == 2 else disk_full.message)
         assert await here.services.ledger.reservations() == 0
         assert await audit(here.services.database, here.services.storage) == []
+
+
+def deliveries_again() -> float:
+    """How often this process was given a job that was delivered before."""
+    return REGISTRY.get_sample_value("geomill_fleet_deliveries_total", {"delivery": "again"}) or 0.0
 
 
 def failures(log: list[Any]) -> int:
