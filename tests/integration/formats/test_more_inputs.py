@@ -519,7 +519,7 @@ async def test_numbers_that_the_driver_of_geodatabases_takes_for_none_are_told(
     if source != "GeoJson":
         path = (await either.to(source, path)).path
     done = await either.to("OpenFileGdb", path, source_epsg=4326)
-    said = [warning for warning in done.output.warnings if "21121" in warning or "Read back" in warning]
+    said = [warning for warning in done.output.warnings if "21121" in warning or "When read back" in warning]
     assert [warning.partition(";")[2].split()[0] for warning in said] == [f"{told}"] * bool(told), said
 
 
