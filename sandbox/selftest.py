@@ -36,6 +36,9 @@ _TRY_SECONDS = 0.02
 _LOOKED_AT = 50
 _OUTSIDE = "a file outside"
 _CANARY = "id,secret\n1,canary\n"
+_LONGEST_PLACE = 88
+"""The longest path of a place for temporary files: the address of a Unix socket below it has at most 107 bytes."""
+_SHORT_PLACE = "/tmp"  # noqa: S108 -- a directory of our own is made in it
 _NOBODY_ANSWERS = {"GDAL_HTTP_TIMEOUT": "1"}
 """A canary hears who connects to it and says nothing, for which GDAL would wait as long as a run may take."""
 _SAMPLE_NAME = "in.geojson"
@@ -190,7 +193,8 @@ class _Canaries:
 @contextmanager
 def _canaries() -> Iterator[_Canaries]:
     with ExitStack() as stack:
-        outside = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        is_short = len(os.fsencode(tempfile.gettempdir())) <= _LONGEST_PLACE
+        outside = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=None if is_short else _SHORT_PLACE)))
         outside.chmod(0o755)
         (outside / "canary").write_text(_CANARY, encoding="utf-8")
         abstract = secrets.token_hex(8)

@@ -127,6 +127,19 @@ async def test_the_self_test_is_set_upon_what_is_private(
     assert "nothing" not in report.escapes
 
 
+@pytest.mark.parametrize("length", [88, 89, 200])
+async def test_temporary_files_may_have_long_paths(
+    public: Path, work_root: Path, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    """Longer than the address of a Unix socket, which the self-test tries to reach."""
+    with tempfile.TemporaryDirectory(dir=public) as short:
+        long = f"{short}/".ljust(length, "x")
+        os.mkdir(long)  # noqa: PTH102 -- which would block no less
+        monkeypatch.setattr(tempfile, "tempdir", long)
+        async with open_pool(Config(work_root=work_root)) as pool:
+            assert not pool.report().escapes
+
+
 @pytest.mark.skipif(not OGR2OGR, reason="no ogr2ogr")
 def test_the_gdal_of_this_host_converts_the_sample_as_is_known(tmp_path: Path) -> None:
     """Otherwise each start converts it twice."""
