@@ -61,7 +61,10 @@ def reading_warnings(scan: Scan, *, into_json: bool = False, rounds: bool = Fals
 def _reading_warnings(scan: Scan, *, into_json: bool, rounds: bool) -> Iterator[str]:
     if scan.half_letters:
         count = counted(scan.half_letters, "escape")
-        yield rf"{count} of an unpaired surrogate, such as \ud83d without its second half: U+FFFD is written instead."
+        yield (
+            rf"{count} of an unpaired surrogate, such as \ud83d without its second half: U+FFFD is written instead. Of "
+            "names in one object that become the same by this, only the last one is kept, with its value."
+        )
     if scan.repeated_members:
         count = counted(scan.repeated_members, "feature")
         yield f"{count} with geometry, properties, id or type more than once (ignoring case): only one of each is read."

@@ -186,7 +186,10 @@ def test_other_losses_are_warnings(value: Any, sentence: str) -> None:
     [
         (
             r'{"type": "Feature", "properties": {"x": "a\ud83d\u00e9"}, "geometry": null}',
-            r"1 escape of an unpaired surrogate, such as \ud83d without its second half: U+FFFD is written instead.",
+            (
+                r"1 escape of an unpaired surrogate, such as \ud83d without its second half: U+FFFD is written instead."
+                " Of names in one object that become the same by this, only the last one is kept, with its value."
+            ),
         ),
         (
             '{"type": "Feature", "properties": {}, "geometry": null, "Geometry": null}',
