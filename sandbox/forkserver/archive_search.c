@@ -215,7 +215,7 @@ struct part_search search_part(const char *file, const char *part, char *const *
     if (opened)
         VSIFCloseL(opened);
     struct rows_found of_rows = rows_of_all(rows);
-    found.text = found.text || of_rows.blank_rows.count || of_rows.mixed.count;
+    found.text = found.text || of_rows.blank_rows.count || of_rows.mixed.count || of_rows.unlike;
     free(rows);
     free(piece);
     return found;

@@ -16,6 +16,7 @@ struct cells {
     int64_t numbers, texts;
     int first_text;
     char is_hidden, is_counted; /* as a hidden one that has values */
+    char has_number, has_moment;
 };
 
 struct sheet_rows {
@@ -48,6 +49,7 @@ static void end_sheet(struct sheet_rows *rows)
         const struct cells *column = rows->columns + number;
         if (column->texts && column->numbers > column->texts)
             add(&rows->found.mixed, column->numbers, column->first_text);
+        rows->found.unlike += !column->texts && column->has_number && column->has_moment;
     }
 }
 
@@ -153,7 +155,7 @@ static void examine_filled_row(struct sheet_rows *rows)
     rows->last_filled = rows->row + rows->times - 1;
 }
 
-void add_cell(struct sheet_rows *rows, int number, int is_number, int is_text)
+void add_cell(struct sheet_rows *rows, int number, enum cell_kind kind)
 {
     struct cells *column = rows->columns + number - 1;
     examine_filled_row(rows);
@@ -162,12 +164,14 @@ void add_cell(struct sheet_rows *rows, int number, int is_number, int is_text)
     column->is_counted = 1;
     if (rows->row < 2)
         return;
-    column->numbers += is_number ? rows->times : 0;
-    column->texts += is_text ? rows->times : 0;
-    column->first_text = !is_text || column->first_text ? column->first_text : rows->row;
+    column->has_number |= kind == IS_NUMBER;
+    column->has_moment |= kind == IS_MOMENT;
+    column->numbers += kind > IS_TEXT ? rows->times : 0;
+    column->texts += kind == IS_TEXT ? rows->times : 0;
+    column->first_text = kind != IS_TEXT || column->first_text ? column->first_text : rows->row;
 }
 
-void examine_cell_of(struct sheet_rows *rows, struct tag cell, struct tag type, const char *end, int is_filled)
+void examine_cell_of(struct sheet_rows *rows, struct tag cell, enum cell_kind kind, const char *end, int is_filled)
 {
     struct tag reference = attribute(cell, "r"), formula;
     const char *at = reference.start;
@@ -175,9 +179,8 @@ void examine_cell_of(struct sheet_rows *rows, struct tag cell, struct tag type, 
     rows->column = named ? named : rows->column + 1;
     if (!is_filled || rows->column > MOST_COLUMNS)
         return;
-    int is_truth = begins(type.start, type.end, "b"), is_number = !type.end || begins(type.start, type.end, "n");
-    add_cell(rows, rows->column, is_number, !is_number && !is_truth);
-    if (rows->row < 2 || is_truth)
+    add_cell(rows, rows->column, kind);
+    if (rows->row < 2 || kind == IS_TRUTH)
         return;
     formula = tag_at(past_blanks(cell.end + 1, end), end, "<f");
     if (formula.end && formula.end[-1] != '/' && !rows->is_total && is_total(formula.end + 1, end, rows->row, rows->column)) {

@@ -10,10 +10,15 @@ struct seen {
 };
 
 /* Rows and columns with values that the workbook hides, rows without values between others, rows with totals of others, and
- * numbers in columns of numbers that also hold texts, with the first row of these texts. */
+ * numbers in columns of numbers that also hold texts, with the first row of these texts. And how many columns without
+ * texts hold both numbers and dates or times. */
 struct rows_found {
     struct seen hidden_rows, hidden_columns, blank_rows, totals, mixed;
+    int unlike;
 };
+
+/* What a cell with a value holds. */
+enum cell_kind { IS_TRUTH, IS_TEXT, IS_NUMBER, IS_MOMENT };
 
 struct sheet_rows;
 
@@ -25,12 +30,12 @@ void begin_sheet_rows(struct sheet_rows *rows);
    true and false are neither numbers nor texts. */
 void hide_columns(struct sheet_rows *rows, int first, int last);
 void begin_row_of(struct sheet_rows *rows, int number, int times, int is_hidden);
-void add_cell(struct sheet_rows *rows, int column, int is_number, int is_text);
+void add_cell(struct sheet_rows *rows, int column, enum cell_kind kind);
 
 /* The same by the tags of XLSX. */
 void examine_hidden_columns(struct sheet_rows *rows, struct tag columns);
 void examine_row_of(struct sheet_rows *rows, struct tag row, int number);
-void examine_cell_of(struct sheet_rows *rows, struct tag cell, struct tag type, const char *end, int is_filled);
+void examine_cell_of(struct sheet_rows *rows, struct tag cell, enum cell_kind kind, const char *end, int is_filled);
 
 /* What was found in all sheets; ends the last one. */
 struct rows_found rows_of_all(struct sheet_rows *rows);

@@ -2,8 +2,9 @@
  * Examines the parts of a workbook (XLSX) before its driver reads them: the formats that its cells use, the formulas that
  * have no result, and the characters that are escaped. The counts are those of service/engine/jailed/cells.py. Workbooks
  * that count days from 1904, hold ISO dates, whole numbers that may have more than 64 bits, texts of formulas that may look
- * like numbers, readings of texts, or texts of several runs in cells, have prefixes before the names of elements, have parts in
- * UTF-16, or are unusual in another way count as odd and are left to service/engine/jailed/styles.py.
+ * like numbers, readings of texts, or texts of several runs in cells, or dates beside numbers in a column without texts,
+ * have prefixes before the names of elements, have parts in UTF-16, or are unusual in another way count as odd and are left
+ * to service/engine/jailed/styles.py.
  * Whether the driver mistakes a format is for the service to decide.
  *
  * Sheets are read in pieces, so that memory is limited; no look at a tag goes beyond the next one, so that the time it takes
@@ -41,6 +42,7 @@ struct workbook {
     int row, first_error, first_rounded, first_merged; /* in the sheet, from 1 on; 0 before the first */
     size_t scanned;
     char is_used[MOST_PLACES]; /* formats, by their position */
+    char kinds[MOST_PLACES]; /* of the cells that have these formats, as far as that is plain to see */
     struct moments by_place[MOST_PLACES], by_number[MOST_NUMBERS];
     int hidden_sheets, has_values, has_empty_sheet, has_empty_text; /* the last of the texts that cells share */
     struct sheet_rows *rows;
@@ -194,10 +196,13 @@ static void examine_cell(struct workbook *book, struct tag cell, const char *end
 {
     struct tag type = attribute(cell, "t");
     int is_filled = cell.end[-1] != '/', has_value = is_filled && !is_empty(cell.end + 1, end);
-    examine_cell_of(book->rows, cell, type, end, has_value);
-    book->has_values |= has_value;
     int is_text = is_type(type, "str"), is_error = is_type(type, "e") && is_filled;
-    int place = number_of(cell, "s", NO_NUMBER);
+    int place = number_of(cell, "s", NO_NUMBER), is_number = !type.end || begins(type.start, type.end, "n");
+    enum cell_kind kind = begins(type.start, type.end, "b") ? IS_TRUTH : !is_number ? IS_TEXT : IS_NUMBER;
+    if (is_number && place >= 0 && place < MOST_PLACES && book->kinds[place])
+        kind = (enum cell_kind)book->kinds[place];
+    examine_cell_of(book->rows, cell, kind, end, has_value);
+    book->has_values |= has_value;
     book->is_odd |= is_type(type, "d") || cell.end - cell.start > LONGEST_TAG || place >= MOST_PLACES;
     book->is_odd |= is_filled && (is_text || is_error) && may_look_like_number(cell.end + 1, end);
     book->errors += is_error;
@@ -205,7 +210,6 @@ static void examine_cell(struct workbook *book, struct tag cell, const char *end
     if (is_error && book->errors == 1)
         book->first_error = book->row;
     book->uncalculated += !is_text && lacks_result(cell.end + 1, end);
-    int is_number = !type.end || begins(type.start, type.end, "n");
     if (is_number && is_filled && is_rounded(cell.end + 1, end, &book->is_odd) && !book->rounded++)
         book->first_rounded = book->row;
     if (place < 0 || place >= MOST_PLACES)
@@ -366,6 +370,58 @@ char *text_of_part(const char *file, const char *part, size_t *size)
     return NULL;
 }
 
+/* What cells with a format of the workbook's own hold, as far as its letters show it; jailed/styles.py knows better. */
+static enum cell_kind kind_of_code(struct tag code)
+{
+    static const char QUOTE[] = "&quot;";
+    int has_day = 0, has_hour = 0, has_month = 0, has_second = 0;
+    for (const char *at = code.start, *end = code.end; at < end; at++) {
+        int is_quoted = begins(at, end, QUOTE);
+        const char *closing = is_quoted ? find(at + 1, end, QUOTE) : *at == '[' ? memchr(at, ']', (size_t)(end - at)) : NULL;
+        if (closing && !is_quoted && strchr("hHmMsS", at[1]) && (at[2] == ']' || at[2] == at[1]))
+            return IS_NUMBER; /* elapsed time */
+        int letter = closing || *at == '\\' ? 0 : tolower((unsigned char)*at);
+        at = closing ? closing + (is_quoted ? sizeof QUOTE - 2 : 0) : at + (*at == '\\');
+        has_day |= letter == 'd' || letter == 'y';
+        has_hour |= letter == 'h';
+        has_month |= letter == 'm';
+        has_second |= letter == 's';
+    }
+    return has_day || has_hour || (has_month && !has_second) ? IS_MOMENT : IS_NUMBER;
+}
+
+static enum cell_kind kind_of_built_in(int number)
+{
+    int is_east_asian = (number >= 27 && number <= 36) || (number >= 50 && number <= 58);
+    return (number >= 14 && number <= 22) || is_east_asian ? IS_MOMENT : IS_NUMBER;
+}
+
+/* What the cells with each format hold: of those in a column, the driver makes texts if they differ. */
+static void learn_kinds(struct workbook *book, const char *file)
+{
+    size_t size;
+    int numbers[MOST_NUMBERS], count = 0, place = 0;
+    char kinds[MOST_NUMBERS], *text = text_of_part(file, "styles.xml", &size);
+    const char *end = text + (text ? size : 0);
+    for (const char *at = text; text && (at = find(at, end, "<numFmt")) && count < MOST_NUMBERS; at++) {
+        struct tag format = tag_at(at, end, "<numFmt"), code = attribute(format, "formatCode");
+        if (format.end && code.end) {
+            numbers[count] = number_of(format, "numFmtId", NO_NUMBER);
+            kinds[count++] = (char)kind_of_code(code);
+        }
+    }
+    const char *first = text ? find(text, end, "<cellXfs") : NULL, *last = first ? find(first, end, "</cellXfs") : NULL;
+    for (const char *at = last ? first : NULL; at && place < MOST_PLACES && (at = find(at, last, "<xf")); at++) {
+        struct tag format = tag_at(at, last, "<xf");
+        int number = number_of(format, "numFmtId", 0), known = count;
+        while (format.end && known && numbers[known - 1] != number)
+            known--;
+        if (format.end)
+            book->kinds[place++] = known ? kinds[known - 1] : (char)kind_of_built_in(number);
+    }
+    free(text);
+}
+
 static void examine_addresses(struct workbook *book, const char *file)
 {
     size_t size;
@@ -495,6 +551,7 @@ static void tell_rows(struct workbook *book)
     put_seen("hidden_rows", found.hidden_rows);
     put_seen("blank_rows", found.blank_rows);
     put_seen("totals", found.totals);
+    book->is_odd |= found.unlike > 0;
     put_seen("mixed", book->has_empty_text ? (struct seen){0, 0} : found.mixed);
 }
 
@@ -509,6 +566,7 @@ void examine_workbook(const char *file)
     put("{\"ok\":true");
     examine_addresses(book, file);
     examine_days(book, file);
+    learn_kinds(book, file);
     if (!book->is_odd)
         examine_sheets(book, file);
     snprintf(path, sizeof path, "/vsizip/%s/xl/sharedStrings.xml", file);

@@ -27,6 +27,7 @@ FIRST = " The first is in row {:,} of its sheet."
 ROWS_FOUND = (
     *("hidden_sheets", "hidden_columns", "hidden_rows", "first_hidden_rows"),
     *("blank_rows", "first_blank_rows", "totals", "first_totals", "mixed", "first_mixed"),
+    *("unlike", "first_unlike"),
 )
 """What `jailed.sheet_rows` finds."""
 TO_LEAVE_OUT = "To leave them out, delete them, and send the workbook again."
@@ -97,6 +98,8 @@ _SENTENCES = {
     "mixed": "Texts below the header turned the numbers, dates or times in their columns into texts ({count:,}), "
     "unless these are coordinates.{first} To keep numbers, empty the cells with these texts, such as units or n/a, and "
     "send the workbook again.",
+    "unlike": "Dates or times beside numbers in the same column turned both into texts ({count:,}), such as 2024/01/02 "
+    "and 45293.{first} Give all cells of the column the same kind of format, and send the workbook again.",
     "links": LINKS,
     "finer": "Times with more digits than those of milliseconds ({count:,}) were rounded.{first}",
 }
@@ -152,6 +155,8 @@ class Examined(Answer, frozen=True):
     first_totals: Count = 0
     mixed: Count = 0
     first_mixed: Count = 0
+    unlike: Count = 0
+    first_unlike: Count = 0
 
     def found(self) -> FoundCells:
         """What the driver does not tell."""

@@ -7,7 +7,7 @@ the same. Uses only the standard library.
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from enum import Enum, auto
 from itertools import chain
 
@@ -28,6 +28,7 @@ RANGE = re.compile(rb"""\s(min|max)\s*+=\s*+["'](\d{1,9})["']""")
 ROW = re.compile(rb"""\sr\s*+=\s*+["'](\d{1,9})["']""")
 COLUMN = re.compile(rb"""\sr\s*+=\s*+["']([A-Z]{1,3})""")
 TYPE = re.compile(rb"""\st\s*+=\s*+["'](\w)""")
+FORMAT = re.compile(rb"""\ss\s*+=\s*+["'](\d{1,9})["']""")
 TOTAL = re.compile(
     rb"(?:SUM\(|SUBTOTAL\(\d*+,?+)\$?(?P<column>[A-Z]{1,3})\$?(?P<first>\d{1,7}):\$?(?P=column)\$?(?P<last>\d{1,7})\)"
 )
@@ -37,9 +38,10 @@ SUBTOTAL, OF_TABLE = b"SUBTOTAL(", b"])"
 
 
 class Cell(Enum):
-    """What counts in columns of numbers or texts. Dates and times are numbers; true and false are neither."""
+    """What counts in columns; true and false do not."""
 
     NUMBER = auto()
+    MOMENT = auto()
     TEXT = auto()
     NEITHER = auto()
 
@@ -59,7 +61,7 @@ class SheetRows:
         self._hidden: set[int] = set()
         self._is_hidden = self._is_filled = self._has_total = False
         self._numbers, self._texts = Counter[int](), Counter[int]()
-        self._first_texts: dict[int, int] = {}
+        self._first_rows: dict[int, dict[Cell, int]] = {}
 
     def hide_columns(self, first: int, last: int) -> None:
         """Columns are listed in order; others are not looked at, so that each is hidden once."""
@@ -82,18 +84,20 @@ class SheetRows:
             self._found["hidden_columns"] += 1
         if self.row <= HEADER or kind is Cell.NEITHER:
             return
-        (self._numbers if kind is Cell.NUMBER else self._texts)[column] += self._times
-        if kind is Cell.TEXT:
-            self._first_texts.setdefault(column, self.row)
+        (self._texts if kind is Cell.TEXT else self._numbers)[column] += self._times
+        self._first_rows.setdefault(column, {}).setdefault(kind, self.row)
         if formula and not self._has_total and self._is_total(column, formula):
             self._has_total = True
             self._add("totals", 1, self.row)
 
     def end(self) -> None:
-        """Add the numbers of columns that are mostly of numbers, and also of texts."""
-        for column, texts in self._texts.items():
-            if self._numbers[column] > texts:
-                self._add("mixed", self._numbers[column], self._first_texts[column])
+        """Add the numbers and moments of columns that are mostly of these, but also of texts, or of both alone."""
+        for column, numbers in self._numbers.items():
+            rows = self._first_rows[column]
+            if numbers > self._texts[column] > 0:
+                self._add("mixed", numbers, rows[Cell.TEXT])
+            elif len(rows) > 1 and Cell.TEXT not in rows:
+                self._add("unlike", numbers, sorted(rows.values())[1])
 
     def _fill_row(self) -> None:
         if self._is_filled:
@@ -120,16 +124,20 @@ class SheetRows:
             self._found[f"first_{kind}"] = min(row, self._found[f"first_{kind}"] or row)
 
 
-def rows_found(book: zipfile.ZipFile, description: bytes) -> Counter[str]:
+def rows_found(book: zipfile.ZipFile, description: bytes, moments: Container[int]) -> Counter[str]:
     """What is told of the rows, columns and sheets of `book`, whose main part is `description`.
 
+    `moments` are the positions of the formats of dates and times that the driver does not read as numbers.
+
     These are `hidden_sheets`, and `hidden_columns` and `hidden_rows` with values; `blank_rows` between others; rows
-    with `totals` of others; and numbers in `mixed` columns, of which a minority are texts, with the first of these.
+    with `totals` of others; numbers in `mixed` columns, of which a minority are texts, with the first of these; and
+    those in columns of `unlike` numbers and moments without texts, with the first of the second kind.
 
     Raises what `zipfile` does if the workbook is damaged.
     """
     found: Counter[str] = Counter()
-    sheets = [_look(chain.from_iterable(_tags(book, part)), found) for part in filter(SHEET.fullmatch, book.namelist())]
+    parts = filter(SHEET.fullmatch, book.namelist())
+    sheets = [_look(chain.from_iterable(_tags(book, part)), found, moments) for part in parts]
     if all(sheets):
         found.update(["hidden_sheets"] * len(HIDDEN_SHEET.findall(description)))
     texts = filter(TEXTS.fullmatch, book.namelist())
@@ -142,13 +150,13 @@ def _tags(book: zipfile.ZipFile, part: str) -> Iterator[Iterator[re.Match[bytes]
     return map(COLUMNS_ROW_OR_CELL.finditer, cut_pieces(pieces(book, part)))
 
 
-def _look(tags: Iterator[re.Match[bytes]], found: Counter[str]) -> bool:
+def _look(tags: Iterator[re.Match[bytes]], found: Counter[str], moments: Container[int]) -> bool:
     """Count what is in a sheet; return whether it has values."""
     sheet = SheetRows(found)
     column = 0
     for tag in tags:
         if tag["cell"] is not None:
-            column = _add_cell(sheet, column + 1, tag)
+            column = _add_cell(sheet, column + 1, tag, moments)
         elif (row := tag["row"]) is not None:
             number = ROW.search(row)
             sheet.begin_row(int(number[1]) if number else sheet.row + 1, is_hidden=HIDDEN.search(row) is not None)
@@ -160,15 +168,17 @@ def _look(tags: Iterator[re.Match[bytes]], found: Counter[str]) -> bool:
     return sheet.has_values
 
 
-def _add_cell(sheet: SheetRows, column: int, cell: re.Match[bytes]) -> int:
+def _add_cell(sheet: SheetRows, column: int, cell: re.Match[bytes], moments: Container[int]) -> int:
     """Count a cell, in this `column` unless it names another, and return its column."""
     said = cell["cell"]
     named = COLUMN.search(said)
     column = column_number(named[1]) if named else column
     if not said.endswith(b"/") and cell["empty"] is None and column <= MOST_COLUMNS:
         of_type = TYPE.search(said)
-        kind = of_type[1] if of_type else b"n"
-        sheet.add_cell(column, KINDS.get(kind, Cell.TEXT), cell["formula"])
+        kind = KINDS.get(of_type[1] if of_type else b"n", Cell.TEXT)
+        if kind is Cell.NUMBER and (of_format := FORMAT.search(said)) and int(of_format[1]) in moments:
+            kind = Cell.MOMENT
+        sheet.add_cell(column, kind, cell["formula"])
     return column
 
 

@@ -178,10 +178,12 @@ def main(workbook: str, plain: str) -> dict[str, int]:
             uncalculated, escaped, truths = scan(book)
             long, first_long = rounded(book)
             joined, first_joined = merged(book)
-            laid_out = rows_found(book, description)
+            understood = _with_known_numbers(understood, built_in, largest)
+            no_numbers = _places(understood, MOMENTS.has) - _places(understood, ELAPSED_TIMES.has)
+            laid_out = rows_found(book, description, no_numbers)
             moments = _moments(
                 book,
-                _with_known_numbers(understood, built_in, largest),
+                understood,
                 shown={
                     "elapsed": _places(content, ELAPSED_TIMES.has),
                     "worded": _places(content, shows_words),
@@ -195,7 +197,6 @@ def main(workbook: str, plain: str) -> dict[str, int]:
             prefixed = [name for name in filter(PART.fullmatch, book.namelist()) if is_prefixed(book, name)]
     except UNREADABLE:
         return {}  # the driver reports what is wrong
-    understood = _with_known_numbers(understood, built_in, largest)
     changed: dict[str, Iterable[bytes]] = {MEMBER: [understood]} if is_whole and understood != content else {}
     dates = frozenset(_dates(understood)) if is_early else ()
     if addressed != description:

@@ -4,7 +4,7 @@ import re
 import shutil
 import zipfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -173,7 +173,7 @@ MOMENTS = b"".join(
     for cell in (
         (b"A1", 1, b"", b"45293"),
         (b"BC1", 4, b" t='n'", b"0.5"),
-        (b"D1", 3, b"", b"2020"),
+        (b"I1", 3, b"", b"2020"),
         (b"E1", 1, b" t='s'", b"0"),
         (b"A11", 1, b"", b"45293.000011562500"),
         (b"B2", 4, b"", b"%.15f" % (100.999 / 86400)),
@@ -437,6 +437,42 @@ async def test_what_rows_and_columns_hold_is_seen_by_both_programs(converters: C
         assert told == expected, sheet
 
 
+UNLIKE_FORMATS = b"""<styleSheet><numFmts><numFmt numFmtId="164" formatCode="0.00;[Red]0.00 &quot;d&quot;\\d"/>
+<numFmt numFmtId="165" formatCode="[h]:mm:ss"/><numFmt numFmtId="166" formatCode="d.m.yy"/>
+<numFmt numFmtId="167" formatCode="h:mm"/></numFmts><cellXfs><xf numFmtId="0"/><xf numFmtId="164"/><xf numFmtId="165"/>
+<xf numFmtId="166"/><xf numFmtId="167"/><xf numFmtId="22"/><xf numFmtId="46"/></cellXfs></styleSheet>"""
+UNLIKE: list[tuple[Sequence[int | str | None], int]] = [
+    *(
+        ([0, 1, 2, 6], 0),
+        ([3, 3, 5], 0),
+        ([4, 4], 0),
+        ([3, 0], 1),
+        ([1, 3], 1),
+        ([2, 4], 1),
+        ([6, 4], 1),
+        ([5, None, 0], 2),
+    ),
+    ([3, 0, "text"], 0),
+]
+"""The formats of cells below a header, and in which of these rows the first of the second kind is; 0 if none."""
+
+
+async def test_dates_beside_numbers_in_a_column_are_told(converters: Converters, tmp_path: Path) -> None:
+    """Their driver makes texts of both, unless texts do so anyway; the open run leaves them to the program."""
+    cell: dict[int | str | None, str] = {"text": "<c t='s'><v>0</v></c>", None: "<c/>"}
+    for formats, first in UNLIKE:
+        cells = [cell.get(of, f"<c s='{of}'><v>1.5</v></c>") for of in formats]
+        sheet = "".join(f"<row>{made}</row>" for made in ("<c t='s'><v>0</v></c>", *cells)).encode()
+        async with converters.open_run(("XLSX",)) as (held, directory):
+            write(directory / "in.xlsx", {SHEET: sheet, TEXTS: b"<si><t>x</t></si>", styles.MEMBER: UNLIKE_FORMATS})
+            is_seen = not (await held.ask(Examined, "examine", "in.xlsx")).ok
+            found = styles.main(str(directory / "in.xlsx"), str(tmp_path / "plain.xlsx"))
+        count = len([of for of in formats if of is not None])
+        expected = (count, first + 2) if first else (0, 0)
+        assert (found.get("unlike", 0), found.get("first_unlike", 0)) == expected, formats
+        assert is_seen == bool(first), formats
+
+
 def ods_rows(*cells: str) -> str:
     """Rows of ODS with an x for each text, an n for a number, = and a formula of one, - for none, t for true.
 
@@ -473,9 +509,10 @@ def ods_rows(*cells: str) -> str:
 OF_ODS_ROWS: Mapping[str, dict[str, int]] = {
     ods_rows("x x", "n x", "n n", "- x", "n n", "1000*20-"): {},
     ods_rows("x x", "x n", "n n", "n n", "n t"): {"mixed": 3, "first_mixed": 2},
-    ods_rows("x x", "2*n -", "d u", "n n", "n n"): {"mixed": 2, "first_mixed": 4},
+    ods_rows("x x", "2*n -", "d u", "n n", "n n"): {"mixed": 2, "first_mixed": 4, "unlike": 5, "first_unlike": 4},
     ods_rows("x 3x", "n x", "5*2n e", "4n"): {"mixed": 6, "first_mixed": 2},
     ods_rows("x", "x", "x", "n"): {},
+    ods_rows("x x", "n d", "- d", "d n", "t d"): {"unlike": 6, "first_unlike": 4},
     ods_rows("x x", "- -", "x x", "2*- e", "n -", "x x", "-"): {"blank_rows": 3, "first_blank_rows": 2},
     ods_rows("x", "n", "n", "=SUM([.A2:.A3])"): {"totals": 1, "first_totals": 4},
     ods_rows("x x", "n n", "n n", "n =SUBTOTAL(9;[.B$2:.$B3])"): {"totals": 1, "first_totals": 4},
