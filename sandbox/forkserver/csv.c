@@ -22,7 +22,7 @@
 #include "utf_8.h"
 
 enum { SAMPLE_ROWS = 30, SAMPLE_LINES = 120, SAMPLE_BYTES = 1 << 20, YEAR_DIGITS = 4 };
-static const char DELIMITERS[] = ",;\t|", NUMBERISH[] = "0123456789+-.,:/eETZ \t\r\n", SPACE[] = " \t\r\n";
+static const char DELIMITERS[] = ",;\t|", OTHER_DELIMITERS[] = " :^~", NUMBERISH[] = "0123456789+-.,:/eETZ \t\r\n", SPACE[] = " \t\r\n";
 
 struct cells {
     int kinds, is_pointed; /* whether points in it may separate thousands */
@@ -339,6 +339,7 @@ static const char *take_header(struct table *table, struct row *row)
     if (table->is_odd)
         return table->end;
     table->width = table->first_width = row->count;
+    table->is_odd |= row->count == 1 && !table->is_of_lines && strpbrk(row->cells[0], OTHER_DELIMITERS);
     table->has_header = !holds_data(table, row);
     table->data = table->has_header ? at : table->start;
     put(",\"header\":[");

@@ -41,6 +41,11 @@ from service.engine.jailed.places import (
 
 OURS = "t0.csv"
 DELIMITERS = ",;\t|"
+OTHER_DELIMITERS = {"^": "carets (^)", "~": "tildes (~)", ":": "colons", " ": "blanks"}
+"""Which characters may have been meant to separate the cells of a single column, and what they are called."""
+MANY_PARTS, MANY_NUMBERS = 3, 2
+"""How many parts of a text, and columns of numbers among these, show that blanks or colons separate them."""
+ALIGNED = re.compile(r"\S {2,}\S")
 UNDERSTOOD = (",", ";", "\t")
 """The delimiters that GDAL detects from a header line."""
 NO_UNICODE = "cp1252"
@@ -71,7 +76,7 @@ MAX_COLUMNS = 2000
 class _Looked(msgspec.Struct):
     """The columns with their types, the header row, empty if there is none, and the number of a row without end.
 
-    And how many rows have separators alone, and the first of these.
+    And how many rows have separators alone, the first of these, and what separates the cells of a single column.
     """
 
     columns: list[Column]
@@ -79,6 +84,7 @@ class _Looked(msgspec.Struct):
     open_row: int = 0
     blank: int = 0
     first_blank: int = 0
+    split_by: str = ""
 
 
 def main(csv_file: str, wanted: str = "{}", known_delimiter: str = "") -> list[Table]:
@@ -110,6 +116,7 @@ def main(csv_file: str, wanted: str = "{}", known_delimiter: str = "") -> list[T
         open_row=open_row,
         blank=looked.blank,
         first_blank=looked.first_blank,
+        split_by=looked.split_by,
         unquoted=quotes.lost,
         first_unquoted=quotes.first_lost,
     )
@@ -197,7 +204,10 @@ def _look(file: TextIO, delimiter: str, wanted: Wanted, *, is_of_lines: bool) ->
     columns = [Column(name) for name in unique_names(header or [""] * len(first))]
     expect(columns, wanted)
     looked = _Looked(columns, header)
+    sample: list[str] = []
     for number, row in enumerate(chain([second] if header else [first, second], rows), 1):
+        if len(columns) == 1 and row and len(sample) < SAMPLE_ROWS:
+            sample += row
         _take(columns, row, may_be_units=number == 1 and bool(header) and not any(map(NO_UNIT.match, row)))
         if len(row) > 1 and not any(row):
             looked.blank += 1
@@ -208,8 +218,23 @@ def _look(file: TextIO, delimiter: str, wanted: Wanted, *, is_of_lines: bool) ->
         column.type = type_of(column.kinds, delimiter, every)
         if type_of(column.others or Kind.NONE, delimiter, others) == "String":
             column.aside = 0
+    if len(columns) == 1 and not is_of_lines:
+        looked.split_by = _other_delimiter([*header, *sample])
     looked.open_row = ends[0] - bool(header) if ends else 0
     return looked
+
+
+def _other_delimiter(cells: Sequence[str]) -> str:
+    """What seems to separate the parts of all `cells` of a single column; "" if nothing does."""
+    for delimiter, called in OTHER_DELIMITERS.items():
+        rows = [cell.split(None if delimiter == " " else delimiter) for cell in cells]
+        is_even = len(rows) > 1 and len(set(map(len, rows))) == 1
+        numbers = [all(map(NUMBER.match, column)) for column in zip(*rows[1:], strict=True)] if is_even else []
+        is_certain = delimiter in "^~" or (len(numbers) >= MANY_PARTS and sum(numbers) >= MANY_NUMBERS)
+        is_time = delimiter == ":" and any(map(NUMBER.match, rows[0]))
+        if len(numbers) > 1 and is_certain and not is_time:
+            return called
+    return OTHER_DELIMITERS[" "] if len(cells) > 1 and all(map(ALIGNED.search, cells)) else ""
 
 
 def _until_end(rows: Iterator[list[str]], ends: list[int]) -> Iterator[list[str]]:

@@ -174,6 +174,8 @@ class Table(msgspec.Struct, frozen=True):
     """How many rows have separators alone."""
     first_blank: Count = 0
     """The first of them, from 1, not counting a header."""
+    split_by: Annotated[str, Meta(max_length=10)] = ""
+    """What seems to separate the cells of its only column."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def require_places(tables: Sequence[Table], request: ConversionRequest) -> None:
         named = " and ".join(f"{field}={shown(name)!r}" for field, name in request.place_fields.items())
         raise Rejection(f"The table has no such columns: {named}. Its columns are {columns}.")
     unnamed = f"Name them in xField and yField, or in wktField. {PAIRS_UNREAD}"
-    remedy = next(chain(_named_like_coordinates(tables), _unnamed(tables)), unnamed)
+    remedy = next(chain(_split_otherwise(tables), _named_like_coordinates(tables), _unnamed(tables)), unnamed)
     raise Rejection(
         f"sourceEpsg was sent, but no columns of coordinates were found. {remedy} Leave sourceEpsg out to convert the "
         f"table without geometry. The columns are {columns}."
@@ -71,8 +71,18 @@ def require_places(tables: Sequence[Table], request: ConversionRequest) -> None:
 
 def is_unplaced(tables: Sequence[Table]) -> bool:
     """Whether nothing became a geometry, and `table_warnings` does not say what to do about it."""
-    advised = chain(_named_like_coordinates(tables), _unnamed(tables))
+    advised = chain(_split_otherwise(tables), _named_like_coordinates(tables), _unnamed(tables))
     return not any(table.places for table in tables) and not any(advised)
+
+
+def _split_otherwise(tables: Sequence[Table]) -> Iterator[str]:
+    """What to do about rows that are a single cell, because something else separates their parts."""
+    for table in tables:
+        if table.split_by and not table.places:
+            yield (
+                f"The table has a single column, although {table.split_by} separate parts of each row. If these are "
+                "columns, separate them by commas, and send the file again."
+            )
 
 
 def _named_like_coordinates(tables: Sequence[Table]) -> Iterator[str]:
@@ -96,6 +106,7 @@ def table_warnings(tables: Sequence[Table]) -> Iterator[str]:
         yield TAKEN_FOR_WINDOWS.format(what="The file", remedy="Send the file in UTF-8")
     for table in tables:
         yield from told_of(table, _OF_ROWS)
+    yield from _split_otherwise(tables)
     yield from _named_like_coordinates(tables)
     if any(table.lacks_names for table in tables):
         yield (

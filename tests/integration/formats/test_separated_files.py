@@ -279,6 +279,41 @@ async def test_texts_that_make_texts_of_numbers_are_told(
         assert [told in words for words in words] == [True] * bool(told)
 
 
+SPLIT_OTHERWISE = {
+    "id^x^y\n1^2.5^3\n4^5^6\n": "carets (^)",
+    "a~b\nx~y\n": "tildes (~)",
+    "id:x:y\n1:2:3\n4:5:6\n": "colons",
+    "id  x y n\n1 2  3 a\n4 5 6 b\n": "blanks",
+    "2.5 3 4\n5 6 7\n": "blanks",
+    "ID    Name\n1     San Jose\n22    Rome\n": "blanks",
+    **dict.fromkeys(
+        (
+            "time\n10:30:00\n11:30:00\n",
+            "10:30:00\n11:30:00\n",
+            "full name\nSan Jose\nLos Angeles\n",
+            "street number\nMain 12\nHigh 4\n",
+            "one two three\nred green blue\n",
+            "a^b\nx\n",
+            "id^x,n\n1^2,3\n",
+            "n\n",
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("text", SPLIT_OTHERWISE)
+async def test_a_single_column_that_something_else_separates_is_told(
+    either: Pipeline, tmp_path: Path, text: str
+) -> None:
+    """Each row would be one text; words, times and addresses have such characters too."""
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    done = await either.to("GeoJson", path)
+    found = [told for told in done.output.warnings if "a single column" in told]
+    by = SPLIT_OTHERWISE[text]
+    assert [f"although {by} separate parts of each row" in told for told in found] == [True] * bool(by)
+
+
 @pytest.mark.parametrize("separator", ",;\t|")
 async def test_rows_of_separators_alone_are_told(either: Pipeline, tmp_path: Path, separator: str) -> None:
     """Spreadsheet programs write them for empty rows; empty lines are no rows, single columns have no separators."""
