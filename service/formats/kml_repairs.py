@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from service.errors import Rejection
@@ -10,6 +11,7 @@ from service.formats.kml_positions import ODD_POSITIONS, spaced
 from service.formats.kml_schemas import (
     CHARACTERS,
     COMMENT,
+    QUOTED,
     declared_in_folders,
     has_stray_data,
     referred,
@@ -67,6 +69,12 @@ TOO_LONG = (
 )
 NO_TIME = b"<when/>"
 EMPTY = "Empty positions of tracks ({count:,}) became those before them, or the first one of the track."
+BOOLEAN = re.compile(rb"<SimpleField(?=[^<>]*?\stype\s*=\s*[\"'](?i:bool(?:ean)?)[\"'])[^<>]*?\sname" + QUOTED)
+TRUTH = re.compile(
+    rb"(<SimpleData\s(?:[^<>]*?\s)??name\s*=\s*([\"'])([^\"'<>]*+)\2[^<>]*+>\s*+)(?:(true)|false)(?=\s*+</SimpleData)",
+    re.IGNORECASE,
+)
+"""Typed data that is true or false, as words."""
 FIELD = b'<SimpleField name="%b" type="string"/>'
 
 
@@ -79,7 +87,8 @@ def mended(path: Path, target: Path, text: Path | None = None) -> tuple[Path, st
     lines: the driver makes geometries of them that most formats lack. Positions of tracks get single blanks between
     their numbers, since it takes others for 0, and empty ones, which it takes for 0, 0, repeat another. Data that names
     no Schema of the file is of the first one. Models, which have none, get an unknown name: the driver crashes on one
-    among several geometries. Tracks of KML 2.3 become those of its extension gx, which it knows.
+    among several geometries. Tracks of KML 2.3 become those of its extension gx, which it knows. Of data that the first
+    MiB declares as Boolean, true and false become 1 and 0, for it takes words for 0.
 
     Raises:
         Rejection: very many positions of tracks are empty, too much is missing, or a track lacks some of its times.
@@ -93,12 +102,13 @@ def mended(path: Path, target: Path, text: Path | None = None) -> tuple[Path, st
     start = next(chunks(text), b"") if is_typed else b""
     ids = schema_ids(text) if not lacks_schema and has_stray_data(start) else {}
     missing, respelled = undeclared_in(start, ids), respelled_in(start)
-    is_mended = lacks_schema or moved or ids or missing or respelled or is_timeless
+    booleans = _booleans_in(start)
+    is_mended = lacks_schema or moved or ids or missing or respelled or is_timeless or booleans
     if not (is_mended or any(has_match(text, *odd) for odd in ODD)):
         return path, ""
     names = [name.decode("utf-8", "replace") for names in missing.values() for name in names]
     room = (LONGEST_TARGET - 1) * path.stat().st_size + SLACK + len(moved)
-    mender = _Mender(missing, moved, respelled, ids, lacks_schema=lacks_schema, room=room)
+    mender = _Mender(missing, moved, respelled, ids, booleans, lacks_schema=lacks_schema, room=room)
     told = UNTYPED if lacks_schema else UNDECLARED.format(listed(quotes(names))) if names else ""
     new = written(target, map(mender.mend, cut(chunks(path, PIECE), _end_in)))
     empty = EMPTY.format(count=mender.empty_positions) if mender.empty_positions else ""
@@ -114,6 +124,7 @@ class _Mender:
         moved: bytes,
         respelled: Mapping[bytes, bytes],
         ids: Mapping[bytes, None],
+        booleans: AbstractSet[bytes],
         *,
         lacks_schema: bool,
         room: int,
@@ -123,6 +134,7 @@ class _Mender:
         self._moved = moved
         self._respelled = respelled
         self._ids = ids
+        self._booleans = booleans
         self._lacks_schema = lacks_schema
         self._room = room
         self._boundary = b""
@@ -142,7 +154,13 @@ class _Mender:
             before, end, text = text.partition(self._inside)
             passed = before + end
             self._inside = b"" if end else self._inside
-        return passed + TAG.sub(self._mend_within_room, text)
+        mended = TAG.sub(self._mend_within_room, text)
+        return passed + (TRUTH.sub(self._as_number, mended) if self._booleans else mended)
+
+    def _as_number(self, data: re.Match[bytes]) -> bytes:
+        """True or false as the driver reads it, if its column is declared so."""
+        number = b"0" if data[4] is None else b"1"
+        return data[1] + number if data[3].strip().lower() in self._booleans else data[0]
 
     def _mend_within_room(self, tag: re.Match[bytes]) -> bytes:
         mended = self._mend(tag)
@@ -258,6 +276,11 @@ class _Mender:
         if tag["end"]:
             return b"</value></Data>"
         return b"<Data" + tag["rest"] + (b"" if tag["empty"] is not None else b"<value>")
+
+
+def _booleans_in(text: bytes) -> set[bytes]:
+    """The names of the typed data that a text declares as Boolean, in lower case."""
+    return {(double or single).strip().lower() for double, single in BOOLEAN.findall(text)}
 
 
 def _end_in(text: bytes) -> int:

@@ -15,10 +15,10 @@ from service.formats.left_out import pieces
 from service.formats.names import listed, quotes
 from service.formats.xml_columns import Room
 
-_QUOTED = rb"\s*=\s*(?:\"([^\"<]*)\"|'([^'<]*)')"
-NAMED = re.compile(rb"<Simple(Field|Data)\s[^<>]*?\bname" + _QUOTED)
+QUOTED = rb"\s*=\s*(?:\"([^\"<]*)\"|'([^'<]*)')"
+NAMED = re.compile(rb"<Simple(Field|Data)\s[^<>]*?\bname" + QUOTED)
 """What declares data, or is some."""
-_ATTRIBUTE = rb"(?>[^<>]*?\b%b" + _QUOTED + rb")"
+_ATTRIBUTE = rb"(?>[^<>]*?\b%b" + QUOTED + rb")"
 _ID = rb"(?:" + _ATTRIBUTE % b"id" + rb"|" + _ATTRIBUTE % b"name" + rb")"
 """The id of a Schema, or else its name, by which some programs refer to it."""
 SCHEMA_ID = re.compile(rb"<Schema\s" + _ID)

@@ -76,6 +76,22 @@ async def test_typed_data_that_no_schema_declares_is_read(pipeline: Pipeline, tm
     assert path.read_text(encoding="utf-8").count("<SimpleField") == 3
 
 
+@pytest.mark.parametrize("name", ["a.kml", "a.kmz"])
+async def test_true_and_false_are_read_as_they_are_declared(pipeline: Pipeline, tmp_path: Path, name: str) -> None:
+    """The driver takes words for 0, so that all were false; texts that say the same stay texts."""
+    schema = (
+        '<Schema name="s" id="s"><SimpleField type="bool" name="Is b"/><SimpleField name="t" type="string"/></Schema>'
+    )
+    data = '<SimpleData name="is b">{0}</SimpleData><SimpleData\nname="t">{0}</SimpleData>'
+    values = ["true", "false", "1", "0", "TRUE"]
+    places = (PLACE.format(SIMPLE_DATA.format(data.format(value)) + POINT) for value in values)
+    done = await pipeline.to("GeoJson", write(tmp_path / name, schema + "".join(places)))
+    rows = [feature["properties"] for feature in json.loads(done.path.read_text())["features"]]
+    assert [int(row["Is b"]) for row in rows] == [1, 0, 1, 0, 1]
+    assert [row["t"] for row in rows] == values
+    assert not any("read as numbers" in told for told in done.output.warnings)
+
+
 async def test_typed_data_that_is_first_seen_late_is_told(pipeline: Pipeline, tmp_path: Path) -> None:
     """To find out what to declare, the first MiB is looked at; what others have beyond it is lost."""
     first, late = PLACE.format(POINT), PLACE.format(TYPED.format("").replace('"n"', '"N"') + POINT)
