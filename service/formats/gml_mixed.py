@@ -11,8 +11,9 @@ from service.formats.left_out import PIECE
 LONGEST = 16 << 10
 """How much is kept of a text, or a tag, that goes on in the next piece of the document."""
 FEW = 2
-CDATA, CDATA_END, COMMENT_END = b"<![CDATA[", b"]]>", b"-->"
+CDATA, CDATA_END, COMMENT_START, COMMENT_END = b"<![CDATA[", b"]]>", b"<!--", b"-->"
 TEXT = b"x"
+COMMENTS = re.compile(rb"(?:<!--[^-]*+(?:-(?!->)[^-]*+)*+-->)++")
 OPENING = re.compile(rb"<!(?:--|\[CDATA\[)")
 BEFORE_ELEMENT = re.compile(rb">\s*+[^<>\s][^<>]*+<\w")
 BEHIND_ELEMENT = re.compile(rb"</[^>]{0,64}+(?:>\s*+[^<\s]|[^>])")
@@ -61,6 +62,11 @@ class MixedContent:
 
     def _plain(self, text: bytes) -> Iterator[bytes]:
         """The text without comments, and with letters in place of each CDATA that is not blank."""
+        if self._end == COMMENT_END:
+            text, self._end = COMMENT_START + text, b""
+        if not self._end and CDATA not in text:  # in a fifth of the time that the comments one by one would take
+            closed = text.rfind(COMMENT_END) + len(COMMENT_END)
+            text = COMMENTS.sub(b"", text[:closed]) + text[closed:]
         at = 0
         while True:
             if self._end:

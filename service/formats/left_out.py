@@ -123,10 +123,10 @@ class TextTally:
             if (search.is_once and self._counts[pattern.pattern]) or not search.may_match(text, entities):
                 continue
             start = max(0, self._searched.get(search, 0) - self._passed)
-            for match in pattern.finditer(text, start):
-                if match.end() > old and (match.lastindex or not pattern.groups):
-                    self._counts[pattern.pattern] += 1
-                    self._searched[search] = self._passed + match.end()
+            matches, every = pattern.finditer(text, start), not pattern.groups
+            if ends := [end for match in matches if (every or match.lastindex) and (end := match.end()) > old]:
+                self._counts[pattern.pattern] += len(ends)
+                self._searched[search] = self._passed + ends[-1]
         self._tail = text[-LONGEST_MATCH:]
         self._passed += len(text) - len(self._tail)
 

@@ -18,6 +18,8 @@ FEATURES = {
     PARTS: (0, 0, 0, 0),
     f"{EXTENT}<a:g>{PARTS}</a:g>": (0, 0, 0, 0),
     "<a:g><gml:Point/></a:g><a:h><gml:Pointer>1</gml:Pointer></a:h>": (0, 0, 0, 0),
+    f"<a:g>{PLACE}</a:g><!-- {PLACE} --> <!----><!-- - {PLACE}- ->{PLACE}--><!--<!--><!-- -->x<a:n/>": (0, 0, 0, 0),
+    f"<!----><!-- --> <!--<!--->{PLACE}<!-- > --><a:g>{PLACE}</a:g>": (1, 1, 0, 0),
     f"<a:g>{PLACE}</a:g><!-- {PLACE} --><a:n><![CDATA[{PLACE}]]></a:n>": (0, 0, 0, 0),
     f"<a:g>{PLACE}</a:g>\n<a:n>1</a:n>\n<a:h>{PARTS}</a:h>": (1, 1, 0, 0),
     VOLUME.format("<aixm:Surface><gml:patches/></aixm:Surface>") + 2 * VOLUME.format(PLACE): (1, 2, 0, 0),

@@ -24,6 +24,8 @@ NOTES = {
     "<a:n>see<!-- <a:k>1</a:k> there --> it</a:n>": 0,
     "<a:n><!--x--><a:k>1</a:k><!-- <![CDATA[ --></a:n>": 0,
     "<a:n><a:k>1</a:k><!-- - -->there</a:n>": 1,
+    "<a:n><a:k>1</a:k><!--x--><!----><!---> <a:k>1</a:k> it --><!--<!-- -->there</a:n>": 1,
+    "<a:n><a:k>1</a:k><!----><!-- --><![CDATA[<!--]]><!----><!-- <a:k>1</a:k> it --></a:n>": 1,
     f"<a:n>{'long ' * LONGEST}<a:k>1</a:k></a:n>": 1,
     f"<a:n>{'long ' * LONGEST}</a:n>": 0,
     f"<a:n><a:{'k' * 80}>1</a:{'k' * 80}>there</a:n>": 1,
