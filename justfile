@@ -35,7 +35,7 @@ ready: (packages "serve") gdal && build
 [group('check')]
 [no-exit-message]
 test *ARGS: setup
-    @exec pytest {{ if ARGS == "" { "--numprocesses=4 --dist=loadgroup --no-loadscope-reorder" } else { "--numprocesses=0" } }} "$@"
+    @exec pytest {{ if ARGS == "" { "--numprocesses=8 --dist=loadgroup --no-loadscope-reorder" } else { "--numprocesses=0" } }} "$@"
 
 # Run the unit tests.
 [group('check')]
