@@ -41,6 +41,8 @@ FORMER: Mapping[bytes, str] = {
 }
 """What systems are called in a newer form of WKT, which pyproj writes unless told otherwise, and in the former one. The
 driver reads nothing that begins so, although PROJ reads all the rest, whatever the word."""
+ELLIPSOIDAL = re.compile(rb"\bCS\s*+\[\s*+ellipsoidal\s*+,[\s\d]*+\]\s*+,", re.IGNORECASE)
+"""The kind of the axes of a system in degrees, of which newer releases of the driver leave out the axes only."""
 GEOCENTRIC = re.compile(rb"\bCS\s*+\[\s*+Cartesian", re.IGNORECASE)
 """The axes of a system without a map that begins as one in degrees."""
 NO_UNIT = re.compile(rb'\bPARAMETER\s*+\[\s*+"[^"]*+"\s*+,[^],]*+\]')
@@ -110,8 +112,12 @@ def _system(part: Part) -> _System:
         return _System(name)
     if code := CODE.search(text[-CODE_BYTES:]):
         return _System(name, int(code["code"]))
-    is_read = not (NO_UNIT.search(text) and OTHER_UNIT.search(text))
-    return _System(name, prj=FORMER[kind] + text[found.end("kind") :].decode("utf-8", "replace") if is_read else "")
+    if NO_UNIT.search(text) and OTHER_UNIT.search(text):
+        return _System(name)
+    described = text[found.end("kind") :]
+    if FORMER[kind] == "GEOGCS":
+        described = ELLIPSOIDAL.sub(b"", described)
+    return _System(name, prj=FORMER[kind] + described.decode("utf-8", "replace"))
 
 
 def _how_to_read_columns(

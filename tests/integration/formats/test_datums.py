@@ -485,11 +485,14 @@ OF_2019 = (
 
 
 @pytest.mark.parametrize("target", ["GeoJson", "GeoPackage"])
-async def test_a_prj_in_the_form_of_2019_has_a_code(either: Pipeline, tmp_path: Path, target: str) -> None:
+@pytest.mark.parametrize(("name", "code"), [("CH1903+ / LV95", ',ID["EPSG",4258]'), ("ETRS89", "")])
+async def test_a_prj_in_the_form_of_2019_may_have_a_code(
+    either: Pipeline, tmp_path: Path, target: str, name: str, code: str
+) -> None:
     """Its driver reads nothing of it, and the file was said to record no system."""
     made = (await either.to("Shapefile", write_geojson(tmp_path / "a.geojson", [point(1, 2, a=1)]))).path
     path = tmp_path / "b.zip"
-    replace_in(made, path, rb"(?s)\AGEOGCS\[.*", OF_2019.format("CH1903+ / LV95", "", ',ID["EPSG",4258]').encode())
+    replace_in(made, path, rb"(?s)\AGEOGCS\[.*", OF_2019.format(name, "", code).encode())
     done = await either.to(target, path)
     assert done.facts.layers[0].crs.epsg == 4258
     assert done.output.warnings == ()
