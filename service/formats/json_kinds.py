@@ -73,7 +73,7 @@ def sequence_prefix(row: Format, head: bytes) -> str:
     return SEQUENCE_PREFIX if reading.json and _is_sequence(head, expected=reading.reader is Reader.LINES) else ""
 
 
-def kind_of_json(row: Format, head: bytes, tail: bytes = b"") -> Format:
+def kind_of_json(row: Format, head: bytes, tail: bytes) -> Format:
     """The format of a file that begins with `head`: `row`, which its extension names, or another JSON format.
 
     `tail` is its end if it is longer.
