@@ -98,6 +98,9 @@ _MESSAGES: Mapping[re.Pattern[str], str] = {
         "another one, such as Float or Char, and send the file again.",
         r"Unexpected EOF while reading attribute record|Error during reading Record": "A .mid has fewer rows than its "
         ".mif has objects, or an empty row between others. Send the complete .mid that belongs to it.",
+        r"Error during reading Geometry|invalid point line": "An object of a .mif cannot be read: it is cut off, or "
+        "not on the lines where MIF has it. Write a Point, Line or Rect and its numbers, with blanks between them, on "
+        "one line, and each position of a Pline, Multipoint or Region on a line of its own. Then send it again.",
         r"ogrdxf\w{1,40}\.cpp, \d{1,6}: error at line": "The drawing is damaged, cut off, or has an entity that cannot "
         "be read, such as a block that is inserted in 0 rows or columns (70 and 71 of INSERT). Make these 1, or save "
         "the drawing anew, and send it again.",

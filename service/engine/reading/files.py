@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 import msgspec
 
 from service.engine.diagnostics import find_changes, former_types, has_other_texts
-from service.engine.jailed import lines, parallels
+from service.engine.jailed import lines, mif_lines, parallels
 from service.engine.reading.shapefiles import how_to_read
 from service.engine.reading.work_file import (
     UNGROUPED,
@@ -28,6 +28,7 @@ from service.errors import Rejection
 from service.formats.format import Reading, reading_of
 from service.formats.mid_values import clock_times, mid_warnings
 from service.formats.mif_charset import affine_warning, charset_warning, curves_warning, origin_warning
+from service.formats.mif_lines import has_shared_lines
 from service.formats.opened import opened
 from service.formats.source import Part, Source
 from service.formats.tab_objects import tab_warnings
@@ -35,7 +36,7 @@ from service.formats.tab_objects import tab_warnings
 TAIL_BYTES = 4096
 AFTER_THE_END = b" \t\r\n\0\x1a"
 """White space, and characters that mark the end of texts on old systems."""
-LABELS_FILE, SWAPPED_FILE = "labels.gpkg", "swapped"
+LABELS_FILE, MENDED_FILE = "labels.gpkg", "mended"
 
 
 async def read_single(place: Workplace, source: Source) -> WorkFile:
@@ -111,6 +112,7 @@ async def read_parts(place: Workplace, source: Source) -> WorkFile:
     warnings = tuple(told for way in ways for told in way.warnings)
     for number, part in enumerate(source.parts):
         warnings += await _mapinfo_warnings(place, part, reads_logical=place.host.is_of(reading.reads_logical))
+        await _break_lines(place, part, number)
         if place.host.is_of(reading.loses_unit):
             await _swap_parallels(place, part, number)
     labels = 0
@@ -172,6 +174,13 @@ def _label_warnings(labels: int) -> Iterator[str]:
         yield f"Texts of labels ({labels:,}) were left out; their positions and attributes were kept."
 
 
+async def _break_lines(place: Workplace, part: Part, number: int) -> None:
+    """Have the driver read a copy of a .mif if parts of its objects share lines; raises as `has_shared_lines`."""
+    mif = part.files.get(".mif")
+    if mif is not None and await place.look(partial(has_shared_lines, mif)):
+        await _mend(place, mif_lines.__name__, f"{INPUT}{number}.mif")
+
+
 async def _swap_parallels(place: Workplace, part: Part, number: int) -> None:
     """Have the driver read a copy of what records the system of a table if it may mistake its unit."""
 
@@ -182,10 +191,14 @@ async def _swap_parallels(place: Workplace, part: Part, number: int) -> None:
 
     for extension in part.files.keys() & {".map", ".mif"}:
         if await place.look(partial(is_swapped, part.files[extension])):
-            name = f"{INPUT}{number}{extension}"
-            await place.python(parallels.__name__, name, SWAPPED_FILE)
-            await place.discard(name)
-            await place.rename(SWAPPED_FILE, name)
+            await _mend(place, parallels.__name__, f"{INPUT}{number}{extension}")
+
+
+async def _mend(place: Workplace, program: str, name: str) -> None:
+    """Put the copy of a staged file that our program makes in its place."""
+    await place.python(program, name, MENDED_FILE)
+    await place.discard(name)
+    await place.rename(MENDED_FILE, name)
 
 
 async def _mapinfo_warnings(place: Workplace, part: Part, *, reads_logical: bool) -> tuple[str, ...]:
