@@ -142,6 +142,8 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     words: tuple[bytes, ...] = ()
     is_content: bool = False
     """Whether it is content that cannot be converted, so that a file with nothing else is refused."""
+    alone: str = ""
+    """What the refusal says instead of the warning, if not the same."""
     is_refused: bool = False
     """Whether a file with it is refused, because what is read would be wrong."""
     pattern: bytes = b""

@@ -52,11 +52,13 @@ def warn_of_left_out(row: Format, counts: Mapping[bytes, int], paths: Sequence[P
     found = {entry: count for entry in reading.left_out if (count := _total(entry, counts))}
     for entry, count in found.items():
         if entry.is_refused:
-            raise Rejection(_sentence(entry, count))
-    content = " ".join(_sentence(entry, count) for entry, count in found.items() if entry.is_content)
+            raise Rejection(_in_words(entry.sentence, count))
+    content = " ".join(
+        _in_words(entry.alone or entry.sentence, count) for entry, count in found.items() if entry.is_content
+    )
     if content and not hold_features(row, paths):
         raise Rejection(f"The {row.title} holds no features that could be converted. {content}")
-    return {_sentence(entry, count): entry.condition for entry, count in found.items()}
+    return {_in_words(entry.sentence, count): entry.condition for entry, count in found.items()}
 
 
 def _total(entry: LeftOut, counts: Mapping[bytes, int]) -> int:
@@ -64,8 +66,8 @@ def _total(entry: LeftOut, counts: Mapping[bytes, int]) -> int:
     return sum(counts[word] for word in (*entry.words, *entry.entities, pattern) if word)
 
 
-def _sentence(entry: LeftOut, count: int) -> str:
-    return entry.sentence.format(count=f"{count:,}")
+def _in_words(sentence: str, count: int) -> str:
+    return sentence.format(count=f"{count:,}")
 
 
 class _EntrySearch(NamedTuple):

@@ -143,7 +143,10 @@ _LEFT_OUT = {
         words=(b"<NetworkLink>", b"<NetworkLink "), is_content=True
     ),
     "Images of ground overlays ({count}) were left out; their outlines were kept.": LeftOut(
-        words=(b"<GroundOverlay",), is_content=True
+        words=(b"<GroundOverlay",),
+        is_content=True,
+        alone="Images of ground overlays ({count}) are left out, and their outlines are read only beside a Placemark. "
+        "Draw the outlines as Placemarks, and send it again.",
     ),
     "Screen and photo overlays ({count}) were left out, with their names, descriptions and points. Put points into a "
     "Placemark to keep them.": LeftOut(words=(b"<ScreenOverlay", b"<PhotoOverlay"), is_content=True),

@@ -284,8 +284,10 @@ async def test_the_outline_of_a_ground_overlay_is_kept(pipeline: Pipeline, tmp_p
 
 
 async def test_a_kml_of_overlays_says_that_it_has_no_features(pipeline: Pipeline, tmp_path: Path) -> None:
-    """It is not reported as damaged."""
-    with pytest.raises(Rejection, match=r"holds no features that could be converted\. Images of ground overlays \(1\)"):
+    """It is not reported as damaged; that their outlines were kept was said, too."""
+    with pytest.raises(
+        Rejection, match=r"converted\. Images of ground overlays \(1\) are left out, and their outlines are"
+    ):
         await pipeline.to("GeoJson", kml(tmp_path / "a.kml", OVERLAY))
 
 
