@@ -194,6 +194,8 @@ class Alike(msgspec.Struct, frozen=True, kw_only=True):
 
     elements: bytes
     """What finds an element that is a feature; its name is the group that matches."""
+    missing: bytes
+    """How an element that only some features may have, such as that of a column, begins, up to the end of its tag."""
     text: bytes
     """A text."""
     texts: Mapping[bytes, tuple[bytes, ...]] = {}

@@ -85,13 +85,23 @@ class TextChecks:
                 for found, count in self._told_of_another(feature).items():
                     counts[found] += count * times
 
-    def _may_repeat(self, feature: bytes) -> bool:
-        """Whether nothing is told of a feature but what is counted; what only a whole document has does not matter."""
+    def _may_repeat(self, features: Sequence[bytes]) -> bool:
+        """Whether nothing is told of these but what is counted, and the same in each.
+
+        What only a whole document has does not matter.
+        """
+        if any(self._tells(feature) for feature in features):
+            return False
+        first, *others = features
+        told = self._told_of_another(first) if others else None
+        return all(self._told_of_another(other) == told for other in others)
+
+    def _tells(self, feature: bytes) -> bool:
         for check in (each() for each in self._checks if each is not UndeclaredData):
             check.add(b"<members>%b</members>" % (2 * feature))  # also if one is not told from the next one
             if check.told():
-                return False
-        return True
+                return True
+        return False
 
     def _told_of_another(self, feature: bytes) -> Counter[bytes]:
         """What is told of a feature that follows one like it."""

@@ -103,6 +103,7 @@ _ALIKE = Alike(
         rb"<(?=\w)(?:((?:\w{1,20}+:)?+(?:featureM|m)ember)[\s>]"
         rb"|(?:\w{1,20}+:)?+featureMembers\b[^<>]*+>\s*+<([\w:.-]++)[\s>])"
     ),
+    missing=rb"<(?!gml:)[\w:.-]++",
     text=rb"(?!\s)(?:[^<>=]++|" + _NO_WORD + rb")++",
     texts={
         b"pos": tuple(rb"\s*+" + rb"\s++".join([_NUMBER] * axes) + rb"\s*+" for axes in (2, 3)),

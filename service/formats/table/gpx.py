@@ -129,6 +129,7 @@ NO_TIME_IN_GPX = rb"<time>\s*+(?!" + PLAIN_TIME + rb"</time|" + _ENDS_METADATA +
 FINE_TIME_IN_GPX = rb"<time>(?!" + _ENDS_METADATA + rb")" + FINE + rb"[^<]{0,200}+</time"
 _ALIKE = Alike(
     elements=rb"<(wpt|(?:rte|trk)pt)\s",
+    missing=rb"<(?!(?:ele|time)>)[\w:.-]++",
     text=rb"[^\s<>][^<>\n]*+",
     texts={b"time": (rb"(?!" + FINE + rb")" + PLAIN_TIME, PLAIN_TIME)},
     attributes=dict.fromkeys((b"lat", b"lon"), (_PLAIN_DEGREES,)),

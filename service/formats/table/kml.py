@@ -236,6 +236,7 @@ _TEXT = _NO_MODE + rb"(?:[^\s<>&]|" + NAMED_REFERENCE + rb")[^<>]*+(?:" + _ENDS 
 _SHORT_TIME = rb"\d{4}(?:-\d\d)?+(?=<)"
 _KML_ALIKE = Alike(
     elements=rb"<(Placemark)[\s>]",
+    missing=rb"<(?:name|description|SimpleData\sname=\"[^\"<>&]++\")",
     text=_TEXT,
     texts={
         b"coordinates": (POSITION, POSITIONS),

@@ -194,11 +194,12 @@ KINDS = {
 @st.composite
 def documents(draw: st.DrawFn, kind: Kind) -> bytes:
     """Text with features that are like others, or nearly."""
-    shapes = [
-        draw(st.sampled_from(kind.features)).replace("%s", "".join(parts))
-        for parts in draw(st.lists(st.lists(st.sampled_from(kind.parts), max_size=4), min_size=1, max_size=3))
-    ]
     chance = draw(st.randoms(use_true_random=False))
+    shapes = [
+        draw(st.sampled_from(kind.features)).replace("%s", "".join(part for part in parts if chance.random() < held))
+        for parts in draw(st.lists(st.lists(st.sampled_from(kind.parts), max_size=6), min_size=1, max_size=3))
+        for held in (1, 0.7, 0.7)
+    ]
     features = [_feature(shapes, kind, chance) for _ in range(draw(st.integers(1, 60)))]
     content = [draw(st.sampled_from(kind.between)), *features]
     for _ in range(2):
@@ -260,6 +261,31 @@ def test_of_features_that_are_alike_one_is_looked_at(shape: str) -> None:
     text = _condenser("Kml").condense(b"<kml>" + b"\n".join(features) + b"</kml>", passed)
     assert text == b"<kml>" + features[0] + b"</kml>"
     assert passed == {features[0]: 998}
+
+
+MISSING = {
+    "Kml": ("<Placemark><ExtendedData>%s</ExtendedData></Placemark>", '<SimpleData name="{}">{}</SimpleData>', ""),
+    "Gml": ("<gml:featureMember><a:f>%s</a:f></gml:featureMember>", "<a:{0}>{1}</a:{0}>", '<a:{} xsi:nil="true"/>'),
+    "Gpx": ("<wpt lat='1' lon='2'><ele>1</ele><extensions>%s</extensions></wpt>", "<a:{0}>{1}</a:{0}>", ""),
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_features_that_lack_different_columns_are_alike(name: str) -> None:
+    """Of them, those stay that are the first to have a column, for drivers list columns in that order."""
+    feature, column, none = MISSING[name]
+    feature = feature.replace("'", '"')
+    chance, seen, first = random.Random(1), set[str](), []
+    features = []
+    for number in range(2000):
+        held = {f"c{n}": chance.random() < 0.6 for n in range(12)}
+        parts = "".join((column if has else none).format(each, f"a{number}") for each, has in held.items())
+        features.append(feature % parts)
+        news = {f"{each} {has}" for each, has in held.items() if has or none} - seen
+        seen |= news
+        first += [features[-1]] * bool(news)
+    text = _condenser(name).condense("\n".join(features).encode(), Counter())
+    assert text == "".join(first).encode()
 
 
 def test_features_of_several_kinds_in_turn_are_recognized() -> None:
