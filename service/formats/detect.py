@@ -16,12 +16,12 @@ from service.formats.archive_contents import BUNDLES, ArchiveContent, find_all, 
 from service.formats.bounds import Bounds
 from service.formats.catalog import tables_in
 from service.formats.documents import in_known_encodings, mended_documents
-from service.formats.format import SHARED_EXTENSION, Format, reading_of
+from service.formats.format import SHARED_EXTENSION, Format, Reader, reading_of
 from service.formats.gunzip import gunzip
 from service.formats.json_kinds import HEAD_BYTES, head_of, kind_of_json, sequence_prefix, tail_of
 from service.formats.left_out import has_features, hold_features
 from service.formats.names import listed, safe_name, shown, stem_of, unique
-from service.formats.other_kinds import refuse_other
+from service.formats.other_kinds import refuse_other, refuse_without_features
 from service.formats.properties import descriptions_beside_shapes, property_warnings, rules_in_schemas
 from service.formats.registry import INPUT_EXTENSIONS, by_extension
 from service.formats.source import Part, Source
@@ -181,6 +181,8 @@ def _single(
     extension = _extension(untrusted_name)
     refuse_unread(head, reading.unread)
     refuse_other(row, head)
+    if reading.reader is Reader.DOCUMENT and len(head) < HEAD_BYTES:
+        refuse_without_features(head)
     own = extension if extension in row.extensions else row.extensions[0]
     member = reading.member
     documents = _documents(path, member, stem, unpack_into, bounds) if member else (Part({own: path}, stem),)

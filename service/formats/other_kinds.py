@@ -3,6 +3,7 @@
 import re
 from codecs import BOM_UTF8
 from collections.abc import Mapping
+from contextlib import suppress
 
 import msgspec
 
@@ -90,6 +91,11 @@ JSON_MEMBERS: Mapping[str, OtherKind] = {
     "tilejson": OtherKind("TileJSON, which says where map tiles are", NO_FEATURES),
     "stac_version": OtherKind("STAC metadata", "Send the files that it names."),
     "sources": OtherKind("a map style", "Send the files that it names."),
+    "objectIds": OtherKind(
+        "an answer of an ArcGIS server that holds no features",
+        "Ask the server for them: with f=geojson, or f=json and outFields=*, and without returnCountOnly, "
+        "returnIdsOnly and returnExtentOnly.",
+    ),
     "currentVersion": OtherKind(
         "the description of an ArcGIS layer or service",
         "Download the features: add /query?where=1%3D1&outFields=*&f=geojson to the address of the layer.",
@@ -97,6 +103,10 @@ JSON_MEMBERS: Mapping[str, OtherKind] = {
     **dict.fromkeys(("error", "errors"), _ERROR),
 }
 """By a member of the outermost object of JSON that is not GeoJSON; the first row that applies decides."""
+COUNT_OR_EXTENT = frozenset({"count", "extent"})
+"""Members of an answer of an ArcGIS server that has no others; many files have them beside others."""
+OF_GEOJSON = re.compile(rb'"(?:Feature|coordinates"|geometries")')
+"""What GeoJSON has, and hardly any other JSON."""
 JSON_ARRAY = OtherKind(
     "an array",
     "If it holds features, make it the member features of a FeatureCollection; if rows of a table, save it as CSV.",
@@ -118,6 +128,21 @@ def refuse_other(row: Format, head: bytes) -> None:
         raise Rejection(f"The file is not a valid {row.title} file: it is {kind.name}. {kind.advice}")
 
 
+def refuse_without_features(head: bytes) -> None:
+    """Refuse a whole JSON document `head` that has nothing of GeoJSON, if it is of a kind that can be named.
+
+    Otherwise, it would be GeoJSON by its extension until it is read.
+
+    Raises:
+        Rejection: it is.
+    """
+    if OF_GEOJSON.search(head):
+        return
+    with suppress(msgspec.DecodeError, RecursionError):
+        msgspec.json.decode(head, type=msgspec.Raw)
+        refuse_other_json(head)
+
+
 def refuse_other_json(head: bytes) -> None:
     """Refuse JSON that begins with `head`, is not GeoJSON, and has no features if it is of a kind that can be named.
 
@@ -125,6 +150,8 @@ def refuse_other_json(head: bytes) -> None:
         Rejection: it is.
     """
     names = {name for name, _ in outermost_members(head)}
+    if names and names <= COUNT_OR_EXTENT:
+        names = {"objectIds"}
     kind = None if "features" in names else next((kind for name, kind in JSON_MEMBERS.items() if name in names), None)
     if kind is None and head.lstrip().startswith(b"["):
         kind = JSON_ARRAY

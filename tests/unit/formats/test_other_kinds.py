@@ -4,6 +4,7 @@ import gzip
 import io
 import tarfile
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,9 @@ def test_the_kind_of_a_file_is_named(tmp_path: Path, name: str, content: bytes) 
             b'{"currentVersion": 10.81, "geometryType": "esriGeometryPoint"}',
             "the description of an ArcGIS layer or service",
         ),
+        (b'{"count": 5}', "an answer of an ArcGIS server that holds no features"),
+        (b'{"count": 5, "extent": {"xmin": 1}}', "an answer of an ArcGIS server that holds no features"),
+        (b'{"objectIdFieldName": "id", "objectIds": [1, 2]}', "an answer of an ArcGIS server that holds no features"),
         (b'{"type": "CityJSON", "CityObjects": {}, "vert', "CityJSON"),
         (b'{"error": {"code": 400}}', "an error message from a server"),
         (b' [{"lat": 1}]', "an array"),
@@ -91,10 +95,29 @@ def test_json_of_another_kind_is_named(content: bytes, told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"{}", b'{"a": {"elements": 1}}', b'{"currentVersion": 1, "features": []}', b"1", b""]
+    "content",
+    [b"{}", b'{"a": {"elements": 1}}', b'{"currentVersion": 1, "features": []}', b'{"count": 1, "a": 2}', b"1", b""],
 )
 def test_json_that_has_features_or_no_mark_of_a_kind_is_left_to_others(content: bytes) -> None:
     refuse_other_json(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "is_refused"),
+    [
+        (b'{"count": 5}', True),
+        (b'{"count": 5', False),
+        (b'{"sources": {}, "type": "Point", "coordinates": [1, 2]}', False),
+        (b'{"sources": {}, "type": "FeatureCollection", "features": []}', False),
+        (b"[" * 5000, False),
+    ],
+)
+def test_json_without_features_is_no_geojson(tmp_path: Path, content: bytes, *, is_refused: bool) -> None:
+    """Who asked for GeoJSON was told that it is GeoJSON already; the reader has better words for what is damaged."""
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    with pytest.raises(Rejection, match="it is an answer of") if is_refused else nullcontext():
+        assert detect(path, path.name, tmp_path / "unpacked").format.title == "GeoJSON"
 
 
 @pytest.mark.parametrize("extension", [".csv", ".wkt"])
