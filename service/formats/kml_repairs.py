@@ -71,10 +71,10 @@ NO_TIME = b"<when/>"
 EMPTY = "Empty positions of tracks ({count:,}) became those before them, or the first one of the track."
 BOOLEAN = re.compile(rb"<SimpleField(?=[^<>]*?\stype\s*=\s*[\"'](?i:bool(?:ean)?)[\"'])[^<>]*?\sname" + QUOTED)
 TRUTH = re.compile(
-    rb"(<SimpleData\s(?:[^<>]*?\s)??name\s*=\s*([\"'])([^\"'<>]*+)\2[^<>]*+>\s*+)(?:(true)|false)(?=\s*+</SimpleData)",
+    rb"(<SimpleData\s(?>(?:[^<>]*?\s)??name\s*=\s*([\"'])([^\"'<>]*+)\2)[^<>]*+>\s*+)(?:(true)|false)(?=\s*+</SimpleData)",
     re.IGNORECASE,
 )
-"""Typed data that is true or false, as words."""
+"""Typed data that is true or false, as words. Its name is its first one: none is looked for again behind it."""
 FIELD = b'<SimpleField name="%b" type="string"/>'
 
 

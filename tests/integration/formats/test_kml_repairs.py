@@ -251,7 +251,8 @@ LONG_TAGS = tuple(
 def test_each_part_of_a_crafted_file_is_passed_once(tmp_path: Path, start: str, part: str) -> None:
     """The time would grow with the square of the file's size, and nothing else of the service would run meanwhile."""
     parts = start + part * (CHUNK // len(part))
-    path = write(tmp_path / "a.kml", SCHEMA + TYPED.format("") + RING.format(0, 1) + parts)
+    schema = SCHEMA.replace("<SimpleField", "<SimpleField name='b' type='bool'/><SimpleField", 1)
+    path = write(tmp_path / "a.kml", schema + TYPED.format("") + RING.format(0, 1) + parts)
     found, _ = mended(path, tmp_path / "new" / "mended.kml")
     assert "<LineString>" in found.read_text(encoding="utf-8")
     check_texts(find_output("Kml"), [write(tmp_path / "b.kml", PLACE.format("") + parts)])
