@@ -47,7 +47,7 @@ Elements = Mapping[bytes, bytes]
 """Elements, by how they begin."""
 
 
-class Sample(NamedTuple):
+class Prototype(NamedTuple):
     """A feature, or what those consist of that are like it."""
 
     solid: tuple[bytes, ...]
@@ -144,47 +144,47 @@ class Condenser:
             if feature in self._tried:
                 continue
             self._tried.add(feature)
-            for sample in self._samples(plain[at:]):
-                likeness = self._likeness(sample, has_nils=any(NIL in each for each in plain))
+            for prototype in self._prototypes(plain[at:]):
+                likeness = self._likeness(prototype, has_nils=any(NIL in each for each in plain))
                 if likeness is not None:
-                    whole = b"".join(part for part, _ in sample.spans())
+                    whole = b"".join(part for part, _ in prototype.spans())
                     self._used[whole] = likeness
                     return self._without(whole, text, passed)
         return text
 
-    def _samples(self, features: Sequence[bytes]) -> Iterator[Sample]:
+    def _prototypes(self, features: Sequence[bytes]) -> Iterator[Prototype]:
         """What the first of `features` is one of together with those after it; and itself."""
         first, *others = map(self._parted, features)
         alike = [first, *(other for other in others if other.shape() == first.shape())]
-        rows = [_together(rows) for rows in zip(*(sample.missing for sample in alike), strict=True)]
+        rows = [_together(rows) for rows in zip(*(prototype.missing for prototype in alike), strict=True)]
         if rows and all(rows):
-            yield Sample(first.solid, tuple(rows))
-        yield Sample((features[0],))
+            yield Prototype(first.solid, tuple(rows))
+        yield Prototype((features[0],))
 
-    def _parted(self, feature: bytes) -> Sample:
+    def _parted(self, feature: bytes) -> Prototype:
         """The feature with its elements that others like it may lack, unless it has too many, or one twice."""
         solid, missing, end = [], [], 0
         for row in self._row.finditer(feature):
             found = [*self._element.finditer(row[0])]
             missing.append({element[1]: element[0] for element in found})
             if len(missing[-1]) < len(found) or len(found) > MOST_MISSING:
-                return Sample((feature,))
+                return Prototype((feature,))
             solid.append(feature[end : row.start()])
             end = row.end()
-        return Sample((*solid, feature[end:]), tuple(missing))
+        return Prototype((*solid, feature[end:]), tuple(missing))
 
-    def _likeness(self, sample: Sample, *, has_nils: bool) -> _Likeness | None:
-        """What matches features like a sample; None if the checks may find something else in them, or tags are long."""
-        texts = {tag: part for part, tag in sample.spans() if tag}
+    def _likeness(self, prototype: Prototype, *, has_nils: bool) -> _Likeness | None:
+        """What matches features like this; None if the checks may find something else in them, or tags are long."""
+        texts = {tag: part for part, tag in prototype.spans() if tag}
         nils = {tag: tag + NIL for tag in texts} if has_nils else {}
         expression, rest = [], 0
-        for part, tag in sample.spans():
+        for part, tag in prototype.spans():
             pattern, length = self._expression(part)
             either = b"|".join((pattern, *([re.escape(nils[tag])] if tag in nils else [])))
             expression.append(rb"(?:(?:%b)\s*+)?+" % either if tag else pattern)
             rest += length
         kinds: list[Elements] = [{}, *({tag: text} for tag, text in texts.items()), texts, nils] if texts else [{}]
-        if rest > LONGEST_TAGS or not self._may_repeat([*map(sample.holding, kinds)]):
+        if rest > LONGEST_TAGS or not self._may_repeat([*map(prototype.holding, kinds)]):
             return None
         one = b"".join(expression)
         unseen = {*nils.values(), *(tag + b">" for tag in texts)}
