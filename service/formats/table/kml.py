@@ -146,7 +146,7 @@ _LEFT_OUT = {
         words=(b"<GroundOverlay",),
         is_content=True,
         alone="Images of ground overlays ({count}) are left out, and their outlines are read only beside a Placemark. "
-        "Draw the outlines as Placemarks, and send it again.",
+        "Draw the outlines as Placemarks, and send the file again.",
     ),
     "Screen and photo overlays ({count}) were left out, with their names, descriptions and points. Put points into a "
     "Placemark to keep them.": LeftOut(words=(b"<ScreenOverlay", b"<PhotoOverlay"), is_content=True),
