@@ -1,12 +1,12 @@
 """Who removes the directories of uploads: the request, the job, or the next start."""
 
 import os
-import resource
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,6 +18,7 @@ from service.intake.areas import claim_area, sweep
 from service.intake.form import MEBIBYTE
 from service.intake.trees import remove_tree
 from service.intake.workspace import WorkArea, open_work_area
+from tests.support.descriptors import no_descriptor
 
 LIVES = """
 import sys, time, pathlib, anyio
@@ -249,13 +250,12 @@ async def test_what_cannot_be_removed_does_not_fail_the_request(root: Path) -> N
 
 async def test_uploads_are_removed_once_the_system_allows_open_files_again(root: Path) -> None:
     """Those that ended while it did not filled the memory, because they were kept until the next start."""
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     async with open_work_area(root) as area:
-        async with area.workspace() as workspace:
-            directory = workspace.new_directory()
-            (directory / "in" / "it").mkdir(parents=True)
-            resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        with ExitStack() as stack:
+            async with area.workspace() as workspace:
+                directory = workspace.new_directory()
+                (directory / "in" / "it").mkdir(parents=True)
+                stack.enter_context(no_descriptor())
         assert directory.exists()
         await area.remove_left()
         assert not entries(directory.parent)

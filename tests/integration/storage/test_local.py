@@ -25,6 +25,7 @@ from service.blocking import INLINE_BYTES
 from service.storage.disk import Disk
 from service.storage.local import THREADS, open_local
 from service.storage.port import ObjectKey, new_key
+from tests.support.descriptors import no_descriptor
 from tests.support.small_disk import small_disk
 
 from .conftest import SECRET, MovableClock, Stage, failing, gateway, local_stage
@@ -114,19 +115,6 @@ async def test_a_file_beyond_what_the_system_allows_leaves_nothing(
         await copying.storage.put(new_key(), output, media_type="text/csv", download_name="a.csv")
     assert drafts(tmp_path / "store") == []
     assert await copying.keys() == set()
-
-
-@contextmanager
-def no_descriptor() -> Iterator[None]:
-    """No further file opens meanwhile."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    lowest = os.dup(0)
-    os.close(lowest)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.parametrize("size_bytes", [1, 2 * INLINE_BYTES])

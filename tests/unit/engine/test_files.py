@@ -1,7 +1,6 @@
 """A converter's output is examined before it is touched in the event loop."""
 
 import os
-import resource
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from service.engine.files import LITTLE_BYTES, LITTLE_FILES, holds_little, open_written, write_for_runs
 from service.errors import Rejection
 from service.intake.trees import remove_tree
+from tests.support.descriptors import no_descriptor
 
 
 def test_a_few_small_files_are_little(tmp_path: Path) -> None:
@@ -64,13 +64,8 @@ def test_a_host_without_open_files_does_not_blame_the_file(tmp_path: Path) -> No
     """What could not be opened was said to hold nothing that could be written."""
     result = tmp_path / "out.csv"
     result.touch()
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
-    try:
-        with pytest.raises(OSError, match="Too many open files"):
-            open_written(result)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    with no_descriptor(), pytest.raises(OSError, match="Too many open files"):
+        open_written(result)
 
 
 def test_what_is_written_for_runs_is_readable_for_their_users(tmp_path: Path) -> None:
