@@ -31,8 +31,20 @@ def test_gdal_is_installed_where_that_is_permitted(machine: Path) -> None:
     assert result.returncode == 0
     assert result.stderr.splitlines()[1:] == [
         "apt-get update -qq",
-        "apt-get install -qq -y --no-install-recommends gdal-bin",
+        "apt-get -o DPkg::Lock::Timeout=600 install -qq -y --no-install-recommends gdal-bin",
     ]
+
+
+def test_a_machine_that_updates_itself_is_waited_for(machine: Path) -> None:
+    """While it does, `apt-get update` fails, and GDAL is installed only when the lists of packages are complete."""
+    locked = machine / "locked"
+    locked.touch()
+    _program(machine, "apt-get", f'echo apt-get "$@"; test "$1" != update || test ! -e "{locked}"')
+    _program(machine, "sleep", f'/bin/rm "{locked}"')
+    result = _gdal(machine)
+    assert result.returncode == 0
+    commands = [line.split()[1] for line in result.stderr.splitlines() if line.startswith("apt-get")]
+    assert commands == ["update", "update", "-o"]
 
 
 def test_gdal_is_installed_through_sudo_that_asks_nothing(machine: Path) -> None:
@@ -41,7 +53,7 @@ def test_gdal_is_installed_through_sudo_that_asks_nothing(machine: Path) -> None
     _program(machine, "sudo", 'test "$1" = -n && shift && exec "$@"')
     result = _gdal(machine)
     assert result.returncode == 0
-    assert "apt-get install" in result.stderr
+    assert "install -qq -y --no-install-recommends gdal-bin" in result.stderr
 
 
 @pytest.mark.parametrize("sudo", [None, "exit 1"], ids=["no sudo", "sudo with a password"])
@@ -52,7 +64,7 @@ def test_without_permission_the_command_is_told(machine: Path, sudo: str | None)
         _program(machine, "sudo", sudo)
     result = _gdal(machine)
     assert result.returncode == 1
-    assert "sudo sh -c 'apt-get update -qq && apt-get install" in result.stderr
+    assert "sudo sh -c 'requirements/apt-install gdal-bin'" in result.stderr
     assert "\napt-get" not in result.stderr
 
 

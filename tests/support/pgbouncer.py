@@ -83,10 +83,9 @@ def _program() -> str:
     path = os.pathsep.join((os.environ["PATH"], "/usr/sbin", "/usr/local/sbin"))
     found = shutil.which("pgbouncer", path=path)
     if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        apt_get = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=120"]
-        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}  # its service need not run
-        subprocess.run([*apt_get, "update"], env=quiet, check=True, capture_output=True)
-        subprocess.run([*apt_get, "install", "pgbouncer"], env=quiet, check=True, capture_output=True)
+        install = Path(__file__).parents[2] / "requirements" / "apt-install"
+        quiet = {**os.environ, "RUNLEVEL": "1"}  # its service need not run
+        subprocess.run([install, "pgbouncer"], env=quiet, check=True, capture_output=True)
         found = shutil.which("pgbouncer", path=path)
     if found is None:
         pytest.skip("PgBouncer is missing, and cannot be installed from here (package pgbouncer)")
