@@ -74,9 +74,10 @@ def mid_warnings(mif: Path, mid: Path, layer: str, *, reads_logical: bool = Fals
     head, declared = _head(mif)
     if declared is None:
         return []
-    columns = list(_columns(head, declared))
+    lines = _column_lines(head, declared)
+    columns = list(_columns(lines))
     delimiter = DELIMITER.search(head, 0, declared.start())
-    objects = _count_objects(mif, declared.end())
+    objects = _count_objects(mif, declared.end() + sum(len(line) + 1 for line in lines))
     rows = _Rows(columns, objects, reads_logical=reads_logical)
     with suppress(csv.Error):  # a text that is too long, for example: the rows so far are told
         rows.read(mid, delimiter[1].decode("latin-1") if delimiter else "\t")
@@ -88,14 +89,15 @@ def mid_warnings(mif: Path, mid: Path, layer: str, *, reads_logical: bool = Fals
 def logical_columns(file: Path) -> tuple[int, ...]:
     """The positions of the columns that a .mif or a .tab declares as logical. Blocking."""
     head, declared = _head(file)
-    columns = _columns(head, declared) if declared else ()
+    columns = _columns(_column_lines(head, declared)) if declared else ()
     return tuple(column.place for column in columns if column.kind == LOGICAL)
 
 
 def clock_times(file: Path) -> set[str]:
     """The names of the columns that a .mif or a .tab declares as times of day, in UTF-8 or Windows-1252. Blocking."""
     head, declared = _head(file)
-    names = [column.raw for column in _columns(head, declared) if column.kind == TIME] if declared else []
+    columns = _columns(_column_lines(head, declared)) if declared else ()
+    names = [column.raw for column in columns if column.kind == TIME]
     return {name.decode(encoding, "replace") for name in names for encoding in ("utf-8", "cp1252")}
 
 
@@ -106,9 +108,14 @@ def _head(path: Path) -> tuple[bytes, re.Match[bytes] | None]:
     return head, COLUMNS.search(head)
 
 
-def _columns(head: bytes, declared: re.Match[bytes]) -> Iterator[_MidColumn]:
+def _column_lines(head: bytes, declared: re.Match[bytes]) -> list[bytes]:
+    """The lines that declare columns."""
     count = int(declared[1])
-    for place, line in enumerate(head[declared.end() :].split(b"\n", count)[:count]):
+    return head[declared.end() :].split(b"\n", count)[:count]
+
+
+def _columns(lines: Sequence[bytes]) -> Iterator[_MidColumn]:
+    for place, line in enumerate(lines):
         found = COLUMN.match(line)
         name, kind = (found[1], found[2]) if found else (b"", b"")
         yield _MidColumn(place, name, kind.decode("ascii").lower())

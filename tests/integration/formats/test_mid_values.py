@@ -69,11 +69,12 @@ async def test_values_that_are_not_read_as_they_are_are_told(
     assert [warning for warning in done.output.warnings if "calendar" not in warning] == TOLD[rows]
 
 
+@pytest.mark.parametrize("column", ["i", "Line"])
 @pytest.mark.parametrize("surplus", [0, 1, 1000])
-async def test_rows_without_an_object_are_told(either: Pipeline, tmp_path: Path, surplus: int) -> None:
-    """They were left out."""
+async def test_rows_without_an_object_are_told(either: Pipeline, tmp_path: Path, surplus: int, column: str) -> None:
+    """They were left out; a column whose name is that of a kind of object counted as one."""
     rows = "".join(f"{number}\n" for number in range(9 + surplus))
-    done = await either.to("GeoJson", mapinfo(tmp_path / "a.zip", OBJECTS, rows, {"i": "Integer"}))
+    done = await either.to("GeoJson", mapinfo(tmp_path / "a.zip", OBJECTS, rows, {column: "Integer"}))
     assert len(readers.geojson(done.path)) == 9
     told = [warning for warning in done.output.warnings if ".mid" in warning]
     noun = "row" if surplus == 1 else "rows"
