@@ -73,10 +73,10 @@ _SENTENCES = {
     "dated": "Times of day with a date, or of 24 hours and more, that their format does not show ({count:,}) lost the "
     "days.{first} To keep the days, give these cells a format with days, or with elapsed hours ([h]).",
     "elapsed": "Elapsed times ({count:,}) are numbers of days, such as 1.5 for 36:00:00.{first}",
-    "padded": "Zeros that formats show before numbers, as in 00501, were left out ({count:,} cells have such formats). "
-    "To keep the zeros, store these as texts.",
-    "worded": "Words and signs that formats show beside numbers, as in 5 km and 5 €, were left out ({count:,} cells "
-    "have such formats).{first} To keep them, put them into the names of columns, or store these cells as texts.",
+    "padded": "Zeros that formats show before numbers, as in 00501, were left out of cells ({count:,}). To keep the "
+    "zeros, store these as texts.",
+    "worded": "Words and signs that formats show beside numbers, as in 5 km and 5 €, were left out of cells "
+    "({count:,}).{first} To keep them, put them into the names of columns, or store these cells as texts.",
     "percent": "Percentages ({count:,}) are fractions, such as 0.5 for 50 %.{first}",
     "live": "Texts that begin with of:= ({count:,}) would be calculated when they are read; an apostrophe was put "
     "before them.",

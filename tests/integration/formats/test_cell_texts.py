@@ -178,7 +178,7 @@ async def test_zeros_that_cells_show_before_numbers_are_told(
     done = await either.to("Csv", workbook(tmp_path / "a.ods", [text_cell(name) for name in "abcde"], cells))
     assert list(readers.table(done.path)[0].values()) == [value] * 3 + ["00501", "2024/02/01"]
     zeros = "Zeros that formats show before numbers, as in 00501, were left out"
-    told = f"{zeros} ({count} cells have such formats). To keep the zeros, store these as texts."
+    told = f"{zeros} of cells ({count}). To keep the zeros, store these as texts."
     assert done.output.warnings == (told,) * (count > 0)
 
 
