@@ -82,7 +82,7 @@ static enum kind number_kind(const char *text)
         return *at == '.' ? (is_group ? POINTED : DECIMAL) : is_group ? GROUPED : COMMA;
     }
     end = past_exponent(at);
-    return !digits || end == at || *end || is_unread(text, at) ? TEXT : *at == 'E' && is_digit(at[1]) ? CODE : DECIMAL;
+    return !digits || end == at || *end || is_unread(text, at) ? TEXT : is_digit(at[1]) ? CODE : DECIMAL;
 }
 
 const char *past_pattern(const char *at, const char *pattern)

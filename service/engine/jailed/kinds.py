@@ -44,7 +44,7 @@ class Kind(IntFlag):
     COMMAS = auto()
     """The same the other way round: 1,234.5."""
     CODE = auto()
-    """Digits around an E, as in 1E5: a number beside decimals, but otherwise rather a code, which 100000 is not."""
+    """Digits around an E, as in 1E5 and 12e3: a number beside decimals, but otherwise rather a code, which 100000 is not."""
 
 
 _KINDS = (
@@ -53,9 +53,9 @@ _KINDS = (
     (Kind.POINTED, re.compile(r"-?[1-9]\d{0,2}\.\d{3}$", re.ASCII)),
     (
         Kind.POINT,
-        re.compile(r"-?(?:(?:0|[1-9]\d*)?\.\d+(?:[eE][-+]?\d+)?|(?:0|[1-9]\d*)(?:e[-+]?|E[-+])\d+)$", re.ASCII),
+        re.compile(r"-?(?:(?:0|[1-9]\d*)?\.\d+(?:[eE][-+]?\d+)?|(?:0|[1-9]\d*)[eE][-+]\d+)$", re.ASCII),
     ),
-    (Kind.CODE, re.compile(r"-?(?:0|[1-9]\d*)E\d+$", re.ASCII)),
+    (Kind.CODE, re.compile(r"-?(?:0|[1-9]\d*)[eE]\d+$", re.ASCII)),
     (Kind.GROUPED, re.compile(r"-?[1-9]\d{0,2},\d{3}$", re.ASCII)),
     (Kind.COMMA, re.compile(r"-?(?:0|[1-9]\d*)?,\d+(?:[eE][-+]?\d+)?$", re.ASCII)),
     (Kind.DAY, re.compile(r"\d{4}[-/]\d\d[-/]\d\d$", re.ASCII)),
