@@ -44,7 +44,7 @@ class Kind(IntFlag):
     COMMAS = auto()
     """The same the other way round: 1,234.5."""
     CODE = auto()
-    """Digits around an E, as in 1E5 and 12e3: a number beside decimals, but otherwise rather a code, which 100000 is not."""
+    """Digits around an E, as in 1E5 and 12e3: a number beside decimals, but otherwise rather a code."""
 
 
 _KINDS = (
