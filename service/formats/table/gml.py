@@ -30,7 +30,7 @@ A text behind another element, which begins so more often, is left out as a whol
 """
 BLANK = rb">(?:<!\[CDATA\[)?+\s++[^<\s]"
 """A text with blanks at its beginning, whatever is before it."""
-EMPTY_IN_GML = rb"<(?!gml:)([\w:.-]++)(?:\s?/>|></\1>)"
+EMPTY_IN_GML = rb"<(?!gml:)([\w:.-]++)(?:\s?/>|>\s*+</\1>)"
 LETTERS_IN_POSITIONS = (
     rb"<(?:gml:(?:pos(?:List)?+|coordinates)|posList)\b[^<>]*+>"
     rb"(?:[^<a-zA-Z\x80-\xff]++(?:(?<=[\d.])[eE])?+)*+[a-zA-Z\x80-\xff]"

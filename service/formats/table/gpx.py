@@ -22,8 +22,8 @@ from service.formats.geometry import Family
 from service.formats.gpx_times import FINE, FINE_TOLD, PLAIN_TIME
 from service.formats.table.xml_parts import HOLDS, NOTHING_HELD, XML_LOSSES, of_the_file
 
-EMPTY_IN_GPX = rb"<(?!(?:gpx|metadata|author|copyright|rte|trk|trkseg|extensions)\b)([\w:.-]++)(?:\s?/>|></\1>)"
-"""An element without content; those with attributes may hold something there."""
+EMPTY_IN_GPX = rb"<(?!(?:gpx|metadata|author|copyright|rte|trk|trkseg|extensions)\b)([\w:.-]++)(?:\s?/>|>[\r\n]*+</\1>)"
+"""An element without content but line ends; those with attributes may hold something there."""
 LINES_IN_GPX = (
     rb">(?:<!\[CDATA\[)?+(?!\s*+<)[^<>\n]*+\n[^<>]*+>?+"
     rb"</(?!(?:name|cmt|desc|src|sym|type|text|author|keywords|email|urlname|ele|time|magvar|geoidheight|number|fix|sat"

@@ -57,8 +57,10 @@ _KML_NOISE: Mapping[str, tuple[str, ...]] = {
     f"{_PREFIX}altitudeMode": ("absolute", "clampToGround"),
     f"{_PREFIX}id": ("{layer}.*",),
 }
-_REFERENCE = rb"&#(?:9|10|13|32|[xX](?:9|[aA]|[dD]|20));"
-SIMPLE_BEGINS_BLANK = rb"<SimpleData[^<>]*+>(?:<!\[CDATA\[)?(?:\s|" + _REFERENCE + rb")++[^<\s]"
+SIMPLE_BEGINS_BLANK = (
+    rb"<SimpleData\b[^<>]*+(?<!/)>(?:\s*+<!\[CDATA\[[ \r\n]|[ \r\n]\s*+(?:[^<\s]|<[^!])|&#(?:10|32|[xX](?:[aA]|20));)"
+)
+"""A value with a blank or a line end at its beginning, of which it may consist; those before CDATA do not matter."""
 SIMPLE_ENDS_BLANK = (
     rb"</SimpleData>(?:(?<= </SimpleData>)|(?<= \]\]></SimpleData>)|(?<=&#32;</SimpleData>)|(?<=&#x20;</SimpleData>))"
 )

@@ -2,7 +2,10 @@
 
 XML_LOSSES = frozenset({"lists", "infinite", "near_infinite", "binary_texts", "carriage_returns", "control"})
 """The kinds of values that every one of them changes or leaves out, as keys of `VALUE_LOSSES`."""
-NOTHING_HELD = "Empty elements ({count}) became missing values; columns that hold nothing else were left out."
+NOTHING_HELD = (
+    "Elements without content, or of line ends or blanks alone ({count}), became missing values or empty texts; "
+    "columns that hold nothing else were left out."
+)
 
 
 def of_the_file(starts: bytes, ends: bytes, wanted: bytes) -> bytes:

@@ -21,7 +21,10 @@ KML, GML, ESRI_JSON, DXF, OPENFILEGDB = (
 )
 ENDS = (b"a </SimpleData>", b"a ]]></SimpleData>", b"  </SimpleData>")
 NO_ENDS = (b"a</SimpleData>", b"a\n</SimpleData>", b"a\t</SimpleData>", b" </Placemark>", b" </name>", b" </value>")
-EMPTY = "Empty elements (1) became missing values; columns that hold nothing else were left out."
+EMPTY = (
+    "Elements without content, or of line ends or blanks alone (1), became missing values or empty texts; columns that "
+    "hold nothing else were left out."
+)
 BLANKS = "Blanks and line ends at the beginning of texts (1) were left out."
 LINES = "Line ends in texts of extensions (1) were left out; words beside them may have been joined."
 NESTED = "Elements within elements of extensions (1) were not read; their columns are 0, or hold XML."
@@ -95,11 +98,14 @@ PARTS = {
     "Kml": {
         f'{NUMBERS}<SimpleData name="n"/>': (NO_NUMBERS,),
         f'{NUMBERS}<SimpleData name="n"></SimpleData>': (NO_NUMBERS,),
-        f'{NUMBERS}<SimpleData name="n">\n</SimpleData>': (NO_NUMBERS,),
+        f'{NUMBERS}<SimpleData name="n">\n</SimpleData>': (BEGINS, NO_NUMBERS),
         f'<SimpleData name="n"><![CDATA[]]></SimpleData>{NUMBERS}': (NO_NUMBERS,),
         f'{NUMBERS}<SimpleData name="n">0</SimpleData><SimpleData name="n"><![CDATA[a]]></SimpleData><value/>': (),
         '<SimpleField name="int" type="string"/><SimpleData name="int"/>': (),
         '<SimpleData name="n">&#32;a</SimpleData>': (BEGINS,),
+        '<SimpleData name="n">\n</SimpleData><SimpleData name="n">\t</SimpleData>': (BEGINS,),
+        '<SimpleData name="n"><![CDATA[\n]]></SimpleData><SimpleData name="n"/>\n': (BEGINS,),
+        '<SimpleData name="n">\n  <![CDATA[a]]></SimpleData>': (),
         '<SimpleData name="n">a&#x20;</SimpleData>': (ENDS_BLANK,),
         '<SimpleData name="n">a&#33;</SimpleData>': (),
         "<Snippet>\n a\n</Snippet>": (AROUND,),
@@ -139,7 +145,8 @@ PARTS = {
     "Gml": {
         "<a:n/>": (EMPTY,),
         "<a:n></a:n>": (EMPTY,),
-        "<a:n> </a:n><gml:boundedBy/><a:m xsi:nil='true'/>": (),
+        "<a:n>\n</a:n><a:n>\n<a:n>1</a:n>\n</a:n>": (EMPTY,),
+        "<gml:boundedBy/><a:m xsi:nil='true'/>": (),
         "<wfs:FeatureCollection a='1'>\n<gml:boundedBy><a:b>1</a:b></gml:boundedBy><gml:name>n</gml:name>": (OF_GML,),
         "<FeatureCollection><gml:description>d</gml:description>\n<gml:featureMember>": (OF_GML,),
         "<FeatureCollection><gml:featureMember><gml:name>n</gml:name></gml:featureMember>": (),
@@ -170,6 +177,7 @@ PARTS = {
         f"{ROOT}<metadata><name> </name></metadata><extensions><name>n</name></extensions>": (),
         f"{ROOT}<trk><name>n</name></trk><wpt lat='1' lon='2'><desc>d</desc></wpt>": (),
         "<extensions><o:a/></extensions>": (EMPTY,),
+        "<extensions><o:a>\n</o:a></extensions>": (EMPTY,),
         "<extensions/><trk><trkseg/></trk><trkpt lat='1' lon='2'/>": (),
         "<extensions><o:a>two\nlines</o:a></extensions>": (LINES,),
         "<extensions>\n<a>\r\nlines</a>\n</extensions>": (LINES,),
