@@ -90,11 +90,11 @@ def assert_converts(client: Client, times: int) -> None:
 @contextmanager
 def besieged(server: Server, key: str) -> Iterator[None]:
     """A thousand idle connections, and two hundred that trickle a head or a body."""
-    head = f"POST {FILE} HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\n"
-    body = (
+    head = (
+        f"POST {FILE} HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nExpect: 100-continue\r\n"
         "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 5000000\r\n\r\n"
-        '--x\r\nContent-Disposition: form-data; name="file"; filename="a.geojson"\r\n\r\n'
     )
+    body = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.geojson"\r\n\r\n'
     with ExitStack() as stack:
         _silent, asked, heads, bodies = (
             stack.enter_context(connected(server, number)) for number in (IDLE // 2, IDLE // 2, DRIPPING, DRIPPING)
@@ -104,8 +104,13 @@ def besieged(server: Server, key: str) -> Iterator[None]:
         for connection in heads:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nX-Slow: ")
         for first in range(0, DRIPPING, BURST_EACH):  # more at once would be a flood
-            for connection in bodies[first : first + BURST_EACH]:
-                connection.sendall((head + body).encode())
+            burst = bodies[first : first + BURST_EACH]
+            for connection in burst:
+                connection.sendall(head.encode())
+            assert {connection.recv(12) for connection in burst} == {b"HTTP/1.1 100"}
+            for connection in burst:
+                connection.sendall(body)
+                connection.recv(1024)  # the rest of this answer
             time.sleep(PROMPT_SECONDS)
         answered = select.poll()
         for connection in bodies:
