@@ -36,6 +36,7 @@ LETTERS_IN_POSITIONS = (
     rb"(?:[^<a-zA-Z\x80-\xff]++(?:(?<=[\d.])[eE])?+)*+[a-zA-Z\x80-\xff]"
 )
 """Coordinates with anything that belongs to no number; the separators of numbers may be any signs."""
+COMMA_IN_POSITIONS = rb"<(?:gml:pos(?:List)?+|posList)\b[^<>]*+>[^<,]*+,"
 _POSITION = rb"<gml:pos(?:\s[^<>]*+)?>\s*+[^\s<]++\s++[^\s<]++"
 FLAT_POSITION, HIGH_POSITION = _POSITION + rb"\s*+</", _POSITION + rb"\s++[^\s<]++\s*+</"
 _BETWEEN = (
@@ -121,6 +122,8 @@ _LEFT_OUT = {
     "Coordinates of geometries ({count}) that are not numbers were read as 0, or in part.": LeftOut(
         pattern=LETTERS_IN_POSITIONS
     ),
+    "Commas in the elements pos and posList ({count}) were read as separators of coordinates, like blanks. If they are "
+    "decimal commas, write decimal points and send the file again.": LeftOut(pattern=COMMA_IN_POSITIONS, within=b","),
     "Geometries that are boxes (Envelope or Box, {count}) were left out. Write them as Polygon to keep them.": LeftOut(
         pattern=BOXES
     ),

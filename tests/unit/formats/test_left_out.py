@@ -25,6 +25,10 @@ EMPTY = (
     "Elements without content, or of line ends or blanks alone (1), became missing values or empty texts; columns that "
     "hold nothing else were left out."
 )
+COMMAS = (
+    "Commas in the elements pos and posList (1) were read as separators of coordinates, like blanks. If they are "
+    "decimal commas, write decimal points and send the file again."
+)
 BLANKS = "Blanks and line ends at the beginning of texts (1) were left out."
 LINES = "Line ends in texts of extensions (1) were left out; words beside them may have been joined."
 NESTED = "Elements within elements of extensions (1) were not read; their columns are 0, or hold XML."
@@ -145,6 +149,9 @@ PARTS = {
     "Gml": {
         "<a:n/>": (EMPTY,),
         "<a:n></a:n>": (EMPTY,),
+        "<gml:posList>9,5 50</gml:posList><gml:coordinates>9,50</gml:coordinates><gml:pos>9 5</gml:pos><a>1,2</a>": (
+            COMMAS,
+        ),
         "<a:n>\n</a:n><a:n>\n<a:n>1</a:n>\n</a:n>": (EMPTY,),
         "<gml:boundedBy/><a:m xsi:nil='true'/>": (),
         "<wfs:FeatureCollection a='1'>\n<gml:boundedBy><a:b>1</a:b></gml:boundedBy><gml:name>n</gml:name>": (OF_GML,),
