@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from service.intake.form import Upload
-from service.intake.workspace import lack_of_room
+from service.intake.workspace import UNUSABLE, lack_of_room
 
 FILE_NAME = "upload"
 _MOST_PIECES = 512  # per writev; the kernel allows 1024
@@ -43,7 +43,7 @@ class IncomingFile:
         Raises:
             Overloaded: the disk is full.
         """
-        with lack_of_room():
+        with lack_of_room(UNUSABLE):
             if self._descriptor is None:
                 self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             _write_all(self._descriptor, self._pending)

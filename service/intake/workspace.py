@@ -34,6 +34,8 @@ LEAST_FREE_BYTES = 16 * MEBIBYTE
 """With less space than this on disk, most uploads are refused."""
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.EROFS})
+UNUSABLE = _NO_ROOM | {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE}
+"""The same, and the errors of a disk that has gone or is no longer the service's own."""
 _LEAST_BUFFER_BYTES = 64 * 1024
 _MOST_BUFFER_BYTES = MEBIBYTE
 _Result = TypeVar("_Result")
@@ -41,8 +43,10 @@ _log = structlog.get_logger()
 
 
 @contextmanager
-def lack_of_room() -> Iterator[None]:
-    """Translate a disk that is full or read-only, a limit on the size of files, or a lack of descriptors, into a fault.
+def lack_of_room(errors: frozenset[int] = _NO_ROOM) -> Iterator[None]:
+    """Translate `errors` of the operating system into a fault.
+
+    The usual ones are a disk that is full or read-only, a limit on the size of files, and a lack of descriptors.
 
     Raises:
         Overloaded: there is no space; the operating system's error is its cause.
@@ -50,7 +54,7 @@ def lack_of_room() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _NO_ROOM:
+        if error.errno in errors:
             _log.error(events.DISK_FULL, reason=error.strerror)
             message = "The service has no space for this upload at the moment. Try again later."
             raise Overloaded(message, RETRY_SECONDS) from error
@@ -89,7 +93,7 @@ class WorkArea:
         """
         area = self._in_memory if small and self._in_memory and has_room(self._in_memory) else self._on_disk
         path = area / new_name()
-        with lack_of_room():
+        with lack_of_room(UNUSABLE):
             path.mkdir(mode=0o700)
         return path
 
@@ -191,7 +195,7 @@ class Workspace:
         Raises:
             Overloaded: others leave too little.
         """
-        with lack_of_room():
+        with lack_of_room(UNUSABLE):
             await self.space.reserve(self, self._account_id, size_bytes)
 
     def settle(self, uploads: Iterable[Upload]) -> None:
@@ -210,7 +214,7 @@ class Workspace:
         if not self._area.is_in_memory(upload.directory):
             return upload
         path = self.new_directory() / upload.path.name
-        with lack_of_room():
+        with lack_of_room(UNUSABLE):
             await self.run_blocking(partial(shutil.copy, upload.path, path))
         await self.discard(upload)
         return msgspec.structs.replace(upload, path=path)

@@ -14,6 +14,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
+from service.errors import Overloaded
 from service.intake.areas import claim_area, sweep
 from service.intake.form import MEBIBYTE
 from service.intake.trees import remove_tree
@@ -291,3 +292,16 @@ async def held_by(area: WorkArea, count: int) -> int:
         held = area.buffer_bytes
         done.set()
     return held
+
+
+async def test_uploads_are_refused_while_the_disk_is_away(root: Path) -> None:
+    """As on a full one: the client may try again, and succeeds once the disk is back."""
+    async with open_work_area(root) as area, area.workspace() as workspace:
+        away = root.rename(root.with_name("away"))  # noqa: ASYNC240 -- nothing else runs here
+        with pytest.raises(Overloaded):
+            workspace.new_directory()
+        with pytest.raises(Overloaded):
+            await workspace.reserve(MEBIBYTE)
+        away.rename(root)
+        await workspace.reserve(MEBIBYTE)
+        assert workspace.new_directory().is_dir()
