@@ -23,6 +23,7 @@ from sandbox import probe
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Ogr2ogr
 from sandbox.interpreter import PYTHON
+from sandbox.isolation.policy import SandboxUnavailable
 from sandbox.locked_directory import LockedDirectory
 from sandbox.report import LauncherReport
 from sandbox.verdict import Ending, Verdict
@@ -143,6 +144,7 @@ class _Attack:
 
         Raises:
             OSError: this host has no space for the test.
+            SandboxUnavailable: no program can be started on it.
         """
         with _directory(self._home) as directory:
             paths = {_OUTSIDE: self.canaries.file, f"the listing of {_OUTSIDE}": self.canaries.file.parent}
@@ -156,6 +158,11 @@ class _Attack:
             verdict = await self._run(command, launcher)
             if verdict.ending is Ending.DISK_FULL:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory))
+            if verdict.ending is Ending.INTERNAL and not verdict.launcher:
+                raise SandboxUnavailable(
+                    f"The sandbox cannot start programs ({verdict.detail}). It needs memory, processes and open files: "
+                    "see `ulimit -a`."
+                )
             if verdict.ending is not Ending.OK:
                 return (f"unknown, the probe ended by {verdict.ending} {verdict.detail}".strip(),)
             reached = json.loads(_read(directory / probe.RESULT))

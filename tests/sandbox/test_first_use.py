@@ -14,6 +14,7 @@ import pytest
 from sandbox import first_use, forkserver, selftest
 from sandbox.command import Command, Limits
 from sandbox.config import Config, LauncherName, Mode, Ogr2ogr, PythonServer
+from sandbox.isolation.policy import SandboxUnavailable
 from sandbox.pool import Pool, open_pool
 from sandbox.report import LauncherReport
 from sandbox.verdict import Ending, Verdict
@@ -279,3 +280,18 @@ def test_a_server_that_takes_too_long_to_start_is_given_longer() -> None:
     command = [sys.executable, "-c", PATIENT]
     made = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_SECONDS)
     assert int(made.stdout) > 1
+
+
+async def test_a_host_that_starts_no_program_is_told_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the attacks and conversions waited for a launcher, one after the other, for several minutes."""
+    monkeypatch.setattr(selftest, "_STARTING_SECONDS", 0.1)
+    tried: list[Command] = []
+
+    async def run(command: Command, _launcher: LauncherName | None) -> Verdict:
+        tried.append(command)
+        return Verdict(ending=Ending.INTERNAL, detail="start: too many open files")
+
+    test = selftest.SelfTest(Config(work_root=place.work_root, mode=Mode.STRICT), {})
+    with pytest.raises(SandboxUnavailable, match=r"cannot start programs \(start: too many open files\)"):
+        await test.performed(run)
+    assert len({command.argv for command in tried}) == 1
