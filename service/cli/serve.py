@@ -74,14 +74,15 @@ async def _serve(
     settings: Settings, ports: Ports, role: Role, member: Membership | None = None, siblings: Siblings | None = None
 ) -> None:
     share_one_heap()
-    stop = StopRequest(is_member=member is not None)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(stop.obey_signals)
+        stop = StopRequest(tasks.cancel_scope, is_member=member is not None)
+        await tasks.start(stop.obey_signals)
         async with open_services(settings, siblings=siblings, role=role) as services:
             front = application_for(services, settings)  # a setting without meaning ends the service here
             announcement = await prepare_announcement(settings, services, ports)
             settle()
             tasks.start_soon(stay_small)
+            stop.note_start()
             if member is not None:
                 report_ready(member, announcement)
             else:

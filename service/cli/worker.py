@@ -37,9 +37,9 @@ async def run(settings: Settings, _arguments: argparse.Namespace) -> int:
 
 async def _work(settings: Settings, port: socket.socket | None) -> None:
     share_one_heap()
-    stop = StopRequest(is_member=False)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(stop.obey_signals)
+        stop = StopRequest(tasks.cancel_scope, is_member=False)
+        await tasks.start(stop.obey_signals)
         async with open_services(settings, role="worker") as services, serving_operators(services, settings, port):
             _log.info(
                 events.WORKER_READY,
@@ -50,6 +50,7 @@ async def _work(settings: Settings, port: socket.socket | None) -> None:
             )
             settle()
             tasks.start_soon(stay_small)
+            stop.note_start()
             await stop.in_order.wait()
             _log.info(events.SERVER_STOPPING, jobs=len(services.runner.active))
             tasks.start_soon(_end_at_once, services, stop)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.sandbox.test_hosts import NOBODY, environment, python_for_everyone
-from tests.support.geomill import Geomill
+from tests.support.forked import environment_for
+from tests.support.geomill import Geomill, Started
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.small_disk import small_disk
 
 
@@ -95,6 +98,20 @@ def test_a_taken_port_is_named(taken_port: int, tmp_path: Path) -> None:
     done = Geomill(tmp_path, {"GEOMILL_PORT": str(taken_port), "GEOMILL_LOG_LEVEL": "error"})("serve")
     assert done.returncode == 1
     assert_one_sentence(done.stderr, str(taken_port), "Set GEOMILL_PORT")
+
+
+@pytest.mark.parametrize("command", [("serve",), ("worker",)])
+def test_a_stop_ends_a_start_that_waits(command: tuple[str, ...], tmp_path: Path) -> None:
+    """As for a database that accepts connections and says nothing: the signal had to wait for the end of the start."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(PATIENCE_SECONDS)
+        url = f"postgresql://geomill@127.0.0.1:{silent.getsockname()[1]}/geomill"
+        settings = {**FLEET, "GEOMILL_DATABASE_URL": url, "GEOMILL_DATA_DIR": str(tmp_path)}
+        starting = Started(command, environment_for(settings))
+        with silent.accept()[0]:
+            starting.send_signal(signal.SIGTERM)
+            _, told = starting.printed()
+        assert starting.wait() == 0, told
 
 
 def test_a_host_that_cannot_convert_is_told(tmp_path: Path, database_url: str) -> None:
