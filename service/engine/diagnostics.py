@@ -251,7 +251,10 @@ def former_types(messages: str) -> dict[str, FormerType]:
 
 
 def find_changes(messages: str, *, values: bool = True) -> Iterator[str]:
-    """Warnings about columns that the converter renamed and `values` that it changed while it read the file."""
+    """Warnings about columns that the converter renamed and `values` that it changed while it read the file.
+
+    It names a column behind its layer and a point; the layer is left out unless points are in either name.
+    """
     for found in islice(_RENAMED.finditer(messages), MAX_FOUND):
         yield told_of_renamed(found["old"], found["new"])
     if gap := LONG_GAP.search(messages):
@@ -263,7 +266,8 @@ def find_changes(messages: str, *, values: bool = True) -> Iterator[str]:
     misread: dict[str, re.Match[str]] = {}
     for found in MISREAD.finditer(messages) if values else ():
         if not _is_same(found["value"], found["number"]):
-            misread.setdefault(found["column"].rpartition(".")[2], found)
+            of_layer = found["column"]
+            misread.setdefault(of_layer if of_layer.count(".") > 1 else of_layer.rpartition(".")[2], found)
     for column, found in islice(misread.items(), MAX_FOUND):
         value = shown(found["value"].strip())
         yield (

@@ -189,6 +189,13 @@ def test_texts_in_columns_of_numbers_are_told_unless_they_are_the_number(
     assert [re.search(told, warning) is not None for warning in found] == [True] if told else found == []
 
 
+@pytest.mark.parametrize(("said", "told"), [("a.b", "b"), ("b", "b"), ("a.b.c", "a.b.c")])
+def test_columns_of_misread_texts_are_named_as_the_file_does(said: str, told: str) -> None:
+    """Of a column with a point in its name, only what follows that was named."""
+    (warning,) = find_changes(f"Warning 1: Value 'x' of field {said} parsed incompletely to integer 0.\n")
+    assert warning.startswith(f"Values of {told!r} were read as numbers")
+
+
 @pytest.mark.parametrize("messages", ["ERROR 1: Unable to write feature 17 from layer in0.", "never seen before"])
 def test_a_failure_to_read_does_not_blame_the_output(messages: str) -> None:
     """During reading there is no target yet, so another `outputFormat` would not help."""
