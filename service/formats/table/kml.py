@@ -152,7 +152,10 @@ _LEFT_OUT = {
     ),
     "Screen and photo overlays ({count}) were left out, with their names, descriptions and points. Put points into a "
     "Placemark to keep them.": LeftOut(words=(b"<ScreenOverlay", b"<PhotoOverlay"), is_content=True),
-    "Tours and models ({count}) were left out.": LeftOut(words=(b"<gx:Tour", b"<%b" % NO_MODEL), is_content=True),
+    "Tours ({count}) were left out.": LeftOut(words=(b"<gx:Tour",), is_content=True),
+    "Models ({count}) were left out, with the places where they stand. Write these as Points to keep them.": LeftOut(
+        words=(b"<%b" % NO_MODEL,), is_content=True
+    ),
     "Coordinates of geometries ({count}) that are not numbers in the form 13.4,52.5 or 13.4,52.5,100 were left out or "
     "read wrongly. "
     "Separate numbers by commas, positions by blanks, and write decimal points.": LeftOut(pattern=UNREAD_POSITIONS),

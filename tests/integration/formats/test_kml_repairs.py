@@ -296,7 +296,7 @@ async def test_a_model_among_geometries_is_left_out(pipeline: Pipeline, tmp_path
     places = [f"<MultiGeometry>{POINT}{model}</MultiGeometry>", f"<MultiGeometry>{model}</MultiGeometry>", "<Model/>"]
     done = await pipeline.to("Csv", write(tmp_path / name, "".join(map(PLACE.format, places))))
     assert [row["WKT"] for row in readers.table(done.path)] == ["MULTIPOINT ((1 2))", "", ""]
-    assert any(warning.startswith("Tours and models (") for warning in done.output.warnings)
+    assert any(warning.startswith("Models (3) were left out, with the places") for warning in done.output.warnings)
 
 
 POSITIONS = {
