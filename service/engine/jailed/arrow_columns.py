@@ -4,9 +4,10 @@ import json
 import math
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from itertools import accumulate, chain
+from itertools import accumulate, chain, count
 from typing import Any
 from uuid import UUID
 
@@ -84,6 +85,8 @@ def _is_uuid(kind: Any) -> bool:
 
 def _to_json(values: pa.Array) -> pa.Array:
     values = _as_list(values)
+    if _repeats(values.type):
+        values = values.view(_with_leaves(values.type, lambda kind: kind))
     kind = values.type
     has_durations = any(types.is_duration(leaf.type) for leaf in _leaves(values))
     for change in (_in_known_zone, _spelled_time, _counted):
@@ -130,9 +133,13 @@ def _with_durations(value: Any, kind: Any) -> Any:
 
 
 def _with_leaves(kind: Any, change: Callable[[Any], Any]) -> Any:
-    """The type `kind` with others in place of those of the values in its lists and structures."""
+    """The type `kind` with others in place of those of the values in its lists and structures.
+
+    The members of a structure get distinct names.
+    """
     if types.is_struct(kind):
-        return pa.struct([field.with_type(_with_leaves(field.type, change)) for field in kind])
+        named = zip(kind, _distinct([field.name for field in kind]), strict=True)
+        return pa.struct([field.with_name(name).with_type(_with_leaves(field.type, change)) for field, name in named])
     if types.is_map(kind):
         return pa.map_(_with_leaves(kind.key_type, change), _with_leaves(kind.item_type, change))
     if types.is_fixed_size_list(kind):
@@ -140,6 +147,23 @@ def _with_leaves(kind: Any, change: Callable[[Any], Any]) -> Any:
     if types.is_list(kind) or types.is_large_list(kind):
         return (pa.list_ if types.is_list(kind) else pa.large_list)(_with_leaves(kind.value_type, change))
     return change(kind)
+
+
+def _distinct(names: Sequence[str]) -> dict[str, None]:
+    """`names`, those that are repeated with a number behind them that makes them others."""
+    found: dict[str, None] = {}
+    numbers = defaultdict[str, Iterator[int]](lambda: count(2))
+    for name in names:
+        numbered = (f"{name}_{number}" for number in numbers[name])
+        found[next(each for each in chain((name,), numbered) if each not in found)] = None
+    return found
+
+
+def _repeats(kind: Any) -> bool:
+    """Whether a structure in the type `kind` has several members of one name, of which pyarrow makes no object."""
+    if types.is_struct(kind) and len({field.name for field in kind}) < kind.num_fields:
+        return True
+    return any(_repeats(kind.field(place).type) for place in range(getattr(kind, "num_fields", 0)))
 
 
 def _json_of(value: Any) -> str:
@@ -223,6 +247,12 @@ def count_spelled_in_lists(values: pa.Array) -> int:
     leaves = _leaves(values) if types.is_nested(storage(values).type) else ()
     spelled = (each for each in leaves if types.is_decimal(each.type) or _is_binary(each.type))
     return sum(len(each) - int(each.null_count) for each in spelled)
+
+
+def count_repeated(values: pa.Array) -> int:
+    """How many of `values` are structures, or hold some, whose members have one name and get others."""
+    values = _decoded(values)
+    return len(values) - int(values.null_count) if _repeats(values.type) else 0
 
 
 def _written_zone(zone: str | None) -> str | None:

@@ -27,6 +27,7 @@ from service.engine.jailed.arrow_columns import (
     count_infinite_in_lists,
     count_moved,
     count_nans,
+    count_repeated,
     count_rounded,
     count_spelled_in_lists,
     count_unheld,
@@ -67,6 +68,7 @@ COUNTS: Mapping[str, Callable[[pa.Array], int]] = {
     "spelled_in_lists": count_spelled_in_lists,
     "foreign": count_foreign,
     "zeros": count_zeros,
+    "repeated": count_repeated,
 }
 """The kinds of changes, and how many of the values in an array are changed so."""
 COUNTS_OF_TABLES: Mapping[str, Callable[[pa.Array], int]] = {

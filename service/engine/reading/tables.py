@@ -73,9 +73,10 @@ Counts = Annotated[dict[Name, Count], Meta(max_length=MAX_COLUMNS)]
 class _Changes(msgspec.Struct, frozen=True):
     """By column, how many values of a Parquet file lose digits or bytes, become times in UTC, missing, or hexadecimal.
 
-    Also how many geometries cannot be read, lose what their edges are, or are of further columns; the names of columns
-    that get others; the types that change; how many columns may not miss values, and how many have titles; whether
-    geometries are of an epoch; and how often the file describes itself.
+    Also how many structures have members that get other names; how many geometries cannot be read, lose what their
+    edges are, or are of further columns; the names of columns that get others; the types that change; how many columns
+    may not miss values, and how many have titles; whether geometries are of an epoch; and how often the file describes
+    itself.
     """
 
     rounded: Counts
@@ -86,6 +87,7 @@ class _Changes(msgspec.Struct, frozen=True):
     spelled_in_lists: Counts
     foreign: Counts
     zeros: Counts
+    repeated: Counts
     emptied: Counts
     infinite: Counts
     spelled: Counts
@@ -125,6 +127,8 @@ _CHANGED = {
     "00FF: JSON has none.",
     "foreign": "Texts that are not UTF-8, which the format requires ({values}), were read as Windows-1252.",
     "zeros": ZEROS_LEFT_OUT,
+    "repeated": "Structures with several members of one name ({values}) got a number behind all of these names but the "
+    "first, such as name_2.",
     "emptied": "Tables without geometry of their own cannot tell an empty text from a missing value; {values} became "
     "missing.",
     "infinite": "Tables without geometry of their own have no infinite numbers; {values} became missing.",

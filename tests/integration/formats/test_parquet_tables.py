@@ -252,6 +252,10 @@ SPELLED = "Decimals and binary values in lists and structures ({}) became texts,
 MOVED = "Times in zones that have names, or with offsets that are not quarters of an hour ({}), were converted to UTC."
 HEXADECIMAL = "Binary values ({}) became hexadecimal texts."
 FOREIGN = "Texts that are not UTF-8, which the format requires ({}), were read as Windows-1252."
+REPEATED = (
+    "Structures with several members of one name ({}) got a number behind all of these names but the first, such as "
+    "name_2."
+)
 ONE, TWO = "1 value of 'v'", "2 values of 'v'"
 MONEY, NOON = Decimal("1.10"), dt.datetime(2024, 7, 1, 12, tzinfo=dt.UTC)
 BERLIN = pa.timestamp("us", "Europe/Berlin")
@@ -289,6 +293,18 @@ UNUSUAL: dict[str, tuple[pa.Array, object, str, str]] = {
         {"a": f"PT{2**60}S"},
         "",
         "",
+    ),
+    "members of one name": (
+        pa.StructArray.from_arrays([pa.array([1, None]), pa.array(["x", "y"]), pa.array([0.5, 1])], ["m", "m_2", "m"]),
+        {"m": 1, "m_2": "x", "m_3": 0.5},
+        REPEATED,
+        TWO,
+    ),
+    "members of one name in a list": (
+        pa.ListArray.from_arrays([0, 1, 1], pa.StructArray.from_arrays([pa.array([1]), pa.array([[2]])], ["m", "m"])),
+        [{"m": 1, "m_2": [2]}],
+        REPEATED,
+        TWO,
     ),
     "other texts": (pa.array([b"Stra\xdfe", "Straße".encode()]).view(pa.string()), "Straße", FOREIGN, ONE),
 }
