@@ -60,8 +60,10 @@ static void examine_cell(struct sheet_rows *rows, struct ods_place *place, struc
         int is_shown = type.end || begins(past_blanks(content, end), end, "<text:p");
         has_value = is_shown && cell.end[-1] != '/' && !shows_nothing(content, end);
     }
-    int is_moment = begins(type.start, type.end, "date") || begins(type.start, type.end, "time");
-    enum cell_kind kind = is_text ? IS_TEXT : is_truth ? IS_TRUTH : is_moment ? IS_MOMENT : IS_NUMBER;
+    enum cell_kind of_moment = begins(type.start, type.end, "date")   ? IS_MOMENT
+                               : begins(type.start, type.end, "time") ? IS_CLOCK
+                                                                      : IS_NUMBER;
+    enum cell_kind kind = is_text ? IS_TEXT : is_truth ? IS_TRUTH : of_moment;
     place->column += times_of(cell, "table:number-columns-repeated", first, MOST_COUNTED);
     for (int column = first; has_value && column < place->column; column++)
         add_cell(rows, column + 1, kind);

@@ -16,7 +16,7 @@ struct cells {
     int64_t numbers, texts;
     int first_text;
     char is_hidden, is_counted; /* as a hidden one that has values */
-    char has_number, has_moment;
+    char has_number, has_moment, has_clock;
 };
 
 struct sheet_rows {
@@ -49,7 +49,7 @@ static void end_sheet(struct sheet_rows *rows)
         const struct cells *column = rows->columns + number;
         if (column->texts && column->numbers > column->texts)
             add(&rows->found.mixed, column->numbers, column->first_text);
-        rows->found.unlike += !column->texts && column->has_number && column->has_moment;
+        rows->found.unlike += !column->texts && column->has_number + column->has_moment + column->has_clock > 1;
     }
 }
 
@@ -166,6 +166,7 @@ void add_cell(struct sheet_rows *rows, int number, enum cell_kind kind)
         return;
     column->has_number |= kind == IS_NUMBER;
     column->has_moment |= kind == IS_MOMENT;
+    column->has_clock |= kind == IS_CLOCK;
     column->numbers += kind > IS_TEXT ? rows->times : 0;
     column->texts += kind == IS_TEXT ? rows->times : 0;
     column->first_text = kind != IS_TEXT || column->first_text ? column->first_text : rows->row;

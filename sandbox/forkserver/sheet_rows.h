@@ -11,14 +11,14 @@ struct seen {
 
 /* Rows and columns with values that the workbook hides, rows without values between others, rows with totals of others, and
  * numbers in columns of numbers that also hold texts, with the first row of these texts. And how many columns without
- * texts hold both numbers and dates or times. */
+ * texts hold several of numbers, dates and times of day. */
 struct rows_found {
     struct seen hidden_rows, hidden_columns, blank_rows, totals, mixed;
     int unlike;
 };
 
 /* What a cell with a value holds. */
-enum cell_kind { IS_TRUTH, IS_TEXT, IS_NUMBER, IS_MOMENT };
+enum cell_kind { IS_TRUTH, IS_TEXT, IS_NUMBER, IS_MOMENT, IS_CLOCK };
 
 struct sheet_rows;
 

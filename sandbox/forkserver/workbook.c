@@ -387,13 +387,14 @@ static enum cell_kind kind_of_code(struct tag code)
         has_month |= letter == 'm';
         has_second |= letter == 's';
     }
-    return has_day || has_hour || (has_month && !has_second) ? IS_MOMENT : IS_NUMBER;
+    return has_day || (has_month && !has_hour && !has_second) ? IS_MOMENT : has_hour ? IS_CLOCK : IS_NUMBER;
 }
 
 static enum cell_kind kind_of_built_in(int number)
 {
     int is_east_asian = (number >= 27 && number <= 36) || (number >= 50 && number <= 58);
-    return (number >= 14 && number <= 22) || is_east_asian ? IS_MOMENT : IS_NUMBER;
+    int is_clock = (number >= 18 && number <= 21) || number == 32 || number == 33;
+    return is_clock ? IS_CLOCK : (number >= 14 && number <= 22) || is_east_asian ? IS_MOMENT : IS_NUMBER;
 }
 
 /* What the cells with each format hold: of those in a column, the driver makes texts if they differ. */

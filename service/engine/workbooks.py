@@ -98,8 +98,9 @@ _SENTENCES = {
     "mixed": "Texts below the header turned the numbers, dates or times in their columns into texts ({count:,}), "
     "unless these are coordinates.{first} To keep numbers, empty the cells with these texts, such as units or n/a, and "
     "send the workbook again.",
-    "unlike": "Dates or times beside numbers in the same column turned both into texts ({count:,}), such as 2024/01/02 "
-    "and 45293.{first} Give all cells of the column the same kind of format, and send the workbook again.",
+    "unlike": "Dates, times of day and numbers beside one another in the same column ({count:,}) became texts, such as "
+    "2024/01/02, 12:30:00 and 45293, or, beside dates with a time, times of day became those of 1899-12-30.{first} "
+    "Give all cells of the column the same kind of format, and send the workbook again.",
     "links": LINKS,
     "finer": "Times with more digits than those of milliseconds ({count:,}) were rounded.{first}",
 }

@@ -27,7 +27,7 @@ STYLE = re.compile(rb"""\s(?:style:name|table:style-name)\s*+=\s*+["']([^"'<>]*+
 HIDDEN = re.compile(rb"""\stable:(?:visibility\s*+=\s*+["'](?:collapse|filter)|display\s*+=\s*+["']false)["']""")
 TYPE = re.compile(rb"""\soffice:value-type\s*+=\s*+["'](\w++)""")
 STRING, TRUE_OR_FALSE = b"string", b"boolean"
-MOMENTS = {b"date", b"time"}
+MOMENTS = {b"date": Cell.MOMENT, b"time": Cell.CLOCK}
 STRING_VALUE = re.compile(rb"""\soffice:string-value\s*+=\s*+(?:"[^"]|'[^'])""")
 NO_TEXT = re.compile(rb"\s*+(?:<text:p\s*+(?:/>|>\s*+</text:p\s*+>)\s*+)*+</table:")
 """The content of a cell that shows nothing."""
@@ -112,7 +112,7 @@ def _kind_of(tag: re.Match[bytes]) -> Cell | None:
     of_type = TYPE.search(said)
     if of_type and of_type[1] != STRING:
         is_truth = of_type[1] == TRUE_OR_FALSE or TRUTH.search(said)
-        return Cell.NEITHER if is_truth else Cell.MOMENT if of_type[1] in MOMENTS else Cell.NUMBER
+        return Cell.NEITHER if is_truth else MOMENTS.get(of_type[1], Cell.NUMBER)
     is_empty = said.endswith(b"/") or NO_TEXT.match(tag.string, tag.end())
     is_shown = of_type or TEXT.match(tag.string, tag.end())
     return None if (is_empty or not is_shown) and not STRING_VALUE.search(said) else Cell.TEXT

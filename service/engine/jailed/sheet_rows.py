@@ -7,7 +7,7 @@ the same. Uses only the standard library.
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 from itertools import chain
 
@@ -42,6 +42,7 @@ class Cell(Enum):
 
     NUMBER = auto()
     MOMENT = auto()
+    CLOCK = auto()
     TEXT = auto()
     NEITHER = auto()
 
@@ -91,7 +92,7 @@ class SheetRows:
             self._add("totals", 1, self.row)
 
     def end(self) -> None:
-        """Add the numbers and moments of columns that are mostly of these, but also of texts, or of both alone."""
+        """Add the numbers and times of columns that are mostly of these, but also of texts, or of several kinds."""
         for column, numbers in self._numbers.items():
             rows = self._first_rows[column]
             if numbers > self._texts[column] > 0:
@@ -124,14 +125,15 @@ class SheetRows:
             self._found[f"first_{kind}"] = min(row, self._found[f"first_{kind}"] or row)
 
 
-def rows_found(book: zipfile.ZipFile, description: bytes, moments: Container[int]) -> Counter[str]:
+def rows_found(book: zipfile.ZipFile, description: bytes, moments: Mapping[int, Cell]) -> Counter[str]:
     """What is told of the rows, columns and sheets of `book`, whose main part is `description`.
 
-    `moments` are the positions of the formats of dates and times that the driver does not read as numbers.
+    `moments` are the positions of the formats of dates and times that the driver does not read as numbers, with what
+    their cells are.
 
     These are `hidden_sheets`, and `hidden_columns` and `hidden_rows` with values; `blank_rows` between others; rows
     with `totals` of others; numbers in `mixed` columns, of which a minority are texts, with the first of these; and
-    those in columns of `unlike` numbers and moments without texts, with the first of the second kind.
+    those in columns of `unlike` numbers, moments and times of day without texts, with the first of the second kind.
 
     Raises what `zipfile` does if the workbook is damaged.
     """
@@ -150,7 +152,7 @@ def _tags(book: zipfile.ZipFile, part: str) -> Iterator[Iterator[re.Match[bytes]
     return map(COLUMNS_ROW_OR_CELL.finditer, cut_pieces(pieces(book, part)))
 
 
-def _look(tags: Iterator[re.Match[bytes]], found: Counter[str], moments: Container[int]) -> bool:
+def _look(tags: Iterator[re.Match[bytes]], found: Counter[str], moments: Mapping[int, Cell]) -> bool:
     """Count what is in a sheet; return whether it has values."""
     sheet = SheetRows(found)
     column = 0
@@ -168,7 +170,7 @@ def _look(tags: Iterator[re.Match[bytes]], found: Counter[str], moments: Contain
     return sheet.has_values
 
 
-def _add_cell(sheet: SheetRows, column: int, cell: re.Match[bytes], moments: Container[int]) -> int:
+def _add_cell(sheet: SheetRows, column: int, cell: re.Match[bytes], moments: Mapping[int, Cell]) -> int:
     """Count a cell, in this `column` unless it names another, and return its column."""
     said = cell["cell"]
     named = COLUMN.search(said)
@@ -176,8 +178,8 @@ def _add_cell(sheet: SheetRows, column: int, cell: re.Match[bytes], moments: Con
     if not said.endswith(b"/") and cell["empty"] is None and column <= MOST_COLUMNS:
         of_type = TYPE.search(said)
         kind = KINDS.get(of_type[1] if of_type else b"n", Cell.TEXT)
-        if kind is Cell.NUMBER and (of_format := FORMAT.search(said)) and int(of_format[1]) in moments:
-            kind = Cell.MOMENT
+        if kind is Cell.NUMBER and (of_format := FORMAT.search(said)):
+            kind = moments.get(int(of_format[1]), kind)
         sheet.add_cell(column, kind, cell["formula"])
     return column
 

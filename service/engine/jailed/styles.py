@@ -38,7 +38,7 @@ from service.engine.jailed.cells import (
     with_texts,
 )
 from service.engine.jailed.exits import Exit
-from service.engine.jailed.sheet_rows import rows_found
+from service.engine.jailed.sheet_rows import Cell, rows_found
 from service.formats.cutting import cut
 
 MEMBER = "xl/styles.xml"
@@ -179,8 +179,11 @@ def main(workbook: str, plain: str) -> dict[str, int]:
             long, first_long = rounded(book)
             joined, first_joined = merged(book)
             understood = _with_known_numbers(understood, built_in, largest)
-            no_numbers = _places(understood, MOMENTS.has) - _places(understood, ELAPSED_TIMES.has)
-            laid_out = rows_found(book, description, no_numbers)
+            kinds = dict.fromkeys(
+                _places(understood, MOMENTS.has) - _places(understood, ELAPSED_TIMES.has), Cell.MOMENT
+            )
+            kinds |= dict.fromkeys(_places(understood, ONLY_CLOCKS.has), Cell.CLOCK)
+            laid_out = rows_found(book, description, kinds)
             moments = _moments(
                 book,
                 understood,

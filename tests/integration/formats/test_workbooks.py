@@ -447,6 +447,8 @@ UNLIKE: list[tuple[Sequence[int | str | None], int]] = [
         ([3, 3, 5], 0),
         ([4, 4], 0),
         ([3, 0], 1),
+        ([3, 4], 1),
+        ([4, None, 5], 2),
         ([1, 3], 1),
         ([2, 4], 1),
         ([6, 4], 1),
@@ -476,7 +478,7 @@ async def test_dates_beside_numbers_in_a_column_are_told(converters: Converters,
 def ods_rows(*cells: str) -> str:
     """Rows of ODS with an x for each text, an n for a number, = and a formula of one, - for none, t for true.
 
-    And an e for a text that is empty; digits before a row or cell repeat it.
+    And an e for a text that is empty, a d for a date, a c for a time of day; digits before a row or cell repeat it.
     """
 
     def tag(name: str, said: str, content: str) -> str:
@@ -492,6 +494,7 @@ def ods_rows(*cells: str) -> str:
             "t": ' table:formula="of:=TRUE()" office:value-type="float" office:value="1"/>',
             "-": "/>",
             "e": ' office:value-type="string"><text:p/> <text:p></text:p></table:table-cell>',
+            "c": " office:value-type='time' office:time-value='PT12H30M00S'/>",
             "d": " office:value-type='date' office:date-value='2024-01-02'/>",
             "u": "><text:p>x</text:p></table:table-cell>",
         }
@@ -513,6 +516,8 @@ OF_ODS_ROWS: Mapping[str, dict[str, int]] = {
     ods_rows("x 3x", "n x", "5*2n e", "4n"): {"mixed": 6, "first_mixed": 2},
     ods_rows("x", "x", "x", "n"): {},
     ods_rows("x x", "n d", "- d", "d n", "t d"): {"unlike": 6, "first_unlike": 4},
+    ods_rows("x x", "n c", "- c", "d d", "d c"): {"unlike": 7, "first_unlike": 4},
+    ods_rows("x x", "d c", "d c"): {},
     ods_rows("x x", "- -", "x x", "2*- e", "n -", "x x", "-"): {"blank_rows": 3, "first_blank_rows": 2},
     ods_rows("x", "n", "n", "=SUM([.A2:.A3])"): {"totals": 1, "first_totals": 4},
     ods_rows("x x", "n n", "n n", "n =SUBTOTAL(9;[.B$2:.$B3])"): {"totals": 1, "first_totals": 4},
