@@ -31,7 +31,7 @@ struct tally {
     struct mapped file;
     const char *at, *end, *checked;
     int is_broken, has_z, count, expected;
-    int64_t features, geometries, ids_alone;
+    int64_t features, geometries, positions, ids_alone;
     int has_id_column, ids_make_column, ids_are_numbers;
     struct property properties[MOST_PROPERTIES];
 };
@@ -132,7 +132,9 @@ static void take_array(struct tally *tally, int depth, int is_geometry)
         values++;
     } while (!tally->is_broken && takes(tally, ','));
     need(tally, ']');
-    tally->has_z |= is_geometry && numbers == values && values > XY;
+    int is_position = is_geometry && numbers == values;
+    tally->positions += is_position;
+    tally->has_z |= is_position && values > XY;
 }
 
 static void take_object(struct tally *tally, int depth, int is_geometry)
@@ -244,13 +246,12 @@ static void add_ids(struct tally *tally)
     property_of(tally, &name)->filled += tally->ids_alone;
 }
 
+/* Whether a geometry has a position: one without any counts as missing, as it does where results are expected. */
 static int take_geometry(struct tally *tally)
 {
-    skip_space(tally);
-    if (takes_word(tally, "null"))
-        return 0;
+    int64_t before = tally->positions;
     take_value(tally, 2, 1);
-    return 1;
+    return tally->positions > before;
 }
 
 /* Check the encoding of what was read since the last time, up to the end of a feature. */

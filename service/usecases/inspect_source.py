@@ -104,7 +104,7 @@ async def inspect_source(
     # The converter examines coordinates that cannot be degrees, or of which it matters where they lie.
     if must_ask or not can_go_direct(fit, target, facts):
         facts = await engine.inspect(run, fit, directory, request, most)
-        facts = _with_counts(facts, found)
+        facts = _with_counts(facts, found, keeps_empty=writing_of(target).json and can_go_direct(fit, target, facts))
     elif found.may_be_faulty:
         facts = _with_faults(facts, await engine.inspect(run, fit, directory, request, most))
     if is_odd:
@@ -123,17 +123,18 @@ async def require_features(source: Source) -> None:
     await run_blocking(lambda: refuse_other_json(head_of(source.path)), inline=False)
 
 
-def _with_counts(facts: Facts, found: Scan) -> Facts:
+def _with_counts(facts: Facts, found: Scan, *, keeps_empty: bool) -> Facts:
     """`facts` with the numbers of objects and arrays, of which the converter sees only arrays of one type as such.
 
     It takes the others for texts that are like them. Nor does it see all parts of geometries without any position,
-    which the warnings about the scan report.
+    which the warnings about the scan report. JSON that is copied `keeps_empty` geometries.
     """
     counts = {field.name: {"nested": field.nested, "like_json": field.like_json} for field in found.fields}
     layers = tuple(
         msgspec.structs.replace(
             layer,
             flaws=layer.flaws_without(Flaw.HOLLOW),
+            empty_geometries=0 if keeps_empty else layer.empty_geometries,
             fields=tuple(msgspec.structs.replace(field, **counts.get(field.name, {})) for field in layer.fields),
         )
         for layer in facts.layers

@@ -61,6 +61,21 @@ def test_the_answer_has_every_field_of_the_specification(client: Client) -> None
     assert (answer["remainingConversions"], answer["remainingBytes"], answer["newWalletBalanceCents"]) == (None,) * 3
 
 
+@pytest.mark.parametrize("parts", [[], [point(1, 2)]], ids=["alone", "beside a collection"])
+@pytest.mark.parametrize(("name", "output"), [("a.geojson", "GeoJsonSeq"), ("a.geojsonl", "GeoJson")])
+def test_empty_geometries_stay_what_they_are_between_json_formats(
+    client: Client, name: str, output: str, parts: list[dict[str, Any]]
+) -> None:
+    """They were told as missing, and the result as one with more geometries than expected."""
+    shapes = [{"type": "GeometryCollection", "geometries": held} for held in ([], parts)]
+    features = [feature(shape, n=1) for shape in shapes]
+    document = collection(*features) if output == "GeoJsonSeq" else "\n".join(map(json.dumps, features)).encode()
+    answer = client.convert(name, document, outputFormat=output)
+    result = client.download(answer)
+    found = map(json.loads, result.splitlines()) if output == "GeoJsonSeq" else json.loads(result)["features"]
+    assert ([each["geometry"] for each in found], answer["warnings"]) == (shapes, [])
+
+
 @pytest.mark.parametrize("output", ["Kml", "GEOPACKAGE", "flatgeobuf", "Csv", "shapefile"])
 def test_the_output_format_is_matched_in_any_case(client: Client, output: str) -> None:
     """The field is case-insensitive, and the result has the same features."""
