@@ -21,6 +21,11 @@ def bounds_of(plan: ConversionPlan, dataset: Dataset) -> Area | None:
 
 
 def _around(west: float, south: float, east: float, north: float) -> Area:
-    """A square with some space around the coordinates, because curves may bulge, and a point has no extent."""
+    """A square with some space around the coordinates, because curves may bulge, and a point has no extent.
+
+    It ends where `PLANE` does unless coordinates are beyond that.
+    """
     reach = max(east - west, north - south) or max(abs(east), abs(north)) / 1000 or 1.0
-    return west - reach, south - reach, east + reach, north + reach
+    outermost = max(abs(west), abs(south), abs(east), abs(north))
+    limit = PLANE[2] if outermost <= PLANE[2] else outermost + reach
+    return max(west - reach, -limit), max(south - reach, -limit), min(east + reach, limit), min(north + reach, limit)

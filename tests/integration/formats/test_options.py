@@ -69,6 +69,16 @@ async def test_mapinfo_keeps_coordinates_of_a_drawing_in_its_own_scale(either: P
             assert found == pytest.approx(place, abs=widest * 1e-8)
 
 
+async def test_mapinfo_keeps_coordinates_of_a_map_of_the_world(either: Pipeline, tmp_path: Path) -> None:
+    """With space around them, its steps were 6 cm, where those of coordinates that are transformed are 2 cm."""
+    places = [(-18243094.59, -12462332.19), (17872128.76, 15175737.21), (9574509.14, -1351726.74)]
+    path = tmp_path / "a.csv"
+    path.write_text("n,x,y\n" + "".join(f"1,{x},{y}\n" for x, y in places))
+    written = points_of(await either.to("MapInfo", path, source_epsg=3857, target_epsg=3857))
+    for place, found in zip(places, written, strict=True):
+        assert found == pytest.approx(place, abs=0.016)
+
+
 REALS = (0.1, 1e300, -1.5e-7, 123456789.123456789)
 
 
