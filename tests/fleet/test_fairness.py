@@ -4,7 +4,8 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from threading import Event
 
 import pytest
@@ -23,7 +24,9 @@ pytestmark = pytest.mark.xdist_group("fleet")
 
 BACKLOG = 24
 _OPEN = "SELECT FROM job WHERE id = ANY($1) AND completed_at IS NULL"
-_WORKERS = "SELECT id FROM server WHERE formats IS NOT NULL AND heartbeat_at >= now() - $1::interval"
+_NOW = "SELECT service_time() AS at"
+_ALIVE = "SELECT heartbeat_at > $2 AS has_beaten FROM server WHERE heartbeat_at >= service_time() - $1::interval"
+_WORKERS = "SELECT id FROM server WHERE formats IS NOT NULL AND heartbeat_at >= service_time() - $1::interval"
 _KEEP = "UPDATE server SET heartbeat_at = now() + interval '1 minute' WHERE id = ANY($1) RETURNING id"
 _AHEAD = "SELECT FROM server WHERE heartbeat_at > now()"
 _LEASE = timedelta(seconds=LEASE_SECONDS)
@@ -34,12 +37,23 @@ def lane(client: Client) -> str:
     return lane_of(client.account.account_id, utc_now().date(), 1)
 
 
+def all_have_beaten(fleet: Site, since: datetime) -> bool:
+    """Whether all processes have sent a heartbeat since then, and the leases of all others are over."""
+    expected = len(fleet.gateways) + len(fleet.workers)
+    return [row["has_beaten"] for row in fleet.rows(_ALIVE, _LEASE, since)] == [True] * expected
+
+
+def living(fleet: Site) -> list[str]:
+    """The ids of the workers, once the leases of processes of earlier tests are over and the gateway knows it."""
+    for _ in range(2):  # what the gateway knows may be as old as its last heartbeat
+        wait_until(partial(all_have_beaten, fleet, fleet.rows(_NOW)[0]["at"]))
+    return [row["id"] for row in fleet.rows(_WORKERS, _LEASE)]
+
+
 @contextmanager
 def suspended(fleet: Site) -> Iterator[None]:
     """Suspend all workers inside the block; they count on, because the places of an account depend on those alive."""
-    wait_until(lambda: len(fleet.rows(_WORKERS, _LEASE)) == len(fleet.workers))
-    workers = [row["id"] for row in fleet.rows(_WORKERS, _LEASE)]
-    ended = Event()
+    workers, ended = living(fleet), Event()
 
     def keep() -> None:
         while not ended.wait(0.2):  # the gateway takes back what is in the future
