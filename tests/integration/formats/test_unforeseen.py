@@ -692,10 +692,15 @@ READ = {
         "beginning of texts (1)",
         "end of texts (1)",
     ),
-    "a.gml": (GML, "1 value of 'r' became infinite", "beginning of texts (1)", "Empty elements (2)"),
+    "a.gml": (
+        GML,
+        "1 value of 'r' became infinite",
+        "beginning of texts (1)",
+        "Elements without content, or of line ends or blanks alone (2)",
+    ),
     "a.gpx": (
         GPX,
-        "Empty elements (2)",
+        "Elements without content, or of line ends or blanks alone (2)",
         "Line ends in texts of extensions (1)",
         "elements of extensions (1)",
         "'<o:c k=\"1\" >5</o:c>' became 0",
