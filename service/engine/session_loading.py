@@ -18,6 +18,8 @@ from service.formats.format import Reading
 
 LARGEST_BYTES = 96 << 20
 """Larger uploads go through the work file; in memory, they would take more than the converter itself."""
+PADDED_TIMES = 3
+"""How much larger they may be where blanks fill most texts, which take nothing in memory."""
 TOO_LONG = frozenset({Ending.WALL_TIME, Ending.CPU_TIME})
 """Endings of runs whose work would take as long in any other run."""
 NEED_WORK_FILE = (INCOMPLETE, LONG_GAP, MISREAD, UNDEFINED_TYPE, UNREAD_GEOMETRY)
@@ -83,7 +85,7 @@ async def in_open_run(place: Workplace, reading: Reading, ask: Callable[[Session
         SessionOver: it took too long, as it would in any other run.
     """
     session = place.session
-    if session is None or not may_hold(place.input_bytes):
+    if session is None or not may_hold(place.input_bytes, is_padded=reading.is_padded):
         return None
     if place.host.spare_for(reading.drivers):
         return None
@@ -112,9 +114,9 @@ def _note(session: Session, layers: Sequence[SeenLayer], reading: Reading) -> Fa
     return facts_of(layers, changes, reading)
 
 
-def may_hold(size_bytes: int) -> bool:
+def may_hold(size_bytes: int, *, is_padded: bool = False) -> bool:
     """Whether a file is small enough to be held in memory."""
-    return size_bytes <= LARGEST_BYTES
+    return size_bytes <= LARGEST_BYTES * (PADDED_TIMES if is_padded else 1)
 
 
 def begin(place: Workplace, session: Session, drivers: Sequence[str], reading: Reading) -> None:

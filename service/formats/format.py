@@ -216,6 +216,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     records_crs: bool = True
     has_labels: bool = False
     """Whether features may be labels whose text only their style holds."""
+    is_padded: bool = False
+    """Whether its records have fixed lengths, so that texts are mostly blanks."""
     json: bool = False
     """Whether values may be missing, lists or objects, which only another JSON format preserves."""
     rounds_long_negatives: str = ""

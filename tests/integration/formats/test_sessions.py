@@ -828,3 +828,21 @@ async def test_a_work_file_that_is_too_large_is_not_held(
     monkeypatch.setattr(session_loading, "LARGEST_BYTES", 2 * source.stat().st_size)
     await ways.held.to("Csv", source)
     assert not any("--session" in command.argv for command in ways.runs.commands)
+
+
+@pytest.mark.parametrize("output", ["Shapefile", "MapInfo"])
+async def test_a_larger_file_is_held_if_its_records_are_padded(
+    ways: Ways, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    """Its texts have blanks behind them, which take nothing in memory."""
+    written = write_geojson(
+        tmp_path / "in.geojson", [point(n, 2, t="x", u="y" * (1 + 200 * (n == 0))) for n in range(90)]
+    )
+    source = (await ways.filed.to(output, written)).path
+    with zipfile.ZipFile(source) as packed:
+        unpacked = sum(member.file_size for member in packed.infolist())
+    for is_held, most in ((True, unpacked // 2), (False, unpacked // 4)):
+        monkeypatch.setattr(session_loading, "LARGEST_BYTES", most)
+        ways.runs.commands.clear()
+        await ways.held.to("Csv", source)
+        assert any("--session" in command.argv for command in ways.runs.commands) is is_held
