@@ -189,7 +189,7 @@ class StorageUnavailable(GeomillError):
     """
 
     def __init__(self, fault: StorageFault, detail: str) -> None:
-        super().__init__("Results cannot be stored at the moment. Nothing was counted; try again in a few minutes.")
+        super().__init__("Files cannot be stored at the moment. Nothing was counted; try again in a few minutes.")
         self.fault = fault
         self.detail = detail
 
